@@ -1,0 +1,85 @@
+"""From named columns to one matrix: what goes into a network, fitted once, stored with the model."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import FeatureConfig, Json
+from models.encoders import Encoder, encoder_from_json, fit_encoder
+from models.exceptions import InvalidData
+
+Columns = Mapping[str, np.ndarray]
+"""Named columns, rows on the first axis, in the callers' own units.
+
+number: float64, NaN is missing · boolean: float64 of 0, 1, NaN · category: objects, str or None ·
+datetime: datetime64[us], NaT is missing · tensor: numbers [rows, ...] · text: objects, str.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnProfile:
+    """What is known of a column without its rows; statistics leave missing values out."""
+
+    name: str
+    type: str
+    missing: int = 0
+    shape: tuple[int, ...] | None = None
+    min: float | None = None
+    max: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    levels: tuple[str, ...] | None = None
+    num_levels: int | None = None
+
+
+@dataclass(frozen=True)
+class FeatureEncoder:
+    """Encodes the columns one after the other: number of rows × sum of their widths."""
+
+    features: tuple[FeatureConfig, ...]
+    encoders: tuple[Encoder, ...]
+
+    @classmethod
+    def fit(cls, features: Sequence[FeatureConfig], columns: Columns) -> "FeatureEncoder":
+        """Learn means, scales and levels from training rows.
+
+        Raises:
+            InvalidData: if no column varies, so that there is nothing to learn from.
+        """
+        encoders = tuple(fit_encoder(f, columns[f.name]) for f in features)
+        encoder = cls(tuple(features), encoders)
+        if encoder.width == 0:
+            names = ", ".join(f.name for f in features)
+            raise InvalidData(
+                f"every feature is constant in the training rows ({names}): "
+                "give at least one column that varies",
+                "/features",
+            )
+        return encoder
+
+    @property
+    def width(self) -> int:
+        """Number of network inputs."""
+        return sum(e.width for e in self.encoders)
+
+    def encode(self, columns: Columns) -> Float[Tensor, "rows width"]:
+        """Standardise, impute and one-hot encode; missing values and new levels are allowed."""
+        pairs = zip(self.features, self.encoders, strict=True)
+        parts = [encoder.encode(columns[feature.name]) for feature, encoder in pairs]
+        return torch.from_numpy(np.concatenate(parts, axis=1, dtype=np.float32))
+
+    def constant_columns(self) -> list[str]:
+        """Columns that did not vary in training and are therefore left out."""
+        pairs = zip(self.features, self.encoders, strict=True)
+        return [feature.name for feature, encoder in pairs if encoder.width == 0]
+
+    def to_json(self) -> list[Json]:
+        return [encoder.to_json() for encoder in self.encoders]
+
+    @classmethod
+    def from_json(cls, features: Sequence[FeatureConfig], data: list[Json]) -> "FeatureEncoder":
+        return cls(tuple(features), tuple(encoder_from_json(item) for item in data))
