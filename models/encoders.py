@@ -89,9 +89,12 @@ class CategoryEncoder:
         return len(self.levels) + 1 if self.levels else 0
 
     def encode(self, values: np.ndarray) -> Matrix:
-        slots = {level: i for i, level in enumerate(self.levels)}
-        index = [slots.get(value, len(slots)) for value in values.tolist()]
-        return np.eye(len(slots) + 1)[index][:, : self.width]
+        one_hot = np.zeros((len(values), self.width), dtype=np.float32)
+        if self.levels:
+            slots = {level: i for i, level in enumerate(self.levels)}
+            index = [slots.get(value, len(slots)) for value in values.tolist()]
+            one_hot[np.arange(len(values)), index] = 1.0
+        return one_hot
 
     def to_json(self) -> Json:
         return {"encoder": "category", "levels": list(self.levels)}

@@ -1,0 +1,67 @@
+"""A dense layer as a description: it holds no weights and remembers no forward pass."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import linear
+
+from models.posteriors import MeanFieldNormal
+
+# Below the variance of any float32 product; keeps the square root's gradient finite at a unit
+# whose variance is exactly 0 (all its inputs dead, its bias pruned).
+_TINY = 1e-20
+
+
+@dataclass(frozen=True)
+class Dense:
+    """y = x Wᵀ + b. The weight and bias of sample s produce sample s of the output."""
+
+    name: str
+    in_features: int
+    out_features: int
+
+    @property
+    def weight(self) -> str:
+        return f"{self.name}.weight"
+
+    @property
+    def bias(self) -> str:
+        return f"{self.name}.bias"
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of each tensor, without sample axis."""
+        return {self.weight: (self.out_features, self.in_features), self.bias: (self.out_features,)}
+
+    def __call__(
+        self, weights: Mapping[str, Tensor], x: Float[Tensor, "*samples batch inputs"]
+    ) -> Float[Tensor, "*samples2 batch outputs"]:
+        """One batched product; a sample axis on the weights, on `x` or on both broadcasts."""
+        weight, bias = weights[self.weight], weights[self.bias]
+        if weight.ndim == 2:
+            return linear(x, weight, bias)
+        return x @ weight.mT + bias.unsqueeze(-2)
+
+    def local(
+        self,
+        posterior: MeanFieldNormal,
+        x: Float[Tensor, "*samples batch inputs"],
+        noise: Float[Tensor, "*noise outputs"],
+    ) -> Float[Tensor, "*samples2 batch outputs"]:
+        """Draws pre-activations N(xμ + b, x²σ² + σ_b²) instead of weights: exact for each row.
+
+        Source: Kingma et al. 2015 (arXiv 1506.02557), eq. 6. The noise broadcasts against
+        [..., batch, outputs]; mean and variance are computed before that, hence shared by it.
+        """
+        mean, variance = self.moments(posterior, x)
+        return mean + variance.clamp_min(_TINY).sqrt() * noise
+
+    def moments(
+        self, posterior: MeanFieldNormal, x: Float[Tensor, "*samples batch inputs"]
+    ) -> tuple[Float[Tensor, "*samples batch outputs"], Float[Tensor, "*samples batch outputs"]]:
+        """Mean and variance over q of the pre-activations, given the inputs."""
+        weight_loc, weight_scale = posterior[self.weight]
+        bias_loc, bias_scale = posterior[self.bias]
+        variance = linear(x.square(), weight_scale.square(), bias_scale.square())
+        return linear(x, weight_loc, bias_loc), variance

@@ -1,0 +1,164 @@
+"""Likelihoods: what a network's outputs say about a target, in the standardised target's units.
+
+Each has the same verbs: `num_outputs`, `log_prob` and, for prediction, the parameters of the
+predicted distribution. Source of the heteroscedastic head: Kendall and Gal 2017 (1703.04977).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+Outputs = Float[Tensor, "*samples rows outputs"]
+PerRow = Float[Tensor, "*samples rows"]
+
+# exp(±16): noise between 0.0003 and 3,000 standard deviations of the target. A head that leaves
+# this range, far outside its training data, would otherwise overflow to infinity.
+_MAX_LOG_VARIANCE = 16.0
+
+
+class Likelihood(Protocol):
+    """P(y | outputs)."""
+
+    @property
+    def num_outputs(self) -> int: ...
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Initial values of point parameters of its own, by name."""
+        ...
+
+    def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
+        """log P(y | outputs) in nats, per sample and row."""
+        ...
+
+
+def gaussian_log_prob(mean: PerRow, log_variance: PerRow, targets: PerRow) -> PerRow:
+    """log N(y | m, s²) = −½ (log 2π + log s² + (y − m)²/s²)."""
+    z = (targets - mean).square() * torch.exp(-log_variance)
+    return -0.5 * (math.log(2 * math.pi) + log_variance + z)
+
+
+def _bounded(log_variance: Tensor) -> Tensor:
+    return log_variance.clamp(-_MAX_LOG_VARIANCE, _MAX_LOG_VARIANCE)
+
+
+@dataclass(frozen=True)
+class HeteroscedasticGaussian:
+    """Two outputs: the mean and the log-variance of the noise, both functions of the input."""
+
+    @property
+    def num_outputs(self) -> int:
+        return 2
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {}
+
+    def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
+        """Predicted mean and noise variance of every sample and row."""
+        return outputs[..., 0], _bounded(outputs[..., 1]).exp()
+
+    def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
+        return gaussian_log_prob(outputs[..., 0], _bounded(outputs[..., 1]), targets)
+
+
+@dataclass(frozen=True)
+class HomoscedasticGaussian:
+    """One output, the mean; one learned noise variance for all inputs."""
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {"log_variance": 0.0}
+
+    def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
+        """Predicted mean of every sample and row, and the one noise variance."""
+        mean = outputs[..., 0]
+        return mean, _bounded(point["log_variance"]).exp().expand_as(mean)
+
+    def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
+        mean = outputs[..., 0]
+        return gaussian_log_prob(mean, _bounded(point["log_variance"]).expand_as(mean), targets)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One logit per class, two classes or more: softmax over a single logit is always 1."""
+
+    num_classes: int
+
+    @property
+    def num_outputs(self) -> int:
+        return self.num_classes
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {}
+
+    def probabilities(
+        self, outputs: Float[Tensor, "*samples rows classes"]
+    ) -> Float[Tensor, "*samples rows classes"]:
+        return outputs.softmax(-1)
+
+    def log_prob(
+        self, outputs: Outputs, targets: Int[Tensor, "rows"], point: dict[str, Tensor]
+    ) -> PerRow:
+        flat = outputs.reshape(-1, self.num_classes)
+        repeated = targets.expand(outputs.shape[:-1]).reshape(-1)
+        return -cross_entropy(flat, repeated, reduction="none").reshape(outputs.shape[:-1])
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Two classes from one logit, that of the second."""
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    @property
+    def num_classes(self) -> int:
+        return 2
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {}
+
+    def probabilities(
+        self, outputs: Float[Tensor, "*samples rows 1"]
+    ) -> Float[Tensor, "*samples rows 2"]:
+        return torch.cat([torch.sigmoid(-outputs), torch.sigmoid(outputs)], dim=-1)
+
+    def log_prob(
+        self, outputs: Outputs, targets: Int[Tensor, "rows"], point: dict[str, Tensor]
+    ) -> PerRow:
+        logits = outputs[..., 0]
+        labels = targets.to(logits.dtype).expand_as(logits)
+        return -binary_cross_entropy_with_logits(logits, labels, reduction="none")
+
+
+GaussianLikelihood = HeteroscedasticGaussian | HomoscedasticGaussian
+ClassLikelihood = Categorical | Bernoulli
+
+
+def build_likelihood(name: str, num_classes: int | None) -> GaussianLikelihood | ClassLikelihood:
+    """The likelihood that a configuration names."""
+    match name:
+        case "heteroscedastic":
+            return HeteroscedasticGaussian()
+        case "homoscedastic":
+            return HomoscedasticGaussian()
+        case "categorical" if num_classes is not None and num_classes >= 2:
+            return Categorical(num_classes)
+        case "bernoulli" if num_classes == 2:
+            return Bernoulli()
+        case _:
+            raise ValueError(f"likelihood {name!r} does not fit {num_classes} classes")
