@@ -1,7 +1,7 @@
 """Networks as pure functions of their weights; the sample axis, where there is one, comes first."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from models.config import NetworkConfig
 from models.layers.dense import Dense
-from models.posteriors import MeanFieldNormal
+from models.layout import Layout, Weights
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
@@ -34,9 +34,10 @@ class MLP:
         pairs = enumerate(zip(widths, widths[1:], strict=False))
         return cls(tuple(Dense(f"dense{i}", *pair) for i, pair in pairs), config.activation)
 
-    def shapes(self) -> dict[str, tuple[int, ...]]:
+    @property
+    def layout(self) -> Layout:
         """Name and shape of each weight tensor."""
-        return {name: shape for layer in self.layers for name, shape in layer.shapes().items()}
+        return Layout({k: shape for layer in self.layers for k, shape in layer.shapes().items()})
 
     def fan_in(self, name: str) -> int:
         """Number of inputs of the layer that the named tensor belongs to."""
@@ -50,21 +51,22 @@ class MLP:
         """Weights from N(0, gain²/fan-in), gain² = 2 for ReLU-like units (He et al. 2015)."""
         gain = 1.0 if self.activation == "tanh" else math.sqrt(2.0)
         weights = {}
-        for name, shape in self.shapes().items():
+        for name, shape in self.layout.shapes.items():
             draw = torch.randn(shape, generator=generator)
             scale = gain / math.sqrt(self.fan_in(name)) if len(shape) > 1 else 0.0
             weights[name] = draw * scale
         return weights
 
     def __call__(
-        self, weights: Mapping[str, Tensor], x: Float[Tensor, "*samples batch inputs"]
+        self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
         """Outputs for given weights; [S, …] weights give [S, batch, outputs] in one pass."""
         return self._forward(x, [lambda h, layer=layer: layer(weights, h) for layer in self.layers])
 
     def local(
         self,
-        posterior: MeanFieldNormal,
+        loc: Weights,
+        variance: Weights,
         x: Float[Tensor, "*samples batch inputs"],
         noise: Sequence[Tensor],
     ) -> Float[Tensor, "*samples2 batch outputs"]:
@@ -75,7 +77,7 @@ class MLP:
         """
         pairs = zip(self.layers, noise, strict=True)
         return self._forward(
-            x, [lambda h, la=layer, e=eps: la.local(posterior, h, e) for layer, eps in pairs]
+            x, [lambda h, la=layer, e=eps: la.local(loc, variance, h, e) for layer, eps in pairs]
         )
 
     def _forward(self, x: Tensor, steps: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:

@@ -8,16 +8,12 @@ Everything here is divided by N ("per row"), so that learning rates do not depen
 size; the minimiser is the same.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from models.config import KLConfig
-from models.posteriors import MeanFieldNormal
-from models.priors import Prior
 
 Scalar = Float[Tensor, ""]
 
@@ -44,24 +40,6 @@ def negative_elbo(nll: Float[Tensor, "batch"], kl: Scalar, num_data: int, kl_wei
         raise ValueError(f"num_data counts the likelihood terms of the data set; got {num_data}")
     nll_per_row, kl_per_row = nll.mean(), kl / num_data
     return Loss(nll_per_row, kl_per_row, nll_per_row + kl_weight * kl_per_row)
-
-
-def kl_divergence(
-    posterior: MeanFieldNormal,
-    prior: Prior,
-    noise: Mapping[str, Tensor] | None = None,
-    direction: str = "reverse",
-) -> Scalar:
-    """The divergence summed over all tensors, each counted once, pruned weights left out."""
-    total = torch.zeros((), device=next(iter(posterior.loc.values())).device)
-    for name in posterior.loc:
-        loc, scale = posterior.loc[name], torch.nn.functional.softplus(posterior.rho[name])
-        mask = posterior.mask.get(name)
-        if direction == "forward":
-            total = total + prior.forward_kl(loc, scale, mask)
-        else:
-            total = total + prior.reverse_kl(loc, scale, mask, noise[name] if noise else None)
-    return total
 
 
 def kl_weight(config: KLConfig, *, batch: int, num_batches: int, num_parameters: int) -> float:

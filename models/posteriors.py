@@ -4,19 +4,12 @@ Source: Blundell et al. 2015, Weight Uncertainty in Neural Networks (arXiv 1505.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import softplus
-
-Weights = Mapping[str, Float[Tensor, "..."]]
-"""Named weights; with a sample axis every tensor carries it in front."""
-
-Mask = Mapping[str, Bool[Tensor, "..."]]
-"""True where a weight is kept; a name that is absent is kept whole."""
 
 
 def softplus_inverse(value: float) -> float:
@@ -26,60 +19,46 @@ def softplus_inverse(value: float) -> float:
 
 @dataclass(frozen=True)
 class MeanFieldNormal:
-    """Independent Gaussians over named weights. Pruned weights are exactly 0, without variance."""
+    """Independent Gaussians over a weight vector; where `mask` is False a weight is pruned.
 
-    loc: Weights
-    rho: Weights
-    mask: Mask = field(default_factory=dict)
+    A pruned weight is exactly 0 and has no variance; it takes no part in densities.
+    """
 
-    def __getitem__(self, name: str) -> tuple[Tensor, Tensor]:
-        """loc and scale of one tensor, pruned weights set to zero."""
-        loc, scale = self.loc[name], softplus(self.rho[name])
-        if name not in self.mask:
-            return loc, scale
-        return loc * self.mask[name], scale * self.mask[name]
+    loc: Float[Tensor, "weights"]
+    rho: Float[Tensor, "weights"]
+    mask: Bool[Tensor, "weights"] | None = None
+
+    @property
+    def scale(self) -> Float[Tensor, "weights"]:
+        """Standard deviations before pruning: σ = log(1 + exp(ρ)), computed without overflow."""
+        return softplus(self.rho)
 
     @property
     def num_weights(self) -> int:
         """Weights that are not pruned."""
-        return sum(
-            int(self.mask[name].sum()) if name in self.mask else loc.numel()
-            for name, loc in self.loc.items()
-        )
+        return self.loc.numel() if self.mask is None else int(self.mask.sum())
 
-    def parameters(self) -> list[Tensor]:
-        """What an optimiser moves: every loc, then every rho."""
-        return [*self.loc.values(), *self.rho.values()]
+    def moments(self) -> tuple[Float[Tensor, "weights"], Float[Tensor, "weights"]]:
+        """Mean and variance of each weight; both 0 where it is pruned."""
+        loc, variance = self.loc, self.scale.square()
+        return (loc, variance) if self.mask is None else (loc * self.mask, variance * self.mask)
 
-    def rsample(self, noise: Weights) -> dict[str, Tensor]:
-        """w = loc + scale · noise; noise may carry a sample axis in front."""
-        weights = {}
-        for name in self.loc:
-            loc, scale = self[name]
-            weights[name] = loc + scale * noise[name]
-        return weights
+    def rsample(self, noise: Float[Tensor, "*samples weights"]) -> Float[Tensor, "*samples weights"]:
+        """w = loc + scale · noise, differentiable in loc and rho."""
+        weights = self.loc + self.scale * noise
+        return weights if self.mask is None else weights * self.mask
 
-    def log_prob(self, weights: Weights) -> Float[Tensor, ""]:
-        """log q(w) in nats, summed over all weights that are not pruned."""
-        return sum((self._log_prob(name, weights[name]) for name in self.loc), torch.zeros(()))
-
-    def _log_prob(self, name: str, value: Tensor) -> Tensor:
-        scale = softplus(self.rho[name])
-        z = (value - self.loc[name]) / scale
-        log_prob = -0.5 * (z.square() + math.log(2 * math.pi)) - scale.log()
-        return (log_prob * self.mask[name] if name in self.mask else log_prob).sum()
+    def log_prob(self, weights: Float[Tensor, "*samples weights"]) -> Float[Tensor, "*samples"]:
+        """log q(w) in nats, summed over the weights that are not pruned."""
+        z = (weights - self.loc) / self.scale
+        log_prob = -0.5 * (z.square() + math.log(2 * math.pi)) - self.scale.log()
+        return (log_prob if self.mask is None else log_prob * self.mask).sum(-1)
 
     def detach(self) -> "MeanFieldNormal":
         """A copy that shares nothing with the parameters an optimiser moves."""
-        return MeanFieldNormal(
-            {name: t.detach().clone() for name, t in self.loc.items()},
-            {name: t.detach().clone() for name, t in self.rho.items()},
-            dict(self.mask),
-        )
+        return MeanFieldNormal(self.loc.detach().clone(), self.rho.detach().clone(), self.mask)
 
     def to(self, device: str | torch.device) -> "MeanFieldNormal":
         """The same posterior on another device."""
-        return MeanFieldNormal(
-            *({name: t.to(device) for name, t in part.items()} for part in (self.loc, self.rho)),
-            {name: t.to(device) for name, t in self.mask.items()},
-        )
+        mask = None if self.mask is None else self.mask.to(device)
+        return MeanFieldNormal(self.loc.to(device), self.rho.to(device), mask)

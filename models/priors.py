@@ -1,7 +1,7 @@
 """Priors over weights and their divergences from a mean-field Gaussian, in nats.
 
-`reverse` is KL(q‖P), the divergence of the ELBO; `forward` is KL(P‖q). Both are summed over the
-weights of one tensor; pruned weights (mask False) take no part.
+`reverse_kl` is KL(q‖P), the divergence of the ELBO; `forward_kl` is KL(P‖q). Both are summed over
+all weights, each counted once; pruned weights take no part.
 Sources: Blundell et al. 2015, §3.3; Wu et al. 2019 (arXiv 1810.03958), §4 for empirical Bayes.
 """
 
@@ -10,45 +10,43 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from models.config import GaussianPriorConfig, PriorConfig
+from models.layout import Layout
+from models.posteriors import MeanFieldNormal
 
 Scalar = Float[Tensor, ""]
-Tensors = Float[Tensor, "..."]
-OptionalMask = Bool[Tensor, "..."] | None
+Vector = Float[Tensor, "weights"]
 
 _LOG_2PI = math.log(2 * math.pi)
 
 
 class Prior(Protocol):
-    """One prior for every tensor of a network."""
+    """A density over weight vectors."""
 
-    def log_prob(self, value: Tensors) -> Tensors:
-        """log P(w), element by element."""
+    def log_prob(self, value: Vector) -> Vector:
+        """log P(w), weight by weight."""
         ...
 
-    def reverse_kl(
-        self, loc: Tensors, scale: Tensors, mask: OptionalMask, noise: Tensors | None
-    ) -> Scalar:
-        """KL(q‖P). Priors without a closed form estimate it at w = loc + scale · noise."""
+    def reverse_kl(self, q: MeanFieldNormal, noise: Vector | None = None) -> Scalar:
+        """KL(q‖P); where it has no closed form, estimated at w = loc + scale · noise."""
         ...
 
-    def forward_kl(self, loc: Tensors, scale: Tensors, mask: OptionalMask) -> Scalar:
+    def forward_kl(self, q: MeanFieldNormal) -> Scalar:
         """KL(P‖q), up to a constant that does not depend on q."""
         ...
 
 
-def _sum(values: Tensors, mask: OptionalMask) -> Scalar:
-    return values.sum() if mask is None else (values * mask).sum()
+def _kept(values: Tensor, q: MeanFieldNormal) -> Tensor:
+    return values if q.mask is None else values * q.mask
 
 
-def _forward_kl(second_moment: float, entropy: float, q: tuple[Tensor, Tensor]) -> Tensor:
-    """E_P[−log q(w)] − H[P] for a zero-mean P: only its second moment meets a Gaussian q."""
-    loc, scale = q
-    cross = 0.5 * _LOG_2PI + scale.log() + (second_moment + loc.square()) / (2 * scale.square())
-    return cross - entropy
+def _cross_entropy(second_moment: float, q: MeanFieldNormal) -> Vector:
+    """E_P[−log q(w)] for a zero-mean P: only its second moment meets a Gaussian q."""
+    square = (second_moment + q.loc.square()) / q.scale.square()
+    return 0.5 * (_LOG_2PI + square) + q.scale.log()
 
 
 @dataclass(frozen=True)
@@ -57,55 +55,67 @@ class GaussianPrior:
 
     sigma: float
 
-    def log_prob(self, value: Tensors) -> Tensors:
+    def log_prob(self, value: Vector) -> Vector:
         return -0.5 * ((value / self.sigma).square() + _LOG_2PI) - math.log(self.sigma)
 
-    def reverse_kl(
-        self, loc: Tensors, scale: Tensors, mask: OptionalMask, noise: Tensors | None = None
-    ) -> Scalar:
+    def reverse_kl(self, q: MeanFieldNormal, noise: Vector | None = None) -> Scalar:
         """Σ log(σp/σ) + (σ² + μ²)/(2σp²) − ½."""
-        square = (scale.square() + loc.square()) / self.sigma**2
-        return _sum(0.5 * (square - 1) - (scale / self.sigma).log(), mask)
+        scale = q.scale / self.sigma
+        square = scale.square() + (q.loc / self.sigma).square()
+        return _kept(0.5 * (square - 1) - scale.log(), q).sum()
 
-    def forward_kl(self, loc: Tensors, scale: Tensors, mask: OptionalMask) -> Scalar:
+    def forward_kl(self, q: MeanFieldNormal) -> Scalar:
         """Σ log(σ/σp) + (σp² + μ²)/(2σ²) − ½."""
         entropy = 0.5 * (_LOG_2PI + 1) + math.log(self.sigma)
-        return _sum(_forward_kl(self.sigma**2, entropy, (loc, scale)), mask)
+        return _kept(_cross_entropy(self.sigma**2, q) - entropy, q).sum()
 
 
 @dataclass(frozen=True)
 class EmpiricalBayesPrior:
     """N(0, σp²) with σp² learned per tensor, under an inverse-gamma(a, b) hyper-prior on σp².
 
-    The σp² that minimises KL(q‖N(0, σp²)) − log IG(σp²; a, b) has the closed form
-    (Σ(μ² + σ²) + 2b) / (n + 2a + 2), used in every step. Its gradient vanishes at the optimum, so
-    that it may be held fixed. The hyper-prior's −log density is part of the objective.
+    The σp² that minimises KL(q‖N(0, σp²)) − log IG(σp²; a, b) over a tensor's n weights is
+    (Σ(μ² + σ²) + 2b) / (n + 2a + 2), taken anew in every step. The objective's derivative in σp²
+    vanishes there, so that it may be held fixed in the gradient. The hyper-prior's −log density
+    belongs to the objective.
     """
 
+    layout: Layout
     a: float = 1.0
     b: float = 0.01
 
-    def variance(self, loc: Tensors, scale: Tensors, mask: OptionalMask) -> Scalar:
-        """The optimal σp² of one tensor."""
-        count = loc.numel() if mask is None else mask.sum()
-        square = _sum(loc.square() + scale.square(), mask)
-        return (square + 2 * self.b) / (count + 2 * self.a + 2)
+    def variances(self, q: MeanFieldNormal) -> Float[Tensor, "tensors"]:
+        """The optimal σp² of each tensor."""
+        return self._variances(self._squares(q), self._counts(q)).detach()
 
-    def log_prob(self, value: Tensors) -> Tensors:
+    def log_prob(self, value: Vector) -> Vector:
         raise TypeError("an empirical-Bayes prior has no density before it has seen a posterior")
 
-    def reverse_kl(
-        self, loc: Tensors, scale: Tensors, mask: OptionalMask, noise: Tensors | None = None
-    ) -> Scalar:
-        """KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
-        variance = self.variance(loc.detach(), scale.detach(), mask)
-        square = (scale.square() + loc.square()) / variance
-        kl = _sum(0.5 * (square - 1 + variance.log()) - scale.log(), mask)
+    def reverse_kl(self, q: MeanFieldNormal, noise: Vector | None = None) -> Scalar:
+        """Σ over tensors of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
+        squares, counts = self._squares(q), self._counts(q)
+        variance = self._variances(squares.detach(), counts)
+        log_scale = _kept(q.scale.log(), q).sum()
+        kl = 0.5 * (squares / variance + counts * (variance.log() - 1)).sum() - log_scale
         hyper = (self.a + 1) * variance.log() + self.b / variance
-        return kl + hyper + math.lgamma(self.a) - self.a * math.log(self.b)
+        constant = math.lgamma(self.a) - self.a * math.log(self.b)
+        return kl + (hyper + constant).sum()
 
-    def forward_kl(self, loc: Tensors, scale: Tensors, mask: OptionalMask) -> Scalar:
+    def forward_kl(self, q: MeanFieldNormal) -> Scalar:
         raise TypeError("forward KL needs a fixed prior: learning it as well has no optimum")
+
+    def _squares(self, q: MeanFieldNormal) -> Float[Tensor, "tensors"]:
+        """Σ(μ² + σ²) per tensor."""
+        square = _kept(q.loc.square() + q.scale.square(), q)
+        return torch.stack([part.sum() for part in self.layout.split(square)])
+
+    def _counts(self, q: MeanFieldNormal) -> Float[Tensor, "tensors"]:
+        if q.mask is None:
+            return torch.tensor(self.layout.sizes, dtype=q.loc.dtype, device=q.loc.device)
+        return torch.stack([part.sum() for part in self.layout.split(q.mask)]).to(q.loc.dtype)
+
+    def _variances(self, squares: Tensor, counts: Tensor) -> Tensor:
+        return (squares + 2 * self.b) / (counts + 2 * self.a + 2)
 
 
 @dataclass(frozen=True)
@@ -116,32 +126,31 @@ class ScaleMixturePrior:
     sigma1: float
     sigma2: float
 
-    def log_prob(self, value: Tensors) -> Tensors:
+    def log_prob(self, value: Vector) -> Vector:
         """In log space throughout: an epsilon inside the log would kill the tails' gradient."""
-        wide = GaussianPrior(self.sigma1).log_prob(value) + math.log(self.pi)
-        narrow = GaussianPrior(self.sigma2).log_prob(value) + math.log1p(-self.pi)
-        return torch.logaddexp(wide, narrow)
+        first = GaussianPrior(self.sigma1).log_prob(value) + math.log(self.pi)
+        second = GaussianPrior(self.sigma2).log_prob(value) + math.log1p(-self.pi)
+        return torch.logaddexp(first, second)
 
-    def reverse_kl(
-        self, loc: Tensors, scale: Tensors, mask: OptionalMask, noise: Tensors | None
-    ) -> Scalar:
-        """log q(w) − log P(w) at one w = loc + scale · noise: unbiased, no closed form exists.
+    def reverse_kl(self, q: MeanFieldNormal, noise: Vector | None = None) -> Scalar:
+        """E_q[log q] − log P(w) at one w = loc + scale · noise: unbiased; no closed form exists.
 
-        E_q[log q] is known and replaces its one-draw estimate, which lowers the variance.
+        The entropy of q is known, and taking it instead of −log q(w) lowers the variance.
         """
         if noise is None:
             raise ValueError("the reverse KL of a scale mixture needs noise to draw weights with")
-        negative_entropy = -0.5 * (_LOG_2PI + 1) - scale.log()
-        return _sum(negative_entropy - self.log_prob(loc + scale * noise), mask)
+        negative_entropy = -0.5 * (_LOG_2PI + 1) - q.scale.log()
+        log_prior = self.log_prob(q.loc + q.scale * noise)
+        return _kept(negative_entropy - log_prior, q).sum()
 
-    def forward_kl(self, loc: Tensors, scale: Tensors, mask: OptionalMask) -> Scalar:
+    def forward_kl(self, q: MeanFieldNormal) -> Scalar:
         """E_P[−log q(w)]: closed form; the mixture's own entropy, a constant, is left out."""
         second_moment = self.pi * self.sigma1**2 + (1 - self.pi) * self.sigma2**2
-        return _sum(_forward_kl(second_moment, 0.0, (loc, scale)), mask)
+        return _kept(_cross_entropy(second_moment, q), q).sum()
 
 
-def build_prior(config: PriorConfig) -> Prior:
+def build_prior(config: PriorConfig, layout: Layout) -> Prior:
     """The prior that a configuration names."""
     if not isinstance(config, GaussianPriorConfig):
         return ScaleMixturePrior(config.pi, config.sigma1, config.sigma2)
-    return EmpiricalBayesPrior() if config.sigma == "auto" else GaussianPrior(config.sigma)
+    return EmpiricalBayesPrior(layout) if config.sigma == "auto" else GaussianPrior(config.sigma)

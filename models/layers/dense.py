@@ -1,13 +1,12 @@
 """A dense layer as a description: it holds no weights and remembers no forward pass."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear
 
-from models.posteriors import MeanFieldNormal
+from models.layout import Weights
 
 # Below the variance of any float32 product; keeps the square root's gradient finite at a unit
 # whose variance is exactly 0 (all its inputs dead, its bias pruned).
@@ -35,7 +34,7 @@ class Dense:
         return {self.weight: (self.out_features, self.in_features), self.bias: (self.out_features,)}
 
     def __call__(
-        self, weights: Mapping[str, Tensor], x: Float[Tensor, "*samples batch inputs"]
+        self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
         """One batched product; a sample axis on the weights, on `x` or on both broadcasts."""
         weight, bias = weights[self.weight], weights[self.bias]
@@ -45,23 +44,16 @@ class Dense:
 
     def local(
         self,
-        posterior: MeanFieldNormal,
+        loc: Weights,
+        variance: Weights,
         x: Float[Tensor, "*samples batch inputs"],
         noise: Float[Tensor, "*noise outputs"],
     ) -> Float[Tensor, "*samples2 batch outputs"]:
         """Draws pre-activations N(xμ + b, x²σ² + σ_b²) instead of weights: exact for each row.
 
         Source: Kingma et al. 2015 (arXiv 1506.02557), eq. 6. The noise broadcasts against
-        [..., batch, outputs]; mean and variance are computed before that, hence shared by it.
+        [..., batch, outputs]; mean and variance are computed once, shared by all its samples.
         """
-        mean, variance = self.moments(posterior, x)
-        return mean + variance.clamp_min(_TINY).sqrt() * noise
-
-    def moments(
-        self, posterior: MeanFieldNormal, x: Float[Tensor, "*samples batch inputs"]
-    ) -> tuple[Float[Tensor, "*samples batch outputs"], Float[Tensor, "*samples batch outputs"]]:
-        """Mean and variance over q of the pre-activations, given the inputs."""
-        weight_loc, weight_scale = posterior[self.weight]
-        bias_loc, bias_scale = posterior[self.bias]
-        variance = linear(x.square(), weight_scale.square(), bias_scale.square())
-        return linear(x, weight_loc, bias_loc), variance
+        mean = linear(x, loc[self.weight], loc[self.bias])
+        spread = linear(x.square(), variance[self.weight], variance[self.bias])
+        return mean + spread.clamp_min(_TINY).sqrt() * noise

@@ -1,0 +1,194 @@
+"""Fitting by stochastic gradients: mini-batches, schedules, early stopping, checks in every step."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from models.config import KLConfig, TrainingConfig
+from models.data import Rows, batches
+from models.exceptions import Diverged, Stopped
+from models.inference.bbb import BayesByBackprop, BBBState
+from models.objectives import Loss, kl_weight, warmup
+from models.randomness import generator
+
+T = TypeVar("T")
+
+EVALUATIONS = 100  # at most about this many looks at the held-out rows per fit
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """What one epoch showed; terms are means over its mini-batches, in nats per row."""
+
+    epoch: int
+    nelbo: float
+    nll: float
+    kl: float
+    held_out_log_likelihood: float | None
+
+
+@dataclass
+class FitState:
+    """All that changes while fitting; together with the configuration it determines the rest."""
+
+    current: BBBState
+    best: BBBState
+    best_score: float = -math.inf
+    best_epoch: int = 0
+    epoch: int = 0
+    step: int = 0
+    history: list[EpochResult] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Observer:
+    """The two ways in which fitting talks to the world."""
+
+    on_epoch: Callable[[EpochResult], None] = lambda result: None
+    should_stop: Callable[[], bool] = lambda: False
+
+
+@dataclass
+class Trainer:
+    """Minimises a method's loss over the parameters of its state, in place."""
+
+    method: BayesByBackprop
+    rows: Rows
+    held_out: Rows | None
+    config: TrainingConfig
+    score: Callable[[BBBState, Rows], float]
+    state: FitState
+    frozen_loc: bool = False
+
+    def __post_init__(self) -> None:
+        parameters = self.state.current.parameters()
+        for parameter in parameters:
+            parameter.requires_grad_()
+        self.optimizer = build_optimizer(self.config, parameters)
+        self.device = self.rows.inputs.device
+
+    def run(self, observer: Observer) -> BBBState:
+        """Runs to the last epoch or until patience ends; returns the best state seen.
+
+        Raises:
+            Stopped: between two mini-batches, when the observer asks for it.
+            Diverged: when a term of the loss or the gradient is not finite.
+        """
+        while self.state.epoch < self.epochs and not self._out_of_patience():
+            result = self._run_epoch(observer)
+            self.state.history.append(result)
+            observer.on_epoch(result)
+        return self.state.best
+
+    @property
+    def epochs(self) -> int:
+        return required(self.config.epochs, "epochs")
+
+    @property
+    def batch_size(self) -> int:
+        return min(required(self.config.batch_size, "batch_size"), len(self.rows))
+
+    @property
+    def num_batches(self) -> int:
+        return -(-len(self.rows) // self.batch_size)
+
+    def _run_epoch(self, observer: Observer) -> EpochResult:
+        totals, done = torch.zeros(3, dtype=torch.float64), self.state.step % self.num_batches
+        order = batches(len(self.rows), self.batch_size, self.config.seed, self.state.epoch)
+        for i, index in enumerate(order):
+            if i < done:
+                continue  # a resumed epoch goes on after its last finished mini-batch
+            if observer.should_stop():
+                raise Stopped
+            loss = self._step(self.rows[index.to(self.device)], i)
+            totals += torch.tensor([loss.nelbo.item(), loss.nll.item(), loss.kl.item()])
+        self.state.epoch += 1
+        nelbo, nll, kl = (totals / max(1, self.num_batches - done)).tolist()
+        return EpochResult(self.state.epoch, nelbo, nll, kl, self._keep_best())
+
+    def _step(self, batch: Rows, index: int) -> Loss:
+        state, kl_config = self.state, self.method.config.kl
+        noise = generator(self.config.seed, "step", state.step, device=self.device)
+        self._set_learning_rate()
+        loss = self.method.loss(state.current, batch, self._kl_weight(kl_config, index), noise)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.nelbo.backward()
+        norm = self._clip()
+        check_finite(loss, norm, state.step)
+        self.optimizer.step()
+        state.step += 1
+        return loss
+
+    def _kl_weight(self, config: KLConfig, index: int) -> float:
+        ramp = warmup(self.state.step, (config.warmup_epochs or 0) * self.num_batches)
+        weight = kl_weight(
+            config,
+            batch=index,
+            num_batches=self.num_batches,
+            num_parameters=self.method.num_parameters,
+        )
+        return ramp * weight
+
+    def _set_learning_rate(self) -> None:
+        rate = required(self.config.learning_rate, "learning_rate")
+        if self.config.schedule == "cosine":
+            done = self.state.step / (self.epochs * self.num_batches)
+            rate *= 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+
+    def _clip(self) -> Tensor:
+        limit = self.config.gradient_clip or math.inf
+        return torch.nn.utils.clip_grad_norm_(self.state.current.parameters(), limit)
+
+    def _keep_best(self) -> float | None:
+        """Scores the held-out rows every so often and keeps a copy of the best state."""
+        state, every = self.state, max(1, self.epochs // EVALUATIONS)
+        last = state.epoch == self.epochs
+        if self.held_out is None:
+            if last:
+                state.best, state.best_epoch = state.current.detach(), state.epoch
+            return None
+        if state.epoch % every and not last:
+            return None
+        score = self.score(state.current, self.held_out)
+        if score > state.best_score:
+            state.best, state.best_score = state.current.detach(), score
+            state.best_epoch = state.epoch
+        return score
+
+    def _out_of_patience(self) -> bool:
+        patience = self.config.patience or self.epochs
+        return self.held_out is not None and self.state.epoch - self.state.best_epoch >= patience
+
+
+def required(value: T | None, name: str) -> T:
+    """A setting that `models.recipe.resolve` fills in."""
+    if value is None:
+        raise ValueError(f"training.{name} is not set; call models.recipe.resolve first")
+    return value
+
+
+def build_optimizer(config: TrainingConfig, parameters: list[Tensor]) -> torch.optim.Optimizer:
+    """Fused kernels: one pass over the parameters per step."""
+    rate = required(config.learning_rate, "learning_rate")
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, fused=True)
+    return torch.optim.Adam(parameters, lr=rate, fused=True)
+
+
+def check_finite(loss: Loss, gradient_norm: Tensor, step: int) -> None:
+    """Stops a diverging run before the step is taken, so that no NaN reaches a weight."""
+    terms = {"negative log likelihood": loss.nll, "KL": loss.kl, "gradient norm": gradient_norm}
+    for name, value in terms.items():
+        if not math.isfinite(value.item()):
+            raise Diverged(
+                f"training diverged at step {step}: the {name} is {value.item()}. "
+                "Lower training.learning_rate, set training.gradient_clip (for example 1.0), "
+                "or look for extreme values in the data",
+                "/training/learning_rate",
+            )

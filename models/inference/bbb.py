@@ -1,0 +1,120 @@
+"""Bayes by Backprop: stochastic gradients of the ELBO of a mean-field Gaussian.
+
+Source: Blundell et al. 2015 (arXiv 1505.05424); local estimator: Kingma et al. 2015 (1506.02557).
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import BBBConfig
+from models.data import Rows
+from models.layout import Layout
+from models.likelihoods import ClassLikelihood, GaussianLikelihood
+from models.networks import MLP
+from models.objectives import Loss, negative_elbo
+from models.posteriors import MeanFieldNormal, softplus_inverse
+from models.priors import Prior, ScaleMixturePrior, build_prior
+
+# Initial scale × √fan-in, as measured on tables of 277 to 927 rows: small enough that the first
+# steps see the data through little noise, and it grows where the data say nothing.
+_INITIAL_SIGMA = 0.05
+
+
+@dataclass(frozen=True)
+class BBBState:
+    """The variational posterior and the likelihood's point parameters."""
+
+    posterior: MeanFieldNormal
+    point: dict[str, Tensor]
+
+    def parameters(self) -> list[Tensor]:
+        """The leaves an optimiser moves."""
+        return [self.posterior.loc, self.posterior.rho, *self.point.values()]
+
+    def detach(self) -> "BBBState":
+        point = {name: value.detach().clone() for name, value in self.point.items()}
+        return BBBState(self.posterior.detach(), point)
+
+    def to(self, device: str | torch.device) -> "BBBState":
+        point = {name: value.to(device) for name, value in self.point.items()}
+        return BBBState(self.posterior.to(device), point)
+
+
+@dataclass(frozen=True)
+class BayesByBackprop:
+    """The method bound to a network, a likelihood and the number of rows it will be fitted to."""
+
+    network: MLP
+    likelihood: GaussianLikelihood | ClassLikelihood
+    prior: Prior
+    config: BBBConfig
+    num_data: int
+
+    @classmethod
+    def build(
+        cls,
+        network: MLP,
+        likelihood: GaussianLikelihood | ClassLikelihood,
+        config: BBBConfig,
+        num_data: int,
+    ) -> "BayesByBackprop":
+        prior = build_prior(config.prior, network.layout)
+        return cls(network, likelihood, prior, config, num_data)
+
+    @property
+    def layout(self) -> Layout:
+        return self.network.layout
+
+    @property
+    def num_parameters(self) -> int:
+        """Variational parameters: a loc and a rho for each weight."""
+        return 2 * self.layout.num_weights
+
+    def init(self, generator: torch.Generator) -> BBBState:
+        """Random means; scales from `initial_sigma`, by default 0.05/√fan-in."""
+        loc = self.network.init(generator)
+        rho = {name: torch.full_like(t, self._initial_rho(name)) for name, t in loc.items()}
+        posterior = MeanFieldNormal(self.layout.flatten(loc), self.layout.flatten(rho))
+        point = {name: torch.tensor(v) for name, v in self.likelihood.parameters.items()}
+        return BBBState(posterior, point)
+
+    def _initial_rho(self, name: str) -> float:
+        if self.config.initial_sigma != "auto":
+            return softplus_inverse(self.config.initial_sigma)
+        return softplus_inverse(_INITIAL_SIGMA / math.sqrt(self.network.fan_in(name)))
+
+    def loss(
+        self, state: BBBState, batch: Rows, kl_weight: float, generator: torch.Generator
+    ) -> Loss:
+        """The negative ELBO per row, estimated with one draw."""
+        outputs, noise = self._outputs(state.posterior, batch.inputs, generator)
+        nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
+        if self.config.kl.direction == "forward":
+            kl = self.prior.forward_kl(state.posterior)
+        else:
+            kl = self.prior.reverse_kl(state.posterior, noise)
+        return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight)
+
+    def _outputs(
+        self,
+        posterior: MeanFieldNormal,
+        x: Float[Tensor, "batch inputs"],
+        generator: torch.Generator,
+    ) -> tuple[Float[Tensor, "batch outputs"], Float[Tensor, "weights"] | None]:
+        """One draw of the outputs, and the weight noise that the KL may need."""
+        if self.config.estimator == "weight":
+            noise = torch.empty_like(posterior.rho, requires_grad=False).normal_(generator=generator)
+            return self.network(self.layout.unflatten(posterior.rsample(noise)), x), noise
+        loc, variance = (self.layout.unflatten(part) for part in posterior.moments())
+        blocks = [
+            torch.empty(len(x), width, device=x.device).normal_(generator=generator)
+            for width in self.network.noise_widths()
+        ]
+        outputs = self.network.local(loc, variance, x, blocks)
+        if not isinstance(self.prior, ScaleMixturePrior):
+            return outputs, None
+        return outputs, torch.empty_like(posterior.rho, requires_grad=False).normal_(generator=generator)
