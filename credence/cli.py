@@ -1,0 +1,25 @@
+"""The command line: what exists and how it exits.
+
+0 done · 1 the service said no · 2 wrong use or settings · 3 no answer · 4 the job failed
+"""
+
+import typer
+
+from credence.commands import datasets, jobs, models, predict, service, train
+
+app = typer.Typer(
+    name="credence",
+    help="Train models that know what they don't know, and predict with them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+for command in (service.serve, service.api, service.worker, train.train, predict.predict):
+    app.command()(command)
+for name, group in (("jobs", jobs.app), ("models", models.app), ("datasets", datasets.app)):
+    app.add_typer(group, name=name)
+
+
+def main() -> None:
+    """Entry point of the `credence` command."""
+    app()

@@ -1,0 +1,178 @@
+"""A thin, typed HTTP client: one method per route, plain dictionaries in and out."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from credence.exceptions import CredenceAPIError, ServiceUnreachable
+from credence.media_types import headers_for
+from credence.types import Dataset, Job, Json, Prediction, Version
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+FINAL_STATUSES = ("succeeded", "failed", "cancelled")
+
+
+class Client(AbstractContextManager["Client"]):
+    """Speaks to the service at `url`.
+
+    Every method raises `CredenceAPIError` when the service refuses, `ServiceUnreachable` when
+    there is no answer within `timeout_seconds`.
+    """
+
+    def __init__(self, url: str = DEFAULT_URL, *, timeout_seconds: float = 300.0) -> None:
+        self.url = url.rstrip("/")
+        timeout = httpx.Timeout(timeout_seconds, connect=5.0)
+        self._http = httpx.Client(base_url=self.url, timeout=timeout)
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    # --- data sets
+
+    def upload(self, path: Path, name: str | None = None) -> Dataset:
+        """Stream a file to the service; the same bytes again give the same data set.
+
+        Raises:
+            ValueError: if the file's suffix is not one that the service reads.
+        """
+        headers = headers_for(path)
+        with path.open("rb") as file:
+            params = {"name": name or path.name}
+            answer = self._call("POST", "/datasets", params=params, content=file, headers=headers)
+        return cast(Dataset, answer)
+
+    def datasets(self) -> Iterator[Dataset]:
+        """All data sets, page after page."""
+        return cast(Iterator[Dataset], self._pages("/datasets"))
+
+    def dataset(self, dataset_id: str) -> Dataset:
+        """One data set with its columns."""
+        return cast(Dataset, self._call("GET", _path("datasets", dataset_id)))
+
+    def dataset_rows(self, dataset_id: str, limit: int = 20) -> list[Json]:
+        """The first rows, as records."""
+        answer = self._call("GET", _path("datasets", dataset_id, "rows"), params={"limit": limit})
+        return cast(list[Json], answer["data"])
+
+    def delete_dataset(self, dataset_id: str) -> None:
+        """Refused while a queued or running job needs it."""
+        self._call("DELETE", _path("datasets", dataset_id))
+
+    # --- jobs
+
+    def train(self, request: Json) -> Job:
+        """Queue a training job; `request` is the body of `POST /train`."""
+        return cast(Job, self._call("POST", "/train", json=request))
+
+    def jobs(self, status: str | None = None, model: str | None = None) -> Iterator[Job]:
+        """Jobs, newest first, page after page."""
+        return cast(Iterator[Job], self._pages("/jobs", status=status, model=model))
+
+    def job(self, job_id: str) -> Job:
+        """One job as it stands now."""
+        return cast(Job, self._call("GET", _path("jobs", job_id)))
+
+    def cancel(self, job_id: str) -> Job:
+        """Ask a job to stop; a running one does so between two mini-batches."""
+        return cast(Job, self._call("POST", _path("jobs", job_id, "cancel")))
+
+    def resume(self, job_id: str) -> Job:
+        """Queue a failed or cancelled job again; it goes on from its checkpoint."""
+        return cast(Job, self._call("POST", _path("jobs", job_id, "resume")))
+
+    def wait(
+        self,
+        job_id: str,
+        on_progress: Callable[[Job], None] | None = None,
+        poll_seconds: float = 0.3,
+    ) -> Job:
+        """Ask until the job has ended, well or not; `on_progress` sees every answer."""
+        while True:
+            job = self.job(job_id)
+            if on_progress:
+                on_progress(job)
+            if job["status"] in FINAL_STATUSES:
+                return job
+            time.sleep(poll_seconds)
+
+    # --- models
+
+    def models(self) -> Iterator[Json]:
+        """All models, page after page."""
+        return self._pages("/models")
+
+    def model(self, name: str) -> Json:
+        """One model with its versions and aliases."""
+        return cast(Json, self._call("GET", _path("models", name)))
+
+    def version(self, name: str, version: int | str) -> Version:
+        """One version, by number or alias."""
+        return cast(Version, self._call("GET", _path("models", name, "versions", version)))
+
+    def delete_model(self, name: str) -> None:
+        """Delete a model with all its versions."""
+        self._call("DELETE", _path("models", name))
+
+    def delete_version(self, name: str, version: int | str) -> None:
+        """Delete one version; its number is not used again."""
+        self._call("DELETE", _path("models", name, "versions", version))
+
+    def set_alias(self, name: str, alias: str, version: int) -> None:
+        """Let an alias name this version from now on."""
+        self._call("PUT", _path("models", name, "aliases", alias), json={"version": version})
+
+    def delete_alias(self, name: str, alias: str) -> None:
+        """Remove an alias; the version it named stays."""
+        self._call("DELETE", _path("models", name, "aliases", alias))
+
+    def evaluate(self, name: str, request: Json) -> Job:
+        """Queue an evaluation on labelled data; the job's `metrics` are its result."""
+        return cast(Job, self._call("POST", _path("models", name, "evaluate"), json=request))
+
+    # --- predictions and metrics
+
+    def predict(self, request: Json) -> Prediction:
+        """Predict; `request` is the body of `POST /predict`."""
+        return cast(Prediction, self._call("POST", "/predict", json=request))
+
+    def metrics(self) -> str:
+        """The service's metrics in Prometheus' text format."""
+        return self._send("GET", "/metrics").text
+
+    # --- how requests are made
+
+    def _pages(self, path: str, **filters: str | None) -> Iterator[Any]:
+        params = {key: value for key, value in filters.items() if value is not None}
+        while True:
+            page = self._call("GET", path, params=params)
+            yield from page["data"]
+            if page["next_cursor"] is None:
+                return
+            params["cursor"] = page["next_cursor"]
+
+    def _call(self, method: str, path: str, **options: Any) -> Any:
+        response = self._send(method, path, **options)
+        return response.json() if response.content else None
+
+    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            response = self._http.request(method, path, **options)
+        except httpx.TransportError as error:
+            raise ServiceUnreachable(self.url, str(error) or type(error).__name__) from error
+        if response.is_error:
+            raise CredenceAPIError.from_response(response)
+        return response
+
+
+def _path(*parts: str | int) -> str:
+    """A path of escaped segments, dots too: `..` must not climb to what holds a version."""
+    return "/" + "/".join(quote(str(part), safe="").replace(".", "%2E") for part in parts)

@@ -1,0 +1,1 @@
+"""The commands of `credence`, one module each."""

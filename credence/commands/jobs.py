@@ -1,0 +1,73 @@
+"""`credence jobs`: look at training and evaluation jobs, stop them, let them go on."""
+
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from credence.commands.connection import connect
+from credence.commands.following import follow
+from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url
+from credence.rendering import print_job, print_jobs, print_json
+
+app = typer.Typer(no_args_is_help=True, help="Jobs: list, show, watch, cancel, resume.")
+
+JobId = Annotated[str, typer.Argument(help="Id of the job, as `credence train` prints it.")]
+
+
+@app.command("list")
+def list_jobs(
+    status: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only jobs of this model.")] = None,
+    limit: Limit = 20,
+    as_json: AsJson = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """List the newest jobs.
+
+    Example: `credence jobs list --status running`
+    """
+    with connect(url) as client:
+        jobs = list(islice(client.jobs(status, model), limit))
+    print_json(jobs) if as_json else print_jobs(jobs)
+
+
+@app.command()
+def show(job: JobId, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
+    """Show one job: state, progress, metrics, error.
+
+    Example: `credence jobs show job_01`
+    """
+    with connect(url) as client:
+        answer = client.job(job)
+    print_json(answer) if as_json else print_job(answer)
+
+
+@app.command()
+def watch(job: JobId, url: Url = DEFAULT_URL) -> None:
+    """Follow a job until it ends; exit code 4 if it fails or is cancelled.
+
+    Example: `credence jobs watch job_01`
+    """
+    with connect(url) as client:
+        print_job(follow(client, job))
+
+
+@app.command()
+def cancel(job: JobId, url: Url = DEFAULT_URL) -> None:
+    """Cancel a job; a running one stops between two mini-batches and keeps its checkpoint.
+
+    Example: `credence jobs cancel job_01`
+    """
+    with connect(url) as client:
+        print_job(client.cancel(job))
+
+
+@app.command()
+def resume(job: JobId, url: Url = DEFAULT_URL) -> None:
+    """Queue a failed or cancelled job again; it goes on from its checkpoint.
+
+    Example: `credence jobs resume job_01`
+    """
+    with connect(url) as client:
+        print_job(client.resume(job))

@@ -1,0 +1,90 @@
+"""`credence models`: versions, their metrics and variants, aliases."""
+
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from credence.client import Client
+from credence.commands.connection import connect
+from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url, Yes
+from credence.rendering import print_json, print_table, print_version
+
+app = typer.Typer(no_args_is_help=True, help="Models: list, show, alias, delete.")
+
+Model = Annotated[str, typer.Argument(help="Name of the model.")]
+
+
+@app.command("list")
+def list_models(limit: Limit = 20, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
+    """List the models.
+
+    Example: `credence models list`
+    """
+    with connect(url) as client:
+        models = list(islice(client.models(), limit))
+    print_json(models) if as_json else print_table(list(models[0]) if models else [], [])
+
+
+@app.command()
+def show(
+    model: Model,
+    version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
+    as_json: AsJson = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Show a version: its metrics on held-out rows and its pruned variants.
+
+    Example: `credence models show concrete --version champion`
+    """
+    with connect(url) as client:
+        answer = client.version(model, version or newest(client, model))
+    print_json(answer) if as_json else print_version(answer)
+
+
+@app.command()
+def alias(
+    model: Model,
+    alias: Annotated[str, typer.Argument(help="The alias, for example champion.")],
+    version: Annotated[int | None, typer.Argument(help="The version that it names.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the alias.")] = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Let an alias name a version, or remove it.
+
+    Example: `credence models alias concrete champion 3`
+    """
+    if remove == (version is not None):
+        raise typer.BadParameter("give either a VERSION or --remove")
+    with connect(url) as client:
+        if version is None:
+            client.delete_alias(model, alias)
+        else:
+            client.set_alias(model, alias, version)
+
+
+@app.command()
+def delete(
+    model: Model,
+    version: Annotated[str | None, typer.Option(help="Only this version.")] = None,
+    yes: Yes = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Delete a model with all its versions, or one version.
+
+    Example: `credence models delete concrete --version 2`
+    """
+    what = f"version {version} of {model}" if version else f"{model} with all its versions"
+    if not yes:
+        typer.confirm(f"Delete {what}?", abort=True)
+    with connect(url) as client:
+        if version is None:
+            client.delete_model(model)
+        else:
+            client.delete_version(model, version)
+    print(f"deleted {what}")
+
+
+def newest(client: Client, model: str) -> int:
+    """Number of a model's newest version."""
+    return max(int(version["version"]) for version in client.model(model)["versions"])

@@ -1,0 +1,88 @@
+"""`credence predict`: rows in, predictions with their uncertainty out."""
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+
+from credence.client import Client
+from credence.commands.connection import connect
+from credence.commands.models import newest
+from credence.commands.options import DEFAULT_URL, AsJson, Url
+from credence.prediction_rows import BadRows, Rows, read_rows
+from credence.prediction_tables import print_prediction, write_csv
+from credence.rendering import errors, print_json
+from credence.types import Json
+
+STANDARD_INPUT = Path("-")
+ROWS_PER_REQUEST = 1_000  # with the 10,000 samples that a request may ask for: the default MAX_WORK
+
+
+def predict(
+    model: Annotated[str, typer.Argument(help="Name of the model.")],
+    file: Annotated[
+        Path,
+        typer.Argument(exists=True, dir_okay=False, allow_dash=True, help="CSV with a header."),
+    ] = STANDARD_INPUT,
+    version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
+    samples: Annotated[int | None, typer.Option(help="Number of Monte-Carlo samples.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the samples.")] = None,
+    prune: Annotated[float | None, typer.Option(help="Fraction of a pruned variant.")] = None,
+    interval: Annotated[
+        list[float] | None, typer.Option(help="Level of an interval; once per level.")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Predict the rows of a CSV file: a table on a terminal, CSV into a pipe.
+
+    Examples:
+
+    `credence predict concrete rows.csv --samples 1000`
+
+    `credence predict concrete --prune 0.95 --interval 0.5 --interval 0.9 < rows.csv > out.csv`
+    """
+    given = {"samples": samples, "seed": seed, "prune": prune, "intervals": interval}
+    request: Json = {key: value for key, value in given.items() if value is not None}
+    with connect(url) as client, _wrong_use(), _open(file) as lines:
+        card = client.version(model, version or newest(client, model))
+        request |= {"model": model, "version": card["version"]}
+        rows = read_rows(lines, card["features"])
+        if rows.ignored:
+            errors.print(f"not features, ignored: {', '.join(rows.ignored)}", highlight=False)
+        if as_json:
+            print_json(client.predict(request | {"inputs": list(rows.records)}))
+        else:
+            _predict_batches(client, request, rows)
+
+
+def _predict_batches(client: Client, request: Json, rows: Rows) -> None:
+    write = print_prediction if sys.stdout.isatty() else write_csv
+    first_row = 1
+    for batch in rows.batches(ROWS_PER_REQUEST):
+        write(client.predict(request | {"inputs": batch}), first_row)
+        first_row += len(batch)
+
+
+@contextmanager
+def _wrong_use() -> Iterator[None]:
+    try:
+        yield
+    except (BadRows, csv.Error, UnicodeDecodeError) as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+@contextmanager
+def _open(file: Path) -> Iterator[TextIO]:
+    if file != STANDARD_INPUT:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            yield lines
+    elif sys.stdin.isatty():
+        raise BadRows("no rows: give a FILE, or pipe CSV in")
+    else:
+        yield TextIOWrapper(sys.stdin.buffer, newline="", encoding="utf-8-sig")

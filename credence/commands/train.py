@@ -1,0 +1,113 @@
+"""`credence train`: from a file to a model."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from credence.client import Client
+from credence.commands.connection import connect
+from credence.commands.datasets import upload_file
+from credence.commands.following import follow
+from credence.commands.options import DEFAULT_URL, Url
+from credence.rendering import errors, print_version
+from credence.types import Json
+
+
+def train(
+    data: Annotated[str, typer.Argument(help="A file to upload, or the id of a data set.")],
+    target: Annotated[str, typer.Option(help="Column to predict.")],
+    name: Annotated[
+        str | None, typer.Option(help="Name of the model; default: the data's name.")
+    ] = None,
+    hidden: Annotated[
+        list[int] | None, typer.Option(help="Width of a hidden layer; once per layer.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="At most this many epochs.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of training.")] = None,
+    alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Any field of the request, in JSON."),
+    ] = None,
+    follow_: Annotated[
+        bool, typer.Option("--follow/--no-follow", help="Wait for the end, or print the job's id.")
+    ] = True,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Train a model; everything not given follows the recommended recipe.
+
+    Examples:
+
+    `credence train concrete.csv --target y`
+
+    `credence train ds_01 --target y --name concrete --hidden 50 --hidden 50 --alias champion`
+
+    `credence train concrete.csv --target y --set method.kl.weight=0.1 --set pruning=[0.5]`
+    """
+    request: Json = {"target": target}
+    options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
+    for path, value in (options | {"alias": alias}).items():
+        if value is not None:
+            assign(request, path, value)
+    for setting in set_ or []:
+        assign(request, *parse_setting(setting))
+    with connect(url) as client:
+        request["dataset"], data_name = _dataset(client, data)
+        request["model"] = name or request.get("model") or model_name(data_name)
+        job = client.train(request)
+        if not follow_:
+            print(job["id"])
+            return
+        errors.print(f"{job['id']}: training {request['model']}", highlight=False)
+        job = follow(client, job["id"])
+        print_version(client.version(job["model"], job["version"] or 1))
+
+
+def parse_setting(setting: str) -> tuple[str, Any]:
+    """`path=value`; the value is JSON, or else a plain string.
+
+    Raises:
+        typer.BadParameter: if there is no `=`.
+    """
+    path, separator, value = setting.partition("=")
+    if not (path and separator):
+        raise typer.BadParameter(f"--set {setting!r}: write PATH=VALUE, as in training.epochs=50")
+    try:
+        return path, json.loads(value)
+    except json.JSONDecodeError:
+        return path, value
+
+
+def assign(request: Json, path: str, value: Any) -> None:
+    """Set `request["a"]["b"] = value` for the path `a.b`.
+
+    Raises:
+        typer.BadParameter: if something on the way is no object.
+    """
+    *parents, last = path.split(".")
+    for parent in parents:
+        request = request.setdefault(parent, {})
+        if not isinstance(request, dict):
+            raise typer.BadParameter(f"--set {path}: {parent!r} has a value already")
+    request[last] = value
+
+
+def model_name(data_name: str) -> str:
+    """A valid model name from a data set's: `Concrete (v2).csv` becomes `concrete-v2`."""
+    stem = data_name.split(".")[0].lower()
+    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
+
+
+def _dataset(client: Client, data: str) -> tuple[str, str]:
+    """Id and name of the data set: the file's once it is uploaded, or an existing one's."""
+    path = Path(data)
+    if path.is_file():
+        dataset = upload_file(client, path)
+        errors.print(f"{dataset['id']}: {dataset['rows']} rows of {path.name}", highlight=False)
+        return dataset["id"], path.name
+    if not data.startswith("ds_"):
+        raise typer.BadParameter(f"{data!r} is neither a file nor the id of a data set (ds_…)")
+    return data, client.dataset(data)["name"]

@@ -1,0 +1,68 @@
+"""What the client raises.
+
+ClientError
+├── CredenceAPIError      the service answered, and said no
+└── ServiceUnreachable    there was no answer
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import httpx
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """One fault in a request; `path` is a JSON pointer into its body."""
+
+    path: str
+    message: str
+
+
+class ClientError(Exception):
+    """Base of all errors of this package."""
+
+
+class ServiceUnreachable(ClientError):  # noqa: N818 - reads as a sentence where it is caught
+    """No answer from `url`: nothing listens there, or it took too long."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"no answer from {url}: {reason}")
+        self.url = url
+
+
+class CredenceAPIError(ClientError):
+    """An `application/problem+json` answer (RFC 9457), or any other answer that is an error."""
+
+    def __init__(
+        self,
+        status: int,
+        title: str,
+        detail: str = "",
+        errors: Sequence[FieldError] = (),
+        request_id: str | None = None,
+    ) -> None:
+        lines = [f"{title}: {detail}" if detail else title]
+        lines += [f"  {error.path or '/'}: {error.message}" for error in errors]
+        super().__init__("\n".join(lines))
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.request_id = request_id
+
+    @classmethod
+    def from_response(cls, response: httpx.Response) -> "CredenceAPIError":
+        """Read the problem document; an answer without one (a proxy's) keeps its status line."""
+        request_id = response.headers.get("X-Request-ID")
+        title = f"{response.status_code} {response.reason_phrase}"
+        if "json" not in response.headers.get("Content-Type", ""):
+            return cls(response.status_code, title, request_id=request_id)
+        problem = response.json()
+        return cls(
+            response.status_code,
+            problem.get("title", title),
+            problem.get("detail", ""),
+            [FieldError(error["path"], error["message"]) for error in problem.get("errors", ())],
+            problem.get("request_id", request_id),
+        )

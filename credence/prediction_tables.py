@@ -1,0 +1,78 @@
+"""Predictions as tables: standard deviations for people, the answer's own numbers for programs."""
+
+import csv
+import sys
+from collections.abc import Sequence
+from math import sqrt
+from typing import Any
+
+from credence.rendering import print_table
+from credence.types import Kind, Prediction
+
+KINDS: tuple[Kind, ...] = ("aleatoric", "epistemic", "total")
+Table = tuple[list[str], list[Sequence[Any]]]
+
+
+def print_prediction(prediction: Prediction, first_row: int) -> None:
+    """A readable table on the terminal; rows are counted from `first_row`."""
+    headers, columns = _for_people(prediction)
+    numbers = range(first_row, first_row + len(prediction["mean"]))
+    title = (
+        f"{prediction['model']} version {prediction['version']}, "
+        f"{prediction['prune']:.0%} pruned, {prediction['samples']} samples"
+    )
+    print_table(["row", *headers], zip(numbers, *columns, strict=True), title)
+
+
+def write_csv(prediction: Prediction, first_row: int) -> None:
+    """CSV on standard output; the header comes before the first row only."""
+    headers, columns = _for_programs(prediction)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if first_row == 1:
+        writer.writerow(headers)
+    writer.writerows(zip(*columns, strict=True))
+
+
+def _for_people(prediction: Prediction) -> Table:
+    """Regression: mean ± the standard deviations of both kinds. Classes: probability, nats."""
+    if "labels" in prediction:
+        headers = ["label", "probability", "aleatoric (nats)", "epistemic (nats)"]
+        best = [max(row) for row in prediction["probabilities"]]
+        entropy = prediction["entropy"]
+        return headers, [prediction["labels"], best, entropy["aleatoric"], entropy["epistemic"]]
+    variance = prediction["variance"]
+    headers = ["mean", "± aleatoric", "± epistemic"]
+    columns: list[Sequence[Any]] = [prediction["mean"]]
+    columns += [list(map(sqrt, variance["aleatoric"])), list(map(sqrt, variance["epistemic"]))]
+    for interval in prediction["intervals"]:
+        bounds = zip(interval["lower"], interval["upper"], strict=True)
+        headers.append(f"{interval['level']:.0%} interval")
+        columns.append([f"{lower:.4g} to {upper:.4g}" for lower, upper in bounds])
+    return headers, columns
+
+
+def _for_programs(prediction: Prediction) -> Table:
+    """Columns named as in the JSON answer, one per class or bound."""
+    if "labels" in prediction:
+        return _class_columns(prediction)
+    headers = ["mean", *(f"{kind}_variance" for kind in KINDS)]
+    columns: list[Sequence[Any]] = [prediction["mean"]]
+    columns += [prediction["variance"][kind] for kind in KINDS]
+    if prediction["mc_error"] is not None:
+        headers.append("mc_error")
+        columns.append(prediction["mc_error"])
+    for interval in prediction["intervals"]:
+        level = f"{100 * interval['level']:g}"
+        headers += [f"lower_{level}", f"upper_{level}"]
+        columns += [interval["lower"], interval["upper"]]
+    return headers, columns
+
+
+def _class_columns(prediction: Prediction) -> Table:
+    headers = ["label", *(f"{kind}_entropy" for kind in KINDS)]
+    columns: list[Sequence[Any]] = [prediction["labels"]]
+    columns += [prediction["entropy"][kind] for kind in KINDS]
+    for index, name in enumerate(prediction["classes"]):
+        headers.append(f"probability_{name}")
+        columns.append([row[index] for row in prediction["probabilities"]])
+    return headers, columns

@@ -1,0 +1,150 @@
+"""Tables for people: what the service answers, laid out with rich."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from credence.types import Column, Dataset, Job, Json, Version
+
+PIPED_WIDTH = 160  # columns of a table that is not on a terminal: nothing is cut off there
+
+errors = Console(stderr=True)
+output = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+
+
+def fail(message: str, exit_code: int) -> NoReturn:
+    """Print an error on standard error and end the command."""
+    errors.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(exit_code)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
+    """A table on standard output; numbers are aligned to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for index, header in enumerate(headers):
+        numeric = all(_is_number(row[index]) for row in cells)
+        table.add_column(header, justify="right" if numeric else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    output.print(table, markup=False, highlight=False)
+
+
+def print_fields(fields: Mapping[str, Any]) -> None:
+    """Names and values below each other; what is null is left out."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        if value is not None:
+            table.add_row(name, _cell(value))
+    output.print(table, markup=False, highlight=False)
+
+
+def print_jobs(jobs: Iterable[Job]) -> None:
+    """One line per job."""
+    headers = ["job", "model", "status", "progress", "created"]
+    rows = ([j["id"], j["model"], j["status"], _done(j), j["created_at"]] for j in jobs)
+    print_table(headers, rows)
+
+
+def print_job(job: Job) -> None:
+    """A job's state, its latest metrics and, if it failed, why."""
+    version = job["version"]
+    fields: Json = {
+        "job": job["id"],
+        "status": job["status"],
+        "model": job["model"] if version is None else f"{job['model']} version {version}",
+        "progress": _done(job) or None,
+        "attempt": job["attempt"],
+        "queue position": job["queue_position"],
+        "created": job["created_at"],
+        "started": job["started_at"],
+        "finished": job["finished_at"],
+    }
+    if job["error"]:
+        fields["error"] = f"{job['error']['message']} ({job['error']['code']})"
+    print_fields(fields | flatten(job["metrics"]))
+
+
+def print_datasets(datasets: Iterable[Dataset]) -> None:
+    """One line per data set."""
+    headers = ["dataset", "name", "format", "rows", "columns", "bytes", "created"]
+    rows = (
+        [d["id"], d["name"], d["format"], d["rows"], len(d["columns"]), d["bytes"], d["created_at"]]
+        for d in datasets
+    )
+    print_table(headers, rows)
+
+
+def print_columns(columns: Sequence[Column]) -> None:
+    """One line per column of a data set, with what is known of its values."""
+    headers = ["column", "type", "missing", "values"]
+    print_table(headers, ([c["name"], c["type"], c["missing"], _values(c)] for c in columns))
+
+
+def print_version(version: Version) -> None:
+    """A version's metrics on held-out rows, for the full model and each pruned variant."""
+    aliases = "".join(f" ({alias})" for alias in version["aliases"])
+    output.print(
+        f"{version['model']} version {version['version']}{aliases}: {version['task']} of "
+        f"{version['target']!r} from {len(version['features'])} features",
+        style="bold",
+        highlight=False,
+        markup=False,
+    )
+    metrics = [flatten(variant["metrics"]) for variant in version["variants"]]
+    names = list(metrics[0]) if metrics else []
+    rows = [
+        [f"{variant['prune']:.0%}", variant["num_weights"], variant["bytes"]]
+        + [values.get(name) for name in names]
+        for variant, values in zip(version["variants"], metrics, strict=True)
+    ]
+    print_table(["pruned", "weights", "bytes", *names], rows)
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> Json:
+    """Nested objects as one level: {"coverage": {"0.9": 0.88}} is {"coverage 0.9": 0.88}."""
+    flat: Json = {}
+    for name, value in values.items():
+        nested = flatten(value, f"{prefix}{name} ") if isinstance(value, Mapping) else None
+        flat |= {f"{prefix}{name}": value} if nested is None else nested
+    return flat
+
+
+def _done(job: Job) -> str:
+    progress = job["progress"]
+    return f"{progress['fraction']:.0%}" if progress else ""
+
+
+def _values(column: Column) -> str:
+    if "levels" in column:
+        return ", ".join(column["levels"])
+    if "min" in column:
+        low, high, mean, std = (_cell(column.get(key)) for key in ("min", "max", "mean", "std"))
+        return f"{low} to {high}, mean {mean} ± {std}"
+    return "×".join(map(str, column.get("shape", [])))
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case float():
+            return f"{value:.4g}"
+        case _:
+            return str(value)
+
+
+def _is_number(cell: str) -> bool:
+    return cell.removesuffix("%").replace(".", "").replace("-", "").replace("e", "").isdigit()

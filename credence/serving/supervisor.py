@@ -1,0 +1,122 @@
+"""Start the API and the worker, say when both are ready, stop them within ten seconds."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import FrameType
+
+import structlog
+
+from app.main import create_app
+from core.database import Database
+from core.settings import Settings
+from core.workers import Workers
+from credence.serving.api_thread import ApiThread, address
+from credence.serving.errors import CannotStart
+from credence.serving.worker_process import WorkerProcess
+
+STOP_SECONDS = 9.0  # the contract says 10; the rest is for the interpreter's own exit
+GRACE_SECONDS = 7  # for requests in flight; the application still has to close in order
+POLL_SECONDS = 0.1
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+log = structlog.get_logger(__name__)
+
+
+class Supervisor:
+    """Runs the API on an open socket and, if wanted, one worker; both use the same settings."""
+
+    def __init__(
+        self, settings: Settings, host: str, listener: socket.socket, *, with_worker: bool
+    ) -> None:
+        self._settings = settings
+        self._address = address(host, listener)
+        self._api = ApiThread(create_app(settings), listener, GRACE_SECONDS)
+        environment = os.environ | {"CREDENCE_DATA_DIR": str(settings.data_dir)}
+        self._worker = WorkerProcess(environment) if with_worker else None
+        self._stopping = False
+
+    def run(self) -> None:
+        """Run until SIGTERM, SIGINT or SIGHUP; afterwards no process is left.
+
+        Raises:
+            CannotStart: if the API or the worker ends before both are ready, or the API later.
+        """
+        with self._signals():
+            try:
+                self._start()
+                while not self._stopping:
+                    self._check_api()
+                    if self._worker:
+                        self._worker.keep_running()
+                    time.sleep(POLL_SECONDS)
+            finally:
+                self._stop()
+
+    def _start(self) -> None:
+        started_at = datetime.now(UTC)
+        self._api.start()
+        if self._worker:
+            self._worker.start()
+        self._wait_for(lambda: self._api.ready)
+        if self._worker and not self._stopping:
+            with _open(self._settings) as workers:
+                self._wait_for(lambda: any(w.started_at >= started_at for w in workers.list()))
+        if not self._stopping:
+            print(f"ready on {self._address}", flush=True)
+
+    def _wait_for(self, ready: Callable[[], bool]) -> None:
+        while not (self._stopping or ready()):
+            self._check_api()
+            if self._worker and self._worker.exit_code is not None:
+                raise CannotStart(
+                    f"the worker ended with exit code {self._worker.exit_code} before it was ready"
+                )
+            time.sleep(POLL_SECONDS)
+
+    def _check_api(self) -> None:
+        if not self._api.alive:
+            raise CannotStart("the API has ended; the lines above say why")
+
+    def _stop(self) -> None:
+        deadline = time.monotonic() + STOP_SECONDS
+        log.info("stopping")
+        _exit_after(STOP_SECONDS + 0.5)
+        self._api.stop()
+        if self._worker:
+            self._worker.stop()
+            self._worker.join(deadline - time.monotonic())
+        self._api.join(deadline - time.monotonic())
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        def stop(number: int, frame: FrameType | None) -> None:
+            self._stopping = True  # no more than this: a handler must not wait for a lock
+
+        before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _exit_after(seconds: float) -> None:
+    """End this process even if a thread of it hangs."""
+    timer = threading.Timer(seconds, os._exit, args=[1])
+    timer.daemon = True
+    timer.start()
+
+
+@contextmanager
+def _open(settings: Settings) -> Iterator[Workers]:
+    database = Database(settings.sqlalchemy_url)
+    try:
+        yield Workers(database)
+    finally:
+        database.dispose()

@@ -1,0 +1,97 @@
+"""The worker: a child process that is restarted when it ends and never outlives its parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+
+import structlog
+
+FIRST_RESTART_SECONDS = 1.0
+LAST_RESTART_SECONDS = 60.0
+STEADY_SECONDS = 60.0  # a worker that ran this long starts the back-off afresh
+
+log = structlog.get_logger(__name__)
+
+
+class WorkerProcess:
+    """`credence worker`, in a process group of its own: Ctrl-C reaches only the supervisor.
+
+    The child reads a pipe that only this process holds open. The pipe closes even when this
+    process is killed, and then the child stops.
+    """
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+        self._restart_at: float | None = None
+        self._delay_seconds = FIRST_RESTART_SECONDS
+
+    def start(self) -> None:
+        """Start the process, in place of one that has ended."""
+        self._kill_group()
+        self._restart_at = None
+        self._started = time.monotonic()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "credence", "worker", "--stop-with-stdin"],
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            process_group=0,
+        )
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code of a process that has ended; None while it runs."""
+        return self._process.poll() if self._process else None
+
+    def keep_running(self) -> None:
+        """Restart it if it has ended, later and later if it keeps ending early."""
+        if self.exit_code is None:
+            return
+        now = time.monotonic()
+        if self._restart_at is None:
+            steady = now - self._started > STEADY_SECONDS
+            self._delay_seconds = FIRST_RESTART_SECONDS if steady else self._delay_seconds
+            self._restart_at = now + self._delay_seconds
+            log.warning(
+                "worker ended", exit_code=self.exit_code, restart_seconds=self._delay_seconds
+            )
+            self._delay_seconds = min(2 * self._delay_seconds, LAST_RESTART_SECONDS)
+        elif now >= self._restart_at:
+            self.start()
+
+    def stop(self) -> None:
+        """Ask the worker to hand its job back and end."""
+        if self._process:
+            self._process.terminate()
+
+    def join(self, timeout_seconds: float) -> None:
+        """Wait for the end, but no longer than this: then kill it with all that it started."""
+        if self._process:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(max(timeout_seconds, 0.0))
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        if self._process:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+
+def stop_with_stdin(grace_seconds: float) -> None:
+    """Send this process SIGTERM once its standard input closes, and SIGKILL after the grace."""
+
+    def watch() -> None:
+        # os.read takes no lock: a thread inside sys.stdin.read would abort the interpreter's exit.
+        while os.read(0, 4096):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(grace_seconds)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="stop-with-stdin", daemon=True).start()

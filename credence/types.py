@@ -1,0 +1,136 @@
+"""The service's answers as the client sees them: plain dictionaries with known keys.
+
+They mirror `docs/api.md`; a key the service adds later is simply there as well.
+"""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+Json = dict[str, Any]
+Kind = Literal["aleatoric", "epistemic", "total"]
+JobStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
+
+
+class Column(TypedDict):
+    """One column of a data set; statistics leave missing values out."""
+
+    name: str
+    type: str
+    missing: int
+    shape: NotRequired[list[int]]
+    min: NotRequired[float]
+    max: NotRequired[float]
+    mean: NotRequired[float]
+    std: NotRequired[float]
+    levels: NotRequired[list[str]]
+
+
+class Dataset(TypedDict):
+    """An uploaded data set."""
+
+    id: str
+    name: str
+    format: str
+    rows: int
+    columns: list[Column]
+    bytes: int
+    sha256: str
+    created_at: str
+
+
+class Progress(TypedDict):
+    """How far a running job is; `eta_seconds` is null until the first epoch is done."""
+
+    epoch: int
+    epochs: int
+    fraction: float
+    eta_seconds: float | None
+
+
+class JobError(TypedDict):
+    """Why a job failed."""
+
+    code: str
+    message: str
+
+
+class Job(TypedDict):
+    """A training or evaluation job."""
+
+    id: str
+    status: JobStatus
+    model: str
+    version: int | None
+    attempt: int
+    queue_position: int | None
+    progress: Progress | None
+    metrics: Json
+    error: JobError | None
+    request: Json
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+
+
+class Feature(TypedDict):
+    """An input column of a model and how it is read."""
+
+    name: str
+    type: str
+
+
+class Variant(TypedDict):
+    """A version with the fraction `prune` of its weights removed; 0.0 is the full model."""
+
+    prune: float
+    num_weights: int
+    bytes: int
+    metrics: Json
+
+
+class Version(TypedDict):
+    """One immutable version of a model."""
+
+    model: str
+    version: int
+    aliases: list[str]
+    task: str
+    features: list[Feature]
+    target: str
+    classes: NotRequired[list[str | int | float | bool]]
+    network: Json
+    method: Json
+    training: Json
+    num_weights: int
+    metrics: Json
+    variants: list[Variant]
+    dataset: str
+    job: str
+    created_at: str
+
+
+class Interval(TypedDict):
+    """Equal-tailed bounds per row that hold `level` of the predictive distribution."""
+
+    level: float
+    lower: list[float]
+    upper: list[float]
+
+
+class Prediction(TypedDict):
+    """Arrays in row order; for classes `mean` and the variances are rows × classes."""
+
+    model: str
+    version: int
+    prune: float
+    samples: int
+    seed: int
+    mean: list[Any]
+    variance: dict[Kind, list[Any]]
+    intervals: NotRequired[list[Interval]]
+    mc_error: list[Any] | None
+    timings_ms: dict[str, float]
+    labels: NotRequired[list[str | int | float | bool]]
+    classes: NotRequired[list[str | int | float | bool]]
+    probabilities: NotRequired[list[list[float]]]
+    entropy: NotRequired[dict[Kind, list[float]]]
+    draws: NotRequired[list[Any]]
