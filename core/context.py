@@ -1,0 +1,54 @@
+"""Everything that the API and the worker share, opened once per process."""
+
+from dataclasses import dataclass
+
+from core.database import Database, migrate
+from core.datasets import Datasets
+from core.jobs import Jobs
+from core.queue import Queue
+from core.registry import Registry
+from core.settings import Settings
+from core.storage import ArtifactStore, open_store
+from core.workers import Workers
+
+
+@dataclass(frozen=True)
+class Context:
+    """The services of one process."""
+
+    settings: Settings
+    database: Database
+    store: ArtifactStore
+    datasets: Datasets
+    jobs: Jobs
+    registry: Registry
+    queue: Queue
+    workers: Workers
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.queue.close()
+        self.database.dispose()
+
+
+def open_context(settings: Settings) -> Context:
+    """Create the data directory, bring the schema up to date and connect the services.
+
+    Raises:
+        InvalidSetting: when the data directory cannot be created.
+        Unavailable: when the database does not answer.
+    """
+    settings.prepare_data_dir()
+    database = Database(settings.sqlalchemy_url)
+    migrate(database)
+    store = open_store(settings)
+    return Context(
+        settings=settings,
+        database=database,
+        store=store,
+        datasets=Datasets(database, store, max_bytes=settings.max_dataset_bytes),
+        jobs=Jobs(database),
+        registry=Registry(database, store),
+        queue=Queue(settings),
+        workers=Workers(database),
+    )

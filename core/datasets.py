@@ -1,0 +1,228 @@
+"""Data sets: files come in, are checked and profiled once, and are kept as one Arrow file."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from sqlalchemy import delete, select
+from sqlalchemy.exc import IntegrityError
+
+from core.columns import canonical
+from core.conversion import to_json, to_numpy
+from core.database import Database
+from core.exceptions import Conflict, Invalid, NotFound
+from core.formats import find_format, inline
+from core.formats.limits import check_size
+from core.jobs import UNFINISHED
+from core.names import check_name, new_id, now
+from core.paging import Page, check_limit, decode_number, page_of
+from core.profiles import profile
+from core.schema import DatasetRow, JobRow
+from core.storage import ArtifactStore
+from models.features import ColumnProfile, Columns
+
+MAX_BYTES = 2**31
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """What is known of a data set without its rows; `bytes` and `sha256` are of what came in."""
+
+    id: str
+    name: str
+    format: str
+    rows: int
+    columns: tuple[ColumnProfile, ...]
+    bytes: int
+    sha256: str
+    created_at: datetime
+
+
+class Datasets:
+    """Rows in the database, one Arrow file each in the store."""
+
+    def __init__(
+        self, database: Database, store: ArtifactStore, max_bytes: int = MAX_BYTES
+    ) -> None:
+        self._database = database
+        self._store = store
+        self._max_bytes = max_bytes
+
+    def add(self, name: str, media_type: str, source: Path) -> tuple[Dataset, bool]:
+        """Take in a file; the same bytes again give the data set that exists, and False.
+
+        Raises:
+            UnsupportedMedia, NotParseable, Invalid, TooLarge: see `core.formats`.
+        """
+        check_name(name)
+        format_ = find_format(media_type)
+        with source.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if existing := self._find(sha256, format_.name):
+            return existing, False
+        table = canonical(format_.read(source, self._max_bytes))
+        return self._publish(name, format_.name, table, source.stat().st_size, sha256)
+
+    def add_columns(self, name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[Dataset, bool]:
+        """Take in columns from a JSON body; errors have pointers under `/data/columns`."""
+        check_name(name)
+        body = _inline_bytes(columns)
+        check_size(len(body), self._max_bytes, "the inline data")
+        sha256 = hashlib.sha256(body).hexdigest()
+        if existing := self._find(sha256, "json"):
+            return existing, False
+        table = canonical(inline.read(columns), inline.POINTER)
+        return self._publish(name, "json", table, len(body), sha256)
+
+    def get(self, dataset_id: str) -> Dataset:
+        """The data set, or `NotFound`."""
+        return _dataset(self._row(dataset_id))
+
+    def list(self, limit: int = 20, cursor: str | None = None) -> Page[Dataset]:
+        """Newest first."""
+        query = select(DatasetRow).order_by(DatasetRow.number.desc()).limit(check_limit(limit) + 1)
+        if cursor is not None:
+            query = query.where(DatasetRow.number < decode_number("datasets", cursor))
+        with self._database.read() as session:
+            rows = list(session.scalars(query))
+        found = [_dataset(row) for row in rows]
+        return page_of("datasets", found, [row.number for row in rows], limit)
+
+    def delete(self, dataset_id: str) -> None:
+        """Remove a data set and its file.
+
+        Raises:
+            NotFound: when there is none.
+            Conflict: while a job that has not ended uses it.
+        """
+        with self._database.begin() as session:
+            statement = delete(DatasetRow).where(DatasetRow.id == dataset_id)
+            key = session.scalars(statement.returning(DatasetRow.artifact_key)).one_or_none()
+            if key is None:
+                raise NotFound("dataset", dataset_id)
+            using = select(JobRow.id).where(
+                JobRow.dataset == dataset_id, JobRow.status.in_(UNFINISHED)
+            )
+            if job := session.scalars(using.limit(1)).first():
+                raise Conflict(
+                    f"dataset {dataset_id} is used by job {job}: cancel it or wait until it ends"
+                )
+        self._store.delete(key)
+
+    def rows(self, dataset_id: str, limit: int = 20) -> Sequence[dict[str, Any]]:
+        """The first rows, ready for JSON: times in RFC 3339, tensors as lists, missing as None."""
+        check_limit(limit)
+        row = self._row(dataset_id)
+        with self._open(row.artifact_key) as table:
+            return to_json(table.slice(0, limit))
+
+    def columns(self, dataset_id: str, names: Sequence[str] | None = None) -> Columns:
+        """Columns as arrays after the convention of `models.features`; the arrays are copies.
+
+        Raises:
+            Invalid: naming a column that there is not, and those that there are.
+        """
+        row = self._row(dataset_id)
+        profiles = {p.name: p for p in _dataset(row).columns}
+        wanted = list(profiles) if names is None else list(names)
+        if unknown := [name for name in wanted if name not in profiles]:
+            raise Invalid([("/columns", _no_such_column(unknown[0], list(profiles)))])
+        with self._open(row.artifact_key) as table:
+            return {
+                name: np.array(to_numpy(table.column(name), profiles[name].type)) for name in wanted
+            }
+
+    def _find(self, sha256: str, format_: str) -> Dataset | None:
+        query = select(DatasetRow).where(DatasetRow.sha256 == sha256, DatasetRow.format == format_)
+        with self._database.read() as session:
+            row = session.scalars(query).one_or_none()
+        return None if row is None else _dataset(row)
+
+    def _row(self, dataset_id: str) -> DatasetRow:
+        with self._database.read() as session:
+            query = select(DatasetRow).where(DatasetRow.id == dataset_id)
+            row = session.scalars(query).one_or_none()
+        if row is None:
+            raise NotFound("dataset", dataset_id)
+        return row
+
+    @contextmanager
+    def _open(self, key: str) -> Iterator[pa.Table]:
+        """The table, mapped into memory: only the pages that are used are read."""
+        with pa.memory_map(str(self._store.local_path(key))) as file:
+            yield pa.ipc.open_file(file).read_all()
+
+    def _publish(
+        self, name: str, format_: str, table: pa.Table, size: int, sha256: str
+    ) -> tuple[Dataset, bool]:
+        """Store the file, then the row that refers to it."""
+        check_size(table.nbytes, self._max_bytes, "the data set")
+        dataset_id = new_id("ds")
+        columns = [profile(n, table.column(n), text=format_ == "text") for n in table.column_names]
+        row = DatasetRow(
+            id=dataset_id,
+            name=name,
+            format=format_,
+            rows=table.num_rows,
+            columns=[asdict(column) for column in columns],
+            bytes=size,
+            sha256=sha256,
+            artifact_key=f"datasets/{dataset_id}.arrow",
+            created_at=now(),
+        )
+        self._store_table(row.artifact_key, table)
+        try:
+            with self._database.begin() as session:
+                session.add(row)
+        except BaseException as error:
+            self._store.delete(row.artifact_key)
+            existing = self._find(sha256, format_) if isinstance(error, IntegrityError) else None
+            if existing is None:
+                raise
+            return existing, False  # somebody else has sent the same bytes meanwhile
+        return _dataset(row), True
+
+    def _store_table(self, key: str, table: pa.Table) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "data.arrow"
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table)
+            self._store.put_file(key, path)
+
+
+def _inline_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    try:
+        return orjson.dumps(columns)
+    except TypeError as error:
+        raise Invalid([(inline.POINTER, f"cannot be read: {error}")]) from error
+
+
+def _no_such_column(name: str, known: Sequence[str]) -> str:
+    listed = ", ".join(repr(n) for n in known[:20]) + (" …" if len(known) > 20 else "")
+    return f"there is no column {name!r}: the columns are {listed}"
+
+
+def _dataset(row: DatasetRow) -> Dataset:
+    return Dataset(
+        id=row.id,
+        name=row.name,
+        format=row.format,
+        rows=row.rows,
+        columns=tuple(_profile(column) for column in row.columns),
+        bytes=row.bytes,
+        sha256=row.sha256,
+        created_at=row.created_at,
+    )
+
+
+def _profile(data: dict[str, Any]) -> ColumnProfile:
+    lists = {key: tuple(data[key]) for key in ("shape", "levels") if data[key] is not None}
+    return ColumnProfile(**(data | lists))

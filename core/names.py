@@ -1,0 +1,58 @@
+"""The names users give, and the identifiers the service gives."""
+
+import re
+import secrets
+from datetime import UTC, datetime
+
+from core.exceptions import Invalid
+
+MODEL_NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
+MAX_NAME_LENGTH = 256  # of a data set or a column, as `models.config.ColumnName`
+
+_MODEL_NAME = re.compile(MODEL_NAME)
+# C0, DEL, C1, line and paragraph separators, and halves of surrogate pairs (not encodable)
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def new_id(prefix: str) -> str:
+    """An identifier nobody can guess: 96 random bits after the prefix."""
+    return f"{prefix}_{secrets.token_hex(12)}"
+
+
+def now() -> datetime:
+    """The present, aware of its time zone, in UTC."""
+    return datetime.now(UTC)
+
+
+def check_model_name(name: str, path: str = "/model") -> str:
+    """Return `name`, or raise `Invalid` when it does not match the contract's pattern."""
+    if not _MODEL_NAME.fullmatch(name):
+        raise Invalid([(path, f"{name[:80]!r} is not a model name: it must match {MODEL_NAME}")])
+    return name
+
+
+def check_alias(alias: str, path: str = "/alias") -> str:
+    """As a model name, but not a number: `3` must mean version 3."""
+    if not _MODEL_NAME.fullmatch(alias):
+        raise Invalid([(path, f"{alias[:80]!r} is not an alias: it must match {MODEL_NAME}")])
+    if alias.isdecimal():
+        raise Invalid([(path, f"the alias {alias!r} would read as a version number: add a letter")])
+    return alias
+
+
+def check_name(name: str, path: str = "name") -> str:
+    """Return `name`, or raise `Invalid` when it is empty, too long or not printable."""
+    if problem := name_problem(name):
+        raise Invalid([(path, problem)])
+    return name
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with a free name, or None."""
+    if not name.strip():
+        return "is empty: give it a name"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"has {len(name)} characters: give at most {MAX_NAME_LENGTH}"
+    if found := _CONTROL.search(name):
+        return f"holds the control character U+{ord(found[0]):04X}: leave it out"
+    return None

@@ -1,0 +1,156 @@
+"""The tables. Rows are the truth; everything in memory or in a queue is a copy or a hint."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Json = dict[str, Any]
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An instant. SQLite forgets time zones, so UTC goes in and comes out."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is not None and value.tzinfo is None:
+            raise ValueError(f"{value.isoformat()} has no time zone: use an aware datetime in UTC")
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+BigId = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only INTEGER keys
+Name = String(256)
+
+
+class Base(DeclarativeBase):
+    """Named constraints, so that migrations can change them on both databases."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {datetime: UtcDateTime, Json: JSON, list[Json]: JSON}  # noqa: RUF012
+
+
+class DatasetRow(Base):
+    """An ingested data set; `number` orders the list."""
+
+    __tablename__ = "datasets"
+    __table_args__ = (UniqueConstraint("sha256", "format"),)
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    name: Mapped[str] = mapped_column(Name)
+    format: Mapped[str] = mapped_column(String(16))
+    rows: Mapped[int] = mapped_column(BigInteger)
+    columns: Mapped[list[Json]]
+    bytes: Mapped[int] = mapped_column(BigInteger)
+    sha256: Mapped[str] = mapped_column(String(64))
+    artifact_key: Mapped[str] = mapped_column(String(512))
+    created_at: Mapped[datetime]
+
+
+class JobRow(Base):
+    """A job. `attempt` fences: it grows with every claim, and writers must know its value."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (Index("ix_jobs_status_queued_at", "status", "queued_at"),)
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    model: Mapped[str] = mapped_column(String(64), index=True)
+    dataset: Mapped[str] = mapped_column(String(64), index=True)
+    status: Mapped[str] = mapped_column(String(16))
+    attempt: Mapped[int] = mapped_column(default=0)
+    losses: Mapped[int] = mapped_column(default=0)  # workers that vanished, since the last resume
+    worker: Mapped[str | None] = mapped_column(Name)
+    lease_until: Mapped[datetime | None]
+    version: Mapped[int | None]
+    progress: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
+    metrics: Mapped[Json] = mapped_column(default=dict)
+    error: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
+    request: Mapped[Json]
+    spec: Mapped[Json]
+    last_event: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[datetime]
+    queued_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class EventRow(Base):
+    """What happened to a job; `id` counts up from 1 within the job, without a gap."""
+
+    __tablename__ = "events"
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    type: Mapped[str] = mapped_column(String(16))
+    time: Mapped[datetime]
+    data: Mapped[Json]
+
+
+class ModelRow(Base):
+    """A model's name; it stays when all versions are gone, so that no number is given twice."""
+
+    __tablename__ = "models"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    last_version: Mapped[int]
+
+
+class VersionRow(Base):
+    """An immutable model version and where its artifact is."""
+
+    __tablename__ = "versions"
+    model: Mapped[str] = mapped_column(ForeignKey("models.name"), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    description: Mapped[Json]
+    dataset: Mapped[str] = mapped_column(String(64))
+    job: Mapped[str] = mapped_column(String(64))
+    artifact_key: Mapped[str] = mapped_column(String(512), unique=True)
+    created_at: Mapped[datetime]
+
+
+class AliasRow(Base):
+    """A movable name of a version."""
+
+    __tablename__ = "aliases"
+    __table_args__ = (
+        ForeignKeyConstraint(["model", "version"], ["versions.model", "versions.version"]),
+    )
+    model: Mapped[str] = mapped_column(String(64), primary_key=True)
+    alias: Mapped[str] = mapped_column(String(64), primary_key=True)
+    version: Mapped[int]
+
+
+class WorkerRow(Base):
+    """A worker process and when it was last heard of."""
+
+    __tablename__ = "workers"
+    id: Mapped[str] = mapped_column(Name, primary_key=True)
+    device: Mapped[str] = mapped_column(Name)
+    started_at: Mapped[datetime]
+    heartbeat_at: Mapped[datetime]
