@@ -1,0 +1,45 @@
+"""From two tables to predictions with uncertainty, over HTTP and from nothing: `make demo`.
+
+Starts a service of its own, trains on two real data sets, predicts rows that the service has never
+seen, and says what the answers are worth. Every number that it prints was computed in this run.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from credence.client import Client
+from demo_parts import digits, latency, pictures, regression
+from demo_parts.service import running_service
+
+OUTPUT = Path("demo")
+
+
+def main() -> int:
+    """Run the demo; 130 after Ctrl-C, which stops the service as well."""
+    OUTPUT.mkdir(exist_ok=True)
+    started = time.monotonic()
+    try:
+        with running_service(OUTPUT / "service.log") as client:
+            tell(client)
+    except KeyboardInterrupt:
+        print("\nstopped; no process is left")
+        return 130
+    print(f"\ndone in {time.monotonic() - started:.0f} s; the service is stopped")
+    return 0
+
+
+def tell(client: Client) -> None:
+    """All chapters, one after the other."""
+    print(f"credence serve  ready on {client.url}")
+    with tempfile.TemporaryDirectory() as directory:
+        patients = regression.run(client, Path(directory))
+        images = digits.run(client, Path(directory))
+    latency.run(client, "diabetes", patients.row)
+    paths = pictures.draw_all(patients, images, OUTPUT)
+    print("\npictures        " + "\n                ".join(map(str, paths)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The parts of `examples/demo.py`: service, data, chapters, pictures."""

@@ -1,0 +1,159 @@
+"""First chapter: a table of numbers, a mean with two kinds of variance, and what both are for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from credence.client import Client
+from credence.rendering import print_table
+from credence.types import Json, Prediction, Version
+from demo_parts.data import Split, diabetes, stretch, write_csv
+from demo_parts.scores import coverage, rmse
+from demo_parts.training import train, wait
+
+TARGET = "progression"
+SAMPLE_COUNTS = (1, 10, 100, 1000)
+LEVELS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+SHOWN_ROWS = 6
+STRETCHES = (1, 2, 4, 8)
+BAND_FEATURE = "bmi"
+
+
+@dataclass(frozen=True)
+class Band:
+    """Predictions along one feature, inside and outside the range of the training rows."""
+
+    feature: str
+    train: np.ndarray
+    truth_x: np.ndarray
+    truth_y: np.ndarray
+    grid: np.ndarray
+    prediction: Prediction
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What the pictures and the latency chapter need of this one."""
+
+    row: Json
+    coverages: dict[float, float]
+    pruning: list[Json]
+    band: Band
+
+
+def run(client: Client, directory: Path) -> Regression:
+    """Train on the diabetes data, predict its held-out rows, and question the answers."""
+    names, data = diabetes()
+    path = directory / "diabetes.csv"
+    write_csv(path, names, data.train_x, data.train_y)
+    version = train(client, path, {"model": "diabetes", "target": TARGET})
+    rows = records(names, data.test_x)
+    answers = [_predict(client, rows, samples) for samples in SAMPLE_COUNTS]
+    _show_rows(answers, data.test_y)
+    _show_samples(answers, data)
+    _show_stretched(client, names, data)
+    pruning = _pruning_table(client, directory, names, data, version)
+    intervals = answers[-1]["intervals"]
+    coverages = {item["level"]: coverage(item, data.test_y) for item in intervals}
+    band = _band(client, version["dataset"], names, data)
+    return Regression(rows[0], coverages, pruning, band)
+
+
+def records(names: list[str], x: np.ndarray) -> list[Json]:
+    """Rows as the objects that `POST /predict` takes."""
+    return [dict(zip(names, row, strict=True)) for row in x.tolist()]
+
+
+def _predict(client: Client, rows: list[Json], samples: int) -> Prediction:
+    request = {"model": "diabetes", "inputs": rows, "samples": samples, "intervals": LEVELS}
+    return client.predict(request)
+
+
+def _show_rows(answers: list[Prediction], truth: np.ndarray) -> None:
+    """Mean ± aleatoric ± epistemic standard deviation of the first held-out patients."""
+    columns = [[_cell(answer, row) for row in range(SHOWN_ROWS)] for answer in answers]
+    print("\nPOST /predict   mean ± aleatoric ± epistemic standard deviation, held-out patients\n")
+    headers = ["truth", *(f"{samples} samples" for samples in SAMPLE_COUNTS)]
+    print_table(headers, zip(truth[:SHOWN_ROWS].tolist(), *columns, strict=True))
+
+
+def _cell(prediction: Prediction, row: int) -> str:
+    variance = prediction["variance"]
+    aleatoric, epistemic = (np.sqrt(variance[kind][row]) for kind in ("aleatoric", "epistemic"))
+    return f"{prediction['mean'][row]:.0f} ± {aleatoric:.0f} ± {epistemic:.1f}"
+
+
+def _show_samples(answers: list[Prediction], data: Split) -> None:
+    """Error, coverage and the sampling error that is left, per number of samples."""
+    print(f"\nall {len(data.test_y)} held-out patients; always saying the mean of the training")
+    print(f"patients has an error of {np.std(data.test_y - data.train_y.mean()):.1f}\n")
+    headers = ["samples", "rmse", "90 % intervals cover", "epistemic std", "Monte-Carlo error"]
+    print_table(headers, [_scores(answer, data.test_y) for answer in answers])
+
+
+def _scores(prediction: Prediction, truth: np.ndarray) -> list[str]:
+    interval = next(item for item in prediction["intervals"] if item["level"] == 0.9)
+    mc_error = prediction["mc_error"]
+    return [
+        str(prediction["samples"]),
+        f"{rmse(prediction, truth):.1f}",
+        f"{coverage(interval, truth):.1%}",
+        f"{np.sqrt(np.mean(prediction['variance']['epistemic'])):.1f}",
+        "unknown" if mc_error is None or None in mc_error else f"{np.mean(mc_error):.2f}",
+    ]
+
+
+def _show_stretched(client: Client, names: list[str], data: Split) -> None:
+    """Patients unlike any in training: the same rows, further and further from the mean."""
+    print("\nthe same patients with all measurements moved away from the training mean\n")
+    lines = []
+    for factor in STRETCHES:
+        moved = stretch(data.test_x, data.train_x.mean(axis=0), factor)
+        variance = _predict(client, records(names, moved), 100)["variance"]
+        lines.append({kind: float(np.mean(values)) for kind, values in variance.items()})
+    first = lines[0]["epistemic"]
+    table = [
+        [f"{k} times", line["aleatoric"], line["epistemic"], f"× {line['epistemic'] / first:.1f}"]
+        for k, line in zip(STRETCHES, lines, strict=True)
+    ]
+    print_table(["distance", "aleatoric variance", "epistemic variance", "epistemic"], table)
+
+
+def _pruning_table(
+    client: Client, directory: Path, names: list[str], data: Split, version: Version
+) -> list[Json]:
+    """Evaluate every variant on the held-out patients."""
+    path = directory / "held-out-patients.csv"
+    write_csv(path, names, data.test_x, data.test_y)
+    dataset = client.upload(path)["id"]
+    rows: list[Json] = []
+    for variant in version["variants"]:
+        request = {"version": version["version"], "dataset": dataset, "prune": variant["prune"]}
+        metrics = wait(client, client.evaluate("diabetes", request), quiet=True)["metrics"]
+        rows.append(
+            {**variant, "error": metrics["rmse"], "log_likelihood": metrics["log_likelihood"]}
+        )
+    print("\nPOST /models/diabetes/evaluate   pruned by signal-to-noise ratio, held-out patients\n")
+    table = [
+        [f"{r['prune']:.0%}", r["num_weights"], r["bytes"], r["error"], r["log_likelihood"]]
+        for r in rows
+    ]
+    print_table(["pruned", "weights", "bytes", "rmse", "log likelihood"], table)
+    return rows
+
+
+def _band(client: Client, dataset: str, names: list[str], data: Split) -> Band:
+    """A second model that sees one feature only, so that its prediction can be drawn."""
+    print(f"\na model of {BAND_FEATURE} alone, for the picture of its predictive band")
+    job = client.train(
+        {"model": "band", "dataset": dataset, "target": TARGET, "features": [BAND_FEATURE]}
+    )
+    wait(client, job)
+    column = names.index(BAND_FEATURE)
+    train_x, test_x = data.train_x[:, column], data.test_x[:, column]
+    margin = 0.75 * np.ptp(train_x)
+    grid = np.linspace(train_x.min() - margin, train_x.max() + margin, 200)
+    inputs = {BAND_FEATURE: grid.tolist()}
+    prediction = client.predict({"model": "band", "inputs": inputs, "samples": 1000})
+    return Band(BAND_FEATURE, train_x, test_x, data.test_y, grid, prediction)
