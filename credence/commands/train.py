@@ -97,7 +97,7 @@ def assign(request: Json, path: str, value: Any) -> None:
 
 def model_name(data_name: str) -> str:
     """A valid model name from a data set's: `Concrete (v2).csv` becomes `concrete-v2`."""
-    stem = data_name.split(".")[0].lower()
+    stem = data_name.partition(".")[0].lower()
     return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
 
 

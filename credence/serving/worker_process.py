@@ -6,11 +6,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 import structlog
 
-FIRST_RESTART_SECONDS = 1.0
+WORKER = (sys.executable, "-m", "credence", "worker", "--stop-with-stdin")
 LAST_RESTART_SECONDS = 60.0
 STEADY_SECONDS = 60.0  # a worker that ran this long starts the back-off afresh
 
@@ -24,12 +25,18 @@ class WorkerProcess:
     process is killed, and then the child stops.
     """
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        environment: dict[str, str],
+        command: Sequence[str] = WORKER,
+        first_restart_seconds: float = 1.0,
+    ) -> None:
         self._environment = environment
+        self._command = command
         self._process: subprocess.Popen[bytes] | None = None
         self._started = 0.0
         self._restart_at: float | None = None
-        self._delay_seconds = FIRST_RESTART_SECONDS
+        self._first_restart_seconds = self._delay_seconds = first_restart_seconds
 
     def start(self) -> None:
         """Start the process, in place of one that has ended."""
@@ -37,11 +44,16 @@ class WorkerProcess:
         self._restart_at = None
         self._started = time.monotonic()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "credence", "worker", "--stop-with-stdin"],
+            self._command,
             env=self._environment,
             stdin=subprocess.PIPE,
             process_group=0,
         )
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, of the last process that was started."""
+        return self._process.pid if self._process else None
 
     @property
     def exit_code(self) -> int | None:
@@ -55,7 +67,7 @@ class WorkerProcess:
         now = time.monotonic()
         if self._restart_at is None:
             steady = now - self._started > STEADY_SECONDS
-            self._delay_seconds = FIRST_RESTART_SECONDS if steady else self._delay_seconds
+            self._delay_seconds = self._first_restart_seconds if steady else self._delay_seconds
             self._restart_at = now + self._delay_seconds
             log.warning(
                 "worker ended", exit_code=self.exit_code, restart_seconds=self._delay_seconds

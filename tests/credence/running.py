@@ -1,0 +1,74 @@
+"""Start the real thing: `credence` commands and `credence serve` as processes."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+READY = "ready on "
+CREDENCE = [sys.executable, "-m", "credence"]
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """This process's environment with no settings but these; one thread, plain output."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("CREDENCE_")}
+    quiet = {"OMP_NUM_THREADS": "1", "CREDENCE_WORKER_METRICS_PORT": "0", "NO_COLOR": "1"}
+    return own | quiet | settings
+
+
+def credence(
+    *arguments: str, url: str = "", stdin: str = "", **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; `url` is the service it speaks to."""
+    env = environment(**settings) | ({"CREDENCE_URL": url} if url else {})
+    return subprocess.run(
+        [*CREDENCE, *arguments], env=env, input=stdin, capture_output=True, text=True, timeout=60
+    )
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running `credence serve`."""
+
+    url: str
+    process: subprocess.Popen[str]
+    log_file: Path
+
+    def family(self) -> list[psutil.Process]:
+        """The process and all that it started."""
+        parent = psutil.Process(self.process.pid)
+        return [parent, *parent.children(recursive=True)]
+
+    def worker(self) -> psutil.Process:
+        """The one process that is a worker."""
+        (worker,) = [p for p in self.family() if "worker" in p.cmdline()]
+        return worker
+
+
+@contextmanager
+def serving(directory: Path, command: str = "serve", **settings: str) -> Iterator[Service]:
+    """A service on a free port with its data and log in the directory; killed afterwards."""
+    log_file = directory / "service.log"
+    arguments = [command, "--port", "0", "--data-dir", str(directory / "data")]
+    with log_file.open("w") as log:
+        process = subprocess.Popen(
+            [*CREDENCE, *arguments],
+            env=environment(**settings),
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith(READY), f"not ready: {line!r}\n{log_file.read_text()}"
+        yield Service(line.removeprefix(READY).strip(), process, log_file)
+    finally:
+        process.terminate()
+        process.wait(15)
+        process.stdout.close()

@@ -1,0 +1,92 @@
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from credence.client import Client
+from credence.exceptions import CredenceAPIError, ServiceUnreachable
+from credence.types import Version
+
+
+def test_a_refusal_carries_the_problem_document(client: Client) -> None:
+    request = {"model": "small", "dataset": "ds_none", "target": "y", "network": {"hidden": [0]}}
+    with pytest.raises(CredenceAPIError) as caught:
+        client.train(request)
+    error = caught.value
+    assert error.status == 422
+    assert error.title
+    assert error.request_id
+    assert any(field.path.startswith("/network/hidden") for field in error.errors)
+    assert "/network/hidden" in str(error)
+
+
+def test_a_name_cannot_climb_out_of_its_place(client: Client, version: Version) -> None:
+    with pytest.raises(CredenceAPIError) as caught:
+        client.delete_version("small", "..")
+    assert caught.value.status in (404, 422)
+    assert client.version("small", 1)["version"] == 1
+
+
+def test_no_service_is_told_apart_from_a_refusal() -> None:
+    with Client("http://127.0.0.1:1") as client, pytest.raises(ServiceUnreachable, match=":1: "):
+        client.job("job_1")
+
+
+def test_the_same_file_twice_is_one_data_set(client: Client, table: Path) -> None:
+    first, second = client.upload(table), client.upload(table, name="again")
+    assert first["id"] == second["id"]
+    assert first["rows"] == 60
+
+
+def test_lists_go_over_all_pages(client: Client, version: Version) -> None:
+    ids = [job["id"] for job in client.jobs(model="small")]
+    assert version["job"] in ids
+    assert len(ids) == len(set(ids))
+
+
+def test_an_alias_names_a_version_until_it_is_removed(client: Client, version: Version) -> None:
+    client.set_alias("small", "champion", 1)
+    assert client.version("small", "champion")["version"] == 1
+    client.delete_alias("small", "champion")
+    with pytest.raises(CredenceAPIError) as caught:
+        client.version("small", "champion")
+    assert caught.value.status == 404
+
+
+def test_evaluation_scores_labelled_rows(client: Client, version: Version) -> None:
+    job = client.evaluate("small", {"version": 1, "dataset": version["dataset"], "prune": 0.5})
+    job = client.wait(job["id"], poll_seconds=0.1)
+    assert job["status"] == "succeeded"
+    assert {"rmse", "log_likelihood"} <= set(job["metrics"])
+
+
+@pytest.fixture
+def proxy_url() -> Iterator[str]:
+    """Something in between that answers 502 in HTML."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(502, "Bad Gateway")
+
+        def log_message(self, *_: object) -> None: ...
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_an_answer_that_is_no_problem_document_keeps_its_status(proxy_url: str) -> None:
+    with closing(Client(proxy_url)) as client, pytest.raises(CredenceAPIError, match="502") as e:
+        client.job("job_1")
+    assert e.value.status == 502
+
+
+def test_a_file_that_the_service_does_not_read_is_not_sent(tmp_path: Path) -> None:
+    path = tmp_path / "table.xlsx"
+    path.write_bytes(b"")
+    with Client("http://127.0.0.1:1") as client, pytest.raises(ValueError, match=r"'\.xlsx'"):
+        client.upload(path)

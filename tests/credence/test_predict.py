@@ -1,0 +1,79 @@
+import csv
+import io
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from credence.types import Version
+from tests.credence.running import CREDENCE, Service, credence, environment
+
+ROWS = "kind,x0,x1,y\nodd,0.5,1.0,9\neven,,2.0,9\nnew,1.5,-1.0,9\n"
+
+pytestmark = pytest.mark.usefixtures("version")
+
+
+def test_a_pipe_gets_csv_with_a_line_per_row(service: Service) -> None:
+    done = credence("predict", "small", "--interval", "0.5", url=service.url, stdin=ROWS)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len(rows) == 3
+    for row in rows:
+        parts = float(row["aleatoric_variance"]) + float(row["epistemic_variance"])
+        assert parts == pytest.approx(float(row["total_variance"]))
+        assert float(row["lower_50"]) < float(row["mean"]) < float(row["upper_50"])
+    assert "not features, ignored: y" in done.stderr
+
+
+def test_a_file_gives_what_a_pipe_gives(service: Service, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(ROWS, encoding="utf-8-sig")  # as spreadsheets write it
+    piped = credence("predict", "small", "-", url=service.url, stdin=ROWS)
+    assert credence("predict", "small", str(path), url=service.url).stdout == piped.stdout
+
+
+def test_json_is_the_answer_of_the_service(service: Service, version: Version) -> None:
+    options = ["--samples", "7", "--seed", "3", "--prune", "0.5", "--version", "1", "--json"]
+    done = credence("predict", "small", *options, url=service.url, stdin=ROWS)
+    answer = json.loads(done.stdout)
+    asked = {key: answer[key] for key in ("model", "version", "samples", "seed", "prune")}
+    assert asked == {"model": "small", "version": 1, "samples": 7, "seed": 3, "prune": 0.5}
+    assert len(answer["mean"]) == 3
+
+
+def test_a_terminal_gets_a_table(service: Service, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(ROWS)
+    terminal, stdout = pty.openpty()
+    env = environment(CREDENCE_URL=service.url, COLUMNS="100", TERM="dumb")
+    command = [*CREDENCE, "predict", "small", str(path)]
+    subprocess.run(command, env=env, stdout=stdout, stdin=subprocess.DEVNULL, check=True)
+    shown = os.read(terminal, 10_000).decode()
+    os.close(stdout)
+    os.close(terminal)
+    assert "small version 1, 0% pruned, 100 samples" in shown
+    assert "± aleatoric" in shown
+    assert "90% interval" in shown
+
+
+def test_a_bad_cell_is_wrong_use_and_is_named(service: Service) -> None:
+    done = credence("predict", "small", url=service.url, stdin="kind,x0,x1\na,b,1\n")
+    assert done.returncode == 2
+    assert "row 1: 'b' is not a number" in done.stderr
+
+
+def test_an_unknown_variant_is_refused_by_the_service(service: Service) -> None:
+    done = credence("predict", "small", "--prune", "0.3", url=service.url, stdin=ROWS)
+    assert done.returncode == 1
+    assert "0.5" in done.stderr  # the variant that exists
+
+
+def test_many_rows_go_in_several_requests(service: Service) -> None:
+    rows = "kind,x0,x1\n" + "odd,1,2\n" * 1001
+    done = credence("predict", "small", "--samples", "2", url=service.url, stdin=rows)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1002
+    assert len(set(lines[1:])) == 1  # equal rows, equal answers

@@ -1,0 +1,84 @@
+import json
+from pathlib import Path
+
+import pytest
+import typer
+
+from credence.commands.train import assign, model_name, parse_setting
+from credence.types import Json
+from tests.credence.running import Service, credence
+
+TINY = ["--hidden", "4", "--epochs", "2", "--set", "pruning=[0.5]"]
+
+
+def test_settings_are_json_or_else_text() -> None:
+    assert parse_setting("method.kl.weight=0.1") == ("method.kl.weight", 0.1)
+    assert parse_setting("pruning=[0.5]") == ("pruning", [0.5])
+    assert parse_setting("method.estimator=weight") == ("method.estimator", "weight")
+    with pytest.raises(typer.BadParameter, match="write PATH=VALUE"):
+        parse_setting("epochs")
+
+
+def test_a_path_builds_the_objects_on_its_way() -> None:
+    request: Json = {"training": {"epochs": 5}}
+    assign(request, "training.seed", 1)
+    assign(request, "method.kl.weight", 0.1)
+    assert request == {"training": {"epochs": 5, "seed": 1}, "method": {"kl": {"weight": 0.1}}}
+    with pytest.raises(typer.BadParameter, match="'epochs' has a value already"):
+        assign(request, "training.epochs.more", 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("Concrete (v2).csv", "concrete-v2"),
+        ("a.b.csv", "a"),
+        ("—.csv", "model"),
+        ("x" * 99, "x" * 63),
+    ],
+)
+def test_a_model_is_named_after_its_data(data: str, name: str) -> None:
+    assert model_name(data) == name
+
+
+def test_a_file_becomes_a_model(service: Service, table: Path) -> None:
+    done = credence("train", str(table), "--target", "y", *TINY, "--alias", "new", url=service.url)
+    assert done.returncode == 0, done.stderr
+    assert "small-table version 1 (new): regression of 'y' from 3 features" in done.stdout
+    assert "log_likelihood" in done.stdout
+    assert "50%" in done.stdout  # the pruned variant
+    assert "60 rows of Small Table.csv" in done.stderr
+
+
+def test_no_follow_prints_the_job_for_the_next_command(service: Service, table: Path) -> None:
+    options = ["--target", "y", "--name", "later", "--no-follow", *TINY]
+    done = credence("train", str(table), *options, url=service.url)
+    job = done.stdout.strip()
+    assert done.returncode == 0, done.stderr
+    assert job.startswith("job_")
+    watched = credence("jobs", "watch", job, url=service.url)
+    assert watched.returncode == 0, watched.stderr
+    assert "later version 1" in watched.stdout
+    shown = credence("jobs", "show", job, "--json", url=service.url)
+    assert json.loads(shown.stdout)["request"]["network"]["hidden"] == [4]
+
+
+def test_a_refused_request_exits_with_1_and_names_the_field(service: Service, table: Path) -> None:
+    done = credence("train", str(table), "--target", "y", "--epochs", "0", url=service.url)
+    assert done.returncode == 1
+    assert "/training/epochs" in done.stderr
+    assert done.stdout == ""
+
+
+def test_neither_file_nor_data_set_is_wrong_use(service: Service) -> None:
+    done = credence("train", "missing.csv", "--target", "y", url=service.url)
+    assert done.returncode == 2
+    assert "neither a file nor the id" in done.stderr
+
+
+def test_a_failed_job_exits_with_4_and_its_reason(service: Service, table: Path) -> None:
+    wild = ["--set", "training.learning_rate=100.0", "--set", "training.optimizer=sgd"]
+    wild += ["--set", "training.gradient_clip=1000000.0", "--set", "training.epochs=200"]
+    done = credence("train", str(table), "--target", "y", "--name", "wild", *wild, url=service.url)
+    assert done.returncode == 4, done.stdout
+    assert "diverged" in done.stderr
