@@ -36,6 +36,35 @@ class ColumnProfile:
     num_levels: int | None = None
 
 
+_CONVERSIONS = {("number", "category"), ("boolean", "category"), ("boolean", "number")}
+
+
+def convertible(stored: str, wanted: str) -> bool:
+    """Whether a column of one type can be read as another."""
+    return stored == wanted or (stored, wanted) in _CONVERSIONS
+
+
+def convert(values: np.ndarray, stored: str, wanted: str) -> np.ndarray:
+    """Values of one column type as another; a number or boolean becomes its text as a level."""
+    if stored == wanted or wanted == "number":
+        return values
+    missing = np.isnan(values).tolist()
+    native = values.astype(bool).tolist() if stored == "boolean" else values.tolist()
+    levels = [
+        None if gone else level_text(v) for v, gone in zip(native, missing, strict=True)
+    ]
+    return np.array(levels, dtype=object)
+
+
+def level_text(value: str | float | bool) -> str:
+    """A category's level as text: 3.0 → "3", 2.5 → "2.5", True → "true"."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
 @dataclass(frozen=True)
 class FeatureEncoder:
     """Encodes the columns one after the other: number of rows × sum of their widths."""
@@ -44,7 +73,9 @@ class FeatureEncoder:
     encoders: tuple[Encoder, ...]
 
     @classmethod
-    def fit(cls, features: Sequence[FeatureConfig], columns: Columns) -> "FeatureEncoder":
+    def fit(
+        cls, features: Sequence[FeatureConfig], columns: Columns
+    ) -> "FeatureEncoder":
         """Learn means, scales and levels from training rows.
 
         Raises:
@@ -81,5 +112,7 @@ class FeatureEncoder:
         return [encoder.to_json() for encoder in self.encoders]
 
     @classmethod
-    def from_json(cls, features: Sequence[FeatureConfig], data: list[Json]) -> "FeatureEncoder":
+    def from_json(
+        cls, features: Sequence[FeatureConfig], data: list[Json]
+    ) -> "FeatureEncoder":
         return cls(tuple(features), tuple(encoder_from_json(item) for item in data))

@@ -62,14 +62,26 @@ class Trainer:
     config: TrainingConfig
     score: Callable[[BBBState, Rows], float]
     state: FitState
-    frozen_loc: bool = False
 
     def __post_init__(self) -> None:
-        parameters = self.state.current.parameters()
+        self.device = self.rows.inputs.device
+        self._attach(self.state)
+
+    def restore(
+        self, state: FitState, optimizer_state: dict[int, dict[str, Tensor]]
+    ) -> None:
+        """Goes on from a saved state."""
+        self._attach(state)
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict(
+            {"state": optimizer_state, "param_groups": groups}
+        )
+
+    def _attach(self, state: FitState) -> None:
+        parameters = state.current.parameters()
         for parameter in parameters:
             parameter.requires_grad_()
-        self.optimizer = build_optimizer(self.config, parameters)
-        self.device = self.rows.inputs.device
+        self.state, self.optimizer = state, build_optimizer(self.config, parameters)
 
     def run(self, observer: Observer) -> BBBState:
         """Runs to the last epoch or until patience ends; returns the best state seen.
@@ -93,12 +105,22 @@ class Trainer:
         return min(required(self.config.batch_size, "batch_size"), len(self.rows))
 
     @property
+    def warmup_epochs(self) -> int:
+        """Until the KL has its full weight the objective is another one: nothing is kept then."""
+        return min(self.method.config.kl.warmup_epochs or 0, self.epochs - 1)
+
+    @property
     def num_batches(self) -> int:
         return -(-len(self.rows) // self.batch_size)
 
     def _run_epoch(self, observer: Observer) -> EpochResult:
-        totals, done = torch.zeros(3, dtype=torch.float64), self.state.step % self.num_batches
-        order = batches(len(self.rows), self.batch_size, self.config.seed, self.state.epoch)
+        totals, done = (
+            torch.zeros(3, dtype=torch.float64),
+            self.state.step % self.num_batches,
+        )
+        order = batches(
+            len(self.rows), self.batch_size, self.config.seed, self.state.epoch
+        )
         for i, index in enumerate(order):
             if i < done:
                 continue  # a resumed epoch goes on after its last finished mini-batch
@@ -114,7 +136,9 @@ class Trainer:
         state, kl_config = self.state, self.method.config.kl
         noise = generator(self.config.seed, "step", state.step, device=self.device)
         self._set_learning_rate()
-        loss = self.method.loss(state.current, batch, self._kl_weight(kl_config, index), noise)
+        loss = self.method.loss(
+            state.current, batch, self._kl_weight(kl_config, index), noise
+        )
         self.optimizer.zero_grad(set_to_none=True)
         loss.nelbo.backward()
         norm = self._clip()
@@ -124,7 +148,7 @@ class Trainer:
         return loss
 
     def _kl_weight(self, config: KLConfig, index: int) -> float:
-        ramp = warmup(self.state.step, (config.warmup_epochs or 0) * self.num_batches)
+        ramp = warmup(self.state.step, self.warmup_epochs * self.num_batches)
         weight = kl_weight(
             config,
             batch=index,
@@ -156,34 +180,45 @@ class Trainer:
         if state.epoch % every and not last:
             return None
         score = self.score(state.current, self.held_out)
-        if score > state.best_score:
+        if score > state.best_score and state.epoch >= self.warmup_epochs:
             state.best, state.best_score = state.current.detach(), score
             state.best_epoch = state.epoch
         return score
 
     def _out_of_patience(self) -> bool:
         patience = self.config.patience or self.epochs
-        return self.held_out is not None and self.state.epoch - self.state.best_epoch >= patience
+        since = max(self.state.best_epoch, self.warmup_epochs)
+        return self.held_out is not None and self.state.epoch - since >= patience
 
 
 def required(value: T | None, name: str) -> T:
     """A setting that `models.recipe.resolve` fills in."""
     if value is None:
-        raise ValueError(f"training.{name} is not set; call models.recipe.resolve first")
+        raise ValueError(
+            f"training.{name} is not set; call models.recipe.resolve first"
+        )
     return value
 
 
-def build_optimizer(config: TrainingConfig, parameters: list[Tensor]) -> torch.optim.Optimizer:
+def build_optimizer(
+    config: TrainingConfig, parameters: list[Tensor]
+) -> torch.optim.Optimizer:
     """Fused kernels: one pass over the parameters per step."""
     rate = required(config.learning_rate, "learning_rate")
     if config.optimizer == "sgd":
-        return torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, fused=True)
+        return torch.optim.SGD(
+            parameters, lr=rate, momentum=config.momentum, fused=True
+        )
     return torch.optim.Adam(parameters, lr=rate, fused=True)
 
 
 def check_finite(loss: Loss, gradient_norm: Tensor, step: int) -> None:
     """Stops a diverging run before the step is taken, so that no NaN reaches a weight."""
-    terms = {"negative log likelihood": loss.nll, "KL": loss.kl, "gradient norm": gradient_norm}
+    terms = {
+        "negative log likelihood": loss.nll,
+        "KL": loss.kl,
+        "gradient norm": gradient_norm,
+    }
     for name, value in terms.items():
         if not math.isfinite(value.item()):
             raise Diverged(

@@ -32,16 +32,22 @@ class MLP:
     def build(cls, config: NetworkConfig, in_features: int, out_features: int) -> "MLP":
         widths = [in_features, *(config.hidden or ()), out_features]
         pairs = enumerate(zip(widths, widths[1:], strict=False))
-        return cls(tuple(Dense(f"dense{i}", *pair) for i, pair in pairs), config.activation)
+        return cls(
+            tuple(Dense(f"dense{i}", *pair) for i, pair in pairs), config.activation
+        )
 
     @property
     def layout(self) -> Layout:
         """Name and shape of each weight tensor."""
-        return Layout({k: shape for layer in self.layers for k, shape in layer.shapes().items()})
+        return Layout(
+            {k: shape for layer in self.layers for k, shape in layer.shapes().items()}
+        )
 
     def fan_in(self, name: str) -> int:
         """Number of inputs of the layer that the named tensor belongs to."""
-        return next(layer.in_features for layer in self.layers if name in layer.shapes())
+        return next(
+            layer.in_features for layer in self.layers if name in layer.shapes()
+        )
 
     def noise_widths(self) -> list[int]:
         """Standard normals that the local estimator needs per layer and sample."""
@@ -61,7 +67,9 @@ class MLP:
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
         """Outputs for given weights; [S, …] weights give [S, batch, outputs] in one pass."""
-        return self._forward(x, [lambda h, layer=layer: layer(weights, h) for layer in self.layers])
+        return self._forward(
+            x, [lambda h, layer=layer: layer(weights, h) for layer in self.layers]
+        )
 
     def local(
         self,
@@ -77,10 +85,16 @@ class MLP:
         """
         pairs = zip(self.layers, noise, strict=True)
         return self._forward(
-            x, [lambda h, la=layer, e=eps: la.local(loc, variance, h, e) for layer, eps in pairs]
+            x,
+            [
+                lambda h, la=layer, e=eps: la.local(loc, variance, h, e)
+                for layer, eps in pairs
+            ],
         )
 
-    def _forward(self, x: Tensor, steps: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
+    def _forward(
+        self, x: Tensor, steps: Sequence[Callable[[Tensor], Tensor]]
+    ) -> Tensor:
         activation = ACTIVATIONS[self.activation]
         for step in steps[:-1]:
             x = activation(step(x))

@@ -77,9 +77,13 @@ class BayesByBackprop:
     def init(self, generator: torch.Generator) -> BBBState:
         """Random means; scales from `initial_sigma`, by default 0.05/√fan-in."""
         loc = self.network.init(generator)
-        rho = {name: torch.full_like(t, self._initial_rho(name)) for name, t in loc.items()}
+        rho = {
+            name: torch.full_like(t, self._initial_rho(name)) for name, t in loc.items()
+        }
         posterior = MeanFieldNormal(self.layout.flatten(loc), self.layout.flatten(rho))
-        point = {name: torch.tensor(v) for name, v in self.likelihood.parameters.items()}
+        point = {
+            name: torch.tensor(v) for name, v in self.likelihood.parameters.items()
+        }
         return BBBState(posterior, point)
 
     def _initial_rho(self, name: str) -> float:
@@ -107,8 +111,12 @@ class BayesByBackprop:
     ) -> tuple[Float[Tensor, "batch outputs"], Float[Tensor, "weights"] | None]:
         """One draw of the outputs, and the weight noise that the KL may need."""
         if self.config.estimator == "weight":
-            noise = torch.empty_like(posterior.rho, requires_grad=False).normal_(generator=generator)
-            return self.network(self.layout.unflatten(posterior.rsample(noise)), x), noise
+            noise = torch.empty_like(posterior.rho, requires_grad=False).normal_(
+                generator=generator
+            )
+            return self.network(
+                self.layout.unflatten(posterior.rsample(noise)), x
+            ), noise
         loc, variance = (self.layout.unflatten(part) for part in posterior.moments())
         blocks = [
             torch.empty(len(x), width, device=x.device).normal_(generator=generator)
@@ -117,4 +125,6 @@ class BayesByBackprop:
         outputs = self.network.local(loc, variance, x, blocks)
         if not isinstance(self.prior, ScaleMixturePrior):
             return outputs, None
-        return outputs, torch.empty_like(posterior.rho, requires_grad=False).normal_(generator=generator)
+        return outputs, torch.empty_like(posterior.rho, requires_grad=False).normal_(
+            generator=generator
+        )

@@ -31,7 +31,10 @@ class Dense:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of each tensor, without sample axis."""
-        return {self.weight: (self.out_features, self.in_features), self.bias: (self.out_features,)}
+        return {
+            self.weight: (self.out_features, self.in_features),
+            self.bias: (self.out_features,),
+        }
 
     def __call__(
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]

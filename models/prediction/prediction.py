@@ -1,0 +1,124 @@
+"""What is asked of a model and what it answers: plain data, in the callers' units."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from torch import Tensor
+
+from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+
+Sampler = Literal["sobol", "monte_carlo", "moments"]
+Arrays = dict[str, np.ndarray]
+ClassName = str | float | bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """How to predict; `seed` None takes the model's own fixed seed."""
+
+    samples: int = 100
+    seed: int | None = None
+    prune: float = 0.0
+    intervals: tuple[float, ...] = (0.9,)
+    sampler: Sampler | None = None
+    return_draws: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A central interval per row that holds `level` of the predictive mixture."""
+
+    level: float
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """Arrays over rows (rows × classes for class probabilities), float64, in the target's units.
+
+    `variance` holds aleatoric, epistemic and total; `entropy`, for classes, the same three in
+    nats. `mc_error` is None where it cannot be estimated (one sample). `draws` is
+    samples × rows (× classes): predicted means, each from one weight draw shared by all rows.
+    """
+
+    samples: int
+    seed: int
+    sampler: Sampler
+    prune: float
+    mean: np.ndarray
+    variance: Arrays
+    epistemic_share: np.ndarray
+    out_of_distribution: np.ndarray
+    intervals: tuple[Interval, ...] = ()
+    mc_error: np.ndarray | None = None
+    classes: tuple[ClassName, ...] | None = None
+    labels: list[ClassName] | None = None
+    entropy: Arrays | None = None
+    draws: np.ndarray | None = None
+
+
+def summarise(mixture: Mixture, levels: tuple[float, ...]) -> Arrays:
+    """Every per-row array of an answer by name, `lower 0.9` and `upper 0.9` for its quantiles."""
+    if isinstance(mixture, CategoricalMixture):
+        summary = _summarise_classes(mixture)
+    else:
+        summary = _summarise_numbers(mixture, levels)
+    if mixture.num_samples > 1:
+        summary["mc_error"] = mixture.mc_error()
+    return {name: value.cpu().numpy() for name, value in summary.items()}
+
+
+def _summarise_numbers(
+    mixture: GaussianMixture, levels: tuple[float, ...]
+) -> dict[str, Tensor]:
+    epistemic = mixture.epistemic()
+    summary = {
+        "mean": mixture.mean(),
+        "aleatoric": mixture.aleatoric(),
+        "epistemic": epistemic,
+        "strangeness": epistemic,
+    }
+    for level in levels:
+        summary[f"lower {level}"] = mixture.quantile(0.5 * (1 - level))
+        summary[f"upper {level}"] = mixture.quantile(0.5 * (1 + level))
+    return summary
+
+
+def _summarise_classes(mixture: CategoricalMixture) -> dict[str, Tensor]:
+    expected, mutual = mixture.expected_entropy(), mixture.mutual_information()
+    return {
+        "mean": mixture.mean(),
+        "aleatoric": mixture.aleatoric(),
+        "epistemic": mixture.epistemic(),
+        "expected_entropy": expected,
+        "mutual_information": mutual,
+        "strangeness": mutual,
+    }
+
+
+def concatenate(parts: list[Arrays]) -> Arrays:
+    """Summaries of consecutive chunks of rows, joined."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def epistemic_share(summary: Arrays) -> np.ndarray:
+    """Epistemic ÷ total variance per row, in [0, 1]; over all classes for probabilities."""
+    epistemic, aleatoric = summary["epistemic"], summary["aleatoric"]
+    if epistemic.ndim > 1:
+        epistemic, aleatoric = epistemic.sum(1), aleatoric.sum(1)
+    total = epistemic + aleatoric
+    return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
+
+
+def intervals(summary: Arrays, levels: tuple[float, ...]) -> tuple[Interval, ...]:
+    """The quantiles of a summary as intervals."""
+    return tuple(
+        Interval(
+            level=level,
+            lower=summary[f"lower {level}"],
+            upper=summary[f"upper {level}"],
+        )
+        for level in levels
+    )

@@ -1,0 +1,113 @@
+"""From stored columns to rows a method can fit: convert, drop, split, encode."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from models.config import ModelConfig, SplitBy, SplitTime
+from models.data import Rows, split_rows
+from models.exceptions import InvalidData
+from models.features import Columns, FeatureEncoder, convert
+from models.model import BayesianModel
+from models.randomness import derive_seed
+from models.recipe import MIN_ROWS
+from models.targets import ClassTarget, NumberTarget, Target, present
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model without posteriors yet, its training rows and those held out."""
+
+    model: BayesianModel
+    rows: Rows
+    held_out: Rows
+
+
+def prepare(
+    columns: Columns, types: Mapping[str, str], config: ModelConfig
+) -> Prepared:
+    """Encoders and target scale are fitted to the training side of the split alone.
+
+    Raises:
+        InvalidData: if too few rows have a target, or nothing varies.
+    """
+    labelled = np.flatnonzero(present(columns[config.target]))
+    if len(labelled) < MIN_ROWS:
+        raise InvalidData(
+            f"{len(labelled)} rows have a target; at least {MIN_ROWS} are needed",
+            "/dataset",
+        )
+    dropped = len(columns[config.target]) - len(labelled)
+    key = _split_key(columns, config)
+    columns = {
+        name: values[labelled] for name, values in _converted(columns, types, config)
+    }
+    training = config.training
+    train, held_out = split_rows(
+        training.split,
+        training.validation_fraction,
+        training.seed,
+        len(labelled),
+        None if key is None else key[labelled],
+    )
+    model = _skeleton(_side(columns, train), types[config.target], config, dropped)
+    return Prepared(
+        model, _rows(model, columns, train), _rows(model, columns, held_out)
+    )
+
+
+def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
+    """The column that a split by group or time looks at."""
+    match config.training.split:
+        case SplitBy(by=name) | SplitTime(time=name):
+            return columns[name]
+    return None
+
+
+def _converted(
+    columns: Columns, types: Mapping[str, str], config: ModelConfig
+) -> list[tuple[str, np.ndarray]]:
+    """Columns read as the types that the features ask for (a number as a category, say)."""
+    wanted = {feature.name: feature.type for feature in config.features or ()}
+    return [
+        (name, convert(values, types[name], wanted.get(name, types[name])))
+        for name, values in columns.items()
+    ]
+
+
+def _side(columns: Columns, index: np.ndarray) -> Columns:
+    return {name: values[index] for name, values in columns.items()}
+
+
+def _skeleton(
+    columns: Columns, target_type: str, config: ModelConfig, dropped: int
+) -> BayesianModel:
+    encoder = FeatureEncoder.fit(config.features or (), columns)
+    notes = []
+    if dropped:
+        notes.append(f"{dropped} rows without a target were left out")
+    if constant := encoder.constant_columns():
+        notes.append(f"constant columns were left out: {', '.join(constant)}")
+    target = _fit_target(columns[config.target], target_type, config)
+    seed = derive_seed(config.training.seed, "prediction") % 2**31
+    return BayesianModel(
+        config, encoder, target, {}, seed, math.inf, notes=tuple(notes)
+    )
+
+
+def _fit_target(values: np.ndarray, target_type: str, config: ModelConfig) -> Target:
+    if config.task == "regression":
+        return NumberTarget.fit(values)
+    return ClassTarget.fit(values, boolean=target_type == "boolean")
+
+
+def _rows(model: BayesianModel, columns: Columns, index: np.ndarray) -> Rows:
+    side = _side(columns, index)
+    weights = None
+    if model.config.weight is not None:
+        weights = torch.from_numpy(side[model.config.weight].astype(np.float32))
+    targets = model.target.encode(side[model.config.target])
+    return Rows(model.encoder.encode(side), targets, weights)

@@ -1,0 +1,219 @@
+"""The recommended recipe: fills in whatever a user left open, from the data's profile alone."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from models.config import (
+    FeatureConfig,
+    GaussianPriorConfig,
+    KLConfig,
+    LikelihoodName,
+    ModelConfig,
+    NetworkConfig,
+    SplitBy,
+    SplitTime,
+    Task,
+    TrainingConfig,
+)
+from models.exceptions import InvalidData
+from models.features import ColumnProfile, convertible
+
+MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
+
+# Mini-batch steps that let σ grow from its small start (docs/benchmarks.md has the sweep).
+_STEPS = 20_000
+_WARMUP = 0.3  # share of the epochs over which the KL ramps up
+_FINE_TUNE = 0.1  # epochs of fine-tuning per pruned variant, as a share of the fit's
+_ADAM_RATE, _SGD_RATE = 3e-3, 1e-2
+_CLIP = 10.0  # far above the norms of a healthy run, in nats per row
+
+
+def resolve(
+    config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: int
+) -> ModelConfig:
+    """The configuration with every None replaced by what the recipe recommends.
+
+    Raises:
+        InvalidData: naming the column or setting that cannot work, with a JSON pointer.
+    """
+    columns = {profile.name: profile for profile in profiles}
+    if num_rows < MIN_ROWS:
+        raise InvalidData(
+            f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset"
+        )
+    target = _column(columns, config.target, "/target")
+    task = config.task or _default_task(target)
+    _check_target(target, task)
+    _check_split(config, columns)
+    _check_method(config)
+    training = _training(config.training, num_rows)
+    return replace(
+        config,
+        features=_features(config, columns),
+        task=task,
+        likelihood=_likelihood(config.likelihood, task, target),
+        network=_network(config.network, num_rows),
+        method=replace(config.method, kl=_kl(config.method.kl, training)),
+        training=training,
+        pruning=tuple(sorted(set(config.pruning))),
+    )
+
+
+def _column(
+    columns: Mapping[str, ColumnProfile], name: str, path: str
+) -> ColumnProfile:
+    if name not in columns:
+        known = ", ".join(list(columns)[:20])
+        raise InvalidData(f"the data set has no column {name!r}; it has {known}", path)
+    return columns[name]
+
+
+def _default_task(target: ColumnProfile) -> Task:
+    return "regression" if target.type == "number" else "classification"
+
+
+def _check_target(target: ColumnProfile, task: Task) -> None:
+    allowed = ("number",) if task == "regression" else ("number", "category", "boolean")
+    if target.type not in allowed:
+        raise InvalidData(
+            f"column {target.name!r} is of type {target.type}; "
+            f"the target of a {task} is of type {' or '.join(allowed)}",
+            "/target",
+        )
+    if target.type == "number" and target.min is not None and target.min == target.max:
+        raise InvalidData(
+            f"the target {target.name!r} is {target.min:g} in every row", "/target"
+        )
+
+
+def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> None:
+    match config.training.split:
+        case SplitBy(by=name):
+            _column(columns, name, "/training/split/by")
+        case SplitTime(time=name):
+            profile = _column(columns, name, "/training/split/time")
+            if profile.type not in ("datetime", "number"):
+                raise InvalidData(
+                    f"column {name!r} is of type {profile.type}; a time is a datetime or number",
+                    "/training/split/time",
+                )
+    if config.weight is not None:
+        weight = _column(columns, config.weight, "/weight")
+        if weight.type != "number" or weight.missing or (weight.min or 0) < 0:
+            raise InvalidData(
+                f"column {config.weight!r} cannot weigh rows: "
+                "it needs numbers of 0 or more and no missing values",
+                "/weight",
+            )
+
+
+def _check_method(config: ModelConfig) -> None:
+    method = config.method
+    learned = (
+        isinstance(method.prior, GaussianPriorConfig) and method.prior.sigma == "auto"
+    )
+    if method.kl.direction == "forward" and learned:
+        raise InvalidData(
+            "the forward KL needs a fixed prior: give prior.sigma a number, or a scale mixture",
+            "/method/prior",
+        )
+
+
+def _features(
+    config: ModelConfig, columns: Mapping[str, ColumnProfile]
+) -> tuple[FeatureConfig, ...]:
+    if config.features is None:
+        return _default_features(config, columns)
+    names = [feature.name for feature in config.features]
+    for i, feature in enumerate(config.features):
+        path = f"/features/{i}"
+        profile = _column(columns, feature.name, path)
+        if feature.name == config.target:
+            raise InvalidData(
+                f"{feature.name!r} is the target and cannot be a feature", path
+            )
+        if names.index(feature.name) != i:
+            raise InvalidData(f"feature {feature.name!r} is given twice", path)
+        if not convertible(profile.type, feature.type):
+            raise InvalidData(
+                f"column {feature.name!r} is of type {profile.type} "
+                f"and cannot be read as {feature.type}",
+                f"{path}/type",
+            )
+    return config.features
+
+
+def _default_features(
+    config: ModelConfig, columns: Mapping[str, ColumnProfile]
+) -> tuple[FeatureConfig, ...]:
+    """All columns but the target, the row weights, the groups of a split, and free text."""
+    split = config.training.split
+    taken = {
+        config.target,
+        config.weight,
+        split.by if isinstance(split, SplitBy) else None,
+    }
+    features = tuple(
+        FeatureConfig(name=p.name, type=p.type)  # type: ignore[arg-type]
+        for p in columns.values()
+        if p.name not in taken and p.type != "text"
+    )
+    if not features:
+        raise InvalidData(
+            "no column is left to learn from beside the target", "/features"
+        )
+    return features
+
+
+def _likelihood(
+    name: LikelihoodName | None, task: Task, target: ColumnProfile
+) -> LikelihoodName:
+    """Two known classes take one logit; a number target's classes are known only in training."""
+    binary = target.type == "boolean" or (
+        target.levels is not None and len(target.levels) == 2
+    )
+    allowed: tuple[LikelihoodName, ...]
+    if task == "regression":
+        allowed = ("heteroscedastic", "homoscedastic")
+    else:
+        allowed = ("bernoulli", "categorical") if binary else ("categorical",)
+    if name is not None and name not in allowed:
+        raise InvalidData(
+            f"likelihood {name!r} does not fit this {task}; it takes {' or '.join(allowed)}",
+            "/likelihood",
+        )
+    return name or allowed[0]
+
+
+def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
+    if config.hidden is not None:
+        return config
+    hidden = (
+        (50,) if num_rows < 2_000 else (100, 100) if num_rows < 50_000 else (400, 400)
+    )
+    return replace(config, hidden=hidden)
+
+
+def _training(config: TrainingConfig, num_rows: int) -> TrainingConfig:
+    rows = max(1, round(num_rows * (1 - config.validation_fraction)))
+    batch = config.batch_size or (32 if num_rows < 2_000 else 128)
+    epochs = config.epochs or min(2_000, max(20, _STEPS * min(batch, rows) // rows))
+    rate = config.learning_rate or (
+        _ADAM_RATE if config.optimizer == "adam" else _SGD_RATE
+    )
+    tune = config.fine_tune_epochs
+    return replace(
+        config,
+        batch_size=batch,
+        epochs=epochs,
+        learning_rate=rate,
+        gradient_clip=config.gradient_clip or _CLIP,
+        patience=config.patience or max(1, epochs // 2),
+        fine_tune_epochs=max(1, round(_FINE_TUNE * epochs)) if tune is None else tune,
+    )
+
+
+def _kl(config: KLConfig, training: TrainingConfig) -> KLConfig:
+    if config.warmup_epochs is not None:
+        return config
+    return replace(config, warmup_epochs=round(_WARMUP * (training.epochs or 0)))

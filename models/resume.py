@@ -1,0 +1,103 @@
+"""Checkpoints of a run, so that a resumed run ends where an undisturbed one would.
+
+All randomness is a function of (seed, step): parameters, optimiser state and counters are the
+whole state. Each stage of a run has a folder, put in place by one rename; a finished stage is
+simply one whose trainer has nothing left to do.
+"""
+
+import json
+import math
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from models.checkpoint import pack, unpack, write_json
+from models.fitting import EpochResult, FitState, Trainer
+from models.inference.bbb import BBBState
+
+_COUNTERS = ("best_epoch", "epoch", "step")
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The folder of one job."""
+
+    directory: Path
+
+    def save(self, stage: str, trainer: Trainer) -> None:
+        """Replaces the stage's checkpoint; a crash leaves the old or the new one, whole."""
+        fresh, final = self.directory / f"{stage}.new", self.directory / stage
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        save_file(_tensors(trainer), fresh / "state.safetensors")
+        write_json(fresh / "state.json", _counters(trainer.state))
+        shutil.rmtree(final, ignore_errors=True)
+        os.rename(fresh, final)
+
+    def restore(self, stage: str, trainer: Trainer) -> None:
+        """Puts a saved state, where there is one, into a fresh trainer."""
+        folder = self.directory / stage
+        if not folder.is_dir():
+            folder = (
+                self.directory / f"{stage}.new"
+            )  # a crash between removal and rename
+        if not (folder / "state.json").is_file():
+            return
+        tensors = load_file(folder / "state.safetensors")
+        data = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        best_score = data.pop("best_score")
+        state = FitState(
+            current=_state("current.", tensors, trainer),
+            best=_state("best.", tensors, trainer),
+            best_score=-math.inf if best_score is None else best_score,
+            history=[EpochResult(**item) for item in data.pop("history")],
+            **data,
+        )
+        trainer.restore(state, _optimizer_state(_unprefixed("optimizer.", tensors)))
+
+
+def _tensors(trainer: Trainer) -> dict[str, Tensor]:
+    states = {"current.": trainer.state.current, "best.": trainer.state.best}
+    tensors = {
+        prefix + name: value.clone().contiguous()
+        for prefix, state in states.items()
+        for name, value in pack(state).items()
+    }
+    for index, slots in trainer.optimizer.state_dict()["state"].items():
+        for name, value in slots.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer.{index}.{name}"] = value.detach().cpu().clone()
+    return tensors
+
+
+def _counters(state: FitState) -> dict[str, Any]:
+    finite = math.isfinite(state.best_score)  # JSON has no infinity
+    return {
+        **{name: getattr(state, name) for name in _COUNTERS},
+        "best_score": state.best_score if finite else None,
+        "history": [asdict(result) for result in state.history],
+    }
+
+
+def _state(prefix: str, tensors: dict[str, Tensor], trainer: Trainer) -> BBBState:
+    num_weights = trainer.method.layout.num_weights
+    return unpack(_unprefixed(prefix, tensors), num_weights).to(trainer.device)
+
+
+def _optimizer_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    return state
+
+
+def _unprefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)
+    }

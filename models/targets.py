@@ -1,0 +1,102 @@
+"""The target inside and outside the model: standardised numbers, or class indices."""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from models.config import Json
+from models.exceptions import InvalidData, InvalidInput
+
+MAX_CLASSES = 1_000
+
+
+@dataclass(frozen=True)
+class NumberTarget:
+    """z = (y − mean) / std."""
+
+    mean: float
+    std: float
+
+    @classmethod
+    def fit(cls, values: np.ndarray) -> "NumberTarget":
+        """
+        Raises:
+            InvalidData: if the target does not vary: nothing could be learned from it.
+        """
+        mean, std = float(values.mean()), float(values.std())
+        if std <= 1e-12 * max(1.0, abs(mean)):
+            raise InvalidData(
+                f"the target is {mean:g} in every training row", "/target"
+            )
+        return cls(mean, std)
+
+    def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
+        return torch.from_numpy(((values - self.mean) / self.std).astype(np.float32))
+
+    def to_json(self) -> Json:
+        return {"target": "number", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """The index of a class; `classes` keep the type they have in the caller's data."""
+
+    classes: tuple[str | float | bool, ...]
+
+    @classmethod
+    def fit(cls, values: np.ndarray, *, boolean: bool) -> "ClassTarget":
+        """
+        Raises:
+            InvalidData: with fewer than two classes, or more than a network should tell apart.
+        """
+        found = sorted(set(values.tolist()))
+        if not 2 <= len(found) <= MAX_CLASSES:
+            raise InvalidData(
+                f"the target has {len(found)} classes in the training rows; "
+                f"classification needs 2 to {MAX_CLASSES}",
+                "/target",
+            )
+        return cls(
+            tuple(bool(v) for v in found) if boolean else tuple(map(_plain, found))
+        )
+
+    def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
+        """
+        Raises:
+            InvalidInput: for a class that no training row had.
+        """
+        index = {value: i for i, value in enumerate(self.classes)}
+        unknown = sorted({str(v) for v in values.tolist() if v not in index})
+        if unknown:
+            raise InvalidInput(
+                f"unknown classes {unknown[:5]}; known are {list(self.classes)[:20]}"
+            )
+        return torch.tensor([index[v] for v in values.tolist()], dtype=torch.int64)
+
+    def to_json(self) -> Json:
+        return {"target": "class", "classes": list(self.classes)}
+
+
+Target = NumberTarget | ClassTarget
+
+
+def _plain(value: str | float) -> str | float:
+    """Whole numbers as integers, as people wrote them."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def target_from_json(data: Json) -> Target:
+    """The inverse of `to_json`."""
+    if data["target"] == "number":
+        return NumberTarget(data["mean"], data["std"])
+    return ClassTarget(tuple(data["classes"]))
+
+
+def present(values: np.ndarray) -> np.ndarray:
+    """True for rows that have a target."""
+    if values.dtype == object:
+        return np.array([value is not None for value in values.tolist()], dtype=bool)
+    return ~np.isnan(values)
