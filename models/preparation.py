@@ -67,15 +67,15 @@ def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
     return None
 
 
-def _converted(
+def converted(
     columns: Columns, types: Mapping[str, str], config: ModelConfig
-) -> list[tuple[str, np.ndarray]]:
+) -> Columns:
     """Columns read as the types that the features ask for (a number as a category, say)."""
     wanted = {feature.name: feature.type for feature in config.features or ()}
-    return [
-        (name, convert(values, types[name], wanted.get(name, types[name])))
+    return {
+        name: convert(values, types[name], wanted.get(name, types[name]))
         for name, values in columns.items()
-    ]
+    }
 
 
 def _side(columns: Columns, index: np.ndarray) -> Columns:

@@ -1,0 +1,37 @@
+"""An evaluation job: a stored version scored on labelled rows."""
+
+import numpy as np
+
+from core.context import Context
+from core.jobs import EvaluateSpec
+from models import checkpoint
+from models.config import Json
+from models.exceptions import InvalidData
+from models.features import Columns
+from models.preparation import converted
+from models.targets import present
+
+
+def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
+    """The version's metrics on the data set's labelled rows."""
+    version = context.registry.get(spec.model, spec.version)
+    model = checkpoint.read(context.registry.path(version))
+    names = [feature.name for feature in model.features] + [model.config.target]
+    dataset = context.datasets.get(spec.dataset)
+    types = {profile.name: profile.type for profile in dataset.columns}
+    missing = [name for name in names if name not in types]
+    if missing:
+        raise InvalidData(
+            f"the data set has no column {missing[0]!r}, which the model needs"
+        )
+    columns = converted(
+        context.datasets.columns(spec.dataset, names), types, model.config
+    )
+    return model.evaluate(_labelled(columns, model.config.target), prune=spec.prune)
+
+
+def _labelled(columns: Columns, target: str) -> Columns:
+    rows = np.flatnonzero(present(columns[target]))
+    if rows.size == 0:
+        raise InvalidData(f"no row of the data set has a {target!r} to compare with")
+    return {name: values[rows] for name, values in columns.items()}

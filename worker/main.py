@@ -1,0 +1,70 @@
+"""The worker process: one job at a time, in the main thread, until it is told to stop."""
+
+import os
+import socket
+import threading
+from uuid import uuid4
+
+import structlog
+import torch
+from celery.signals import setup_logging, worker_shutting_down
+
+from core.context import open_context
+from core.logging import configure_logging
+from core.settings import Settings
+from worker.celery_app import build_celery
+from worker.device import choose_device
+from worker.metrics import WorkerMetrics, serve_metrics
+from worker.runner import JobRunner
+from worker.sweeper import Sweeper
+
+log = structlog.get_logger()
+
+
+def run_worker(settings: Settings) -> None:
+    """Runs until SIGTERM or SIGINT; a running job goes back to the queue with its checkpoint.
+
+    Raises:
+        InvalidSetting: if a setting cannot be met on this machine.
+    """
+    configure_logging(settings.log_format, settings.log_level)
+    torch.set_num_threads(settings.threads)
+    device = choose_device(settings.device, settings.device)
+    stopping = threading.Event()
+    metrics = WorkerMetrics.create()
+    port = serve_metrics(metrics, settings)
+    context = open_context(settings)
+    runner = JobRunner(context, _worker_id(), metrics, stopping.is_set)
+    sweeper = Sweeper(context, runner, metrics, device)
+    log.info("worker ready", worker=runner.worker_id, device=device, metrics_port=port)
+    try:
+        sweeper.start()
+        _consume(settings, runner, stopping)
+    finally:
+        stopping.set()
+        sweeper.stop()
+        context.close()
+        log.info("worker stopped")
+
+
+def _consume(settings: Settings, runner: JobRunner, stopping: threading.Event) -> None:
+    """Celery's consumer loop. The solo pool runs jobs here, in the process that owns CUDA."""
+
+    def stop(**_: object) -> None:
+        stopping.set()
+
+    def keep_logging(**_: object) -> None:
+        """A receiver keeps Celery from replacing the service's own logging."""
+
+    worker_shutting_down.connect(stop)
+    setup_logging.connect(keep_logging)
+    try:
+        app = build_celery(settings, runner)
+        app.Worker(pool="solo", concurrency=1, quiet=True, without_gossip=True).start()
+    finally:
+        worker_shutting_down.disconnect(stop)
+        setup_logging.disconnect(keep_logging)
+
+
+def _worker_id() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"

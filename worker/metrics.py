@@ -1,0 +1,104 @@
+"""What the worker tells Prometheus, on a port of its own."""
+
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import structlog
+from prometheus_client import CollectorRegistry, Gauge, Histogram, start_http_server
+
+from core.exceptions import InvalidSetting
+from core.settings import Settings
+
+log = structlog.get_logger()
+
+_EPOCH_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
+_JOB_BUCKETS = (1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10_800, 36_000, 86_400)
+
+
+@dataclass(frozen=True)
+class WorkerMetrics:
+    """The worker's series; one registry per process, no globals."""
+
+    registry: CollectorRegistry
+    epoch_seconds: Histogram
+    job_seconds: Histogram
+    nelbo: Gauge
+    kl: Gauge
+    heartbeat: Gauge
+
+    @classmethod
+    def create(cls) -> "WorkerMetrics":
+        registry = CollectorRegistry()
+        build = Gauge(
+            "credence_build_info",
+            "1, labelled by version",
+            ["version"],
+            registry=registry,
+        )
+        build.labels(version("credence")).set(1)
+        return cls(
+            registry,
+            Histogram(
+                "credence_train_epoch_seconds",
+                "Duration of an epoch",
+                ["model"],
+                buckets=_EPOCH_BUCKETS,
+                registry=registry,
+            ),
+            Histogram(
+                "credence_train_job_seconds",
+                "Duration of one attempt at a job",
+                ["kind", "status"],
+                buckets=_JOB_BUCKETS,
+                registry=registry,
+            ),
+            Gauge(
+                "credence_train_nelbo",
+                "Negative ELBO of the running job, nats per row",
+                ["model"],
+                registry=registry,
+            ),
+            Gauge(
+                "credence_train_kl",
+                "KL divergence of the running job, nats per row",
+                ["model"],
+                registry=registry,
+            ),
+            Gauge(
+                "credence_worker_heartbeat_timestamp_seconds",
+                "When the worker last showed that it lives",
+                registry=registry,
+            ),
+        )
+
+    def beat(self) -> None:
+        self.heartbeat.set(time.time())
+
+    def forget(self, model: str) -> None:
+        """Gauges are for running jobs only: drops those of a job that ended."""
+        for gauge in (self.nelbo, self.kl):
+            gauge.remove_by_labels({"model": model})
+
+
+def serve_metrics(metrics: WorkerMetrics, settings: Settings) -> int:
+    """Starts the exposition and returns its port.
+
+    The default port may be taken by another worker on a laptop: then a free one is taken, with a
+    warning. A port that was asked for is taken or refused.
+
+    Raises:
+        InvalidSetting: if the port that was asked for is in use.
+    """
+    wanted = settings.worker_metrics_port
+    try:
+        server, _ = start_http_server(wanted, registry=metrics.registry)
+    except OSError as error:
+        if "worker_metrics_port" in settings.model_fields_set:
+            raise InvalidSetting(
+                f"CREDENCE_WORKER_METRICS_PORT={wanted} is in use ({error.strerror}): "
+                "give a free port, or 0 to take any"
+            ) from error
+        server, _ = start_http_server(0, registry=metrics.registry)
+        log.warning("metrics port in use", wanted=wanted, taken=server.server_port)
+    return int(server.server_port)

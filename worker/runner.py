@@ -1,0 +1,132 @@
+"""One job from claim to end; whatever happens to it, the row says so."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import structlog
+import torch
+
+from core.context import Context
+from core.exceptions import CredenceError, LostClaim, NotFound
+from core.jobs import Claim, EvaluateSpec, Job, JobStatus, TrainSpec
+from models.exceptions import Diverged, ModelError, Stopped
+from worker.evaluation import run_evaluation
+from worker.lease import Lease
+from worker.metrics import WorkerMetrics
+from worker.training import run_training
+
+log = structlog.get_logger()
+
+
+@dataclass
+class JobRunner:
+    """Runs one job at a time in the calling thread."""
+
+    context: Context
+    worker_id: str
+    metrics: WorkerMetrics
+    should_stop: Callable[[], bool]
+    busy: bool = field(default=False, init=False)
+
+    def run(self, job_id: str) -> None:
+        """Claims and runs a job; does nothing if somebody else has it or it has ended.
+
+        A wake-up may come twice, late, or for a job that is gone: the row decides.
+        """
+        if self.should_stop():
+            return
+        claim = self.context.jobs.claim(
+            job_id, self.worker_id, self.context.settings.lease_seconds
+        )
+        if claim is None:
+            return
+        self.busy, started = True, time.monotonic()
+        with structlog.contextvars.bound_contextvars(
+            job_id=job_id, attempt=claim.attempt
+        ):
+            try:
+                self._run_claimed(claim)
+            finally:
+                self.busy = False
+                self._observe(job_id, time.monotonic() - started)
+
+    def _run_claimed(self, claim: Claim) -> None:
+        job = self.context.jobs.get(claim.job_id)
+        log.info("job started", kind=job.kind, model=job.model)
+        with Lease(self.context, claim) as lease:
+            try:
+                self._work(job, claim, lambda: lease.interrupted or self.should_stop())
+                log.info("job succeeded")
+            except LostClaim:
+                log.warning("job lost to another worker or cancelled")
+            except Stopped:
+                self._hand_back(claim, lease)
+            except Exception as error:  # noqa: BLE001 - the row must say why, whatever it was
+                self._fail(claim, error)
+            finally:
+                self.metrics.forget(job.model)
+
+    def _work(self, job: Job, claim: Claim, should_stop: Callable[[], bool]) -> None:
+        if job.kind == "train":
+            spec = TrainSpec.model_validate(job.spec)
+            run_training(self.context, claim, spec, self.metrics, should_stop)
+        else:
+            evaluate = EvaluateSpec.model_validate(job.spec)
+            metrics = run_evaluation(self.context, evaluate)
+            self.context.jobs.finish(
+                claim, JobStatus.SUCCEEDED, metrics=metrics, version=evaluate.version
+            )
+
+    def _hand_back(self, claim: Claim, lease: Lease) -> None:
+        """Cancelled, or back to the queue because this worker stops; its checkpoint is kept."""
+        try:
+            self.context.jobs.release(claim)  # cancels the job if that was asked for
+        except LostClaim:
+            log.warning("job was taken over while it stopped")
+            return
+        log.info("job cancelled" if lease.cancelled else "job handed back")
+        if not lease.cancelled:
+            self._wake(claim.job_id)
+
+    def _wake(self, job_id: str) -> None:
+        try:
+            self.context.queue.send(job_id)
+        except CredenceError as error:
+            log.warning("wake-up not sent; a sweep will", error=str(error))
+
+    def _fail(self, claim: Claim, error: Exception) -> None:
+        code, message = describe(error)
+        if code == "internal":
+            log.exception("job failed")
+        else:
+            log.warning("job failed", code=code, error=message)
+        try:
+            failure = {"code": code, "message": message}
+            self.context.jobs.finish(claim, JobStatus.FAILED, error=failure)
+        except LostClaim:
+            log.warning("job was taken over before its failure could be told")
+
+    def _observe(self, job_id: str, seconds: float) -> None:
+        job = self.context.jobs.get(job_id)
+        self.metrics.job_seconds.labels(job.kind, str(job.status)).observe(seconds)
+
+
+def describe(error: Exception) -> tuple[str, str]:
+    """A code for programs and a message for people; unknown errors show no internals."""
+    match error:
+        case Diverged():
+            return "diverged", str(error)
+        case NotFound():
+            return "not_found", str(error)
+        case ModelError() | CredenceError():
+            return "invalid_data", str(error)
+        case torch.OutOfMemoryError() | MemoryError():
+            return "out_of_memory", (
+                "not enough memory: give a smaller training.batch_size or network.hidden"
+            )
+        case _:
+            return (
+                "internal",
+                f"an unexpected {type(error).__name__}; the worker's log has more",
+            )

@@ -1,0 +1,68 @@
+"""What nobody told the worker: jobs of lost workers, queued jobs whose wake-up was lost."""
+
+import threading
+from datetime import UTC, datetime
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from core.context import Context
+from core.exceptions import CredenceError
+from worker.metrics import WorkerMetrics
+from worker.runner import JobRunner
+
+log = structlog.get_logger()
+
+_BEAT_SECONDS = 2.0
+_SWEEP_EVERY = 5  # beats
+
+
+class Sweeper:
+    """A thread that shows the worker lives and, now and then, sweeps.
+
+    Queued jobs are sent again only while this worker is idle: then a message was lost, since a
+    busy one simply has not come to it. A job that is woken twice runs once.
+    """
+
+    def __init__(
+        self, context: Context, runner: JobRunner, metrics: WorkerMetrics, device: str
+    ) -> None:
+        self._context, self._runner, self._metrics = context, runner, metrics
+        self._device, self._started_at = device, datetime.now(UTC)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        beat = 0
+        while not self._stopped.is_set():
+            try:
+                self._beat()
+                if beat % _SWEEP_EVERY == 0:
+                    self._sweep()
+            except (SQLAlchemyError, CredenceError) as error:
+                log.warning("sweep failed", error=str(error))
+            beat += 1
+            self._stopped.wait(_BEAT_SECONDS)
+
+    def _beat(self) -> None:
+        self._metrics.beat()
+        self._context.workers.beat(
+            self._runner.worker_id, self._device, self._started_at
+        )
+
+    def _sweep(self) -> None:
+        jobs, settings = self._context.jobs, self._context.settings
+        taken_back = jobs.reap(datetime.now(UTC), settings.max_attempts)
+        if taken_back:
+            log.warning("jobs of lost workers taken back", jobs=list(taken_back))
+        if self._runner.busy:
+            return
+        for job_id in jobs.queued_ids():
+            self._context.queue.send(job_id)

@@ -1,0 +1,96 @@
+"""A training job: columns from the store, a model from `models`, a version in the registry."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from core.context import Context
+from core.jobs import Claim, TrainSpec
+from core.registry import Version
+from models import checkpoint
+from models.config import ModelConfig, SplitBy, SplitTime
+from models.progress import Progress
+from models.training import train
+from worker.device import choose_device
+from worker.metrics import WorkerMetrics
+
+
+def run_training(
+    context: Context,
+    claim: Claim,
+    spec: TrainSpec,
+    metrics: WorkerMetrics,
+    should_stop: Callable[[], bool],
+) -> Version:
+    """Trains, then publishes and ends the job in one transaction."""
+    dataset = context.datasets.get(spec.dataset)
+    names = columns_needed(spec.config)
+    types = {profile.name: profile.type for profile in dataset.columns}
+    folder = checkpoint_folder(context, claim.job_id)
+    model = train(
+        context.datasets.columns(spec.dataset, names),
+        {name: types[name] for name in names},
+        spec.config,
+        device=choose_device(spec.config.training.device, context.settings.device),
+        on_progress=_Reporter(context, claim, spec.model, metrics),
+        should_stop=should_stop,
+        checkpoint_dir=folder,
+    )
+    with tempfile.TemporaryDirectory(dir=context.settings.data_dir) as temporary:
+        directory = Path(temporary) / "model"
+        model = checkpoint.write(model, directory)
+        version = context.registry.publish(
+            claim, spec.model, directory, model.description, spec.dataset, spec.alias
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    return version
+
+
+def columns_needed(config: ModelConfig) -> list[str]:
+    """Features, target, row weights and the column that a split looks at; each once."""
+    names = [feature.name for feature in config.features or ()]
+    names.append(config.target)
+    if config.weight is not None:
+        names.append(config.weight)
+    match config.training.split:
+        case SplitBy(by=name) | SplitTime(time=name):
+            names.append(name)
+    return list(dict.fromkeys(names))
+
+
+def checkpoint_folder(context: Context, job_id: str) -> Path:
+    """Where a stopped job finds its state again."""
+    return context.settings.data_dir / "checkpoints" / job_id
+
+
+class _Reporter:
+    """Progress to the job's row and events, and to Prometheus."""
+
+    def __init__(
+        self, context: Context, claim: Claim, model: str, metrics: WorkerMetrics
+    ) -> None:
+        self._context, self._claim = context, claim
+        self._model, self._metrics = model, metrics
+        self._last: tuple[str, int, float] | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        data = asdict(progress)
+        terms = {k: v for k, v in data.pop("metrics").items() if v is not None}
+        self._context.jobs.report(self._claim, data, terms)
+        self._metrics.nelbo.labels(self._model).set(terms["nelbo"])
+        self._metrics.kl.labels(self._model).set(terms["kl"])
+        self._observe_epochs(progress)
+
+    def _observe_epochs(self, progress: Progress) -> None:
+        """Reports come every half second at most: each stands for the epochs since the last."""
+        now = time.monotonic()
+        if self._last is not None and self._last[0] == progress.stage:
+            epochs = progress.epoch - self._last[1]
+            for _ in range(epochs):
+                self._metrics.epoch_seconds.labels(self._model).observe(
+                    (now - self._last[2]) / epochs
+                )
+        self._last = (progress.stage, progress.epoch, now)
