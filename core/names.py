@@ -4,12 +4,13 @@ import re
 import secrets
 from datetime import UTC, datetime
 
-from core.exceptions import Invalid
+from core.exceptions import Invalid, NotFound
 
 MODEL_NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 MAX_NAME_LENGTH = 256  # of a data set or a column, as `models.config.ColumnName`
 
 _MODEL_NAME = re.compile(MODEL_NAME)
+_IDENTIFIER = re.compile(r"[A-Za-z0-9._-]{1,128}")
 # C0, DEL, C1, line and paragraph separators, and halves of surrogate pairs (not encodable)
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -22,6 +23,13 @@ def new_id(prefix: str) -> str:
 def now() -> datetime:
     """The present, aware of its time zone, in UTC."""
     return datetime.now(UTC)
+
+
+def check_identifier(kind: str, identifier: str) -> str:
+    """Return `identifier`; `NotFound` when nothing can be called so, such as one with a NUL."""
+    if not _IDENTIFIER.fullmatch(identifier):
+        raise NotFound(kind, identifier[:128])
+    return identifier
 
 
 def check_model_name(name: str, path: str = "/model") -> str:

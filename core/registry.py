@@ -12,11 +12,11 @@ from sqlalchemy.orm import Session
 
 from core.database import Database
 from core.exceptions import Conflict, LostClaim, NotFound
-from core.jobs import Claim, JobStatus, complete, hold
-from core.names import check_alias, check_model_name, now
+from core.names import check_alias, check_identifier, check_model_name, now
 from core.paging import Page, check_limit, decode_cursor, page_of
 from core.schema import AliasRow, Json, ModelRow, VersionRow
 from core.storage import ArtifactStore
+from core.transitions import Claim, JobStatus, complete, hold
 
 
 @dataclass(frozen=True, kw_only=True)

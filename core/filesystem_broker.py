@@ -1,0 +1,46 @@
+"""Kombu's `filesystem://` transport with messages that appear and disappear whole.
+
+Kombu opens a message's file before it writes to it, so that a consumer may take an empty one, fail
+to decode it, and end its worker; and it claims a message by moving it to the system's temporary
+directory, which is a copy where that is another disk. Here both steps are renames.
+"""
+
+import os
+import time
+from pathlib import Path
+from queue import Empty
+from typing import Any
+from uuid import uuid4
+
+from kombu.transport import filesystem
+from kombu.utils.json import dumps, loads
+
+
+class Channel(filesystem.Channel):
+    """One folder of messages, named by time so that they are taken in order."""
+
+    def _put(self, queue: str, payload: dict[str, Any], **_: Any) -> None:
+        name = f"{time.time_ns():020d}-{uuid4().hex}.{queue}.msg"
+        staged = Path(self.processed_folder, name)
+        staged.write_text(dumps(payload), encoding="utf-8")
+        staged.rename(Path(self.data_folder_out, name))
+
+    def _get(self, queue: str) -> Any:
+        for name in sorted(os.listdir(self.data_folder_in)):
+            if name.partition(".")[2] != f"{queue}.msg":
+                continue
+            taken = Path(self.processed_folder, name)
+            try:
+                Path(self.data_folder_in, name).rename(taken)
+            except FileNotFoundError:  # another worker was faster
+                continue
+            payload = taken.read_text(encoding="utf-8")
+            taken.unlink()
+            return loads(payload)
+        raise Empty
+
+
+class Transport(filesystem.Transport):
+    """Named in Celery's `broker_transport`."""
+
+    Channel = Channel
