@@ -1,0 +1,101 @@
+"""What routes are given: the process's services, and parameters that mean the same everywhere."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Annotated, TypeVar, cast
+
+import anyio
+from fastapi import Depends, Query, Request, params
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
+
+from app.health import Health
+from app.metrics import Metrics
+from app.schemas.common import Limit
+from app.serving.predictor import Predictor
+from core.context import Context
+from core.exceptions import Invalid
+
+DEFAULT_LIMIT = 50
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Services:
+    """Everything that lives as long as the application."""
+
+    context: Context
+    metrics: Metrics
+    predictor: Predictor
+    health: Health
+
+
+async def get_services(request: Request) -> Services:
+    """What the lifespan has put into the application's state."""
+    return cast(Services, request.app.state.services)
+
+
+async def get_context(services: Annotated[Services, Depends(get_services)]) -> Context:
+    """Data sets, jobs, registry and the rest of `core`."""
+    return services.context
+
+
+ServicesDep = Annotated[Services, Depends(get_services)]
+ContextDep = Annotated[Context, Depends(get_context)]
+
+
+@dataclass(frozen=True)
+class Paging:
+    """Which part of a list."""
+
+    limit: Annotated[Limit, Query()] = DEFAULT_LIMIT
+    cursor: Annotated[str | None, Query(max_length=512)] = None
+
+
+PagingDep = Annotated[Paging, Depends()]
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Raise `Invalid` for query parameters that the route does not know, or that come twice."""
+    route = request.scope.get("route")
+    if not request.query_params or not isinstance(route, APIRoute):
+        return
+    fields = get_flat_params(route.dependant)
+    known = {field.alias for field in fields if isinstance(field.field_info, params.Query)}
+    errors = [(name, _unknown(known)) for name in request.query_params if name not in known]
+    names = [name for name, _ in request.query_params.multi_items()]
+    errors += [(name, "is given twice") for name in known if names.count(name) > 1]
+    if errors:
+        raise Invalid(errors)
+
+
+async def or_disconnect(request: Request, work: Awaitable[T]) -> T:
+    """The result of `work`, which is cancelled when the client goes away. Read the body before.
+
+    Raises:
+        ClientDisconnect: the client went away.
+    """
+    with anyio.CancelScope() as scope:
+        watcher = asyncio.create_task(_cancel_when_gone(request, scope))
+        try:
+            return await work
+        finally:
+            watcher.cancel()
+    raise ClientDisconnect
+
+
+async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+def _unknown(known: set[str]) -> str:
+    return (
+        f"unknown parameter; known are {', '.join(sorted(known))}"
+        if known
+        else ("unknown parameter; this route has none")
+    )

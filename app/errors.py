@@ -1,0 +1,124 @@
+"""The one table that turns exceptions into HTTP: `application/problem+json`, RFC 9457."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from asgi_correlation_id import correlation_id
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from app.validation import describe
+from core import exceptions as core
+from models import exceptions as models
+
+MEDIA_TYPE = "application/problem+json"
+CLIENT_CLOSED_REQUEST = (
+    499  # nginx's number: nobody reads the answer, it stands in logs and metrics
+)
+RETRY_AFTER_SECONDS = 5
+
+
+class NotAcceptable(core.CredenceError):
+    """None of the media types that the caller accepts is one of ours."""
+
+
+STATUSES: Mapping[type[Exception], int] = {
+    core.NotParseable: 400,
+    core.NotFound: 404,
+    NotAcceptable: 406,
+    core.Conflict: 409,
+    core.TooLarge: 413,
+    core.UnsupportedMedia: 415,
+    core.Invalid: 422,
+    models.InvalidData: 422,
+    models.InvalidInput: 422,
+    RequestValidationError: 422,
+    ClientDisconnect: CLIENT_CLOSED_REQUEST,
+    models.CorruptArtifact: 500,
+    core.Unavailable: 503,
+}
+
+
+def install(app: FastAPI) -> None:
+    """Answer with a problem for every exception of the table and for Starlette's own."""
+    for kind in (*STATUSES, HTTPException):
+        app.add_exception_handler(kind, _handle)
+
+
+async def _handle(request: Request, error: Exception) -> Response:
+    return problem_response(error)
+
+
+def status_of(error: BaseException) -> int:
+    """The HTTP status for an exception; 500 for one that nobody foresaw."""
+    if isinstance(error, HTTPException):
+        return error.status_code
+    return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 500)
+
+
+def problem_response(error: Exception) -> Response:
+    """The problem's document and headers, the same for every route."""
+    status = status_of(error)
+    return Response(
+        orjson.dumps(problem(error, status)),
+        status,
+        _headers(error, status),
+        MEDIA_TYPE,
+    )
+
+
+def problem(error: Exception, status: int) -> dict[str, Any]:
+    """RFC 9457's members, the request's id, and what is wrong with which field."""
+    document: dict[str, Any] = {
+        "type": "about:blank",
+        "title": _title(status),
+        "status": status,
+        "detail": _detail(error, status),
+        "request_id": correlation_id.get(),
+    }
+    if errors := _field_errors(error):
+        document["errors"] = [{"path": path, "message": message} for path, message in errors]
+    return document
+
+
+def _title(status: int) -> str:
+    if status == CLIENT_CLOSED_REQUEST:
+        return "Client Closed Request"
+    return HTTPStatus(status).phrase
+
+
+def _detail(error: Exception, status: int) -> str:
+    match error:
+        case HTTPException():
+            return error.detail
+        case ClientDisconnect():
+            return "the client went away before the answer was ready"
+        case RequestValidationError():
+            return "; ".join(f"{path}: {message}" for path, message in _field_errors(error))
+        case core.CredenceError() | models.ModelError() if status != 500:
+            return str(error)
+        case models.CorruptArtifact():
+            return "the stored model is damaged: its files do not match their checksums"
+    return "an error that nobody foresaw; the server's log has it under this request_id"
+
+
+def _field_errors(error: Exception) -> list[tuple[str, str]]:
+    match error:
+        case core.Invalid():
+            return error.errors
+        case models.ModelError() if error.path:
+            return [(error.path, error.message)]
+        case RequestValidationError():
+            return [(str(e["loc"][-1]), describe(e)) for e in error.errors()]
+    return []
+
+
+def _headers(error: Exception, status: int) -> dict[str, str]:
+    headers = dict(getattr(error, "headers", None) or {})
+    if status in (429, 503):
+        headers["Retry-After"] = str(getattr(error, "retry_after_seconds", RETRY_AFTER_SECONDS))
+    return headers

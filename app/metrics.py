@@ -1,0 +1,193 @@
+"""What Prometheus reads from the API process; one registry per application, nothing global."""
+
+import platform
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+import structlog
+import torch
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from app.errors import status_of
+from app.release import release
+from core.exceptions import Unavailable
+from models.prediction.prediction import Prediction
+
+SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
+NO_MODEL = ""  # requests that name no model that exists: callers must not create label values
+
+# Four per decade around the latencies of interest: 1 ms and 10 s are told from their neighbours.
+SECONDS = tuple(
+    digit * 10.0**exponent for exponent in (-4, -3, -2, -1, 0, 1) for digit in (1, 2, 3, 5)
+) + (100.0,)
+WORK = tuple(10.0**exponent for exponent in range(9))
+SHARES = tuple(round(0.05 * i, 2) for i in range(21))
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class Metrics:
+    """The instruments of the contract's table that belong to the API."""
+
+    def __init__(self, count_jobs: Callable[[], Mapping[str, int]]) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.predict_latency = Histogram(
+            "credence_predict_latency_seconds",
+            "Time from the first byte of a request to its answer",
+            ["model", "samples", "variant"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.predict_stage = Histogram(
+            "credence_predict_stage_seconds",
+            "Time that a prediction spends in each stage",
+            ["stage"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.predict_requests = Counter(
+            "credence_predict_requests",
+            "Prediction requests by HTTP status",
+            ["model", "status"],
+            registry=registry,
+        )
+        self.predict_rows = Counter("credence_predict_rows", "Rows predicted", registry=registry)
+        self.batch_work = Histogram(
+            "credence_predict_batch_work",
+            "Rows × samples of one batch in the engine",
+            buckets=WORK,
+            registry=registry,
+        )
+        self.epistemic_share = RowHistogram(
+            "credence_predict_epistemic_share",
+            "Epistemic ÷ total variance of each row, for drift",
+            SHARES,
+        )
+        self.out_of_distribution_rows = Counter(
+            "credence_predict_out_of_distribution_rows",
+            "Rows unlike those the model was trained on",
+            ["model"],
+            registry=registry,
+        )
+        _set_build_info(registry)
+        registry.register(self.epistemic_share)
+        registry.register(_JobsCollector(count_jobs))
+        ProcessCollector(registry=registry)
+
+    @contextmanager
+    def predict_request(self) -> Iterator["PredictMeasure"]:
+        """Count a request under the status that it ends with, and measure it if that is 200."""
+        measure = PredictMeasure()
+        try:
+            yield measure
+        except BaseException as error:
+            self.predict_requests.labels(measure.model, str(status_of(error))).inc()
+            raise
+        self.predict_requests.labels(measure.model, "200").inc()
+        for stage, seconds in measure.stages.items():
+            self.predict_stage.labels(stage).observe(seconds)
+
+    def observe_prediction(self, measure: "PredictMeasure", prediction: Prediction) -> None:
+        """Latency by sample count and variant; what the rows say about drift."""
+        labels = (
+            measure.model,
+            samples_label(prediction.samples),
+            f"{prediction.prune:g}",
+        )
+        self.predict_latency.labels(*labels).observe(measure.seconds)
+        self.predict_rows.inc(len(prediction.mean))
+        strange = int(prediction.out_of_distribution.sum())
+        self.out_of_distribution_rows.labels(measure.model).inc(strange)
+        self.epistemic_share.observe(measure.model, prediction.epistemic_share)
+
+
+class PredictMeasure:
+    """A request on its way: whose model answers, and how long each stage took."""
+
+    def __init__(self) -> None:
+        self.model = NO_MODEL
+        self.stages: dict[str, float] = {}
+        self._started = perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the request came."""
+        return perf_counter() - self._started
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time of the block to a stage."""
+        started = perf_counter()
+        yield
+        self.stages[name] = self.stages.get(name, 0.0) + perf_counter() - started
+
+
+class RowHistogram(Collector):
+    """A histogram by model that takes a million rows at once, which prometheus_client's cannot."""
+
+    def __init__(self, name: str, documentation: str, bounds: Sequence[float]) -> None:
+        self._family = partial(HistogramMetricFamily, name, documentation, labels=["model"])
+        self._bounds = np.array(bounds)
+        self._counts: dict[str, np.ndarray] = {}
+        self._sums: dict[str, float] = {}
+
+    def observe(self, model: str, values: np.ndarray) -> None:
+        """Count each value in the first bucket whose bound is not below it."""
+        finite = values[np.isfinite(values)]
+        buckets = np.searchsorted(self._bounds, finite)
+        counts = np.bincount(buckets, minlength=len(self._bounds) + 1)
+        self._counts[model] = self._counts.get(model, 0) + counts
+        self._sums[model] = self._sums.get(model, 0.0) + float(finite.sum())
+
+    def describe(self) -> list[Metric]:
+        return [self._family()]
+
+    def collect(self) -> Iterator[Metric]:
+        family = self._family()
+        names = [*(str(bound) for bound in self._bounds), "+Inf"]
+        for model, counts in self._counts.copy().items():
+            buckets = list(zip(names, np.cumsum(counts).tolist(), strict=True))
+            family.add_metric([model], buckets, self._sums[model])
+        yield family
+
+
+def samples_label(samples: int) -> str:
+    """The count rounded up to a step, so that the label has few values."""
+    index = min(bisect_left(SAMPLE_STEPS, samples), len(SAMPLE_STEPS) - 1)
+    return str(SAMPLE_STEPS[index])
+
+
+def _set_build_info(registry: CollectorRegistry) -> None:
+    build = Gauge(
+        "credence_build_info",
+        "Always 1; the labels tell what runs",
+        ["version", "python", "torch"],
+        registry=registry,
+    )
+    build.labels(release(), platform.python_version(), torch.__version__).set(1)
+
+
+class _JobsCollector(Collector):
+    """`credence_jobs`, counted in the database at each scrape; absent while it is away."""
+
+    def __init__(self, count_jobs: Callable[[], Mapping[str, int]]) -> None:
+        self._count_jobs = count_jobs
+
+    def describe(self) -> list[Metric]:
+        return [GaugeMetricFamily("credence_jobs", "Jobs by status", labels=["status"])]
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily("credence_jobs", "Jobs by status", labels=["status"])
+        try:
+            for status, count in self._count_jobs().items():
+                family.add_metric([status], count)
+        except Unavailable as error:
+            log.warning("jobs are not counted in /metrics", reason=str(error))
+        yield family

@@ -1,0 +1,103 @@
+"""What happens around every request: an id, a limit on its body, a line in the log."""
+
+from time import perf_counter
+
+import structlog
+from asgi_correlation_id import CorrelationIdMiddleware, correlation_id
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.errors import problem_response
+from core.exceptions import TooLarge
+
+MAX_REQUEST_ID = 128
+log = structlog.stdlib.get_logger(__name__)
+
+
+def middleware(max_body_bytes: int) -> list[Middleware]:
+    """The stack, outermost first."""
+    return [
+        Middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id),
+        Middleware(RequestLogMiddleware),
+        Middleware(BodyLimitMiddleware, max_body_bytes=max_body_bytes),
+    ]
+
+
+def is_request_id(value: str) -> bool:
+    """Printable ASCII of a sane length: it goes into headers and logs as it is."""
+    return len(value) <= MAX_REQUEST_ID and value.isascii() and value.isprintable()
+
+
+class RequestLogMiddleware:
+    """One line per request; an exception that nobody handled becomes a 500 without a trace."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        with structlog.contextvars.bound_contextvars(request_id=correlation_id.get()):
+            await self._logged(scope, receive, send)
+
+    async def _logged(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = perf_counter()
+        status = 0
+
+        async def note_status(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, note_status)
+        except Exception as error:
+            log.exception("unhandled exception", method=scope["method"], path=scope["path"])
+            if status:  # half an answer is out: only cutting the connection tells the client
+                raise
+            await problem_response(error)(scope, receive, note_status)
+        finally:
+            milliseconds = round(1000 * (perf_counter() - started), 2)
+            log.info(
+                "request",
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                duration_ms=milliseconds,
+            )
+
+
+class BodyLimitMiddleware:
+    """Counts the bytes that arrive, whatever Content-Length says; refuses early where it can."""
+
+    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+        self.app = app
+        self.max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        declared = Headers(scope=scope).get("content-length", "0")
+        if declared.isdigit() and int(declared) > self.max_body_bytes:
+            await problem_response(self._too_large())(scope, receive, send)
+            return
+        num_bytes = 0
+
+        async def count() -> Message:
+            nonlocal num_bytes
+            message = await receive()
+            num_bytes += len(message.get("body", b""))
+            if num_bytes > self.max_body_bytes:
+                raise self._too_large()
+            return message
+
+        await self.app(scope, count, send)
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(
+            f"the body is larger than {self.max_body_bytes} bytes (CREDENCE_MAX_BODY_BYTES)"
+        )

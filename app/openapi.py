@@ -1,0 +1,105 @@
+"""What `/openapi.json` says beyond what FastAPI finds out itself.
+
+Bodies are read by `app.bodies`, not by FastAPI, so their schemas are added here; so are problems.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from app.errors import MEDIA_TYPE
+from app.schemas.common import Problem
+from app.schemas.models import AliasRequest, EvaluateRequest
+from app.schemas.predictions import PredictRequest, PredictResponse
+from app.schemas.training import TrainRequest
+
+REFERENCE = "#/components/schemas/{model}"
+REQUESTS: tuple[type[BaseModel], ...] = (
+    TrainRequest,
+    AliasRequest,
+    EvaluateRequest,
+    PredictRequest,
+)
+RESPONSES: tuple[type[BaseModel], ...] = (Problem, PredictResponse)
+Document = dict[str, Any]
+
+
+def problems(*statuses: int) -> dict[int | str, Document]:
+    """The `responses` of a route that may end in these problems."""
+    return {status: _problem(status) for status in statuses}
+
+
+def json_request(model: type[BaseModel], example: Document) -> Document:
+    """The `openapi_extra` of a route that reads its body with `app.bodies`."""
+    content = {"schema": _reference(model), "example": example}
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def file_request(media_types: list[str]) -> Document:
+    """The `openapi_extra` of a route that takes a file as its body."""
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    return {"requestBody": {"required": True, "content": dict.fromkeys(media_types, binary)}}
+
+
+def json_response(model: type[BaseModel], description: str) -> Document:
+    """One entry of `responses`, for an answer that FastAPI does not write."""
+    return {
+        "description": description,
+        "content": {"application/json": {"schema": _reference(model)}},
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Let the application describe itself with all the schemas above."""
+
+    def openapi() -> Document:
+        if app.openapi_schema is None:
+            app.openapi_schema = _describe(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _describe(app: FastAPI) -> Document:
+    document = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+    )
+    _, definitions = models_json_schema(
+        [
+            *((model, "validation") for model in REQUESTS),
+            *((m, "serialization") for m in RESPONSES),
+        ],
+        ref_template=REFERENCE,
+    )
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas |= definitions["$defs"]
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            _leave_out_default_422(operation["responses"])
+    schemas.pop("HTTPValidationError", None)
+    schemas.pop("ValidationError", None)
+    return document
+
+
+def _leave_out_default_422(responses: Document) -> None:
+    """FastAPI documents its own error body, which is not ours."""
+    if "422" in responses:
+        responses["422"] = _problem(422)
+
+
+def _problem(status: int) -> Document:
+    return {
+        "description": HTTPStatus(status).phrase,
+        "content": {MEDIA_TYPE: {"schema": _reference(Problem)}},
+    }
+
+
+def _reference(model: type[BaseModel]) -> Document:
+    return {"$ref": REFERENCE.format(model=model.__name__)}

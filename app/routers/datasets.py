@@ -1,0 +1,74 @@
+"""`/datasets`: files in, profiles and first rows out."""
+
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Query, Request, Response
+
+from app.dependencies import ContextDep, PagingDep
+from app.openapi import file_request, problems
+from app.schemas.common import Limit, PageResponse
+from app.schemas.datasets import DatasetResponse, RowsResponse
+from app.uploads import received
+from core.exceptions import UnsupportedMedia
+from core.formats import FORMATS, find_format
+
+router = APIRouter(tags=["data sets"])
+
+
+@router.post(
+    "/datasets",
+    status_code=201,
+    responses={
+        200: {
+            "model": DatasetResponse,
+            "description": "these bytes are a data set already",
+        },
+        **problems(400, 413, 415, 422, 503),
+    },
+    openapi_extra=file_request(list(FORMATS)),
+)
+async def upload(
+    request: Request,
+    response: Response,
+    context: ContextDep,
+    name: Annotated[str, Query(min_length=1, max_length=256)],
+) -> DatasetResponse:
+    """Upload a file as it is; `Content-Encoding: gzip` is allowed. The same bytes are kept once."""
+    media_type = request.headers.get("content-type")
+    if media_type is None:
+        raise UnsupportedMedia(f"send a Content-Type, one of {', '.join(FORMATS)}")
+    find_format(media_type)  # refused before a gigabyte is sent
+    settings = context.settings
+    async with received(request, settings.data_dir, settings.max_body_bytes) as path:
+        dataset, created = await to_thread.run_sync(context.datasets.add, name, media_type, path)
+    response.status_code = 201 if created else 200
+    response.headers["Location"] = f"/datasets/{dataset.id}"
+    return DatasetResponse.model_validate(dataset)
+
+
+@router.get("/datasets", responses=problems(422, 503))
+def list_datasets(context: ContextDep, paging: PagingDep) -> PageResponse[DatasetResponse]:
+    """All data sets, newest first."""
+    page = context.datasets.list(paging.limit, paging.cursor)
+    return PageResponse[DatasetResponse].model_validate(page)
+
+
+@router.get("/datasets/{dataset_id}", responses=problems(404, 503))
+def get_dataset(context: ContextDep, dataset_id: str) -> DatasetResponse:
+    """A data set: its columns, their types and statistics."""
+    return DatasetResponse.model_validate(context.datasets.get(dataset_id))
+
+
+@router.get("/datasets/{dataset_id}/rows", responses=problems(404, 422, 503))
+def get_rows(
+    context: ContextDep, dataset_id: str, limit: Annotated[Limit, Query()] = 20
+) -> RowsResponse:
+    """The first rows."""
+    return RowsResponse(data=list(context.datasets.rows(dataset_id, limit)))
+
+
+@router.delete("/datasets/{dataset_id}", status_code=204, responses=problems(404, 409, 503))
+def delete_dataset(context: ContextDep, dataset_id: str) -> None:
+    """Delete a data set that no queued or running job uses."""
+    context.datasets.delete(dataset_id)

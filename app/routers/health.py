@@ -1,0 +1,36 @@
+"""`/health` and `/metrics`: for whoever keeps the service running."""
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from app.dependencies import ServicesDep
+from app.openapi import problems
+from app.schemas.health import LiveResponse, ReadyResponse
+from core.exceptions import Unavailable
+
+router = APIRouter(tags=["operation"])
+
+
+@router.get("/health/live")
+async def live() -> LiveResponse:
+    """The process answers."""
+    return LiveResponse()
+
+
+@router.get("/health/ready", responses=problems(503))
+async def ready(services: ServicesDep) -> ReadyResponse:
+    """The prediction engine makes progress; the body tells the state of everything else.
+
+    Losing the database, the broker or the store blocks what needs it, never predictions from
+    loaded models: the service stays ready.
+    """
+    engine = await services.health.engine()
+    if engine == "stuck":
+        raise Unavailable("the prediction engine makes no progress")
+    return ReadyResponse.model_validate({"engine": engine} | await services.health.services())
+
+
+@router.get("/metrics", response_class=Response)
+def metrics(services: ServicesDep) -> Response:
+    """Prometheus' text format."""
+    return Response(generate_latest(services.metrics.registry), media_type=CONTENT_TYPE_LATEST)

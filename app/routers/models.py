@@ -1,0 +1,130 @@
+"""`/models`: versions, aliases, evaluations."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+
+from app.bodies import json_body
+from app.dependencies import ContextDep, PagingDep
+from app.openapi import json_request, problems
+from app.schemas.common import PageResponse
+from app.schemas.jobs import JobResponse
+from app.schemas.models import (
+    AliasRequest,
+    EvaluateRequest,
+    ModelResponse,
+    ModelSummary,
+    VersionResponse,
+)
+from app.submission import enqueue
+from core.context import Context
+from core.exceptions import Invalid, NotFound
+from core.paging import Page
+from core.registry import Version
+from core.specs import EvaluateSpec
+
+router = APIRouter(tags=["models"])
+
+
+@router.get("/models", responses=problems(422, 503))
+def list_models(context: ContextDep, paging: PagingDep) -> PageResponse[ModelSummary]:
+    """All models, by name."""
+    page = context.registry.list(paging.limit, paging.cursor)
+    summaries = Page([ModelSummary.of(newest) for newest in page.data], page.next_cursor)
+    return PageResponse[ModelSummary].model_validate(summaries)
+
+
+@router.get("/models/{name}", responses=problems(404, 503))
+def get_model(context: ContextDep, name: str) -> ModelResponse:
+    """A model's versions, newest first, and its aliases."""
+    return ModelResponse.of(name, context.registry.versions(name))
+
+
+@router.delete("/models/{name}", status_code=204, responses=problems(404, 503))
+def delete_model(context: ContextDep, name: str) -> None:
+    """Delete a model with all versions and aliases."""
+    context.registry.delete_model(name)
+
+
+@router.get("/models/{name}/versions/{version}", responses=problems(404, 503))
+def get_version(context: ContextDep, name: str, version: str) -> VersionResponse:
+    """One version, by number or alias."""
+    return VersionResponse.of(context.registry.get(name, version))
+
+
+@router.delete(
+    "/models/{name}/versions/{version}",
+    status_code=204,
+    responses=problems(404, 409, 503),
+)
+def delete_version(context: ContextDep, name: str, version: str) -> None:
+    """Delete a version to which no alias points; its number is not used again."""
+    context.registry.delete_version(name, context.registry.get(name, version).version)
+
+
+@router.put(
+    "/models/{name}/aliases/{alias}",
+    responses=problems(400, 404, 415, 422, 503),
+    openapi_extra=json_request(AliasRequest, {"version": 3}),
+)
+def set_alias(
+    request: Annotated[AliasRequest, Depends(json_body(AliasRequest))],
+    context: ContextDep,
+    name: str,
+    alias: str,
+) -> VersionResponse:
+    """Let an alias mean a version from now on; the answer is that version."""
+    context.registry.set_alias(name, alias, request.version)
+    return VersionResponse.of(context.registry.get(name, request.version))
+
+
+@router.delete("/models/{name}/aliases/{alias}", status_code=204, responses=problems(404, 503))
+def delete_alias(context: ContextDep, name: str, alias: str) -> None:
+    """Remove an alias; the version stays."""
+    context.registry.delete_alias(name, alias)
+
+
+@router.post(
+    "/models/{name}/evaluate",
+    status_code=202,
+    responses=problems(400, 404, 415, 422, 503),
+    openapi_extra=json_request(EvaluateRequest, {"version": "champion", "dataset": "ds_6f0c"}),
+)
+def evaluate(
+    request: Annotated[EvaluateRequest, Depends(json_body(EvaluateRequest))],
+    response: Response,
+    context: ContextDep,
+    name: str,
+) -> JobResponse:
+    """Queue a job that scores a version on labelled data; its `metrics` are the result."""
+    version = context.registry.get(name, request.version)
+    _check_variant(version, request.prune)
+    _check_columns(context, version, request.dataset)
+    spec = EvaluateSpec(
+        model=name,
+        dataset=request.dataset,
+        version=version.version,
+        prune=request.prune,
+    )
+    job = enqueue(context, "evaluate", spec, spec.model_dump(mode="json"))
+    response.headers["Location"] = f"/jobs/{job.id}"
+    return JobResponse.model_validate(job)
+
+
+def _check_variant(version: Version, prune: float) -> None:
+    stored = [variant["prune"] for variant in version.description["variants"]]
+    if prune not in stored:
+        known = ", ".join(f"{fraction:g}" for fraction in stored)
+        raise Invalid([("/prune", f"no such variant is stored; there are {known}")])
+
+
+def _check_columns(context: Context, version: Version, dataset_id: str) -> None:
+    """The data must have the model's features and its target."""
+    try:
+        columns = {column.name for column in context.datasets.get(dataset_id).columns}
+    except NotFound as error:
+        raise Invalid([("/dataset", str(error))]) from error
+    needed = [feature["name"] for feature in version.description["features"]]
+    needed.append(version.description["target"])
+    if missing := [name for name in needed if name not in columns]:
+        raise Invalid([("/dataset", f"lacks the columns {', '.join(missing[:20])}")])

@@ -1,0 +1,64 @@
+"""`POST /train`: a request becomes a queued job."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Response
+
+from app.bodies import json_body
+from app.dependencies import ContextDep
+from app.openapi import json_request, problems
+from app.schemas.jobs import JobResponse
+from app.schemas.training import TrainRequest, public_request
+from app.submission import enqueue
+from core.context import Context
+from core.datasets import Dataset
+from core.exceptions import Invalid, NotFound
+from core.specs import TrainSpec
+from models.recipe import resolve
+
+router = APIRouter(tags=["training"])
+
+EXAMPLE = {
+    "model": "concrete",
+    "dataset": "ds_6f0c",
+    "target": "y",
+    "network": {"kind": "mlp", "hidden": [50]},
+    "training": {"epochs": 200},
+    "alias": "champion",
+}
+
+
+@router.post(
+    "/train",
+    status_code=202,
+    responses=problems(400, 413, 415, 422, 503),
+    openapi_extra=json_request(TrainRequest, EXAMPLE),
+)
+def train(
+    request: Annotated[TrainRequest, Depends(json_body(TrainRequest))],
+    response: Response,
+    context: ContextDep,
+) -> JobResponse:
+    """Queue a training job; everything left out is filled in with the recommended recipe."""
+    dataset = _dataset(context, request)
+    config = resolve(request.config(dataset.columns), dataset.columns, dataset.rows)
+    spec = TrainSpec(
+        model=request.model,
+        dataset=dataset.id,
+        config=config,
+        alias=request.alias,
+        metadata=request.metadata,
+    )
+    job = enqueue(context, "train", spec, public_request(spec))
+    response.headers["Location"] = f"/jobs/{job.id}"
+    return JobResponse.model_validate(job)
+
+
+def _dataset(context: Context, request: TrainRequest) -> Dataset:
+    if request.data is not None:
+        dataset, _ = context.datasets.add_columns(request.model, request.data.columns)
+        return dataset
+    try:
+        return context.datasets.get(str(request.dataset))
+    except NotFound as error:
+        raise Invalid([("/dataset", str(error))]) from error

@@ -1,0 +1,59 @@
+"""What several routes say: names, pages, problems."""
+
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from core.names import MODEL_NAME
+
+ModelName = Annotated[str, Field(pattern=f"^{MODEL_NAME}$", examples=["concrete"])]
+DatasetId = Annotated[str, Field(min_length=1, max_length=64, examples=["ds_6f0c"])]
+Reference = (
+    Annotated[int, Field(ge=1, le=2**31 - 1)] | Annotated[str, Field(min_length=1, max_length=63)]
+)
+Limit = Annotated[int, Field(ge=1, le=1000)]
+Json = dict[str, Any]
+
+T = TypeVar("T")
+
+
+def is_none(value: object) -> bool:
+    """For `Field(exclude_if=…)`: members that are only there where they mean something."""
+    return value is None
+
+
+class Request(BaseModel):
+    """A JSON body: what is not known is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Response(BaseModel):
+    """An answer, read from the attributes of what `core` returns."""
+
+    model_config = ConfigDict(from_attributes=True, frozen=True)
+
+
+class PageResponse(Response, Generic[T]):
+    """A part of a list; `next_cursor` asks for the part after it, null at the end."""
+
+    data: list[T]
+    next_cursor: str | None = None
+
+
+class FieldProblem(Response):
+    """What is wrong with one field of a request."""
+
+    path: str = Field(description="JSON pointer into the body, or the name of a parameter")
+    message: str
+
+
+class Problem(Response):
+    """`application/problem+json`, RFC 9457."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    request_id: str | None
+    errors: list[FieldProblem] | None = Field(None, exclude_if=is_none)

@@ -1,0 +1,45 @@
+"""Data sets as HTTP tells them."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from app.schemas.common import Json, Response, is_none
+
+
+class ColumnResponse(Response):
+    """One column; statistics leave missing values out."""
+
+    name: str
+    type: str = Field(description="number, category, boolean, datetime, text or tensor")
+    missing: int
+    shape: tuple[int, ...] | None = Field(None, exclude_if=is_none)
+    min: float | None = Field(None, exclude_if=is_none)
+    max: float | None = Field(None, exclude_if=is_none)
+    mean: float | None = Field(None, exclude_if=is_none)
+    std: float | None = Field(None, exclude_if=is_none)
+    levels: tuple[str, ...] | None = Field(
+        None,
+        exclude_if=is_none,
+        description="the most frequent ones first, at most 100",
+    )
+    num_levels: int | None = Field(None, exclude_if=is_none)
+
+
+class DatasetResponse(Response):
+    """A data set; `bytes` and `sha256` are of what was uploaded."""
+
+    id: str
+    name: str
+    format: str
+    rows: int
+    columns: tuple[ColumnResponse, ...]
+    bytes: int
+    sha256: str
+    created_at: datetime
+
+
+class RowsResponse(Response):
+    """The first rows, as records."""
+
+    data: list[Json]

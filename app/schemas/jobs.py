@@ -1,0 +1,61 @@
+"""Jobs as HTTP tells them."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import ConfigDict
+
+from app.schemas.common import Json, Response
+from core.events import Event
+from core.jobs import JobStatus
+
+
+class Progress(Response):
+    """How far a running job is."""
+
+    model_config = ConfigDict(extra="allow")
+    epoch: int
+    epochs: int
+    fraction: float
+    eta_seconds: float | None
+
+
+class JobError(Response):
+    """Why a job failed: a code for programs, a message for people."""
+
+    code: str
+    message: str
+
+
+class JobResponse(Response):
+    """A job; `request` shows what was asked with every default filled in."""
+
+    id: str
+    kind: str
+    status: JobStatus
+    model: str
+    version: int | None
+    attempt: int
+    queue_position: int | None
+    progress: Progress | None
+    metrics: Json
+    error: JobError | None
+    request: Json
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class EventResponse(Response):
+    """Something that happened to a job; further members depend on `type`."""
+
+    model_config = ConfigDict(extra="allow")
+    id: int
+    type: str
+    time: datetime
+
+    @classmethod
+    def of(cls, event: Event) -> "EventResponse":
+        """The event's data stand beside its id, type and time."""
+        own: dict[str, Any] = {"id": event.id, "type": event.type, "time": event.time}
+        return cls(**(event.data | own))

@@ -1,0 +1,84 @@
+"""Predictions as HTTP asks for them. Their rows and arrays never pass through these classes."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, SkipValidation
+
+from app.schemas.common import Json, ModelName, Reference, Request, Response
+from models.prediction.prediction import Sampler
+
+Level = Annotated[float, Field(gt=0.0, lt=1.0)]
+NOT_YET = "not available yet: leave it out, or null"
+
+
+class PredictParameters(Request):
+    """All of a request but its rows."""
+
+    model: ModelName
+    version: Reference | None = Field(None, description="number or alias; default: the newest")
+    samples: Annotated[int, Field(ge=1)] = Field(
+        100, description="weight draws per row, at most CREDENCE_MAX_SAMPLES"
+    )
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
+        None,
+        description="default: the version's own, so that equal questions get equal answers",
+    )
+    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="a stored variant")
+    intervals: Annotated[tuple[Level, ...], Field(max_length=16)] = (0.9,)
+    sampler: Sampler | None = Field(None, description="default: the best that the model has")
+    return_draws: bool = False
+    target_mc_error: None = Field(None, description=NOT_YET)
+    deadline_ms: None = Field(None, description=NOT_YET)
+
+
+class PredictRequest(PredictParameters):
+    """The whole body, for the documentation: `inputs` are read by `app.serving.decode`."""
+
+    inputs: SkipValidation[list[Json] | list[list[Any]] | dict[str, list[Any]]] = Field(
+        description="records, lists in feature order, or columns; null is a missing value"
+    )
+
+
+class Variances(Response):
+    """Per row (and class), in squared units of the target."""
+
+    aleatoric: list[Any]
+    epistemic: list[Any]
+    total: list[Any]
+
+
+class IntervalResponse(Response):
+    """Equal-tailed quantiles of the predictive mixture per row, noise included."""
+
+    level: float
+    lower: list[float | None]
+    upper: list[float | None]
+
+
+class TimingsResponse(Response):
+    """Milliseconds in the queue, in the engine, and in all."""
+
+    queue: float
+    compute: float
+    total: float
+
+
+class PredictResponse(Response):
+    """The answer, for the documentation: arrays in row order, classes on their second axis."""
+
+    model: str
+    version: int
+    prune: float
+    samples: int
+    seed: int
+    sampler: Sampler
+    labels: list[Any] | None = Field(None, description="classification only")
+    classes: list[Any] | None = Field(None, description="classification only")
+    probabilities: list[list[float]] | None = Field(None, description="classification only")
+    mean: list[Any]
+    variance: Variances
+    intervals: list[IntervalResponse]
+    mc_error: list[Any] | None = Field(description="null where it cannot be estimated")
+    entropy: Variances | None = Field(None, description="classification only, in nats")
+    draws: list[Any] | None = Field(None, description="with return_draws: samples × rows")
+    timings_ms: TimingsResponse

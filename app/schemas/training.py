@@ -1,0 +1,94 @@
+"""`POST /train`: flat, as people write it. The hyper-parameters are those of `models.config`."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from annotated_types import Len
+
+from pydantic import Field, model_validator
+
+from app.schemas.common import DatasetId, Json, ModelName, Request
+from core.specs import Alias, Metadata, TrainSpec
+from models.config import (
+    BBBConfig,
+    ColumnName,
+    FeatureConfig,
+    Fraction,
+    LikelihoodName,
+    ModelConfig,
+    NetworkConfig,
+    Task,
+    TrainingConfig,
+)
+from models.features import ColumnProfile
+
+_DEFAULTS = ModelConfig(target="y")
+
+
+class InlineData(Request):
+    """A small data set within the request; larger ones go to `POST /datasets`."""
+
+    columns: dict[ColumnName, list[Any]] = Field(min_length=1)
+
+
+class TrainRequest(Request):
+    """Only `model`, `target` and one of `dataset` and `data` are needed."""
+
+    model: ModelName
+    dataset: DatasetId | None = None
+    data: InlineData | None = None
+    target: ColumnName
+    features: tuple[ColumnName | FeatureConfig, ...] | None = Field(
+        None,
+        min_length=1,
+        description="default: all other columns; {name, type} overrides a type",
+    )
+    task: Task | None = None
+    likelihood: LikelihoodName | None = None
+    weight: ColumnName | None = None
+    network: NetworkConfig = _DEFAULTS.network
+    method: BBBConfig = _DEFAULTS.method
+    training: TrainingConfig = _DEFAULTS.training
+    pruning: Annotated[tuple[Fraction, ...], Len(0, 16)] = _DEFAULTS.pruning
+    alias: Alias | None = None
+    metadata: Metadata = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "TrainRequest":
+        if (self.dataset is None) == (self.data is None):
+            raise ValueError("give one of dataset and data")
+        return self
+
+    def config(self, columns: Sequence[ColumnProfile]) -> ModelConfig:
+        """The configuration as asked; `models.recipe.resolve` fills in the rest."""
+        return ModelConfig(
+            target=self.target,
+            features=_feature_configs(self.features, columns),
+            task=self.task,
+            likelihood=self.likelihood,
+            weight=self.weight,
+            network=self.network,
+            method=self.method,
+            training=self.training,
+            pruning=self.pruning,
+        )
+
+
+def public_request(spec: TrainSpec) -> Json:
+    """The request with every default filled in, in the form in which it can be sent again."""
+    stored: Json = spec.model_dump(mode="json")
+    config: Json = stored.pop("config")
+    return config | stored
+
+
+def _feature_configs(
+    features: Sequence[str | FeatureConfig] | None, columns: Sequence[ColumnProfile]
+) -> tuple[FeatureConfig, ...] | None:
+    """Names become features of their column's own type; `resolve` refuses those it cannot use."""
+    if features is None:
+        return None
+    types = {column.name: column.type for column in columns}
+    return tuple(
+        FeatureConfig(name=f, type=types.get(f, "number")) if isinstance(f, str) else f  # type: ignore[arg-type]
+        for f in features
+    )

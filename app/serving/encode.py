@@ -1,0 +1,71 @@
+"""A `Prediction` → the JSON of the contract. What is not finite becomes null, never `NaN`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+
+from core.registry import Version
+from models.prediction.prediction import Interval, Prediction
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Where the time of a request went, in seconds."""
+
+    queue: float
+    compute: float
+    total: float
+
+    def milliseconds(self) -> dict[str, float]:
+        """As the answer tells them."""
+        seconds = {"queue": self.queue, "compute": self.compute, "total": self.total}
+        return {stage: round(1000 * value, 3) for stage, value in seconds.items()}
+
+
+def encode(version: Version, prediction: Prediction, timings: Timings) -> bytes:
+    """The body of the answer to `POST /predict`."""
+    document: dict[str, Any] = {
+        "model": version.model,
+        "version": version.version,
+        "prune": prediction.prune,
+        "samples": prediction.samples,
+        "seed": prediction.seed,
+        "sampler": prediction.sampler,
+    }
+    if prediction.classes is not None:
+        document |= _class_fields(prediction)
+    document |= {
+        "mean": _ready(prediction.mean),
+        "variance": {name: _ready(values) for name, values in prediction.variance.items()},
+        "intervals": [_interval(interval) for interval in prediction.intervals],
+        "mc_error": _ready(prediction.mc_error),
+    }
+    if prediction.entropy is not None:
+        document["entropy"] = {name: _ready(v) for name, v in prediction.entropy.items()}
+    if prediction.draws is not None:
+        document["draws"] = _ready(prediction.draws)
+    document["timings_ms"] = timings.milliseconds()
+    return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _class_fields(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "labels": list(prediction.labels or ()),
+        "classes": list(prediction.classes or ()),
+        "probabilities": _ready(prediction.mean),
+    }
+
+
+def _interval(interval: Interval) -> dict[str, Any]:
+    return {
+        "level": interval.level,
+        "lower": _ready(interval.lower),
+        "upper": _ready(interval.upper),
+    }
+
+
+def _ready(values: np.ndarray | None) -> np.ndarray | None:
+    """orjson reads arrays that lie contiguously in memory, and writes what is not finite as null."""
+    return None if values is None else np.ascontiguousarray(values)

@@ -1,0 +1,120 @@
+"""From the bytes of a question to those of its answer."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from app.bodies import off_loop, parse, refuse_non_finite
+from app.metrics import Metrics, PredictMeasure
+from app.schemas.predictions import PredictParameters
+from app.serving.admission import Admission, Limits
+from app.serving.decode import decode, num_rows
+from app.serving.encode import Timings, encode
+from app.serving.engine import Computed, Engine
+from app.serving.model_cache import ModelCache
+from app.serving.resolver import Resolver
+from app.validation import validate
+from models.features import Columns
+from models.model import BayesianModel
+from models.prediction.prediction import PredictOptions, Prediction
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request whose parameters are checked and whose rows are not decoded yet."""
+
+    parameters: PredictParameters
+    inputs: Any
+    num_rows: int
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """What all predictions of a process share."""
+
+    limits: Limits
+    resolver: Resolver
+    cache: ModelCache
+    engine: Engine
+    admission: Admission
+    metrics: Metrics
+
+    async def answer(self, body: bytes, measure: PredictMeasure) -> bytes:
+        """Read, find the model, compute, write.
+
+        Raises:
+            NotParseable, Invalid, InvalidInput: the question is wrong.
+            NotFound: there is no such model or version.
+            TooLarge, Unavailable: it is too much, ever or now.
+        """
+        with measure.stage("decode"):
+            question = await off_loop(len(body), read_question, body)
+        asked = question.parameters
+        self.limits.check(question.num_rows, asked.samples)
+        version = await self.resolver.resolve(asked.model, asked.version)
+        measure.model = version.model
+        model = await self.cache.get(version)
+        with measure.stage("decode"):
+            columns = await off_loop(len(body), decode, question.inputs, model.features)
+        computed = await self._compute(question, model, columns, measure)
+        timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
+        with measure.stage("encode"):
+            size = _num_bytes(computed.value)
+            answer = await off_loop(size, encode, version, computed.value, timings)
+        self.metrics.observe_prediction(measure, computed.value)
+        return answer
+
+    async def _compute(
+        self,
+        question: Question,
+        model: BayesianModel,
+        columns: Columns,
+        measure: PredictMeasure,
+    ) -> Computed[Prediction]:
+        options = _options(question.parameters)
+        work = self.limits.check(question.num_rows, options.samples, _values(model, options))
+        self.admission.enter(work)
+        future = self.engine.submit(lambda: model.predict(columns, options))
+        future.add_done_callback(lambda _: self.admission.leave(work))
+        computed = await asyncio.wrap_future(future)  # cancelling this cancels the queued future
+        self.admission.observe(work, computed.compute_seconds)
+        self.metrics.batch_work.observe(work)
+        measure.stages |= {
+            "queue": computed.queue_seconds,
+            "compute": computed.compute_seconds,
+        }
+        return computed
+
+
+def read_question(body: bytes) -> Question:
+    """Separate the rows, at which no schema looks, from the parameters.
+
+    Raises:
+        NotParseable, Invalid: see `app.bodies` and `app.serving.decode`.
+    """
+    document = parse(body)
+    inputs = document.pop("inputs", None)
+    refuse_non_finite(document)
+    return Question(validate(PredictParameters, document), inputs, num_rows(inputs))
+
+
+def _options(asked: PredictParameters) -> PredictOptions:
+    return PredictOptions(
+        samples=asked.samples,
+        seed=asked.seed,
+        prune=asked.prune,
+        intervals=asked.intervals,
+        sampler=asked.sampler,
+        return_draws=asked.return_draws,
+    )
+
+
+def _values(model: BayesianModel, options: PredictOptions) -> int:
+    """How many numbers of each sample of a row the answer holds; 1 if it holds summaries."""
+    return len(model.classes or (1,)) if options.return_draws else 1
+
+
+def _num_bytes(prediction: Prediction) -> int:
+    """About what the answer takes; it only decides which thread writes it."""
+    draws = 0 if prediction.draws is None else prediction.draws.size
+    return 20 * (8 * prediction.mean.size + draws)

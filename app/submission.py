@@ -1,0 +1,33 @@
+"""How a job is handed over: first the row, which is the truth, then the message that wakes."""
+
+import structlog
+
+from core.context import Context
+from core.exceptions import Invalid, NotFound, Unavailable
+from core.jobs import Job
+from core.schema import Json
+from core.specs import EvaluateSpec, JobKind, TrainSpec
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, request: Json) -> Job:
+    """Create the job and wake a worker; `request` is what the caller will see of it.
+
+    Raises:
+        Invalid: if the data set was deleted meanwhile.
+    """
+    try:
+        job = context.jobs.create(kind, spec.model, spec, request)
+    except NotFound as error:
+        raise Invalid([("/dataset", str(error))]) from error
+    wake(context, job)
+    return job
+
+
+def wake(context: Context, job: Job) -> None:
+    """Tell the workers. Without a broker the job waits until a worker sweeps for queued ones."""
+    try:
+        context.queue.send(job.id)
+    except Unavailable as error:
+        log.warning("no worker was woken: the job waits", job_id=job.id, reason=str(error))

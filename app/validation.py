@@ -1,0 +1,112 @@
+"""Pydantic's errors → one message per field, under a JSON pointer into what the caller sent.
+
+Pydantic puts the names of union branches into a location ("prior", "GaussianPriorConfig", "sigma")
+and reports every branch. A caller knows neither: here the names are left out, and so are the
+errors of branches whose `kind` is not the one that was sent.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from core.exceptions import Invalid
+
+Location = tuple[int | str, ...]
+Model = TypeVar("Model", bound=BaseModel)
+
+DISCRIMINATOR = "kind"
+MESSAGES = {
+    "missing": "required",
+    "extra_forbidden": "unknown field",
+    "unexpected_keyword_argument": "unknown field",
+    "json_invalid": "must be JSON",
+}
+OBJECT_TYPES = {"dataclass_type", "model_type", "model_attributes_type", "dict_type"}
+NAMES_A_FIELD = {"missing", "extra_forbidden", "unexpected_keyword_argument"}
+
+
+def validate(model: type[Model], document: dict[str, Any]) -> Model:
+    """Read an object strictly: "5" is not a number, true is not 1, unknown fields are errors.
+
+    Raises:
+        Invalid: with a pointer and a message for each field that is wrong.
+    """
+    try:
+        return model.model_validate_json(json.dumps(document), strict=True)
+    except ValidationError as error:
+        raise Invalid(field_errors(error.errors(include_url=False), document)) from None
+
+
+def field_errors(errors: Sequence[ErrorDetails], document: object) -> list[tuple[str, str]]:
+    """(pointer, message) per field; several complaints about one field are joined by "or"."""
+    messages: dict[str, list[str]] = {}
+    for error in _of_meant_branches(errors, document):
+        path = pointer(_known(error, document))
+        message = describe(error)
+        if message not in messages.setdefault(path, []):
+            messages[path].append(message)
+    return [(path, _either(alternatives)) for path, alternatives in messages.items()]
+
+
+def pointer(location: Iterable[int | str]) -> str:
+    """RFC 6901: ("network", "hidden", 0) → "/network/hidden/0"."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in location)
+
+
+def _known(error: ErrorDetails, document: object) -> list[int | str]:
+    """The location without what is not in the document: the names of union branches."""
+    known: list[int | str] = []
+    here = document
+    last = len(error["loc"]) - 1
+    for i, part in enumerate(error["loc"]):
+        if _holds(here, part):
+            here = here[part]  # type: ignore[index]
+            known.append(part)
+        elif i == last and error["type"] in NAMES_A_FIELD:
+            known.append(part)
+    return known
+
+
+def _holds(here: object, part: int | str) -> bool:
+    if isinstance(here, dict):
+        return part in here
+    return isinstance(here, list) and isinstance(part, int) and part < len(here)
+
+
+def _of_meant_branches(errors: Sequence[ErrorDetails], document: object) -> list[ErrorDetails]:
+    rejected = {error["loc"][:-1] for error in errors if _is_other_kind(error, document)}
+    meant = [e for e in errors if not any(e["loc"][: len(r)] == r for r in rejected)]
+    unions = {branch[:-1] for branch in rejected}
+    answered = {union for union in unions if any(e["loc"][: len(union)] == union for e in meant)}
+    unknown_kind = [
+        e for e in errors if _is_other_kind(e, document) and e["loc"][:-2] not in answered
+    ]
+    return meant + unknown_kind
+
+
+def _is_other_kind(error: ErrorDetails, document: object) -> bool:
+    """True if a union's branch was refused because the document's `kind` is another one."""
+    location = error["loc"]
+    is_kind = error["type"] == "literal_error" and location[-1] == DISCRIMINATOR
+    return is_kind and len(_known(error, document)) < len(location)
+
+
+def describe(error: ErrorDetails) -> str:
+    """What is wrong and what would be right, without the value that was sent."""
+    kind = error["type"]
+    if kind in MESSAGES:
+        return MESSAGES[kind]
+    if kind in OBJECT_TYPES:
+        return "must be an object"
+    if kind == "union_tag_invalid":
+        return f"must be one of {error['ctx']['expected_tags']}"
+    return error["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
+
+
+def _either(messages: Sequence[str]) -> str:
+    """ "must be an object", "must be 'random'" → "must be an object or 'random'"."""
+    first, *others = messages
+    return " or ".join([first, *(message.removeprefix("must be ") for message in others)])
