@@ -11,7 +11,7 @@ import httpx
 
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.media_types import headers_for
-from credence.types import Dataset, Job, Json, Prediction, Version
+from credence.types import Dataset, Job, Json, Model, Prediction, Version
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 FINAL_STATUSES = ("succeeded", "failed", "cancelled")
@@ -106,9 +106,9 @@ class Client(AbstractContextManager["Client"]):
 
     # --- models
 
-    def models(self) -> Iterator[Json]:
-        """All models, page after page."""
-        return self._pages("/models")
+    def models(self) -> Iterator[Model]:
+        """All models by name, page after page."""
+        return cast(Iterator[Model], self._pages("/models"))
 
     def model(self, name: str) -> Json:
         """One model with its versions and aliases."""

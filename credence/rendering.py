@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from credence.types import Column, Dataset, Job, Json, Version
+from credence.types import Column, Dataset, Job, Json, Model, Version
 
 PIPED_WIDTH = 160  # columns of a table that is not on a terminal: nothing is cut off there
 
@@ -91,6 +91,16 @@ def print_columns(columns: Sequence[Column]) -> None:
     """One line per column of a data set, with what is known of its values."""
     headers = ["column", "type", "missing", "values"]
     print_table(headers, ([c["name"], c["type"], c["missing"], _values(c)] for c in columns))
+
+
+def print_models(models: Iterable[Model]) -> None:
+    """One line per model, as its newest version is."""
+    headers = ["model", "version", "task", "target", "weights", "created"]
+    rows = (
+        [m["name"], m["version"], m["task"], m["target"], m["num_weights"], m["created_at"]]
+        for m in models
+    )
+    print_table(headers, rows)
 
 
 def print_version(version: Version) -> None:

@@ -57,6 +57,7 @@ class Job(TypedDict):
     """A training or evaluation job."""
 
     id: str
+    kind: Literal["train", "evaluate"]
     status: JobStatus
     model: str
     version: int | None
@@ -108,6 +109,17 @@ class Version(TypedDict):
     created_at: str
 
 
+class Model(TypedDict):
+    """A model in the list of models, as its newest version is."""
+
+    name: str
+    version: int
+    task: str
+    target: str
+    num_weights: int
+    created_at: str
+
+
 class Interval(TypedDict):
     """Equal-tailed bounds per row that hold `level` of the predictive distribution."""
 
@@ -124,9 +136,10 @@ class Prediction(TypedDict):
     prune: float
     samples: int
     seed: int
+    sampler: str
     mean: list[Any]
     variance: dict[Kind, list[Any]]
-    intervals: NotRequired[list[Interval]]
+    intervals: list[Interval]
     mc_error: list[Any] | None
     timings_ms: dict[str, float]
     labels: NotRequired[list[str | int | float | bool]]

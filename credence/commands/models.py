@@ -8,7 +8,7 @@ import typer
 from credence.client import Client
 from credence.commands.connection import connect
 from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url, Yes
-from credence.rendering import print_json, print_table, print_version
+from credence.rendering import print_json, print_models, print_version
 
 app = typer.Typer(no_args_is_help=True, help="Models: list, show, alias, delete.")
 
@@ -23,7 +23,7 @@ def list_models(limit: Limit = 20, as_json: AsJson = False, url: Url = DEFAULT_U
     """
     with connect(url) as client:
         models = list(islice(client.models(), limit))
-    print_json(models) if as_json else print_table(list(models[0]) if models else [], [])
+    print_json(models) if as_json else print_models(models)
 
 
 @app.command()

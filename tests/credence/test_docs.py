@@ -1,0 +1,76 @@
+"""The documentation is held to the code: names that it must have, and names that must exist."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from core.settings import PREFIX, Settings
+from credence.cli import app
+from credence.client import Client
+from credence.types import Version
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+CLI = (ROOT / "docs" / "cli.md").read_text()
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def commands(group: typer.core.TyperGroup, path: str) -> Iterator[str]:
+    """`credence serve`, `credence jobs list`, … as the help knows them."""
+    for name, command in group.commands.items():
+        if isinstance(command, typer.core.TyperGroup):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings as GitHub links to them."""
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(page.read_text()))
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("command", list(commands(typer.main.get_group(app), "credence")))
+def test_every_command_stands_in_the_docs(command: str) -> None:
+    assert f"| `{command}` |" in CLI
+
+
+@pytest.mark.parametrize("name", list(Settings.model_fields))
+def test_every_setting_stands_in_the_docs(name: str) -> None:
+    assert f"| `{PREFIX}{name.upper()}` |" in OPERATIONS
+
+
+def test_no_setting_is_made_up() -> None:
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | {"CREDENCE_URL"}
+    for page in PAGES:
+        assert set(re.findall(r"CREDENCE_[A-Z_]+[A-Z]", page.read_text())) <= known, page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(page.read_text()):
+        if link.startswith(("http:", "https:")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_metric_in_the_docs_exists(client: Client, version: Version) -> None:
+    client.predict({"model": version["model"], "inputs": [{"x0": 0, "x1": 0, "kind": None}]})
+    documented = set(re.findall(r"`(credence_[a-z_]+)`", OPERATIONS.split("The worker's own port")[0]))
+    exposed = client.metrics()
+    assert documented
+    for name in documented:
+        assert f"# TYPE {name.removesuffix('_total')}" in exposed, name
+
+
+def test_every_metric_that_exists_is_in_the_docs(client: Client) -> None:
+    for name in re.findall(r"^# TYPE (credence_\w+) ", client.metrics(), re.MULTILINE):
+        assert f"`{name}`" in OPERATIONS or name.endswith("_created"), name
