@@ -1,0 +1,49 @@
+# Every target works in a fresh clone: whatever it needs is installed into .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install serve demo test check format bench stack lock
+
+help:  ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install: $(INSTALLED)  ## Create .venv with the pinned versions
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation --editable .
+	@touch $@
+
+serve: $(INSTALLED)  ## API and one worker on http://127.0.0.1:8000
+	$(BIN)/credence serve
+
+demo: $(INSTALLED)  ## Train on real data, predict with uncertainty, draw pictures: 3 minutes
+	$(BIN)/python -m examples.demo
+
+test: $(INSTALLED)  ## The whole test suite
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet
+
+check: $(INSTALLED)  ## Format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED)  ## Format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(INSTALLED)  ## Quality and speed on the standard data sets (DATA=folder)
+	$(BIN)/python -m benchmarks.acceptance $(if $(DATA),--data $(DATA))
+
+stack:  ## The compose stack
+	@echo "The compose stack is not here yet: use 'make serve', which needs nothing else."; exit 1
+
+lock:  ## Write requirements.lock from what .venv holds (after changing pyproject.toml)
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' > requirements.lock
