@@ -62,9 +62,7 @@ def read(directory: Path, device: str = "cpu") -> BayesianModel:
     for name, expected in manifest["files"].items():
         path = directory / Path(name).name
         if not path.is_file() or _checksum(path) != expected:
-            raise CorruptArtifact(
-                f"{path} is missing or does not match its SHA-256 sum"
-            )
+            raise CorruptArtifact(f"{path} is missing or does not match its SHA-256 sum")
     try:
         return _from_json(_read_json(directory / MODEL), directory, device)
     except (KeyError, TypeError, SafetensorError) as error:
@@ -74,9 +72,7 @@ def read(directory: Path, device: str = "cpu") -> BayesianModel:
 def pack(state: BBBState) -> dict[str, Tensor]:
     """A state as tensors; of a pruned posterior only what is left, and its mask as bits."""
     q = state.posterior
-    tensors = {
-        f"point.{name}": value.detach().cpu() for name, value in state.point.items()
-    }
+    tensors = {f"point.{name}": value.detach().cpu() for name, value in state.point.items()}
     if q.mask is None:
         return {**tensors, "loc": q.loc.detach().cpu(), "rho": q.rho.detach().cpu()}
     bits = np.packbits(q.mask.cpu().numpy())
@@ -86,27 +82,18 @@ def pack(state: BBBState) -> dict[str, Tensor]:
 
 def unpack(tensors: Mapping[str, Tensor], num_weights: int) -> BBBState:
     """The inverse of `pack`. A pruned weight gets loc 0 and rho 0; its mask hides both."""
-    point = {
-        k.removeprefix("point."): v
-        for k, v in tensors.items()
-        if k.startswith("point.")
-    }
+    point = {k.removeprefix("point."): v for k, v in tensors.items() if k.startswith("point.")}
     if "mask" not in tensors:
         return BBBState(MeanFieldNormal(tensors["loc"], tensors["rho"]), point)
     bits = np.unpackbits(tensors["mask"].numpy(), count=num_weights)
     mask = torch.from_numpy(bits.astype(bool))
-    parts = [
-        torch.zeros(num_weights).masked_scatter(mask, tensors[k])
-        for k in ("loc", "rho")
-    ]
+    parts = [torch.zeros(num_weights).masked_scatter(mask, tensors[k]) for k in ("loc", "rho")]
     return BBBState(MeanFieldNormal(parts[0], parts[1], mask), point)
 
 
 def write_json(path: Path, data: Json) -> None:
     """JSON without NaN: one would make the file unreadable elsewhere."""
-    path.write_text(
-        json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-    )
+    path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def _to_json(model: BayesianModel) -> Json:
@@ -138,15 +125,11 @@ def _from_json(data: Json, directory: Path, device: str) -> BayesianModel:
         history=tuple(data["history"]),
         notes=tuple(data["notes"]),
     )
-    variants = {
-        v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]
-    }
+    variants = {v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]}
     return replace(model, variants_by_prune=variants)
 
 
-def _read_variant(
-    data: Json, model: BayesianModel, directory: Path, device: str
-) -> Variant:
+def _read_variant(data: Json, model: BayesianModel, directory: Path, device: str) -> Variant:
     tensors = load_file(directory / _file_name(data["prune"]))
     state = unpack(tensors, model.num_weights).to(device)
     return Variant(data["prune"], state, data["metrics"], data["bytes"])

@@ -19,9 +19,7 @@ ColumnName = Annotated[str, Len(1, 256)]
 Scale = Annotated[float, Interval(ge=1e-6, le=1e3)]
 Fraction = Annotated[float, Interval(gt=0.0, lt=1.0)]
 
-STRICT = {
-    "extra": "forbid"
-}  # pydantic's reading of a dataclass: an unknown field is an error
+STRICT = {"extra": "forbid"}  # pydantic's reading of a dataclass: an unknown field is an error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +71,7 @@ class KLConfig:
     __pydantic_config__ = STRICT
     direction: Literal["reverse", "forward"] = "reverse"
     weight: (
-        Literal["uniform", "blundell", "parameters"]
-        | Annotated[float, Interval(ge=0.0, le=100.0)]
+        Literal["uniform", "blundell", "parameters"] | Annotated[float, Interval(ge=0.0, le=100.0)]
     ) = "uniform"
     warmup_epochs: Annotated[int, Interval(ge=0, le=100_000)] | None = None
 

@@ -72,9 +72,7 @@ def split_rows(
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
-def _whole_groups(
-    key: np.ndarray, wanted: int, random: np.random.Generator
-) -> np.ndarray:
+def _whole_groups(key: np.ndarray, wanted: int, random: np.random.Generator) -> np.ndarray:
     """Random whole groups until they have the wanted number of rows."""
     groups, member = np.unique(key.astype(str), return_inverse=True)
     order = random.permutation(len(groups))

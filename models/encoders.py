@@ -45,9 +45,7 @@ class NumberEncoder:
         present = values[~np.isnan(values)]
         mean = float(present.mean()) if present.size else 0.0
         std = float(present.std()) if present.size else 0.0
-        if std <= 1e-12 * max(
-            1.0, abs(mean)
-        ):  # float64 rounding of a constant is not variance
+        if std <= 1e-12 * max(1.0, abs(mean)):  # float64 rounding of a constant is not variance
             std = 0.0
         return cls(mean, std, bool(0 < present.size < values.size))
 
@@ -81,9 +79,7 @@ class CategoryEncoder:
     @classmethod
     def fit(cls, values: np.ndarray) -> "CategoryEncoder":
         counts = Counter(value for value in values.tolist() if value is not None)
-        frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[
-            :MAX_LEVELS
-        ]
+        frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_LEVELS]
         levels = tuple(sorted(level for level, _ in frequent))
         constant = len(levels) == 1 and sum(counts.values()) == len(values)
         return cls(() if constant else levels)
@@ -137,9 +133,7 @@ class DatetimeEncoder:
         for name in self.cycles:
             phase = 2 * np.pi * np.mod(micros, CYCLES[name][0]) / CYCLES[name][0]
             waves = np.stack([np.sin(phase), np.cos(phase)], axis=1)
-            parts.append(
-                np.nan_to_num(waves, nan=0.0)
-            )  # the centre of the circle: no phase known
+            parts.append(np.nan_to_num(waves, nan=0.0))  # the centre of the circle: no phase known
         return np.concatenate(parts, axis=1)
 
     def to_json(self) -> Json:
@@ -176,9 +170,7 @@ class TensorEncoder:
 
     def encode(self, values: np.ndarray) -> Matrix:
         if values.shape[1:] != self.shape:
-            raise InvalidInput(
-                f"a tensor of shape {values.shape[1:]} came where {self.shape} fits"
-            )
+            raise InvalidInput(f"a tensor of shape {values.shape[1:]} came where {self.shape} fits")
         if self.std == 0:
             return np.empty((len(values), 0))
         flat = values.reshape(len(values), -1).astype(np.float32)
@@ -216,8 +208,6 @@ def encoder_from_json(data: Json) -> Encoder:
         case "category":
             return CategoryEncoder(tuple(fields["levels"]))
         case "datetime":
-            return DatetimeEncoder(
-                NumberEncoder(**fields["instant"]), tuple(fields["cycles"])
-            )
+            return DatetimeEncoder(NumberEncoder(**fields["instant"]), tuple(fields["cycles"]))
         case _:
             return TensorEncoder(tuple(fields["shape"]), fields["mean"], fields["std"])

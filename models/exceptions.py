@@ -30,5 +30,5 @@ class CorruptArtifact(ModelError):
     """A stored model whose files do not match their description or checksums."""
 
 
-class Stopped(Exception):  # noqa: N818 - a request to stop is not an error
+class Stopped(Exception):
     """Training was asked to stop between two mini-batches; its checkpoint is complete."""

@@ -1,4 +1,4 @@
-"""From named columns to one matrix: what goes into a network, fitted once, stored with the model."""
+"""From named columns to one matrix of network inputs, fitted once and stored with the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,13 +46,11 @@ def convertible(stored: str, wanted: str) -> bool:
 
 def convert(values: np.ndarray, stored: str, wanted: str) -> np.ndarray:
     """Values of one column type as another; a number or boolean becomes its text as a level."""
-    if stored == wanted or wanted == "number":
+    if wanted in (stored, "number"):
         return values
     missing = np.isnan(values).tolist()
     native = values.astype(bool).tolist() if stored == "boolean" else values.tolist()
-    levels = [
-        None if gone else level_text(v) for v, gone in zip(native, missing, strict=True)
-    ]
+    levels = [None if gone else level_text(v) for v, gone in zip(native, missing, strict=True)]
     return np.array(levels, dtype=object)
 
 
@@ -73,9 +71,7 @@ class FeatureEncoder:
     encoders: tuple[Encoder, ...]
 
     @classmethod
-    def fit(
-        cls, features: Sequence[FeatureConfig], columns: Columns
-    ) -> "FeatureEncoder":
+    def fit(cls, features: Sequence[FeatureConfig], columns: Columns) -> "FeatureEncoder":
         """Learn means, scales and levels from training rows.
 
         Raises:
@@ -112,7 +108,5 @@ class FeatureEncoder:
         return [encoder.to_json() for encoder in self.encoders]
 
     @classmethod
-    def from_json(
-        cls, features: Sequence[FeatureConfig], data: list[Json]
-    ) -> "FeatureEncoder":
+    def from_json(cls, features: Sequence[FeatureConfig], data: list[Json]) -> "FeatureEncoder":
         return cls(tuple(features), tuple(encoder_from_json(item) for item in data))

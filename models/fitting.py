@@ -1,4 +1,4 @@
-"""Fitting by stochastic gradients: mini-batches, schedules, early stopping, checks in every step."""
+"""Fitting by stochastic gradients: mini-batches, schedule, early stopping, a check every step."""
 
 import math
 from collections.abc import Callable
@@ -67,15 +67,11 @@ class Trainer:
         self.device = self.rows.inputs.device
         self._attach(self.state)
 
-    def restore(
-        self, state: FitState, optimizer_state: dict[int, dict[str, Tensor]]
-    ) -> None:
+    def restore(self, state: FitState, optimizer_state: dict[int, dict[str, Tensor]]) -> None:
         """Goes on from a saved state."""
         self._attach(state)
         groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict(
-            {"state": optimizer_state, "param_groups": groups}
-        )
+        self.optimizer.load_state_dict({"state": optimizer_state, "param_groups": groups})
 
     def _attach(self, state: FitState) -> None:
         parameters = state.current.parameters()
@@ -118,9 +114,7 @@ class Trainer:
             torch.zeros(3, dtype=torch.float64),
             self.state.step % self.num_batches,
         )
-        order = batches(
-            len(self.rows), self.batch_size, self.config.seed, self.state.epoch
-        )
+        order = batches(len(self.rows), self.batch_size, self.config.seed, self.state.epoch)
         for i, index in enumerate(order):
             if i < done:
                 continue  # a resumed epoch goes on after its last finished mini-batch
@@ -136,9 +130,7 @@ class Trainer:
         state, kl_config = self.state, self.method.config.kl
         noise = generator(self.config.seed, "step", state.step, device=self.device)
         self._set_learning_rate()
-        loss = self.method.loss(
-            state.current, batch, self._kl_weight(kl_config, index), noise
-        )
+        loss = self.method.loss(state.current, batch, self._kl_weight(kl_config, index), noise)
         self.optimizer.zero_grad(set_to_none=True)
         loss.nelbo.backward()
         norm = self._clip()
@@ -194,21 +186,15 @@ class Trainer:
 def required(value: T | None, name: str) -> T:
     """A setting that `models.recipe.resolve` fills in."""
     if value is None:
-        raise ValueError(
-            f"training.{name} is not set; call models.recipe.resolve first"
-        )
+        raise ValueError(f"training.{name} is not set; call models.recipe.resolve first")
     return value
 
 
-def build_optimizer(
-    config: TrainingConfig, parameters: list[Tensor]
-) -> torch.optim.Optimizer:
+def build_optimizer(config: TrainingConfig, parameters: list[Tensor]) -> torch.optim.Optimizer:
     """Fused kernels: one pass over the parameters per step."""
     rate = required(config.learning_rate, "learning_rate")
     if config.optimizer == "sgd":
-        return torch.optim.SGD(
-            parameters, lr=rate, momentum=config.momentum, fused=True
-        )
+        return torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, fused=True)
     return torch.optim.Adam(parameters, lr=rate, fused=True)
 
 

@@ -34,16 +34,12 @@ class Layout:
         """The vector's slices, one per tensor, not yet in shape."""
         return torch.split(vector, self.sizes, dim=-1)
 
-    def unflatten(
-        self, vector: Shaped[Tensor, "*samples weights"]
-    ) -> dict[str, Tensor]:
+    def unflatten(self, vector: Shaped[Tensor, "*samples weights"]) -> dict[str, Tensor]:
         """Views of the vector under the tensors' names and in their shapes."""
         pairs = zip(self.shapes.items(), self.split(vector), strict=True)
         return {name: part.unflatten(-1, shape) for (name, shape), part in pairs}
 
     def flatten(self, weights: Weights) -> Shaped[Tensor, "*samples weights"]:
         """The inverse of `unflatten`."""
-        parts = [
-            weights[name].flatten(-len(shape)) for name, shape in self.shapes.items()
-        ]
+        parts = [weights[name].flatten(-len(shape)) for name, shape in self.shapes.items()]
         return torch.cat(parts, dim=-1)

@@ -32,9 +32,7 @@ class Likelihood(Protocol):
         """Initial values of point parameters of its own, by name."""
         ...
 
-    def log_prob(
-        self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]
-    ) -> PerRow:
+    def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
         """log P(y | outputs) in nats, per sample and row."""
         ...
 
@@ -61,15 +59,11 @@ class HeteroscedasticGaussian:
     def parameters(self) -> dict[str, float]:
         return {}
 
-    def moments(
-        self, outputs: Outputs, point: dict[str, Tensor]
-    ) -> tuple[PerRow, PerRow]:
+    def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
         """Predicted mean and noise variance of every sample and row."""
         return outputs[..., 0], _bounded(outputs[..., 1]).exp()
 
-    def log_prob(
-        self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]
-    ) -> PerRow:
+    def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
         return gaussian_log_prob(outputs[..., 0], _bounded(outputs[..., 1]), targets)
 
 
@@ -85,20 +79,14 @@ class HomoscedasticGaussian:
     def parameters(self) -> dict[str, float]:
         return {"log_variance": 0.0}
 
-    def moments(
-        self, outputs: Outputs, point: dict[str, Tensor]
-    ) -> tuple[PerRow, PerRow]:
+    def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
         """Predicted mean of every sample and row, and the one noise variance."""
         mean = outputs[..., 0]
         return mean, _bounded(point["log_variance"]).exp().expand_as(mean)
 
-    def log_prob(
-        self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]
-    ) -> PerRow:
+    def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
         mean = outputs[..., 0]
-        return gaussian_log_prob(
-            mean, _bounded(point["log_variance"]).expand_as(mean), targets
-        )
+        return gaussian_log_prob(mean, _bounded(point["log_variance"]).expand_as(mean), targets)
 
 
 @dataclass(frozen=True)
@@ -125,9 +113,7 @@ class Categorical:
     ) -> PerRow:
         flat = outputs.reshape(-1, self.num_classes)
         repeated = targets.expand(outputs.shape[:-1]).reshape(-1)
-        return -cross_entropy(flat, repeated, reduction="none").reshape(
-            outputs.shape[:-1]
-        )
+        return -cross_entropy(flat, repeated, reduction="none").reshape(outputs.shape[:-1])
 
 
 @dataclass(frozen=True)
@@ -163,9 +149,7 @@ GaussianLikelihood = HeteroscedasticGaussian | HomoscedasticGaussian
 ClassLikelihood = Categorical | Bernoulli
 
 
-def build_likelihood(
-    name: str, num_classes: int | None
-) -> GaussianLikelihood | ClassLikelihood:
+def build_likelihood(name: str, num_classes: int | None) -> GaussianLikelihood | ClassLikelihood:
     """The likelihood that a configuration names."""
     match name:
         case "heteroscedastic":

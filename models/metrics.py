@@ -22,9 +22,7 @@ def regression_scores(
 ) -> dict[str, Float[Tensor, "rows"]]:
     """Per row: log likelihood, squared and absolute error, CRPS, width, 1 where covered."""
     error = mixture.mean() - targets
-    few = GaussianMixture(
-        mixture.means[:CRPS_SAMPLES], mixture.variances[:CRPS_SAMPLES]
-    )
+    few = GaussianMixture(mixture.means[:CRPS_SAMPLES], mixture.variances[:CRPS_SAMPLES])
     scores = {
         "log_likelihood": mixture.log_prob(targets),
         "squared_error": error.square(),

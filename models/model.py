@@ -18,8 +18,8 @@ from models.prediction.engine import Engine
 from models.prediction.prediction import (
     Arrays,
     ClassName,
-    PredictOptions,
     Prediction,
+    PredictOptions,
     concatenate,
     epistemic_share,
     intervals,
@@ -67,9 +67,7 @@ class BayesianModel:
 
     @property
     def task(self) -> str:
-        return (
-            "regression" if isinstance(self.target, NumberTarget) else "classification"
-        )
+        return "regression" if isinstance(self.target, NumberTarget) else "classification"
 
     @property
     def classes(self) -> tuple[ClassName, ...] | None:
@@ -89,8 +87,7 @@ class BayesianModel:
         """Memory that the posteriors hold."""
         posteriors = [v.state.posterior for v in self.variants_by_prune.values()]
         return sum(
-            8 * q.loc.numel() + (0 if q.mask is None else q.mask.numel())
-            for q in posteriors
+            8 * q.loc.numel() + (0 if q.mask is None else q.mask.numel()) for q in posteriors
         )
 
     @cached_property
@@ -100,9 +97,7 @@ class BayesianModel:
 
     @cached_property
     def network(self) -> MLP:
-        return MLP.build(
-            self.config.network, self.encoder.width, self.likelihood.num_outputs
-        )
+        return MLP.build(self.config.network, self.encoder.width, self.likelihood.num_outputs)
 
     @cached_property
     def engine(self) -> Engine:
@@ -117,10 +112,7 @@ class BayesianModel:
             "features": [asdict(feature) for feature in self.features],
             "target": self.config.target,
             "classes": None if self.classes is None else list(self.classes),
-            **{
-                key: config[key]
-                for key in ("likelihood", "network", "method", "training")
-            },
+            **{key: config[key] for key in ("likelihood", "network", "method", "training")},
             "num_weights": self.num_weights,
             "metrics": self.variant(0.0).metrics,
             "variants": [self.variant(prune).describe() for prune in self.variants],
@@ -141,14 +133,10 @@ class BayesianModel:
         summary = self._summary(state, x, replace(options, seed=seed))
         answer = self._prediction(summary, replace(options, seed=seed))
         if options.return_draws:
-            answer = replace(
-                answer, draws=self.engine.draws(state, x, seed, options.samples)
-            )
+            answer = replace(answer, draws=self.engine.draws(state, x, seed, options.samples))
         return answer
 
-    def evaluate(
-        self, columns: Columns, *, prune: float = 0.0, samples: int = 100
-    ) -> Json:
+    def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
         """Scores on labelled rows.
 
         Raises:
@@ -157,9 +145,7 @@ class BayesianModel:
         targets = self.target.encode(columns[self.config.target])
         state = self.variant(prune).state
         x = self.encode(columns)
-        return self.engine.score(
-            state, x, targets.to(x.device), self.default_seed, samples
-        )
+        return self.engine.score(state, x, targets.to(x.device), self.default_seed, samples)
 
     def strangeness(
         self, state: BBBState, x: Float[Tensor, "rows inputs"], samples: int
@@ -175,9 +161,7 @@ class BayesianModel:
         """
         if prune not in self.variants_by_prune:
             known = ", ".join(f"{fraction:g}" for fraction in self.variants)
-            raise UnknownVariant(
-                f"no variant with prune {prune:g}; stored are {known}", "/prune"
-            )
+            raise UnknownVariant(f"no variant with prune {prune:g}; stored are {known}", "/prune")
         return self.variants_by_prune[prune]
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows inputs"]:
@@ -185,9 +169,7 @@ class BayesianModel:
         missing = [f.name for f in self.features if f.name not in columns]
         if missing:
             raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
-        return self.encoder.encode(columns).to(
-            self.variant(0.0).state.posterior.loc.device
-        )
+        return self.encoder.encode(columns).to(self.variant(0.0).state.posterior.loc.device)
 
     def _check_sampler(self, options: PredictOptions) -> None:
         if options.sampler is not None and options.sampler not in SAMPLERS:
@@ -199,9 +181,7 @@ class BayesianModel:
     def _summary(self, state: BBBState, x: Tensor, options: PredictOptions) -> Arrays:
         seed = self.default_seed if options.seed is None else options.seed
         chunks = self.engine.mixtures(state, x, seed, options.samples)
-        return concatenate(
-            [summarise(mixture, options.intervals) for _, mixture in chunks]
-        )
+        return concatenate([summarise(mixture, options.intervals) for _, mixture in chunks])
 
     def _prediction(self, summary: Arrays, options: PredictOptions) -> Prediction:
         aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]

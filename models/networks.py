@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
@@ -31,23 +32,17 @@ class MLP:
     @classmethod
     def build(cls, config: NetworkConfig, in_features: int, out_features: int) -> "MLP":
         widths = [in_features, *(config.hidden or ()), out_features]
-        pairs = enumerate(zip(widths, widths[1:], strict=False))
-        return cls(
-            tuple(Dense(f"dense{i}", *pair) for i, pair in pairs), config.activation
-        )
+        pairs = enumerate(pairwise(widths))
+        return cls(tuple(Dense(f"dense{i}", *pair) for i, pair in pairs), config.activation)
 
     @property
     def layout(self) -> Layout:
         """Name and shape of each weight tensor."""
-        return Layout(
-            {k: shape for layer in self.layers for k, shape in layer.shapes().items()}
-        )
+        return Layout({k: shape for layer in self.layers for k, shape in layer.shapes().items()})
 
     def fan_in(self, name: str) -> int:
         """Number of inputs of the layer that the named tensor belongs to."""
-        return next(
-            layer.in_features for layer in self.layers if name in layer.shapes()
-        )
+        return next(layer.in_features for layer in self.layers if name in layer.shapes())
 
     def noise_widths(self) -> list[int]:
         """Standard normals that the local estimator needs per layer and sample."""
@@ -67,9 +62,10 @@ class MLP:
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
         """Outputs for given weights; [S, …] weights give [S, batch, outputs] in one pass."""
-        return self._forward(
-            x, [lambda h, layer=layer: layer(weights, h) for layer in self.layers]
-        )
+        activation = ACTIVATIONS[self.activation]
+        for layer in self.layers[:-1]:
+            x = activation(layer(weights, x))
+        return self.layers[-1](weights, x)
 
     def local(
         self,
@@ -83,19 +79,7 @@ class MLP:
         Noise [batch, width] gives one independent draw per row (training); [S, 1, width] gives S
         draws per row that all rows share (prediction), the first layer's products made once.
         """
-        pairs = zip(self.layers, noise, strict=True)
-        return self._forward(
-            x,
-            [
-                lambda h, la=layer, e=eps: la.local(loc, variance, h, e)
-                for layer, eps in pairs
-            ],
-        )
-
-    def _forward(
-        self, x: Tensor, steps: Sequence[Callable[[Tensor], Tensor]]
-    ) -> Tensor:
         activation = ACTIVATIONS[self.activation]
-        for step in steps[:-1]:
-            x = activation(step(x))
-        return steps[-1](x)
+        for layer, block in zip(self.layers[:-1], noise[:-1], strict=True):
+            x = activation(layer.local(loc, variance, x, block))
+        return self.layers[-1].local(loc, variance, x, noise[-1])

@@ -27,9 +27,7 @@ class Loss:
     nelbo: Scalar
 
 
-def negative_elbo(
-    nll: Float[Tensor, "batch"], kl: Scalar, num_data: int, kl_weight: float
-) -> Loss:
+def negative_elbo(nll: Float[Tensor, "batch"], kl: Scalar, num_data: int, kl_weight: float) -> Loss:
     """The mini-batch estimate of the negative ELBO, divided by `num_data`.
 
     Args:
@@ -39,16 +37,12 @@ def negative_elbo(
         kl_weight: c; 1 is the ELBO.
     """
     if num_data < 1:
-        raise ValueError(
-            f"num_data counts the likelihood terms of the data set; got {num_data}"
-        )
+        raise ValueError(f"num_data counts the likelihood terms of the data set; got {num_data}")
     nll_per_row, kl_per_row = nll.mean(), kl / num_data
     return Loss(nll_per_row, kl_per_row, nll_per_row + kl_weight * kl_per_row)
 
 
-def kl_weight(
-    config: KLConfig, *, batch: int, num_batches: int, num_parameters: int
-) -> float:
+def kl_weight(config: KLConfig, *, batch: int, num_batches: int, num_parameters: int) -> float:
     """c for mini-batch `batch` (from 0) of an epoch of `num_batches`, before warm-up.
 
     uniform: 1. blundell: M·2^(M−i)/(2^M − 1), i from 1 (Blundell et al. 2015, §3.4), computed as

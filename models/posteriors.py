@@ -41,11 +41,7 @@ class MeanFieldNormal:
     def moments(self) -> tuple[Float[Tensor, "weights"], Float[Tensor, "weights"]]:
         """Mean and variance of each weight; both 0 where it is pruned."""
         loc, variance = self.loc, self.scale.square()
-        return (
-            (loc, variance)
-            if self.mask is None
-            else (loc * self.mask, variance * self.mask)
-        )
+        return (loc, variance) if self.mask is None else (loc * self.mask, variance * self.mask)
 
     def rsample(
         self, noise: Float[Tensor, "*samples weights"]
@@ -54,9 +50,7 @@ class MeanFieldNormal:
         weights = self.loc + self.scale * noise
         return weights if self.mask is None else weights * self.mask
 
-    def log_prob(
-        self, weights: Float[Tensor, "*samples weights"]
-    ) -> Float[Tensor, "*samples"]:
+    def log_prob(self, weights: Float[Tensor, "*samples weights"]) -> Float[Tensor, "*samples"]:
         """log q(w) in nats, summed over the weights that are not pruned."""
         z = (weights - self.loc) / self.scale
         log_prob = -0.5 * (z.square() + math.log(2 * math.pi)) - self.scale.log()
@@ -64,9 +58,7 @@ class MeanFieldNormal:
 
     def detach(self) -> "MeanFieldNormal":
         """A copy that shares nothing with the parameters an optimiser moves."""
-        return MeanFieldNormal(
-            self.loc.detach().clone(), self.rho.detach().clone(), self.mask
-        )
+        return MeanFieldNormal(self.loc.detach().clone(), self.rho.detach().clone(), self.mask)
 
     def to(self, device: str | torch.device) -> "MeanFieldNormal":
         """The same posterior on another device."""

@@ -26,9 +26,7 @@ class Prepared:
     held_out: Rows
 
 
-def prepare(
-    columns: Columns, types: Mapping[str, str], config: ModelConfig
-) -> Prepared:
+def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> Prepared:
     """Encoders and target scale are fitted to the training side of the split alone.
 
     Raises:
@@ -42,9 +40,7 @@ def prepare(
         )
     dropped = len(columns[config.target]) - len(labelled)
     key = _split_key(columns, config)
-    columns = {
-        name: values[labelled] for name, values in _converted(columns, types, config)
-    }
+    columns = _side(converted(columns, types, config), labelled)
     training = config.training
     train, held_out = split_rows(
         training.split,
@@ -54,9 +50,7 @@ def prepare(
         None if key is None else key[labelled],
     )
     model = _skeleton(_side(columns, train), types[config.target], config, dropped)
-    return Prepared(
-        model, _rows(model, columns, train), _rows(model, columns, held_out)
-    )
+    return Prepared(model, _rows(model, columns, train), _rows(model, columns, held_out))
 
 
 def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
@@ -67,9 +61,7 @@ def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
     return None
 
 
-def converted(
-    columns: Columns, types: Mapping[str, str], config: ModelConfig
-) -> Columns:
+def converted(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> Columns:
     """Columns read as the types that the features ask for (a number as a category, say)."""
     wanted = {feature.name: feature.type for feature in config.features or ()}
     return {
@@ -93,9 +85,7 @@ def _skeleton(
         notes.append(f"constant columns were left out: {', '.join(constant)}")
     target = _fit_target(columns[config.target], target_type, config)
     seed = derive_seed(config.training.seed, "prediction") % 2**31
-    return BayesianModel(
-        config, encoder, target, {}, seed, math.inf, notes=tuple(notes)
-    )
+    return BayesianModel(config, encoder, target, {}, seed, math.inf, notes=tuple(notes))
 
 
 def _fit_target(values: np.ndarray, target_type: str, config: ModelConfig) -> Target:

@@ -89,26 +89,20 @@ class EmpiricalBayesPrior:
         return self._variances(self._squares(q), self._counts(q)).detach()
 
     def log_prob(self, value: Vector) -> Vector:
-        raise TypeError(
-            "an empirical-Bayes prior has no density before it has seen a posterior"
-        )
+        raise TypeError("an empirical-Bayes prior has no density before it has seen a posterior")
 
     def reverse_kl(self, q: MeanFieldNormal, noise: Vector | None = None) -> Scalar:
         """Σ over tensors of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
         squares, counts = self._squares(q), self._counts(q)
         variance = self._variances(squares.detach(), counts)
         log_scale = _kept(q.scale.log(), q).sum()
-        kl = (
-            0.5 * (squares / variance + counts * (variance.log() - 1)).sum() - log_scale
-        )
+        kl = 0.5 * (squares / variance + counts * (variance.log() - 1)).sum() - log_scale
         hyper = (self.a + 1) * variance.log() + self.b / variance
         constant = math.lgamma(self.a) - self.a * math.log(self.b)
         return kl + (hyper + constant).sum()
 
     def forward_kl(self, q: MeanFieldNormal) -> Scalar:
-        raise TypeError(
-            "forward KL needs a fixed prior: learning it as well has no optimum"
-        )
+        raise TypeError("forward KL needs a fixed prior: learning it as well has no optimum")
 
     def _squares(self, q: MeanFieldNormal) -> Float[Tensor, "tensors"]:
         """Σ(μ² + σ²) per tensor."""
@@ -117,12 +111,8 @@ class EmpiricalBayesPrior:
 
     def _counts(self, q: MeanFieldNormal) -> Float[Tensor, "tensors"]:
         if q.mask is None:
-            return torch.tensor(
-                self.layout.sizes, dtype=q.loc.dtype, device=q.loc.device
-            )
-        return torch.stack([part.sum() for part in self.layout.split(q.mask)]).to(
-            q.loc.dtype
-        )
+            return torch.tensor(self.layout.sizes, dtype=q.loc.dtype, device=q.loc.device)
+        return torch.stack([part.sum() for part in self.layout.split(q.mask)]).to(q.loc.dtype)
 
     def _variances(self, squares: Tensor, counts: Tensor) -> Tensor:
         return (squares + 2 * self.b) / (counts + 2 * self.a + 2)
@@ -148,9 +138,7 @@ class ScaleMixturePrior:
         The entropy of q is known, and taking it instead of −log q(w) lowers the variance.
         """
         if noise is None:
-            raise ValueError(
-                "the reverse KL of a scale mixture needs noise to draw weights with"
-            )
+            raise ValueError("the reverse KL of a scale mixture needs noise to draw weights with")
         negative_entropy = -0.5 * (_LOG_2PI + 1) - q.scale.log()
         log_prior = self.log_prob(q.loc + q.scale * noise)
         return _kept(negative_entropy - log_prior, q).sum()
@@ -165,8 +153,4 @@ def build_prior(config: PriorConfig, layout: Layout) -> Prior:
     """The prior that a configuration names."""
     if not isinstance(config, GaussianPriorConfig):
         return ScaleMixturePrior(config.pi, config.sigma1, config.sigma2)
-    return (
-        EmpiricalBayesPrior(layout)
-        if config.sigma == "auto"
-        else GaussianPrior(config.sigma)
-    )
+    return EmpiricalBayesPrior(layout) if config.sigma == "auto" else GaussianPrior(config.sigma)

@@ -27,9 +27,7 @@ class ProgressReporter:
     def __init__(self, total_epochs: int, report: Callable[[Progress], None]) -> None:
         self._total, self._report = total_epochs, report
         self._before = 0  # epochs of finished stages
-        self._first: float | None = (
-            None  # fraction found at the start: a resumed run's past
-        )
+        self._first: float | None = None  # fraction found at the start: a resumed run's past
         self._started = self._reported = time.monotonic()
 
     def finish_stage(self, epochs: int) -> None:

@@ -28,9 +28,7 @@ _ADAM_RATE, _SGD_RATE = 3e-3, 1e-2
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
-def resolve(
-    config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: int
-) -> ModelConfig:
+def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: int) -> ModelConfig:
     """The configuration with every None replaced by what the recipe recommends.
 
     Raises:
@@ -38,9 +36,7 @@ def resolve(
     """
     columns = {profile.name: profile for profile in profiles}
     if num_rows < MIN_ROWS:
-        raise InvalidData(
-            f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset"
-        )
+        raise InvalidData(f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset")
     target = _column(columns, config.target, "/target")
     task = config.task or _default_task(target)
     _check_target(target, task)
@@ -59,9 +55,7 @@ def resolve(
     )
 
 
-def _column(
-    columns: Mapping[str, ColumnProfile], name: str, path: str
-) -> ColumnProfile:
+def _column(columns: Mapping[str, ColumnProfile], name: str, path: str) -> ColumnProfile:
     if name not in columns:
         known = ", ".join(list(columns)[:20])
         raise InvalidData(f"the data set has no column {name!r}; it has {known}", path)
@@ -81,9 +75,7 @@ def _check_target(target: ColumnProfile, task: Task) -> None:
             "/target",
         )
     if target.type == "number" and target.min is not None and target.min == target.max:
-        raise InvalidData(
-            f"the target {target.name!r} is {target.min:g} in every row", "/target"
-        )
+        raise InvalidData(f"the target {target.name!r} is {target.min:g} in every row", "/target")
 
 
 def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> None:
@@ -109,9 +101,7 @@ def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> N
 
 def _check_method(config: ModelConfig) -> None:
     method = config.method
-    learned = (
-        isinstance(method.prior, GaussianPriorConfig) and method.prior.sigma == "auto"
-    )
+    learned = isinstance(method.prior, GaussianPriorConfig) and method.prior.sigma == "auto"
     if method.kl.direction == "forward" and learned:
         raise InvalidData(
             "the forward KL needs a fixed prior: give prior.sigma a number, or a scale mixture",
@@ -129,9 +119,7 @@ def _features(
         path = f"/features/{i}"
         profile = _column(columns, feature.name, path)
         if feature.name == config.target:
-            raise InvalidData(
-                f"{feature.name!r} is the target and cannot be a feature", path
-            )
+            raise InvalidData(f"{feature.name!r} is the target and cannot be a feature", path)
         if names.index(feature.name) != i:
             raise InvalidData(f"feature {feature.name!r} is given twice", path)
         if not convertible(profile.type, feature.type):
@@ -159,19 +147,13 @@ def _default_features(
         if p.name not in taken and p.type != "text"
     )
     if not features:
-        raise InvalidData(
-            "no column is left to learn from beside the target", "/features"
-        )
+        raise InvalidData("no column is left to learn from beside the target", "/features")
     return features
 
 
-def _likelihood(
-    name: LikelihoodName | None, task: Task, target: ColumnProfile
-) -> LikelihoodName:
+def _likelihood(name: LikelihoodName | None, task: Task, target: ColumnProfile) -> LikelihoodName:
     """Two known classes take one logit; a number target's classes are known only in training."""
-    binary = target.type == "boolean" or (
-        target.levels is not None and len(target.levels) == 2
-    )
+    binary = target.type == "boolean" or (target.levels is not None and len(target.levels) == 2)
     allowed: tuple[LikelihoodName, ...]
     if task == "regression":
         allowed = ("heteroscedastic", "homoscedastic")
@@ -188,9 +170,7 @@ def _likelihood(
 def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
     if config.hidden is not None:
         return config
-    hidden = (
-        (50,) if num_rows < 2_000 else (100, 100) if num_rows < 50_000 else (400, 400)
-    )
+    hidden = (50,) if num_rows < 2_000 else (100, 100) if num_rows < 50_000 else (400, 400)
     return replace(config, hidden=hidden)
 
 
@@ -198,9 +178,7 @@ def _training(config: TrainingConfig, num_rows: int) -> TrainingConfig:
     rows = max(1, round(num_rows * (1 - config.validation_fraction)))
     batch = config.batch_size or (32 if num_rows < 2_000 else 128)
     epochs = config.epochs or min(2_000, max(20, _STEPS * min(batch, rows) // rows))
-    rate = config.learning_rate or (
-        _ADAM_RATE if config.optimizer == "adam" else _SGD_RATE
-    )
+    rate = config.learning_rate or (_ADAM_RATE if config.optimizer == "adam" else _SGD_RATE)
     tune = config.fine_tune_epochs
     return replace(
         config,

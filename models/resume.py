@@ -7,7 +7,6 @@ simply one whose trainer has nothing left to do.
 
 import json
 import math
-import os
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,15 +36,13 @@ class Checkpoints:
         save_file(_tensors(trainer), fresh / "state.safetensors")
         write_json(fresh / "state.json", _counters(trainer.state))
         shutil.rmtree(final, ignore_errors=True)
-        os.rename(fresh, final)
+        fresh.rename(final)
 
     def restore(self, stage: str, trainer: Trainer) -> None:
         """Puts a saved state, where there is one, into a fresh trainer."""
         folder = self.directory / stage
         if not folder.is_dir():
-            folder = (
-                self.directory / f"{stage}.new"
-            )  # a crash between removal and rename
+            folder = self.directory / f"{stage}.new"  # a crash between removal and rename
         if not (folder / "state.json").is_file():
             return
         tensors = load_file(folder / "state.safetensors")
@@ -98,6 +95,4 @@ def _optimizer_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]
 
 
 def _unprefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)
-    }
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

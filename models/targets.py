@@ -28,9 +28,7 @@ class NumberTarget:
         """
         mean, std = float(values.mean()), float(values.std())
         if std <= 1e-12 * max(1.0, abs(mean)):
-            raise InvalidData(
-                f"the target is {mean:g} in every training row", "/target"
-            )
+            raise InvalidData(f"the target is {mean:g} in every training row", "/target")
         return cls(mean, std)
 
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
@@ -59,9 +57,7 @@ class ClassTarget:
                 f"classification needs 2 to {MAX_CLASSES}",
                 "/target",
             )
-        return cls(
-            tuple(bool(v) for v in found) if boolean else tuple(map(_plain, found))
-        )
+        return cls(tuple(bool(v) for v in found) if boolean else tuple(map(_plain, found)))
 
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
         """

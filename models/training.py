@@ -10,14 +10,14 @@ import numpy as np
 import torch
 
 from models.config import ModelConfig, TrainingConfig
+from models.data import Rows
 from models.exceptions import Stopped
 from models.features import Columns
 from models.fitting import EpochResult, FitState, Observer, Trainer, required
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.model import BayesianModel, Variant
-from models.data import Rows
-from models.preparation import Prepared, prepare
 from models.prediction.sampling import sample_outputs
+from models.preparation import Prepared, prepare
 from models.progress import Progress, ProgressReporter
 from models.pruning import prune
 from models.randomness import derive_seed, generator
@@ -26,9 +26,7 @@ from models.resume import Checkpoints
 SCORE_SAMPLES = 100  # for the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
 _FINE_TUNE_RATE = 0.3  # of the fit's learning rate
-_FALSE_ALARMS = (
-    0.01  # share of held-out rows that the out-of-distribution threshold flags
-)
+_FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution threshold flags
 _CHECKPOINT_SECONDS = 15.0
 
 
@@ -96,17 +94,11 @@ class _Run:
             state = self._prune(state, fraction)
             variants[fraction] = Variant(fraction, state)
         records = tuple(asdict(result) for result in history)
-        return self._with_scores(
-            replace(self.model, variants_by_prune=variants, history=records)
-        )
+        return self._with_scores(replace(self.model, variants_by_prune=variants, history=records))
 
     def _fit(self) -> tuple[BBBState, list[EpochResult]]:
-        state = self.method.init(generator(self.config.training.seed, "init")).to(
-            self.device
-        )
-        return self._run_stage(
-            "fit", self._trainer(self.method, self.config.training, state)
-        )
+        state = self.method.init(generator(self.config.training.seed, "init")).to(self.device)
+        return self._run_stage("fit", self._trainer(self.method, self.config.training, state))
 
     def _prune(self, parent: BBBState, fraction: float) -> BBBState:
         """Prunes the parent further and lets the remaining weights adapt, mask fixed."""
@@ -116,9 +108,7 @@ class _Run:
             return state
         kl = replace(self.config.method.kl, warmup_epochs=0)
         method = replace(self.method, config=replace(self.method.config, kl=kl))
-        return self._run_stage(
-            f"prune-{fraction:g}", self._trainer(method, training, state)
-        )[0]
+        return self._run_stage(f"prune-{fraction:g}", self._trainer(method, training, state))[0]
 
     def _fine_tuning(self, fraction: float) -> TrainingConfig:
         training = self.config.training
@@ -127,8 +117,7 @@ class _Run:
             training,
             epochs=epochs,
             patience=None,
-            learning_rate=_FINE_TUNE_RATE
-            * required(training.learning_rate, "learning_rate"),
+            learning_rate=_FINE_TUNE_RATE * required(training.learning_rate, "learning_rate"),
             seed=derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31,
         )
 
@@ -136,13 +125,9 @@ class _Run:
         self, method: BayesByBackprop, training: TrainingConfig, state: BBBState
     ) -> Trainer:
         fit_state = FitState(state, state.detach())
-        return Trainer(
-            method, self.rows, self.held_out, training, self._score, fit_state
-        )
+        return Trainer(method, self.rows, self.held_out, training, self._score, fit_state)
 
-    def _run_stage(
-        self, stage: str, trainer: Trainer
-    ) -> tuple[BBBState, list[EpochResult]]:
+    def _run_stage(self, stage: str, trainer: Trainer) -> tuple[BBBState, list[EpochResult]]:
         """Runs a stage from where an earlier attempt left it: nothing is left of a finished one."""
 
         def on_epoch(result: EpochResult) -> None:

@@ -12,7 +12,7 @@ def build_celery(settings: Settings, runner: JobRunner) -> Celery:
     app = Celery("credence-worker", set_as_current=False)
     app.conf.update(celery_options(settings))
 
-    @app.task(name=RUN_JOB)
+    @app.task(name=RUN_JOB)  # type: ignore[untyped-decorator]
     def run_job(job_id: str) -> None:
         runner.run(job_id)
 

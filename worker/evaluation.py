@@ -21,12 +21,8 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     types = {profile.name: profile.type for profile in dataset.columns}
     missing = [name for name in names if name not in types]
     if missing:
-        raise InvalidData(
-            f"the data set has no column {missing[0]!r}, which the model needs"
-        )
-    columns = converted(
-        context.datasets.columns(spec.dataset, names), types, model.config
-    )
+        raise InvalidData(f"the data set has no column {missing[0]!r}, which the model needs")
+    columns = converted(context.datasets.columns(spec.dataset, names), types, model.config)
     return model.evaluate(_labelled(columns, model.config.target), prune=spec.prune)
 
 

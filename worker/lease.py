@@ -25,9 +25,7 @@ class Lease:
     def __init__(self, context: Context, claim: Claim) -> None:
         self._context, self._claim = context, claim
         self._ended, self._cancelled, self._lost = (threading.Event() for _ in range(3))
-        self._thread = threading.Thread(
-            target=self._renew_until_ended, name="lease", daemon=True
-        )
+        self._thread = threading.Thread(target=self._renew_until_ended, name="lease", daemon=True)
 
     def __enter__(self) -> "Lease":
         self._thread.start()

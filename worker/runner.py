@@ -36,15 +36,11 @@ class JobRunner:
         """
         if self.should_stop():
             return
-        claim = self.context.jobs.claim(
-            job_id, self.worker_id, self.context.settings.lease_seconds
-        )
+        claim = self.context.jobs.claim(job_id, self.worker_id, self.context.settings.lease_seconds)
         if claim is None:
             return
         self.busy, started = True, time.monotonic()
-        with structlog.contextvars.bound_contextvars(
-            job_id=job_id, attempt=claim.attempt
-        ):
+        with structlog.contextvars.bound_contextvars(job_id=job_id, attempt=claim.attempt):
             try:
                 self._run_claimed(claim)
             finally:
@@ -62,7 +58,7 @@ class JobRunner:
                 log.warning("job lost to another worker or cancelled")
             except Stopped:
                 self._hand_back(claim, lease)
-            except Exception as error:  # noqa: BLE001 - the row must say why, whatever it was
+            except Exception as error:
                 self._fail(claim, error)
             finally:
                 self.metrics.forget(job.model)

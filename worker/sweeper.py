@@ -53,9 +53,7 @@ class Sweeper:
 
     def _beat(self) -> None:
         self._metrics.beat()
-        self._context.workers.beat(
-            self._runner.worker_id, self._device, self._started_at
-        )
+        self._context.workers.beat(self._runner.worker_id, self._device, self._started_at)
 
     def _sweep(self) -> None:
         jobs, settings = self._context.jobs, self._context.settings

@@ -69,9 +69,7 @@ def checkpoint_folder(context: Context, job_id: str) -> Path:
 class _Reporter:
     """Progress to the job's row and events, and to Prometheus."""
 
-    def __init__(
-        self, context: Context, claim: Claim, model: str, metrics: WorkerMetrics
-    ) -> None:
+    def __init__(self, context: Context, claim: Claim, model: str, metrics: WorkerMetrics) -> None:
         self._context, self._claim = context, claim
         self._model, self._metrics = model, metrics
         self._last: tuple[str, int, float] | None = None

@@ -77,13 +77,9 @@ class BayesByBackprop:
     def init(self, generator: torch.Generator) -> BBBState:
         """Random means; scales from `initial_sigma`, by default 0.05/√fan-in."""
         loc = self.network.init(generator)
-        rho = {
-            name: torch.full_like(t, self._initial_rho(name)) for name, t in loc.items()
-        }
+        rho = {name: torch.full_like(t, self._initial_rho(name)) for name, t in loc.items()}
         posterior = MeanFieldNormal(self.layout.flatten(loc), self.layout.flatten(rho))
-        point = {
-            name: torch.tensor(v) for name, v in self.likelihood.parameters.items()
-        }
+        point = {name: torch.tensor(v) for name, v in self.likelihood.parameters.items()}
         return BBBState(posterior, point)
 
     def _initial_rho(self, name: str) -> float:
@@ -114,9 +110,7 @@ class BayesByBackprop:
             noise = torch.empty_like(posterior.rho, requires_grad=False).normal_(
                 generator=generator
             )
-            return self.network(
-                self.layout.unflatten(posterior.rsample(noise)), x
-            ), noise
+            return self.network(self.layout.unflatten(posterior.rsample(noise)), x), noise
         loc, variance = (self.layout.unflatten(part) for part in posterior.moments())
         blocks = [
             torch.empty(len(x), width, device=x.device).normal_(generator=generator)

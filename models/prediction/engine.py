@@ -1,4 +1,4 @@
-"""The prediction engine: encoded rows and a posterior in, predictive mixtures out, chunk by chunk."""
+"""The prediction engine: encoded rows and a posterior in, predictive mixtures out, in chunks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,9 +69,7 @@ class Engine:
             memory_bytes=self.memory_bytes,
         )
         mixture = self._mixture(state, outputs)
-        values = (
-            mixture.probs if isinstance(mixture, CategoricalMixture) else mixture.means
-        )
+        values = mixture.probs if isinstance(mixture, CategoricalMixture) else mixture.means
         return values.cpu().numpy()
 
     def score(
@@ -96,9 +94,7 @@ class Engine:
         if isinstance(mixture, CategoricalMixture):
             return metrics.classification_scores(mixture, targets)
         target = self._number_target()
-        return metrics.regression_scores(
-            mixture, targets.double() * target.std + target.mean
-        )
+        return metrics.regression_scores(mixture, targets.double() * target.std + target.mean)
 
     def _mixture(self, state: BBBState, outputs: Tensor) -> Mixture:
         """Summaries are made in float64: differences of nearly equal samples matter there."""
@@ -107,13 +103,9 @@ class Engine:
             return CategoricalMixture(self.likelihood.probabilities(outputs))
         means, variances = self.likelihood.moments(outputs, state.point)
         target = self._number_target()
-        return GaussianMixture(
-            means * target.std + target.mean, variances * target.std**2
-        )
+        return GaussianMixture(means * target.std + target.mean, variances * target.std**2)
 
     def _number_target(self) -> NumberTarget:
         if not isinstance(self.target, NumberTarget):
-            raise TypeError(
-                f"a Gaussian likelihood cannot predict {type(self.target).__name__}"
-            )
+            raise TypeError(f"a Gaussian likelihood cannot predict {type(self.target).__name__}")
         return self.target

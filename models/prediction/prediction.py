@@ -70,9 +70,7 @@ def summarise(mixture: Mixture, levels: tuple[float, ...]) -> Arrays:
     return {name: value.cpu().numpy() for name, value in summary.items()}
 
 
-def _summarise_numbers(
-    mixture: GaussianMixture, levels: tuple[float, ...]
-) -> dict[str, Tensor]:
+def _summarise_numbers(mixture: GaussianMixture, levels: tuple[float, ...]) -> dict[str, Tensor]:
     epistemic = mixture.epistemic()
     summary = {
         "mean": mixture.mean(),

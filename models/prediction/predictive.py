@@ -47,9 +47,7 @@ class GaussianMixture:
         the largest of its components' quantiles, and the bracket shrinks with every step.
         """
         scales = self.variances.sqrt()
-        component = (
-            self.means + float(ndtri(torch.tensor(level, dtype=torch.float64))) * scales
-        )
+        component = self.means + float(ndtri(torch.tensor(level, dtype=torch.float64))) * scales
         low, high = component.amin(0), component.amax(0)
         value = component.mean(0)
         for _ in range(60):
@@ -59,15 +57,11 @@ class GaussianMixture:
                 torch.where(excess < 0, value, low),
                 torch.where(excess > 0, value, high),
             )
-            density = (torch.exp(-0.5 * z.square()) / scales).mean(0) / math.sqrt(
-                2 * math.pi
-            )
+            density = (torch.exp(-0.5 * z.square()) / scales).mean(0) / math.sqrt(2 * math.pi)
             step = value - excess / density.clamp_min(1e-300)
             inside = (step > low) & (step < high)
             following = torch.where(inside, step, 0.5 * (low + high))
-            if bool(
-                ((following - value).abs() <= 1e-9 * (1e-30 + scales.amax(0))).all()
-            ):
+            if bool(((following - value).abs() <= 1e-9 * (1e-30 + scales.amax(0))).all()):
                 return following
             value = following
         return value
@@ -82,9 +76,7 @@ class GaussianMixture:
         """Continuous ranked probability score of the mixture (Grimit et al. 2006, eq. 5)."""
         score = _expected_abs(targets - self.means, self.variances).mean(0)
         pairs = torch.zeros_like(score)
-        for mean, variance in zip(
-            self.means, self.variances, strict=True
-        ):  # bounds memory to S·B
+        for mean, variance in zip(self.means, self.variances, strict=True):  # bounds memory to S·B
             pairs += _expected_abs(mean - self.means, variance + self.variances).mean(0)
         return score - 0.5 * pairs / len(self.means)
 

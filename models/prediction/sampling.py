@@ -19,9 +19,7 @@ from models.networks import MLP
 from models.posteriors import MeanFieldNormal
 from models.randomness import generator
 
-NOISE_BLOCK = (
-    64  # samples per generator: small enough to bound memory, large enough to be cheap
-)
+NOISE_BLOCK = 64  # samples per generator: small enough to bound memory, large enough to be cheap
 DEFAULT_MEMORY_BYTES = 256 * 2**20
 _BUFFERS = 6  # tensors of the widest layer that one forward pass holds at a time
 
@@ -34,9 +32,7 @@ class Chunks:
     samples: int
 
     @classmethod
-    def plan(
-        cls, network: MLP, num_rows: int, num_samples: int, memory_bytes: int
-    ) -> "Chunks":
+    def plan(cls, network: MLP, num_rows: int, num_samples: int, memory_bytes: int) -> "Chunks":
         """The largest chunks within a memory bound, at least one row and one noise block.
 
         A row keeps the outputs of all its samples until it is summarised (in float64, with a few
@@ -86,9 +82,7 @@ def standard_normal(
     """Rows start … stop of the endless noise matrix that belongs to (seed, layer)."""
     first, last = start // NOISE_BLOCK, -(-stop // NOISE_BLOCK)
     blocks = [
-        torch.randn(
-            NOISE_BLOCK, width, generator=generator(seed, "noise", layer, block)
-        )
+        torch.randn(NOISE_BLOCK, width, generator=generator(seed, "noise", layer, block))
         for block in range(first, last)
     ]
     offset = first * NOISE_BLOCK
@@ -112,9 +106,7 @@ def sample_functions(
     parts = []
     for start in range(0, num_samples, chunk):
         draws = range(start, min(start + chunk, num_samples))
-        noise = torch.stack([_weight_noise(seed, draw, width) for draw in draws]).to(
-            x.device
-        )
+        noise = torch.stack([_weight_noise(seed, draw, width) for draw in draws]).to(x.device)
         parts.append(network(network.layout.unflatten(posterior.rsample(noise)), x))
     return torch.cat(parts)
 
