@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Shaped
@@ -17,6 +17,7 @@ _DAY = 86_400e6  # microseconds
 CYCLES = {"hour": (_DAY, 24), "weekday": (7 * _DAY, 7), "year": (365.2425 * _DAY, 12)}
 
 
+@runtime_checkable
 class Encoder(Protocol):
     """Values of one column → a block of network inputs."""
 

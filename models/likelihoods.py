@@ -6,7 +6,7 @@ predicted distribution. Source of the heteroscedastic head: Kendall and Gal 2017
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -21,6 +21,7 @@ PerRow = Float[Tensor, "*samples rows"]
 _MAX_LOG_VARIANCE = 16.0
 
 
+@runtime_checkable
 class Likelihood(Protocol):
     """P(y | outputs)."""
 
@@ -37,7 +38,7 @@ class Likelihood(Protocol):
         ...
 
 
-def gaussian_log_prob(mean: PerRow, log_variance: PerRow, targets: PerRow) -> PerRow:
+def gaussian_log_prob(mean: PerRow, log_variance: PerRow, targets: Float[Tensor, "rows"]) -> PerRow:
     """log N(y | m, s²) = −½ (log 2π + log s² + (y − m)²/s²)."""
     z = (targets - mean).square() * torch.exp(-log_variance)
     return -0.5 * (math.log(2 * math.pi) + log_variance + z)

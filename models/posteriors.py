@@ -18,43 +18,52 @@ def softplus_inverse(value: float) -> float:
 
 
 @dataclass(frozen=True)
-class MeanFieldNormal:
+class DiagonalNormal:
     """Independent Gaussians over a weight vector; where `mask` is False a weight is pruned.
 
     A pruned weight is exactly 0 and has no variance; it takes no part in densities.
     """
 
     loc: Float[Tensor, "weights"]
+    scale: Float[Tensor, "weights"]
+    mask: Bool[Tensor, "weights"] | None = None
+
+    def moments(self) -> tuple[Float[Tensor, "weights"], Float[Tensor, "weights"]]:
+        """Mean and variance of each weight; both 0 where it is pruned."""
+        return self.kept(self.loc), self.kept(self.scale.square())
+
+    def rsample(
+        self, noise: Float[Tensor, "*samples weights"]
+    ) -> Float[Tensor, "*samples weights"]:
+        """w = loc + scale · noise, differentiable in loc and scale."""
+        return self.kept(self.loc + self.scale * noise)
+
+    def log_prob(self, weights: Float[Tensor, "*samples weights"]) -> Float[Tensor, "*samples"]:
+        """log q(w) in nats, summed over the weights that are not pruned."""
+        z = (weights - self.loc) / self.scale
+        return self.kept(-0.5 * (z.square() + math.log(2 * math.pi)) - self.scale.log()).sum(-1)
+
+    def kept(self, values: Float[Tensor, "*samples weights"]) -> Float[Tensor, "*samples weights"]:
+        """The values, 0 where the weight is pruned."""
+        return values if self.mask is None else values * self.mask
+
+
+@dataclass(frozen=True)
+class MeanFieldNormal:
+    """The variational parameters θ = (loc, rho) of a `DiagonalNormal`, which an optimiser moves."""
+
+    loc: Float[Tensor, "weights"]
     rho: Float[Tensor, "weights"]
     mask: Bool[Tensor, "weights"] | None = None
 
-    @property
-    def scale(self) -> Float[Tensor, "weights"]:
-        """Standard deviations before pruning: σ = log(1 + exp(ρ)), computed without overflow."""
-        return softplus(self.rho)
+    def distribution(self) -> DiagonalNormal:
+        """q(w | θ) with scale = log(1 + exp(rho)), computed without overflow."""
+        return DiagonalNormal(self.loc, softplus(self.rho), self.mask)
 
     @property
     def num_weights(self) -> int:
         """Weights that are not pruned."""
         return self.loc.numel() if self.mask is None else int(self.mask.sum())
-
-    def moments(self) -> tuple[Float[Tensor, "weights"], Float[Tensor, "weights"]]:
-        """Mean and variance of each weight; both 0 where it is pruned."""
-        loc, variance = self.loc, self.scale.square()
-        return (loc, variance) if self.mask is None else (loc * self.mask, variance * self.mask)
-
-    def rsample(
-        self, noise: Float[Tensor, "*samples weights"]
-    ) -> Float[Tensor, "*samples weights"]:
-        """w = loc + scale · noise, differentiable in loc and rho."""
-        weights = self.loc + self.scale * noise
-        return weights if self.mask is None else weights * self.mask
-
-    def log_prob(self, weights: Float[Tensor, "*samples weights"]) -> Float[Tensor, "*samples"]:
-        """log q(w) in nats, summed over the weights that are not pruned."""
-        z = (weights - self.loc) / self.scale
-        log_prob = -0.5 * (z.square() + math.log(2 * math.pi)) - self.scale.log()
-        return (log_prob if self.mask is None else log_prob * self.mask).sum(-1)
 
     def detach(self) -> "MeanFieldNormal":
         """A copy that shares nothing with the parameters an optimiser moves."""

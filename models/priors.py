@@ -7,7 +7,7 @@ Sources: Blundell et al. 2015, §3.3; Wu et al. 2019 (arXiv 1810.03958), §4 for
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from models.config import GaussianPriorConfig, PriorConfig
 from models.layout import Layout
-from models.posteriors import MeanFieldNormal
+from models.posteriors import DiagonalNormal
 
 Scalar = Float[Tensor, ""]
 Vector = Float[Tensor, "weights"]
@@ -23,6 +23,7 @@ Vector = Float[Tensor, "weights"]
 _LOG_2PI = math.log(2 * math.pi)
 
 
+@runtime_checkable
 class Prior(Protocol):
     """A density over weight vectors."""
 
@@ -30,20 +31,16 @@ class Prior(Protocol):
         """log P(w), weight by weight."""
         ...
 
-    def reverse_kl(self, q: MeanFieldNormal, noise: Vector | None = None) -> Scalar:
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """KL(q‖P); where it has no closed form, estimated at w = loc + scale · noise."""
         ...
 
-    def forward_kl(self, q: MeanFieldNormal) -> Scalar:
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
         """KL(P‖q), up to a constant that does not depend on q."""
         ...
 
 
-def _kept(values: Tensor, q: MeanFieldNormal) -> Tensor:
-    return values if q.mask is None else values * q.mask
-
-
-def _cross_entropy(second_moment: float, q: MeanFieldNormal) -> Vector:
+def _cross_entropy(second_moment: float, q: DiagonalNormal) -> Vector:
     """E_P[−log q(w)] for a zero-mean P: only its second moment meets a Gaussian q."""
     square = (second_moment + q.loc.square()) / q.scale.square()
     return 0.5 * (_LOG_2PI + square) + q.scale.log()
@@ -58,16 +55,16 @@ class GaussianPrior:
     def log_prob(self, value: Vector) -> Vector:
         return -0.5 * ((value / self.sigma).square() + _LOG_2PI) - math.log(self.sigma)
 
-    def reverse_kl(self, q: MeanFieldNormal, noise: Vector | None = None) -> Scalar:
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ log(σp/σ) + (σ² + μ²)/(2σp²) − ½."""
         scale = q.scale / self.sigma
         square = scale.square() + (q.loc / self.sigma).square()
-        return _kept(0.5 * (square - 1) - scale.log(), q).sum()
+        return q.kept(0.5 * (square - 1) - scale.log()).sum()
 
-    def forward_kl(self, q: MeanFieldNormal) -> Scalar:
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
         """Σ log(σ/σp) + (σp² + μ²)/(2σ²) − ½."""
         entropy = 0.5 * (_LOG_2PI + 1) + math.log(self.sigma)
-        return _kept(_cross_entropy(self.sigma**2, q) - entropy, q).sum()
+        return q.kept(_cross_entropy(self.sigma**2, q) - entropy).sum()
 
 
 @dataclass(frozen=True)
@@ -84,32 +81,32 @@ class EmpiricalBayesPrior:
     a: float = 1.0
     b: float = 0.01
 
-    def variances(self, q: MeanFieldNormal) -> Float[Tensor, "tensors"]:
+    def variances(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
         """The optimal σp² of each tensor."""
         return self._variances(self._squares(q), self._counts(q)).detach()
 
     def log_prob(self, value: Vector) -> Vector:
         raise TypeError("an empirical-Bayes prior has no density before it has seen a posterior")
 
-    def reverse_kl(self, q: MeanFieldNormal, noise: Vector | None = None) -> Scalar:
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ over tensors of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
         squares, counts = self._squares(q), self._counts(q)
         variance = self._variances(squares.detach(), counts)
-        log_scale = _kept(q.scale.log(), q).sum()
+        log_scale = q.kept(q.scale.log()).sum()
         kl = 0.5 * (squares / variance + counts * (variance.log() - 1)).sum() - log_scale
         hyper = (self.a + 1) * variance.log() + self.b / variance
         constant = math.lgamma(self.a) - self.a * math.log(self.b)
         return kl + (hyper + constant).sum()
 
-    def forward_kl(self, q: MeanFieldNormal) -> Scalar:
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
         raise TypeError("forward KL needs a fixed prior: learning it as well has no optimum")
 
-    def _squares(self, q: MeanFieldNormal) -> Float[Tensor, "tensors"]:
+    def _squares(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
         """Σ(μ² + σ²) per tensor."""
-        square = _kept(q.loc.square() + q.scale.square(), q)
+        square = q.kept(q.loc.square() + q.scale.square())
         return torch.stack([part.sum() for part in self.layout.split(square)])
 
-    def _counts(self, q: MeanFieldNormal) -> Float[Tensor, "tensors"]:
+    def _counts(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
         if q.mask is None:
             return torch.tensor(self.layout.sizes, dtype=q.loc.dtype, device=q.loc.device)
         return torch.stack([part.sum() for part in self.layout.split(q.mask)]).to(q.loc.dtype)
@@ -132,7 +129,7 @@ class ScaleMixturePrior:
         second = GaussianPrior(self.sigma2).log_prob(value) + math.log1p(-self.pi)
         return torch.logaddexp(first, second)
 
-    def reverse_kl(self, q: MeanFieldNormal, noise: Vector | None = None) -> Scalar:
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """E_q[log q] − log P(w) at one w = loc + scale · noise: unbiased; no closed form exists.
 
         The entropy of q is known, and taking it instead of −log q(w) lowers the variance.
@@ -141,12 +138,12 @@ class ScaleMixturePrior:
             raise ValueError("the reverse KL of a scale mixture needs noise to draw weights with")
         negative_entropy = -0.5 * (_LOG_2PI + 1) - q.scale.log()
         log_prior = self.log_prob(q.loc + q.scale * noise)
-        return _kept(negative_entropy - log_prior, q).sum()
+        return q.kept(negative_entropy - log_prior).sum()
 
-    def forward_kl(self, q: MeanFieldNormal) -> Scalar:
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
         """E_P[−log q(w)]: closed form; the mixture's own entropy, a constant, is left out."""
         second_moment = self.pi * self.sigma1**2 + (1 - self.pi) * self.sigma2**2
-        return _kept(_cross_entropy(second_moment, q), q).sum()
+        return q.kept(_cross_entropy(second_moment, q)).sum()
 
 
 def build_prior(config: PriorConfig, layout: Layout) -> Prior:

@@ -9,7 +9,7 @@ from models.posteriors import MeanFieldNormal
 
 def signal_to_noise(posterior: MeanFieldNormal) -> Float[Tensor, "weights"]:
     """|μ|/σ of every weight; −1 for those already pruned, so that they rank below all others."""
-    ratio = posterior.loc.abs() / posterior.scale
+    ratio = posterior.loc.abs() / posterior.distribution().scale
     return ratio if posterior.mask is None else torch.where(posterior.mask, ratio, -1.0)
 
 

@@ -13,10 +13,10 @@ from torch import Tensor
 from models.config import BBBConfig
 from models.data import Rows
 from models.layout import Layout
-from models.likelihoods import ClassLikelihood, GaussianLikelihood
+from models.likelihoods import Likelihood
 from models.networks import MLP
 from models.objectives import Loss, negative_elbo
-from models.posteriors import MeanFieldNormal, softplus_inverse
+from models.posteriors import DiagonalNormal, MeanFieldNormal, softplus_inverse
 from models.priors import Prior, ScaleMixturePrior, build_prior
 
 # Initial scale × √fan-in, as measured on tables of 277 to 927 rows: small enough that the first
@@ -49,7 +49,7 @@ class BayesByBackprop:
     """The method bound to a network, a likelihood and the number of rows it will be fitted to."""
 
     network: MLP
-    likelihood: GaussianLikelihood | ClassLikelihood
+    likelihood: Likelihood
     prior: Prior
     config: BBBConfig
     num_data: int
@@ -58,7 +58,7 @@ class BayesByBackprop:
     def build(
         cls,
         network: MLP,
-        likelihood: GaussianLikelihood | ClassLikelihood,
+        likelihood: Likelihood,
         config: BBBConfig,
         num_data: int,
     ) -> "BayesByBackprop":
@@ -91,34 +91,31 @@ class BayesByBackprop:
         self, state: BBBState, batch: Rows, kl_weight: float, generator: torch.Generator
     ) -> Loss:
         """The negative ELBO per row, estimated with one draw."""
-        outputs, noise = self._outputs(state.posterior, batch.inputs, generator)
+        q = state.posterior.distribution()
+        outputs, noise = self._outputs(q, batch.inputs, generator)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         if self.config.kl.direction == "forward":
-            kl = self.prior.forward_kl(state.posterior)
+            kl = self.prior.forward_kl(q)
         else:
-            kl = self.prior.reverse_kl(state.posterior, noise)
+            kl = self.prior.reverse_kl(q, noise)
         return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight)
 
     def _outputs(
         self,
-        posterior: MeanFieldNormal,
+        q: DiagonalNormal,
         x: Float[Tensor, "batch inputs"],
         generator: torch.Generator,
     ) -> tuple[Float[Tensor, "batch outputs"], Float[Tensor, "weights"] | None]:
         """One draw of the outputs, and the weight noise that the KL may need."""
         if self.config.estimator == "weight":
-            noise = torch.empty_like(posterior.rho, requires_grad=False).normal_(
-                generator=generator
-            )
-            return self.network(self.layout.unflatten(posterior.rsample(noise)), x), noise
-        loc, variance = (self.layout.unflatten(part) for part in posterior.moments())
+            noise = torch.empty_like(q.loc, requires_grad=False).normal_(generator=generator)
+            return self.network(self.layout.unflatten(q.rsample(noise)), x), noise
+        loc, variance = (self.layout.unflatten(part) for part in q.moments())
         blocks = [
-            torch.empty(len(x), width, device=x.device).normal_(generator=generator)
+            x.new_empty(len(x), width).normal_(generator=generator)
             for width in self.network.noise_widths()
         ]
         outputs = self.network.local(loc, variance, x, blocks)
         if not isinstance(self.prior, ScaleMixturePrior):
             return outputs, None
-        return outputs, torch.empty_like(posterior.rho, requires_grad=False).normal_(
-            generator=generator
-        )
+        return outputs, torch.empty_like(q.loc, requires_grad=False).normal_(generator=generator)

@@ -56,7 +56,7 @@ def sample_outputs(
     chunk: int | None = None,
 ) -> Float[Tensor, "samples rows outputs"]:
     """Outputs by local reparameterisation with one noise block for all rows."""
-    loc, variance = (network.layout.unflatten(part) for part in posterior.moments())
+    loc, variance = (network.layout.unflatten(part) for part in posterior.distribution().moments())
     parts = [
         network.local(loc, variance, x, [n.unsqueeze(1).to(x.device) for n in noise])
         for noise in _noise_chunks(network, seed, num_samples, chunk or num_samples)
@@ -103,11 +103,11 @@ def sample_functions(
     widest = max(layer.out_features for layer in network.layers)
     per_sample = 4 * (2 * width + 2 * len(x) * widest)
     chunk = max(1, memory_bytes // per_sample)
-    parts = []
+    q, parts = posterior.distribution(), []
     for start in range(0, num_samples, chunk):
         draws = range(start, min(start + chunk, num_samples))
         noise = torch.stack([_weight_noise(seed, draw, width) for draw in draws]).to(x.device)
-        parts.append(network(network.layout.unflatten(posterior.rsample(noise)), x))
+        parts.append(network(network.layout.unflatten(q.rsample(noise)), x))
     return torch.cat(parts)
 
 

@@ -1,0 +1,73 @@
+"""Likelihoods against torch.distributions, and where hand-written versions fail."""
+
+import pytest
+import torch
+from torch import distributions
+
+from models.likelihoods import (
+    Bernoulli,
+    Categorical,
+    HeteroscedasticGaussian,
+    HomoscedasticGaussian,
+    build_likelihood,
+)
+
+OUTPUTS = torch.randn(3, 5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+NUMBERS = torch.randn(5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+LABELS = torch.tensor([0, 1, 1, 0, 1])
+
+
+def test_heteroscedastic_gaussian() -> None:
+    expected = distributions.Normal(OUTPUTS[..., 0], OUTPUTS[..., 1].exp().sqrt())
+    got = HeteroscedasticGaussian().log_prob(OUTPUTS, NUMBERS, {})
+    torch.testing.assert_close(got, expected.log_prob(NUMBERS))
+
+
+def test_homoscedastic_gaussian() -> None:
+    point = {"log_variance": torch.tensor(0.6, dtype=torch.float64)}
+    expected = distributions.Normal(OUTPUTS[..., 0], point["log_variance"].exp().sqrt())
+    got = HomoscedasticGaussian().log_prob(OUTPUTS[..., :1], NUMBERS, point)
+    torch.testing.assert_close(got, expected.log_prob(NUMBERS))
+
+
+def test_categorical() -> None:
+    expected = distributions.Categorical(logits=OUTPUTS).log_prob(LABELS)
+    torch.testing.assert_close(Categorical(2).log_prob(OUTPUTS, LABELS, {}), expected)
+
+
+def test_bernoulli() -> None:
+    expected = distributions.Bernoulli(logits=OUTPUTS[..., 0]).log_prob(LABELS.double())
+    torch.testing.assert_close(Bernoulli().log_prob(OUTPUTS[..., :1], LABELS, {}), expected)
+    probs = Bernoulli().probabilities(OUTPUTS[..., :1])
+    torch.testing.assert_close(probs.sum(-1), torch.ones(3, 5, dtype=torch.float64))
+    torch.testing.assert_close(probs[..., 1], torch.sigmoid(OUTPUTS[..., 0]))
+
+
+@pytest.mark.parametrize("likelihood", [Categorical(2), Bernoulli()])
+def test_extreme_logits_stay_finite_with_a_gradient(likelihood: Categorical | Bernoulli) -> None:
+    """log(softmax(x)) would be −inf here, and its gradient NaN."""
+    outputs = torch.full((1, likelihood.num_outputs), -2000.0)
+    outputs[..., 0] = 2000.0 if likelihood.num_outputs == 2 else -2000.0
+    outputs.requires_grad_()
+    log_prob = likelihood.log_prob(outputs, torch.tensor([1]), {})
+    log_prob.sum().backward()
+    assert log_prob.item() < -1000
+    assert torch.isfinite(log_prob).all()
+    assert outputs.grad is not None
+    assert torch.isfinite(outputs.grad).all()
+    assert (outputs.grad != 0).any()
+
+
+def test_a_far_off_log_variance_cannot_overflow() -> None:
+    outputs = torch.tensor([[0.0, 1e6], [0.0, -1e6]])
+    mean, variance = HeteroscedasticGaussian().moments(outputs, {})
+    assert torch.isfinite(mean).all()
+    assert torch.isfinite(variance).all()
+    assert (variance > 0).all()
+
+
+@pytest.mark.parametrize("name", ["categorical", "bernoulli"])
+def test_one_class_is_refused(name: str) -> None:
+    """A softmax over one logit is always 1: the likelihood would be constant."""
+    with pytest.raises(ValueError, match="does not fit 1 classes"):
+        build_likelihood(name, 1)
