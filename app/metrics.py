@@ -24,9 +24,7 @@ SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 NO_MODEL = ""  # requests that name no model that exists: callers must not create label values
 
 # Four per decade around the latencies of interest: 1 ms and 10 s are told from their neighbours.
-SECONDS = tuple(
-    digit * 10.0**exponent for exponent in (-4, -3, -2, -1, 0, 1) for digit in (1, 2, 3, 5)
-) + (100.0,)
+SECONDS = tuple(digit * 10.0**exponent for exponent in range(-4, 2) for digit in (1, 2, 3, 5))
 WORK = tuple(10.0**exponent for exponent in range(9))
 SHARES = tuple(round(0.05 * i, 2) for i in range(21))
 

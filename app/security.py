@@ -1,4 +1,4 @@
-"""Who may call. Keys and scopes come later; until then only this machine may, unless told otherwise."""
+"""Who may call. Keys come later; until then only this machine may, unless told otherwise."""
 
 import ipaddress
 

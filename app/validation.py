@@ -22,7 +22,7 @@ MESSAGES = {
     "missing": "required",
     "extra_forbidden": "unknown field",
     "unexpected_keyword_argument": "unknown field",
-    "json_invalid": "must be JSON",
+    "none_required": "is not available yet: leave it out, or null",
 }
 OBJECT_TYPES = {"dataclass_type", "model_type", "model_attributes_type", "dict_type"}
 NAMES_A_FIELD = {"missing", "extra_forbidden", "unexpected_keyword_argument"}
@@ -43,8 +43,7 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
 def field_errors(errors: Sequence[ErrorDetails], document: object) -> list[tuple[str, str]]:
     """(pointer, message) per field; several complaints about one field are joined by "or"."""
     messages: dict[str, list[str]] = {}
-    for error in _of_meant_branches(errors, document):
-        path = pointer(_known(error, document))
+    for path, error in _of_deepest_branches(_of_meant_branches(errors, document), document):
         message = describe(error)
         if message not in messages.setdefault(path, []):
             messages[path].append(message)
@@ -85,6 +84,22 @@ def _of_meant_branches(errors: Sequence[ErrorDetails], document: object) -> list
         e for e in errors if _is_other_kind(e, document) and e["loc"][:-2] not in answered
     ]
     return meant + unknown_kind
+
+
+def _of_deepest_branches(
+    errors: Sequence[ErrorDetails], document: object
+) -> list[tuple[str, ErrorDetails]]:
+    """With their pointers. Where one branch found faults inside a value, the caller meant that one:
+    another's complaint that the value is of another type would only confuse.
+    """
+    known = [_known(error, document) for error in errors]
+    paths = [pointer(location) for location in known]
+    return [
+        (path, error)
+        for path, location, error in zip(paths, known, errors, strict=True)
+        if len(location) == len(error["loc"])
+        or not any(other.startswith(f"{path}/") for other in paths)
+    ]
 
 
 def _is_other_kind(error: ErrorDetails, document: object) -> bool:

@@ -55,6 +55,8 @@ def train(
 
 
 def _dataset(context: Context, request: TrainRequest) -> Dataset:
+    if (request.dataset is None) == (request.data is None):
+        raise Invalid([("/dataset", "give either dataset or data")])
     if request.data is not None:
         dataset, _ = context.datasets.add_columns(request.model, request.data.columns)
         return dataset

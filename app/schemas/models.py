@@ -45,7 +45,7 @@ class VersionResponse(Response):
     num_weights: int
     metrics: Json
     variants: list[VariantResponse]
-    notes: list[str] = []
+    notes: list[str]
     dataset: str
     job: str
     created_at: datetime

@@ -8,7 +8,7 @@ from app.schemas.common import Json, ModelName, Reference, Request, Response
 from models.prediction.prediction import Sampler
 
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
-NOT_YET = "not available yet: leave it out, or null"
+NOT_YET = "not available yet: null is all that it takes"
 
 
 class PredictParameters(Request):

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from annotated_types import Len
-
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field
 
 from app.schemas.common import DatasetId, Json, ModelName, Request
 from core.specs import Alias, Metadata, TrainSpec
@@ -23,12 +22,19 @@ from models.config import (
 from models.features import ColumnProfile
 
 _DEFAULTS = ModelConfig(target="y")
+Features = tuple[ColumnName | FeatureConfig, ...]
 
 
 class InlineData(Request):
     """A small data set within the request; larger ones go to `POST /datasets`."""
 
     columns: dict[ColumnName, list[Any]] = Field(min_length=1)
+
+
+def _not_empty(features: Features) -> Features:
+    if not features:
+        raise ValueError("must name at least one column; leave it out for all")
+    return features
 
 
 class TrainRequest(Request):
@@ -38,10 +44,8 @@ class TrainRequest(Request):
     dataset: DatasetId | None = None
     data: InlineData | None = None
     target: ColumnName
-    features: tuple[ColumnName | FeatureConfig, ...] | None = Field(
-        None,
-        min_length=1,
-        description="default: all other columns; {name, type} overrides a type",
+    features: Annotated[Features, AfterValidator(_not_empty)] | None = Field(
+        None, description="default: all other columns; {name, type} overrides a type"
     )
     task: Task | None = None
     likelihood: LikelihoodName | None = None
@@ -52,12 +56,6 @@ class TrainRequest(Request):
     pruning: Annotated[tuple[Fraction, ...], Len(0, 16)] = _DEFAULTS.pruning
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _one_source(self) -> "TrainRequest":
-        if (self.dataset is None) == (self.data is None):
-            raise ValueError("give one of dataset and data")
-        return self
 
     def config(self, columns: Sequence[ColumnProfile]) -> ModelConfig:
         """The configuration as asked; `models.recipe.resolve` fills in the rest."""

@@ -49,6 +49,11 @@ class Admission:
         self._done_seconds = 0.0
         self._lock = threading.Lock()  # entered on the event loop, left on the engine's thread
 
+    @property
+    def queued_work(self) -> int:
+        """Rows × samples that wait or run."""
+        return self._queued_work
+
     def enter(self, work: int) -> None:
         """Take `work` in; `leave` must follow.
 

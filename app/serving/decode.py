@@ -37,12 +37,9 @@ def num_rows(inputs: object) -> int:
             first, values = next(iter(inputs.items()))
             if isinstance(values, list) and values:
                 return len(values)
-            _refuse(pointer(("inputs", first)), "must be a list with at least one value")
-    _refuse(
-        "/inputs",
-        "must be a list of records, a list of lists in feature order, or an object of columns, "
-        "with at least one row",
-    )
+            raise Invalid([(pointer(("inputs", first)), "must be a list with at least one value")])
+    forms = "a list of records, a list of lists in feature order, or an object of columns"
+    raise Invalid([("/inputs", f"must be {forms}, with at least one row")])
 
 
 def decode(inputs: list[Any] | dict[str, Any], features: Sequence[FeatureConfig]) -> Columns:

@@ -67,5 +67,5 @@ def _interval(interval: Interval) -> dict[str, Any]:
 
 
 def _ready(values: np.ndarray | None) -> np.ndarray | None:
-    """orjson reads arrays that lie contiguously in memory, and writes what is not finite as null."""
+    """As orjson reads it: contiguous in memory. It writes what is not finite as null."""
     return None if values is None else np.ascontiguousarray(values)

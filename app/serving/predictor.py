@@ -16,7 +16,7 @@ from app.serving.resolver import Resolver
 from app.validation import validate
 from models.features import Columns
 from models.model import BayesianModel
-from models.prediction.prediction import PredictOptions, Prediction
+from models.prediction.prediction import Prediction, PredictOptions
 
 
 @dataclass(frozen=True)

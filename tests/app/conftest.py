@@ -1,0 +1,68 @@
+"""Services that tests share, and ones of their own."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from core.context import open_context
+from core.logging import configure_logging
+from core.settings import load_settings
+from tests.app.running import Service, class_columns, publish, regression_columns, serving
+
+MakeService = Callable[..., Service]
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Coroutine tests run on the loop that uvicorn runs on."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _logging() -> None:
+    """As in production, where an exception is a line of JSON."""
+    configure_logging("json", "info")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with a regression (two versions, alias `champion` on 1) and a classifier."""
+    data_dir = tmp_path_factory.mktemp("trained")
+    context = open_context(load_settings(data_dir=data_dir))
+    publish(context, "price", regression_columns(), target="price", alias="champion")
+    publish(context, "price", regression_columns(), target="price")
+    publish(context, "tree", class_columns(), target="tree", features=["x", "y", "image"])
+    context.close()
+    return data_dir
+
+
+@pytest.fixture(scope="session")
+def service(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One server for tests that leave models and aliases as they are."""
+    data_dir = tmp_path_factory.mktemp("shared") / "data"
+    shutil.copytree(trained, data_dir)
+    with serving(data_dir) as running:
+        yield running
+
+
+@pytest.fixture
+def http(service: Service) -> httpx.Client:
+    return service.http
+
+
+@pytest.fixture
+def make_service(trained: Path, tmp_path: Path) -> Iterator[MakeService]:
+    """Servers of the test's own, with settings of its own, on a copy of the trained models."""
+    with ExitStack() as stack:
+
+        def make(**overrides: Any) -> Service:
+            data_dir = tmp_path / f"data-{len(list(tmp_path.iterdir()))}"
+            shutil.copytree(trained, data_dir)
+            return stack.enter_context(serving(data_dir, **overrides))
+
+        yield make

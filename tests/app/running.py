@@ -1,0 +1,153 @@
+"""A real server in a thread, and real models behind it: trained, published, served."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import uvicorn
+from fastapi import FastAPI
+
+from app.dependencies import Services
+from app.main import create_app
+from core.context import Context
+from core.registry import Version
+from core.settings import load_settings
+from core.specs import TrainSpec
+from models import checkpoint
+from models.config import FeatureConfig, ModelConfig, NetworkConfig, TrainingConfig
+from models.recipe import resolve
+from models.training import train
+
+CLASSES = ("alder", "beech", "oak")
+
+
+@dataclass(frozen=True)
+class Service:
+    """A running service: its address, a client of it, and its inside."""
+
+    url: str
+    http: httpx.Client
+    app: FastAPI
+
+    @property
+    def services(self) -> Services:
+        return self.app.state.services
+
+    @property
+    def context(self) -> Context:
+        return self.services.context
+
+    def post(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        return self.http.post(path, json=body, **options)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The value of a sample on /metrics; 0 if it is not there."""
+        wanted = name + _labels(labels)
+        for line in self.http.get("/metrics").text.splitlines():
+            sample, _, value = line.rpartition(" ")
+            if sample == wanted:
+                return float(value)
+        return 0.0
+
+
+@contextmanager
+def serving(data_dir: Path, **overrides: Any) -> Iterator[Service]:
+    """The application under uvicorn on a free port; `overrides` are settings."""
+    app = create_app(load_settings(data_dir=data_dir, **overrides))
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
+    server = uvicorn.Server(config)
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive(), "the server did not start"
+        time.sleep(0.01)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with httpx.Client(base_url=url, timeout=30) as client:
+        yield Service(url, client, app)
+    server.should_exit = True
+    thread.join(15)
+    assert not thread.is_alive(), "the server did not stop"
+
+
+def regression_columns(rows: int = 120) -> dict[str, list[Any]]:
+    """A table with every simple type of column, missing values among them."""
+    random = np.random.default_rng(0)
+    size = random.uniform(-2, 2, rows)
+    wood = random.choice(["ash", "oak"], rows)
+    wet = random.random(rows) < 0.5
+    noise = random.normal(0, 0.1, rows)
+    price = 3 * size + (wood == "oak") + 0.5 * wet + noise
+    days = [f"2026-01-{1 + i % 28:02d}T00:00:00Z" for i in range(rows)]
+    return {
+        "size": [None if i % 17 == 0 else float(v) for i, v in enumerate(size)],
+        "wood": [None if i % 19 == 0 else str(v) for i, v in enumerate(wood)],
+        "wet": [bool(v) for v in wet],
+        "day": days,
+        "price": [float(v) for v in price],
+    }
+
+
+def class_columns(rows: int = 120) -> dict[str, list[Any]]:
+    """Three classes in a plane, and a 2 × 2 image that says the same."""
+    random = np.random.default_rng(1)
+    label = random.integers(0, 3, rows)
+    x, y = random.normal(label, 0.3), random.normal(-label, 0.3)
+    image = [[[float(a), 0.0], [0.0, float(b)]] for a, b in zip(x, y, strict=True)]
+    return {"x": x.tolist(), "y": y.tolist(), "image": image, "tree": [CLASSES[i] for i in label]}
+
+
+def publish(
+    context: Context,
+    model: str,
+    columns: dict[str, list[Any]],
+    *,
+    target: str,
+    features: Sequence[str] | None = None,
+    alias: str | None = None,
+) -> Version:
+    """Train on the columns and publish, by the same steps as a worker's."""
+    dataset, _ = context.datasets.add_columns(model, columns)
+    types = {column.name: column.type for column in dataset.columns}
+    chosen = (
+        None if features is None else tuple(FeatureConfig(name=f, type=types[f]) for f in features)
+    )
+    config = resolve(
+        ModelConfig(
+            target=target,
+            features=chosen,
+            network=NetworkConfig(hidden=(8,)),
+            training=TrainingConfig(epochs=20, fine_tune_epochs=1),
+            pruning=(0.5,),
+        ),
+        dataset.columns,
+        dataset.rows,
+    )
+    spec = TrainSpec(model=model, dataset=dataset.id, config=config, alias=alias)
+    job = context.jobs.create("train", model, spec, {"model": model})
+    return _run(context, job.id, spec)
+
+
+def _run(context: Context, job_id: str, spec: TrainSpec) -> Version:
+    claim = context.jobs.claim(job_id, "test", lease_seconds=60)
+    assert claim is not None
+    types = {c.name: c.type for c in context.datasets.get(spec.dataset).columns}
+    trained = train(context.datasets.columns(spec.dataset), types, spec.config)
+    directory = context.settings.data_dir / f"artifact-{job_id}"
+    trained = checkpoint.write(trained, directory)
+    return context.registry.publish(
+        claim, spec.model, directory, trained.description, spec.dataset, spec.alias
+    )
+
+
+def _labels(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"

@@ -1,0 +1,132 @@
+"""/datasets: files in, profiles and rows out."""
+
+import io
+from datetime import datetime
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.app.conftest import MakeService
+
+CSV = b"x,city,ok\n1.5,Rome,true\n,Oslo,false\n-2,Rome,true\n"
+
+
+@pytest.fixture
+def http(make_service: MakeService) -> httpx.Client:
+    return make_service().http
+
+
+def upload(
+    http: httpx.Client, body: bytes, media_type: str = "text/csv", name: str = "cities"
+) -> httpx.Response:
+    return http.post(
+        "/datasets", params={"name": name}, content=body, headers={"Content-Type": media_type}
+    )
+
+
+def test_an_upload_answers_with_a_profile_and_the_same_bytes_are_kept_once(
+    http: httpx.Client,
+) -> None:
+    first = upload(http, CSV)
+    assert first.status_code == 201
+    dataset = first.json()
+    assert first.headers["location"] == f"/datasets/{dataset['id']}"
+    assert set(dataset) == {
+        "id", "name", "format", "rows", "columns", "bytes", "sha256", "created_at",
+    }  # fmt: skip
+    assert (dataset["name"], dataset["format"], dataset["rows"]) == ("cities", "csv", 3)
+    x, city, ok = dataset["columns"]
+    assert x == {
+        "name": "x", "type": "number", "missing": 1,
+        "min": -2.0, "max": 1.5, "mean": -0.25, "std": 1.75,
+    }  # fmt: skip
+    assert (city["type"], city["levels"]) == ("category", ["Rome", "Oslo"])
+    assert ok["type"] == "boolean"
+    assert dataset["created_at"].endswith("Z")
+    assert datetime.fromisoformat(dataset["created_at"]).tzinfo is not None
+
+    again = upload(http, CSV)
+    assert again.status_code == 200
+    assert again.json() == dataset
+    assert http.get(f"/datasets/{dataset['id']}").json() == dataset
+
+
+def test_every_format_of_the_contract_is_taken(http: httpx.Client) -> None:
+    table = pa.table({"a": [1.0, 2.0], "b": ["u", "v"]})
+    parquet, arrow, npz = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    pq.write_table(table, parquet)
+    with pa.ipc.new_stream(arrow, table.schema) as writer:
+        writer.write_table(table)
+    np.savez(npz, images=np.zeros((3, 4, 5)), label=np.arange(3))
+    files = {
+        "application/vnd.apache.parquet": (parquet.getvalue(), 2),
+        "application/vnd.apache.arrow.stream": (arrow.getvalue(), 2),
+        "application/x-npz": (npz.getvalue(), 3),
+        "text/plain; charset=utf-8": (b"a line\nanother line\n", 2),
+    }
+    for media_type, (body, rows) in files.items():
+        answer = upload(http, body, media_type)
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["rows"] == rows
+    images = upload(http, npz.getvalue(), "application/x-npz").json()["columns"][0]
+    assert images["shape"] == [4, 5]
+
+
+def test_rows_are_records_with_null_for_missing(http: httpx.Client) -> None:
+    dataset = upload(http, CSV).json()
+    answer = http.get(f"/datasets/{dataset['id']}/rows", params={"limit": 2})
+    assert answer.json() == {
+        "data": [
+            {"x": 1.5, "city": "Rome", "ok": True},
+            {"x": None, "city": "Oslo", "ok": False},
+        ]
+    }
+    assert http.get(f"/datasets/{dataset['id']}/rows?limit=0").status_code == 422
+
+
+def test_lists_go_on_where_the_cursor_says(http: httpx.Client) -> None:
+    ids = [upload(http, f"a\n{i}\n".encode(), name=f"n{i}").json()["id"] for i in range(5)]
+    first = http.get("/datasets?limit=3").json()
+    second = http.get("/datasets", params={"limit": 100, "cursor": first["next_cursor"]}).json()
+    found = [dataset["id"] for dataset in first["data"] + second["data"]]
+    assert found[:5] == ids[::-1]
+    assert second["next_cursor"] is None
+
+
+def test_a_deleted_data_set_is_gone(http: httpx.Client) -> None:
+    dataset = upload(http, CSV).json()
+    answer = http.delete(f"/datasets/{dataset['id']}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    for method in ("GET", "DELETE"):
+        assert http.request(method, f"/datasets/{dataset['id']}").status_code == 404
+
+
+def test_a_data_set_in_use_is_not_deleted(http: httpx.Client) -> None:
+    body = b"x,y\n" + b"".join(f"{i},{i * 2}\n".encode() for i in range(20))
+    dataset = upload(http, body).json()["id"]
+    job = http.post("/train", json={"model": "m", "dataset": dataset, "target": "y"}).json()
+    refused = http.delete(f"/datasets/{dataset}")
+    assert refused.status_code == 409
+    assert job["id"] in refused.json()["detail"]
+    http.post(f"/jobs/{job['id']}/cancel")
+    assert http.delete(f"/datasets/{dataset}").status_code == 204
+
+
+def test_files_that_are_wrong_are_refused(http: httpx.Client) -> None:
+    assert upload(http, b"not parquet", "application/vnd.apache.parquet").status_code == 400
+    assert upload(http, b"x\ninf\n").status_code == 422
+    assert upload(http, b"").status_code in (400, 422)
+    unknown = upload(http, CSV, "application/x-pickle")
+    assert unknown.status_code == 415
+    assert "text/csv" in unknown.json()["detail"]
+    assert http.post("/datasets?name=a", content=CSV).status_code == 415
+    for name in ("", "a\x00b", "x" * 257):
+        answer = upload(http, CSV, name=name)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["path"] == "name"
+    assert http.post("/datasets", content=CSV, headers={"Content-Type": "text/csv"}).json()[
+        "errors"
+    ] == [{"path": "name", "message": "required"}]

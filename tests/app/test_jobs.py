@@ -1,0 +1,228 @@
+"""POST /train and /jobs: requests become rows, with every default filled in."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from core.context import open_context
+from core.jobs import JobStatus
+from core.settings import load_settings
+from tests.app.conftest import MakeService
+from tests.app.running import Service, regression_columns
+
+
+@pytest.fixture
+def own(make_service: MakeService) -> Service:
+    return make_service()
+
+
+@pytest.fixture
+def dataset(trained: Path) -> str:
+    context = open_context(load_settings(data_dir=trained))
+    found = context.datasets.list().data
+    context.close()
+    return next(d.id for d in found if d.name == "price")
+
+
+def train(service: Service, **body: Any) -> httpx.Response:
+    return service.post("/train", {"model": "m", "target": "price"} | body)
+
+
+def test_a_small_request_is_filled_in_with_the_recipe(own: Service, dataset: str) -> None:
+    answer = train(own, dataset=dataset)
+    assert answer.status_code == 202
+    job = answer.json()
+    assert answer.headers["location"] == f"/jobs/{job['id']}"
+    assert set(job) == {
+        "id", "kind", "status", "model", "version", "attempt", "queue_position", "progress",
+        "metrics", "error", "request", "created_at", "started_at", "finished_at",
+    }  # fmt: skip
+    assert (job["status"], job["attempt"], job["queue_position"]) == ("queued", 0, 1)
+    assert job["error"] is job["progress"] is job["version"] is None
+
+    request = job["request"]
+    assert list(request["features"][0]) == ["name", "type"]
+    assert [f["name"] for f in request["features"]] == ["size", "wood", "wet", "day"]
+    assert (request["task"], request["likelihood"]) == ("regression", "heteroscedastic")
+    assert request["method"]["prior"] == {"kind": "gaussian", "sigma": "auto"}
+    assert request["pruning"] == [0.5, 0.75, 0.9, 0.95]
+    assert (request["dataset"], request["alias"], request["metadata"]) == (dataset, None, {})
+    unset = {k for k in ("weight", "alias") if request[k] is None}
+    assert {k for k, v in request.items() if v is None} == unset
+    assert all(value is not None for value in request["training"].values())
+    assert all(value is not None for value in request["network"].values())
+
+
+def test_a_filled_in_request_can_be_sent_again(own: Service, dataset: str) -> None:
+    first = train(own, dataset=dataset, features=["size", {"name": "wet", "type": "boolean"}])
+    again = own.post("/train", first.json()["request"])
+    assert again.status_code == 202, again.text
+    assert again.json()["request"] == first.json()["request"]
+
+
+def test_the_contracts_example_is_taken(own: Service) -> None:
+    columns = {
+        "x0": list(range(20)),
+        "x1": [i % 3 for i in range(20)],
+        "y": [i * 2.0 for i in range(20)],
+    }
+    body = {
+        "model": "concrete",
+        "data": {"columns": columns},
+        "target": "y",
+        "features": ["x0", "x1"],
+        "task": "regression",
+        "network": {"kind": "mlp", "hidden": [50], "activation": "relu"},
+        "method": {
+            "kind": "bbb",
+            "estimator": "local",
+            "prior": {"kind": "gaussian", "sigma": "auto"},
+            "kl": {"weight": "uniform"},
+        },
+        "training": {
+            "epochs": 200, "batch_size": 128, "learning_rate": 0.001, "validation_fraction": 0.1,
+            "split": "random", "patience": 20, "seed": 0, "device": "auto",
+        },
+        "pruning": [0.5, 0.75, 0.9, 0.95],
+        "alias": "champion",
+        "metadata": {"owner": "me"},
+    }  # fmt: skip
+    job = own.post("/train", body)
+    assert job.status_code == 202, job.text
+    request = job.json()["request"]
+    assert request["dataset"].startswith("ds_")
+    assert request["metadata"] == {"owner": "me"}
+
+
+def test_inline_data_are_a_data_set(own: Service) -> None:
+    job = train(own, data={"columns": regression_columns(30)}).json()
+    stored = own.http.get(f"/datasets/{job['request']['dataset']}").json()
+    assert (stored["name"], stored["rows"], stored["format"]) == ("m", 30, "json")
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"dataset": "ds_none"}, "/dataset"),
+        ({"dataset": None}, "/dataset"),
+        ({"data": {"columns": {"price": [1]}}}, "/dataset"),
+        ({"target": "prize"}, "/target"),
+        ({"target": "day"}, "/target"),
+        ({"features": ["size", "prize"]}, "/features/1"),
+        ({"features": ["size", "size"]}, "/features/1"),
+        ({"features": ["price"]}, "/features/0"),
+        ({"features": []}, "/features"),
+        ({"features": [{"name": "day", "type": "tensor"}]}, "/features/0/type"),
+        ({"weight": "wood"}, "/weight"),
+        ({"task": "forecasting"}, "/task"),
+        ({"likelihood": "bernoulli"}, "/likelihood"),
+        ({"method": {"kind": "swag"}}, "/method/kind"),
+        ({"method": {"kl": {"direction": "forward"}}}, "/method/prior"),
+        ({"training": {"split": {"by": "prize"}}}, "/training/split/by"),
+        ({"training": {"epochs": 0}}, "/training/epochs"),
+        ({"pruning": [0.5, 1.0]}, "/pruning/1"),
+        ({"alias": "3"}, "/alias"),
+        ({"alias": "Upper"}, "/alias"),
+        ({"model": "a/b"}, "/model"),
+        ({"model": ""}, "/model"),
+        ({"model": "x" * 64}, "/model"),
+        ({"metadata": {"a": "x" * 20_000}}, "/metadata"),
+        ({"metadata": {"a": 10**30}}, "/metadata"),
+        ({"metadata": []}, "/metadata"),
+    ],
+)
+def test_a_wrong_field_is_named(
+    service: Service, dataset: str, change: dict[str, Any], path: str
+) -> None:
+    answer = train(service, **({"dataset": dataset} | change))
+    assert answer.status_code == 422, answer.text
+    assert [error["path"] for error in answer.json()["errors"]] == [path]
+    assert service.http.get("/jobs?model=m").json()["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "path"),
+    [
+        ({}, "/data/columns"),
+        ({"x": [1, 2], "price": [1]}, "/data/columns/price"),
+        ({"x": [1, "a"], "price": [1, 2]}, "/data/columns/x/1"),
+        ({"x": [10**400, 1], "price": [1, 2]}, "/data/columns"),
+        ({"x": 3, "price": [1]}, "/data/columns/x"),
+    ],
+)
+def test_wrong_inline_data_are_named(service: Service, columns: Any, path: str) -> None:
+    answer = train(service, data={"columns": columns})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["path"] == path
+
+
+def test_jobs_are_listed_by_status_and_model(own: Service, dataset: str) -> None:
+    ids = [train(own, dataset=dataset, model=name).json()["id"] for name in ("a", "b", "a")]
+    found = own.http.get("/jobs", params={"model": "a", "status": "queued"}).json()["data"]
+    assert [job["id"] for job in found] == [ids[2], ids[0]]
+    assert [job["queue_position"] for job in found] == [3, 1]
+    assert len(own.http.get("/jobs?status=succeeded").json()["data"]) == 3
+    wrong = own.http.get("/jobs?status=done")
+    assert wrong.status_code == 422
+    assert "'queued'" in wrong.json()["errors"][0]["message"]
+
+
+def test_cancel_and_resume_follow_the_state_machine(own: Service, dataset: str) -> None:
+    job = f"/jobs/{train(own, dataset=dataset).json()['id']}"
+    assert own.http.post(f"{job}/resume").status_code == 409
+    assert own.http.post(f"{job}/cancel").json()["status"] == "cancelled"
+    assert own.http.post(f"{job}/resume").json()["status"] == "queued"
+    claim = own.context.jobs.claim(job.removeprefix("/jobs/"), "w", 60)
+    assert claim is not None
+    assert own.http.post(f"{job}/cancel").json()["status"] == "cancelling"
+    own.context.jobs.finish(claim, JobStatus.CANCELLED)
+    assert own.http.get(job).json()["status"] == "cancelled"
+    succeeded = own.http.get("/jobs?status=succeeded").json()["data"][0]["id"]
+    assert own.http.post(f"/jobs/{succeeded}/cancel").status_code == 409
+    for path in ("/jobs/none", "/jobs/none/events"):
+        assert own.http.get(path).status_code == 404
+    assert own.http.post("/jobs/none/cancel").status_code == 404
+
+
+def test_events_come_in_order_and_page_by_page(own: Service, dataset: str) -> None:
+    job = train(own, dataset=dataset).json()["id"]
+    claim = own.context.jobs.claim(job, "w", 60)
+    assert claim is not None
+    progress = {"epoch": 1, "epochs": 2, "fraction": 0.5, "eta_seconds": None}
+    own.context.jobs.report(claim, progress=progress, metrics={"nelbo": 1.5})
+    events = own.http.get(f"/jobs/{job}/events").json()
+    assert [event["type"] for event in events["data"]] == ["state", "state", "progress", "metrics"]
+    assert [event["id"] for event in events["data"]] == [1, 2, 3, 4]
+    assert events["data"][0]["status"] == "queued"
+    assert events["data"][2].items() >= progress.items()
+    assert events["next_cursor"] is None
+
+    first = own.http.get(f"/jobs/{job}/events?limit=3").json()
+    rest = own.http.get(f"/jobs/{job}/events", params={"cursor": first["next_cursor"]}).json()
+    assert first["data"] + rest["data"] == events["data"]
+    assert own.http.get(f"/jobs/{job}").json()["progress"] == progress
+
+
+def test_an_event_stream_is_not_there_yet(own: Service, dataset: str) -> None:
+    job = train(own, dataset=dataset).json()["id"]
+    refused = own.http.get(f"/jobs/{job}/events", headers={"Accept": "text/event-stream"})
+    assert refused.status_code == 406
+    assert "application/json" in refused.json()["detail"]
+    both = {"Accept": "text/event-stream, application/json;q=0.5"}
+    assert own.http.get(f"/jobs/{job}/events", headers=both).status_code == 200
+
+
+def test_a_job_waits_when_no_worker_can_be_woken(own: Service, dataset: str) -> None:
+    broker = own.context.settings.data_dir / "queue"
+    for folder in sorted(broker.rglob("*"), reverse=True):
+        folder.rmdir() if folder.is_dir() else folder.unlink()
+    broker.rmdir()
+    broker.write_text("no folder any more")
+    answer = train(own, dataset=dataset)
+    assert answer.status_code == 202
+    assert answer.json()["status"] == "queued"
+    ready = own.http.get("/health/ready")
+    assert ready.status_code == 200
+    assert ready.json()["broker"] != "ok"

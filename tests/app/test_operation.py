@@ -1,0 +1,136 @@
+"""Health, metrics, documentation, and who may reach the service."""
+
+import re
+import subprocess
+import sys
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.metrics import samples_label
+from app.security import check_bind
+from core.exceptions import InvalidSetting
+from core.settings import load_settings
+from tests.app.conftest import MakeService
+from tests.app.running import Service
+
+ROW = [1.0, "oak", True, None]
+
+
+def test_live_and_ready(http: httpx.Client) -> None:
+    assert http.get("/health/live").json() == {"status": "alive"}
+    assert http.get("/health/ready").json() == {
+        "status": "ready", "engine": "ok", "database": "ok", "broker": "ok", "artifact_store": "ok",
+    }  # fmt: skip
+
+
+def test_metrics_are_those_of_the_contract(make_service: MakeService) -> None:
+    service = make_service()
+    body = {"model": "price", "inputs": [ROW] * 4, "samples": 20, "prune": 0.5}
+    for _ in range(3):
+        assert service.post("/predict", body).status_code == 200
+    service.post("/predict", body | {"samples": 0})
+    service.post("/predict", body | {"model": "invented-1"})
+    service.post("/predict", body | {"model": "invented-2"})
+
+    of = {"model": "price", "samples": "30", "variant": "0.5"}
+    assert service.metric("credence_predict_latency_seconds_count", **of) == 3
+    for stage in ("decode", "queue", "compute", "encode"):
+        assert service.metric("credence_predict_stage_seconds_count", stage=stage) == 3
+    requests = "credence_predict_requests_total"
+    assert service.metric(requests, model="price", status="200") == 3
+    assert service.metric(requests, model="", status="422") == 1
+    assert service.metric(requests, model="", status="404") == 2
+    assert service.metric("credence_predict_rows_total") == 12
+    assert service.metric("credence_predict_batch_work_sum") == 3 * 4 * 20
+    assert service.metric("credence_predict_epistemic_share_count", model="price") == 12
+    share = service.metric("credence_predict_epistemic_share_sum", model="price")
+    assert 0 < share < 12
+    strange = service.metric("credence_predict_out_of_distribution_rows_total", model="price")
+    assert strange in (0, 12)
+    assert service.metric("credence_jobs", status="succeeded") == 3
+    assert service.metric("credence_jobs", status="failed") == 0
+    text = service.http.get("/metrics").text
+    assert re.search(r'credence_build_info\{.*version="[^"]+"', text)
+    assert "invented" not in text
+    bounds = {float(b) for b in re.findall(r'latency_seconds_bucket\{le="([\d.e-]+)"', text)}
+    assert {0.0005, 0.001, 0.002, 5.0, 10.0, 20.0} <= bounds
+    families = {family.name for family in text_string_to_metric_families(text)}
+    assert {"credence_predict_epistemic_share", "credence_jobs", "credence_build_info"} <= families
+
+
+@pytest.mark.parametrize(
+    ("samples", "label"),
+    [(1, "1"), (2, "3"), (3, "3"), (4, "10"), (100, "100"), (101, "300"), (10**6, "10000")],
+)
+def test_the_samples_label_is_rounded_up_to_a_step(samples: int, label: str) -> None:
+    assert samples_label(samples) == label
+
+
+def test_the_documentation_needs_no_network(http: httpx.Client) -> None:
+    page = http.get("/docs")
+    assert page.status_code == 200
+    links = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert len(links) >= 3
+    assert all(http.get(link).status_code == 200 for link in links)
+    assert not re.search(r"https?://", page.text)
+
+
+def test_openapi_describes_every_route_with_its_bodies_and_problems(service: Service) -> None:
+    document = service.http.get("/openapi.json").json()
+    operations = {
+        (method.upper(), path): operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert {
+        ("POST", "/datasets"), ("GET", "/datasets/{dataset_id}/rows"), ("POST", "/train"),
+        ("GET", "/jobs/{job_id}/events"), ("POST", "/jobs/{job_id}/resume"),
+        ("PUT", "/models/{name}/aliases/{alias}"), ("POST", "/models/{name}/evaluate"),
+        ("POST", "/predict"), ("GET", "/health/ready"), ("GET", "/metrics"),
+    } <= operations.keys()  # fmt: skip
+    with_body = {key for key, operation in operations.items() if "requestBody" in operation}
+    assert with_body == {
+        ("POST", "/datasets"), ("POST", "/train"), ("POST", "/predict"),
+        ("PUT", "/models/{name}/aliases/{alias}"), ("POST", "/models/{name}/evaluate"),
+    }  # fmt: skip
+    schemas = document["components"]["schemas"]
+    for reference in re.findall(
+        r'"#/components/schemas/([^"]+)"', service.http.get("/openapi.json").text
+    ):
+        assert reference in schemas
+    samples = schemas["PredictRequest"]["properties"]["samples"]
+    assert (samples["minimum"], samples["default"]) == (1, 100)
+    assert schemas["TrainingConfig"]["properties"]["validation_fraction"]["exclusiveMinimum"] == 0
+    assert schemas["TrainRequest"]["properties"]["model"]["pattern"]
+    problem = operations["POST", "/predict"]["responses"]["422"]["content"]
+    assert problem == {
+        "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+    }
+    assert "HTTPValidationError" not in schemas
+    assert "PredictResponse" in schemas
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
+def test_this_machine_may_be_served_without_a_key(host: str) -> None:
+    check_bind(load_settings(), host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.7", "example.org", "localhost.evil"])
+def test_other_addresses_are_refused_unless_authentication_is_off(host: str) -> None:
+    with pytest.raises(InvalidSetting, match="CREDENCE_AUTH=off"):
+        check_bind(load_settings(), host)
+    check_bind(load_settings(auth="off"), host)
+
+
+def test_building_the_application_opens_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+    data_dir = tmp_path_factory.mktemp("nothing") / "data"
+    code = (
+        "import threading; from app.main import create_app;"
+        "from core.settings import load_settings;"
+        f"create_app(load_settings(data_dir={str(data_dir)!r}));"
+        "assert threading.active_count() == 1, threading.enumerate()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert not data_dir.exists()
