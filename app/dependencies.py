@@ -16,7 +16,7 @@ from app.metrics import Metrics
 from app.schemas.common import Limit
 from app.serving.predictor import Predictor
 from core.context import Context
-from core.exceptions import Invalid
+from core.exceptions import Invalid, NotFound
 
 DEFAULT_LIMIT = 50
 
@@ -58,8 +58,17 @@ class Paging:
 PagingDep = Annotated[Paging, Depends()]
 
 
-async def refuse_unknown_parameters(request: Request) -> None:
-    """Raise `Invalid` for query parameters that the route does not know, or that come twice."""
+async def refuse_strange_parameters(request: Request) -> None:
+    """Check what no route looks at itself.
+
+    Raises:
+        NotFound: for a path with control characters, which no identifier has and PostgreSQL
+            does not take.
+        Invalid: for query parameters that the route does not know, or that come twice.
+    """
+    for kind, value in request.path_params.items():
+        if not str(value).isprintable():
+            raise NotFound(kind, value)
     route = request.scope.get("route")
     if not request.query_params or not isinstance(route, APIRoute):
         return

@@ -8,7 +8,7 @@ from anyio import to_thread
 from fastapi import Depends, FastAPI
 
 from app import errors, openapi
-from app.dependencies import Services, refuse_unknown_parameters
+from app.dependencies import Services, refuse_strange_parameters
 from app.health import Health
 from app.metrics import Metrics
 from app.middleware import middleware
@@ -36,7 +36,7 @@ def create_app(settings: Settings) -> FastAPI:
         version=release(),
         lifespan=_lifespan,
         middleware=middleware(settings.max_body_bytes),
-        dependencies=[Depends(refuse_unknown_parameters)],
+        dependencies=[Depends(refuse_strange_parameters)],
         docs_url=None,
         redoc_url=None,
     )

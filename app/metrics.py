@@ -1,6 +1,7 @@
 """What Prometheus reads from the API process; one registry per application, nothing global."""
 
 import platform
+import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -135,14 +136,16 @@ class RowHistogram(Collector):
         self._bounds = np.array(bounds)
         self._counts: dict[str, np.ndarray] = {}
         self._sums: dict[str, float] = {}
+        self._lock = threading.Lock()
 
     def observe(self, model: str, values: np.ndarray) -> None:
         """Count each value in the first bucket whose bound is not below it."""
         finite = values[np.isfinite(values)]
         buckets = np.searchsorted(self._bounds, finite)
         counts = np.bincount(buckets, minlength=len(self._bounds) + 1)
-        self._counts[model] = self._counts.get(model, 0) + counts
-        self._sums[model] = self._sums.get(model, 0.0) + float(finite.sum())
+        with self._lock:
+            self._counts[model] = self._counts.get(model, 0) + counts
+            self._sums[model] = self._sums.get(model, 0.0) + float(finite.sum())
 
     def describe(self) -> list[Metric]:
         return [self._family()]
@@ -150,9 +153,10 @@ class RowHistogram(Collector):
     def collect(self) -> Iterator[Metric]:
         family = self._family()
         names = [*(str(bound) for bound in self._bounds), "+Inf"]
-        for model, counts in self._counts.copy().items():
-            buckets = list(zip(names, np.cumsum(counts).tolist(), strict=True))
-            family.add_metric([model], buckets, self._sums[model])
+        with self._lock:
+            for model, counts in self._counts.items():
+                buckets = list(zip(names, np.cumsum(counts).tolist(), strict=True))
+                family.add_metric([model], buckets, self._sums[model])
         yield family
 
 

@@ -32,6 +32,6 @@ EXAMPLE = {
 async def predict(request: Request, services: ServicesDep) -> Response:
     """Predict rows: a mean, an aleatoric and an epistemic variance, intervals, for each."""
     with services.metrics.predict_request() as measure:
-        body = await read_body(request)
-        answer = await or_disconnect(request, services.predictor.answer(body, measure))
+        work = services.predictor.answer(await read_body(request), measure)
+        answer = await or_disconnect(request, work)
     return Response(answer, media_type="application/json")

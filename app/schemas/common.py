@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from core.names import MODEL_NAME
 
 ModelName = Annotated[str, Field(pattern=f"^{MODEL_NAME}$", examples=["concrete"])]
-DatasetId = Annotated[str, Field(min_length=1, max_length=64, examples=["ds_6f0c"])]
+DatasetId = Annotated[str, Field(pattern="^[!-~]{1,64}$", examples=["ds_6f0c"])]
 Reference = (
-    Annotated[int, Field(ge=1, le=2**31 - 1)] | Annotated[str, Field(min_length=1, max_length=63)]
+    Annotated[int, Field(ge=1, le=2**31 - 1)] | Annotated[str, Field(pattern=f"^{MODEL_NAME}$")]
 )
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Json = dict[str, Any]

@@ -1,6 +1,7 @@
 """From the bytes of a question to those of its answer."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,18 +15,8 @@ from app.serving.engine import Computed, Engine
 from app.serving.model_cache import ModelCache
 from app.serving.resolver import Resolver
 from app.validation import validate
-from models.features import Columns
 from models.model import BayesianModel
 from models.prediction.prediction import Prediction, PredictOptions
-
-
-@dataclass(frozen=True)
-class Question:
-    """A request whose parameters are checked and whose rows are not decoded yet."""
-
-    parameters: PredictParameters
-    inputs: Any
-    num_rows: int
 
 
 @dataclass(frozen=True)
@@ -48,54 +39,46 @@ class Predictor:
             TooLarge, Unavailable: it is too much, ever or now.
         """
         with measure.stage("decode"):
-            question = await off_loop(len(body), read_question, body)
-        asked = question.parameters
-        self.limits.check(question.num_rows, asked.samples)
+            asked, inputs = await off_loop(len(body), read_question, body)
+        rows = num_rows(inputs)
+        self.limits.check(rows, asked.samples)
         version = await self.resolver.resolve(asked.model, asked.version)
         measure.model = version.model
         model = await self.cache.get(version)
         with measure.stage("decode"):
-            columns = await off_loop(len(body), decode, question.inputs, model.features)
-        computed = await self._compute(question, model, columns, measure)
+            columns = await off_loop(len(body), decode, inputs, model.features)
+        del body, inputs  # several times the size of the columns: not kept in the queue
+        options = _options(asked)
+        work = self.limits.check(rows, options.samples, _values(model, options))
+        computed = await self._compute(work, lambda: model.predict(columns, options))
+        measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
         with measure.stage("encode"):
             size = _num_bytes(computed.value)
             answer = await off_loop(size, encode, version, computed.value, timings)
-        self.metrics.observe_prediction(measure, computed.value)
+        await off_loop(size, self.metrics.observe_prediction, measure, computed.value)
         return answer
 
-    async def _compute(
-        self,
-        question: Question,
-        model: BayesianModel,
-        columns: Columns,
-        measure: PredictMeasure,
-    ) -> Computed[Prediction]:
-        options = _options(question.parameters)
-        work = self.limits.check(question.num_rows, options.samples, _values(model, options))
+    async def _compute(self, work: int, predict: Callable[[], Prediction]) -> Computed[Prediction]:
         self.admission.enter(work)
-        future = self.engine.submit(lambda: model.predict(columns, options))
+        future = self.engine.submit(predict)
         future.add_done_callback(lambda _: self.admission.leave(work))
         computed = await asyncio.wrap_future(future)  # cancelling this cancels the queued future
         self.admission.observe(work, computed.compute_seconds)
         self.metrics.batch_work.observe(work)
-        measure.stages |= {
-            "queue": computed.queue_seconds,
-            "compute": computed.compute_seconds,
-        }
         return computed
 
 
-def read_question(body: bytes) -> Question:
+def read_question(body: bytes) -> tuple[PredictParameters, Any]:
     """Separate the rows, at which no schema looks, from the parameters.
 
     Raises:
-        NotParseable, Invalid: see `app.bodies` and `app.serving.decode`.
+        NotParseable, Invalid: see `app.bodies`.
     """
     document = parse(body)
     inputs = document.pop("inputs", None)
     refuse_non_finite(document)
-    return Question(validate(PredictParameters, document), inputs, num_rows(inputs))
+    return validate(PredictParameters, document), inputs
 
 
 def _options(asked: PredictParameters) -> PredictOptions:

@@ -53,9 +53,8 @@ def test_parallel_clients_get_their_own_answers(service: Service) -> None:
         return model | {"samples": 1 + 7 * i, "seed": i, "prune": 0.5 * (i % 2)}
 
     def ask(i: int) -> dict[str, Any]:
-        with httpx.Client(base_url=service.url, timeout=30) as client:
-            answer: dict[str, Any] = client.post("/predict", json=question(i)).json()
-            return answer
+        answer: dict[str, Any] = service.post("/predict", question(i)).json()
+        return answer
 
     with ThreadPoolExecutor(32) as pool:
         together = list(pool.map(ask, range(32)))
