@@ -1,0 +1,163 @@
+"""Columns of every type, and what users really send: gaps, new levels, constants, duplicates."""
+
+import numpy as np
+import pytest
+import torch
+
+from models.config import FeatureConfig, SplitBy, SplitTime
+from models.data import batches, split_rows
+from models.exceptions import InvalidData, InvalidInput
+from models.features import FeatureEncoder, convert, level_text
+from models.targets import ClassTarget, NumberTarget, present, target_from_json
+
+
+def feature(name: str, kind: str) -> FeatureConfig:
+    return FeatureConfig(name=name, type=kind)  # type: ignore[arg-type]
+
+
+def fit(kind: str, values: np.ndarray) -> FeatureEncoder:
+    return FeatureEncoder.fit([feature("a", kind)], {"a": values})
+
+
+def objects(*values: str | None) -> np.ndarray:
+    return np.array(values, dtype=object)
+
+
+def test_numbers_are_standardised_by_the_training_rows() -> None:
+    encoder = fit("number", np.array([1.0, 3.0, 5.0, 7.0]))
+    got = encoder.encode({"a": np.array([4.0, 4.0 + np.sqrt(5.0)])})
+    torch.testing.assert_close(got, torch.tensor([[0.0], [1.0]]))
+
+
+def test_a_missing_number_is_the_mean_and_flagged_where_training_had_gaps() -> None:
+    gappy = fit("number", np.array([1.0, np.nan, 5.0]))
+    torch.testing.assert_close(
+        gappy.encode({"a": np.array([np.nan, 3.0])}), torch.tensor([[0.0, 1.0], [0.0, 0.0]])
+    )
+    whole = fit("number", np.array([1.0, 5.0]))
+    torch.testing.assert_close(whole.encode({"a": np.array([np.nan])}), torch.zeros(1, 1))
+
+
+def test_unknown_and_missing_levels_share_a_slot_of_their_own() -> None:
+    encoder = fit("category", objects("b", "a", "b"))
+    got = encoder.encode({"a": objects("a", "b", "never seen", None)})
+    expected = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]])
+    torch.testing.assert_close(got, expected)
+
+
+def test_only_the_most_frequent_levels_get_a_slot() -> None:
+    values = [str(i) for i in range(300) for _ in range(1 + (i < 256))]
+    encoder = fit("category", objects(*values))
+    assert encoder.width == 257
+    assert encoder.encode({"a": objects("299")})[0, 256] == 1
+
+
+def test_a_datetime_gets_the_cycles_that_training_covers() -> None:
+    hours = np.arange("2024-01-01T00", "2024-01-20T00", dtype="datetime64[h]")
+    encoder = fit("datetime", hours.astype("datetime64[us]"))
+    assert encoder.width == 1 + 2 * 2  # hour of day and day of week, but no year
+    one, week_later = encoder.encode({"a": hours[[5, 5 + 24 * 7]].astype("datetime64[us]")})
+    torch.testing.assert_close(one[1:], week_later[1:], atol=1e-4, rtol=0)
+    assert week_later[0] > one[0]
+    gap = encoder.encode({"a": np.array(["NaT"], dtype="datetime64[us]")})
+    assert torch.isfinite(gap).all()
+
+
+def test_images_are_flattened_with_one_scale() -> None:
+    images = np.random.default_rng(0).integers(0, 256, (50, 4, 3)).astype(np.uint8)
+    images[:, 0, 0] = 0  # a pixel that never varies must not be blown up
+    got = fit("tensor", images).encode({"a": images})
+    assert got.shape == (50, 12)
+    assert got.mean().item() == pytest.approx(0.0, abs=1e-5)
+    assert got.std(correction=0).item() == pytest.approx(1.0, abs=1e-5)
+    with pytest.raises(InvalidInput, match="shape"):
+        fit("tensor", images).encode({"a": images[:, :2]})
+
+
+def test_constant_columns_are_left_out_and_named() -> None:
+    features = [feature("x", "number"), feature("c", "number"), feature("k", "category")]
+    columns = {"x": np.arange(4.0), "c": np.full(4, 0.1), "k": objects(*"zzzz")}
+    encoder = FeatureEncoder.fit(features, columns)
+    assert encoder.constant_columns() == ["c", "k"]
+    assert encoder.encode(columns).shape == (4, 1)
+
+
+def test_nothing_but_constants_is_refused_by_name() -> None:
+    with pytest.raises(InvalidData, match=r"constant in the training rows \(a\)"):
+        fit("number", np.ones(5))
+
+
+@pytest.mark.parametrize("kind", ["number", "category", "datetime", "tensor"])
+def test_encoders_survive_json(kind: str) -> None:
+    values = {
+        "number": np.array([1.0, np.nan, 4.0]),
+        "category": objects("x", None, "y"),
+        "datetime": np.array(["2020-01-01", "2023-05-06", "NaT"], dtype="datetime64[us]"),
+        "tensor": np.arange(12.0).reshape(3, 2, 2),
+    }[kind]
+    encoder = fit(kind, values)
+    again = FeatureEncoder.from_json(encoder.features, encoder.to_json())
+    torch.testing.assert_close(again.encode({"a": values}), encoder.encode({"a": values}))
+
+
+def test_numbers_and_booleans_can_be_read_as_categories() -> None:
+    numbers = convert(np.array([3.0, 2.5, np.nan]), "number", "category")
+    assert numbers.tolist() == ["3", "2.5", None]
+    flags = convert(np.array([1.0, 0.0, np.nan]), "boolean", "category")
+    assert flags.tolist() == ["true", "false", None]
+    assert [level_text(v) for v in (3, 3.0, True, "x")] == ["3", "3", "true", "x"]
+
+
+def test_targets_keep_the_callers_types() -> None:
+    numbers = ClassTarget.fit(np.array([2.0, 0.0, 2.0]), boolean=False)
+    assert numbers.classes == (0, 2)
+    assert numbers.encode(np.array([2.0, 0.0])).tolist() == [1, 0]
+    assert ClassTarget.fit(np.array([1.0, 0.0]), boolean=True).classes == (False, True)
+    assert ClassTarget.fit(objects("no", "yes"), boolean=False).classes == ("no", "yes")
+    with pytest.raises(InvalidInput, match="unknown classes"):
+        numbers.encode(np.array([7.0]))
+    for target in (numbers, NumberTarget(1.0, 2.0)):
+        assert target_from_json(target.to_json()) == target
+
+
+def test_targets_that_teach_nothing_are_refused() -> None:
+    with pytest.raises(InvalidData, match="is 3 in every training row"):
+        NumberTarget.fit(np.full(9, 3.0))
+    with pytest.raises(InvalidData, match="1 classes"):
+        ClassTarget.fit(objects("a", "a"), boolean=False)
+
+
+def test_rows_without_a_target_are_found() -> None:
+    assert present(np.array([1.0, np.nan])).tolist() == [True, False]
+    assert present(objects("a", None)).tolist() == [True, False]
+
+
+def test_a_random_split_is_reproducible_and_disjoint() -> None:
+    train, held_out = split_rows("random", 0.2, 5, 50, None)
+    assert len(held_out) == 10
+    assert sorted([*train, *held_out]) == list(range(50))
+    again = split_rows("random", 0.2, 5, 50, None)[1]
+    assert (again == held_out).all()
+    assert (split_rows("random", 0.2, 6, 50, None)[1] != held_out).any()
+
+
+def test_groups_stay_together() -> None:
+    groups = np.repeat(np.array(["a", "b", "c", "d", "e"], dtype=object), 10)
+    train, held_out = split_rows(SplitBy(by="g"), 0.2, 0, 50, groups)
+    assert not set(groups[train]) & set(groups[held_out])
+    assert len(held_out) == 10
+    with pytest.raises(InvalidData, match="one side"):
+        split_rows(SplitBy(by="g"), 0.2, 0, 10, np.array(["a"] * 10, dtype=object))
+
+
+def test_the_latest_rows_are_held_out() -> None:
+    time = np.array([5.0, 1.0, 4.0, 2.0, 3.0])
+    train, held_out = split_rows(SplitTime(time="t"), 0.4, 0, 5, time)
+    assert set(held_out.tolist()) == {0, 2}
+    assert time[train].max() < time[held_out].min()
+
+
+def test_an_epoch_visits_every_row_once() -> None:
+    seen = torch.cat(list(batches(23, 5, seed=1, epoch=2)))
+    assert sorted(seen.tolist()) == list(range(23))
+    assert not torch.equal(seen, torch.cat(list(batches(23, 5, seed=1, epoch=3))))

@@ -1,0 +1,123 @@
+"""Defaults are filled in, and what cannot work is refused by name with a pointer to the place."""
+
+from dataclasses import replace
+
+import pytest
+
+from models.config import (
+    BBBConfig,
+    FeatureConfig,
+    GaussianPriorConfig,
+    KLConfig,
+    ModelConfig,
+    NetworkConfig,
+    SplitBy,
+    SplitTime,
+    TrainingConfig,
+)
+from models.exceptions import InvalidData
+from models.features import ColumnProfile
+from models.recipe import resolve
+
+PROFILES = [
+    ColumnProfile(name="x", type="number", min=0.0, max=1.0),
+    ColumnProfile(name="when", type="datetime"),
+    ColumnProfile(name="colour", type="category", levels=("blue", "red", "teal")),
+    ColumnProfile(name="note", type="text"),
+    ColumnProfile(name="y", type="number", min=0.0, max=9.0),
+    ColumnProfile(name="yes", type="boolean"),
+    ColumnProfile(name="flat", type="number", min=2.0, max=2.0),
+]
+
+
+def test_every_default_is_filled_in() -> None:
+    config = resolve(ModelConfig(target="y"), PROFILES, 1000)
+    assert config.features is not None
+    assert [f.name for f in config.features] == ["x", "when", "colour", "yes", "flat"]
+    assert (config.task, config.likelihood) == ("regression", "heteroscedastic")
+    training = config.training
+    for name in ("epochs", "batch_size", "learning_rate", "patience", "fine_tune_epochs"):
+        assert getattr(training, name) is not None
+    assert config.network.hidden
+    assert config.method.kl.warmup_epochs is not None
+    assert config.method.kl.weight is not None
+
+
+def test_what_was_given_is_kept() -> None:
+    given = ModelConfig(
+        target="y",
+        features=(FeatureConfig(name="x", type="category"),),
+        network=NetworkConfig(hidden=(7,)),
+        method=BBBConfig(kl=KLConfig(weight=1.0, warmup_epochs=0)),
+        training=TrainingConfig(
+            epochs=3, batch_size=5, learning_rate=0.5, patience=2, fine_tune_epochs=0
+        ),
+        pruning=(0.9, 0.5, 0.9),
+    )
+    config = resolve(given, PROFILES, 1000)
+    assert config.features == given.features
+    assert config.network == given.network
+    assert config.method == given.method
+    assert replace(config.training, gradient_clip=None) == given.training
+    assert config.pruning == (0.5, 0.9)
+    assert resolve(config, PROFILES, 1000) == config
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "likelihood"),
+    [("yes", "classification", "bernoulli"), ("colour", "classification", "categorical")],
+)
+def test_the_task_follows_the_targets_type(target: str, task: str, likelihood: str) -> None:
+    config = resolve(ModelConfig(target=target), PROFILES, 1000)
+    assert (config.task, config.likelihood) == (task, likelihood)
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "message"),
+    [
+        ({"target": "z"}, "/target", "no column 'z'"),
+        ({"target": "flat"}, "/target", "is 2 in every row"),
+        ({"target": "note"}, "/target", "of type text"),
+        ({"target": "colour", "task": "regression"}, "/target", "of type category"),
+        ({"likelihood": "categorical"}, "/likelihood", "does not fit"),
+        ({"features": (FeatureConfig(name="q", type="number"),)}, "/features/0", "no column 'q'"),
+        ({"features": (FeatureConfig(name="y", type="number"),)}, "/features/0", "is the target"),
+        (
+            {"features": (FeatureConfig(name="x", type="number"),) * 2},
+            "/features/1",
+            "given twice",
+        ),
+        (
+            {"features": (FeatureConfig(name="colour", type="number"),)},
+            "/features/0/type",
+            "cannot be read as number",
+        ),
+        ({"weight": "colour"}, "/weight", "cannot weigh"),
+        ({"training": TrainingConfig(split=SplitBy(by="q"))}, "/training/split/by", "no column"),
+        (
+            {"training": TrainingConfig(split=SplitTime(time="colour"))},
+            "/training/split/time",
+            "of type category",
+        ),
+        (
+            {"method": BBBConfig(kl=KLConfig(direction="forward"))},
+            "/method/prior",
+            "needs a fixed prior",
+        ),
+    ],
+)
+def test_refusals_name_the_place(change: dict[str, object], path: str, message: str) -> None:
+    config = replace(ModelConfig(target="y"), **change)  # type: ignore[arg-type]
+    with pytest.raises(InvalidData, match=message) as caught:
+        resolve(config, PROFILES, 1000)
+    assert caught.value.path == path
+
+
+def test_forward_kl_works_with_a_fixed_prior() -> None:
+    method = BBBConfig(prior=GaussianPriorConfig(sigma=1.0), kl=KLConfig(direction="forward"))
+    assert resolve(ModelConfig(target="y", method=method), PROFILES, 100).method.prior
+
+
+def test_two_rows_are_too_few() -> None:
+    with pytest.raises(InvalidData, match="2 rows are too few"):
+        resolve(ModelConfig(target="y"), PROFILES, 2)
