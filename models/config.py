@@ -71,8 +71,10 @@ class KLConfig:
     __pydantic_config__ = STRICT
     direction: Literal["reverse", "forward"] = "reverse"
     weight: (
-        Literal["uniform", "blundell", "parameters"] | Annotated[float, Interval(ge=0.0, le=100.0)]
-    ) = "uniform"
+        Literal["uniform", "blundell", "parameters"]
+        | Annotated[float, Interval(ge=0.0, le=100.0)]
+        | None
+    ) = None
     warmup_epochs: Annotated[int, Interval(ge=0, le=100_000)] | None = None
 
 

@@ -41,6 +41,7 @@ class FitState:
     best_epoch: int = 0
     epoch: int = 0
     step: int = 0
+    sums: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])  # of the epoch's losses
     history: list[EpochResult] = field(default_factory=list)
 
 
@@ -110,10 +111,7 @@ class Trainer:
         return -(-len(self.rows) // self.batch_size)
 
     def _run_epoch(self, observer: Observer) -> EpochResult:
-        totals, done = (
-            torch.zeros(3, dtype=torch.float64),
-            self.state.step % self.num_batches,
-        )
+        done = self.state.step % self.num_batches
         order = batches(len(self.rows), self.batch_size, self.config.seed, self.state.epoch)
         for i, index in enumerate(order):
             if i < done:
@@ -121,9 +119,10 @@ class Trainer:
             if observer.should_stop():
                 raise Stopped
             loss = self._step(self.rows[index.to(self.device)], i)
-            totals += torch.tensor([loss.nelbo.item(), loss.nll.item(), loss.kl.item()])
-        self.state.epoch += 1
-        nelbo, nll, kl = (totals / max(1, self.num_batches - done)).tolist()
+            terms = (loss.nelbo.item(), loss.nll.item(), loss.kl.item())
+            self.state.sums = [a + b for a, b in zip(self.state.sums, terms, strict=True)]
+        nelbo, nll, kl = (total / self.num_batches for total in self.state.sums)
+        self.state.epoch, self.state.sums = self.state.epoch + 1, [0.0, 0.0, 0.0]
         return EpochResult(self.state.epoch, nelbo, nll, kl, self._keep_best())
 
     def _step(self, batch: Rows, index: int) -> Loss:

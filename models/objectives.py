@@ -50,7 +50,7 @@ def kl_weight(config: KLConfig, *, batch: int, num_batches: int, num_parameters:
     number of variational parameters. A number stands for itself.
     """
     match config.weight:
-        case "uniform":
+        case "uniform" | None:
             return 1.0
         case "blundell":
             return float(num_batches * 2.0 ** -(batch + 1) / (1 - 2.0**-num_batches))

@@ -81,6 +81,8 @@ def _skeleton(
     notes = []
     if dropped:
         notes.append(f"{dropped} rows without a target were left out")
+    if config.method.kl.weight not in ("uniform", "blundell", 1.0):
+        notes.append(f"the KL has weight {config.method.kl.weight}: the objective is no ELBO")
     if constant := encoder.constant_columns():
         notes.append(f"constant columns were left out: {', '.join(constant)}")
     target = _fit_target(columns[config.target], target_type, config)

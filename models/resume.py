@@ -19,7 +19,7 @@ from models.checkpoint import pack, unpack, write_json
 from models.fitting import EpochResult, FitState, Trainer
 from models.inference.bbb import BBBState
 
-_COUNTERS = ("best_epoch", "epoch", "step")
+_COUNTERS = ("best_epoch", "epoch", "step", "sums")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from models.resume import Checkpoints
 
 SCORE_SAMPLES = 100  # for the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
-_FINE_TUNE_RATE = 0.3  # of the fit's learning rate
+_FINE_TUNE_RATE = 1.0  # of the fit's learning rate
 _FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution threshold flags
 _CHECKPOINT_SECONDS = 15.0
 

@@ -18,7 +18,9 @@ from models.progress import Progress
 from models.recipe import resolve
 from models.training import train
 
-QUICK = TrainingConfig(epochs=30, batch_size=64, learning_rate=0.01, fine_tune_epochs=3)
+QUICK = TrainingConfig(
+    epochs=30, batch_size=64, learning_rate=0.01, fine_tune_epochs=3, patience=30
+)
 
 
 def _profiles(columns: dict[str, np.ndarray], types: dict[str, str]) -> list[ColumnProfile]:
@@ -161,7 +163,7 @@ def test_a_pruned_variant_keeps_its_uncertainty(line: BayesianModel) -> None:
 
 def test_what_a_model_cannot_do_is_refused(line: BayesianModel) -> None:
     x = {"x": np.array([0.2])}
-    with pytest.raises(UnknownVariant, match="no variant with prune 0.3; stored are 0, 0.5"):
+    with pytest.raises(UnknownVariant, match=r"no variant with prune 0\.3; stored are 0, 0\.5"):
         line.predict(x, PredictOptions(prune=0.3))
     with pytest.raises(InvalidInput, match="no sampler 'moments'"):
         line.predict(x, PredictOptions(sampler="moments"))
@@ -268,9 +270,9 @@ def test_progress_rises_to_one_and_reports_nats() -> None:
     assert set(seen[-1].metrics) == {"nelbo", "nll", "kl", "held_out_log_likelihood"}
 
 
-@pytest.mark.parametrize("stop_at", [40, 115])
+@pytest.mark.parametrize("stop_at", [40, 94])
 def test_a_stopped_and_resumed_training_gives_the_same_model(tmp_path: Path, stop_at: int) -> None:
-    """Stopped once in the fit and once in the fine-tuning of a variant (3 mini-batches an epoch)."""
+    """Stopped in the fit (90 mini-batches) and in the first variant's fine-tuning (9)."""
     columns, types = _line(), {"x": "number", "y": "number"}
     config = resolve(
         ModelConfig(target="y", training=QUICK, pruning=(0.5, 0.9)), _profiles(columns, types), 200
