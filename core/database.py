@@ -11,7 +11,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, sessionmaker
 
 from core.exceptions import Unavailable
 
@@ -27,7 +27,9 @@ class Database:
         self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine = _sqlite(url) if self.is_sqlite else _postgresql(url)
-        self._reader = self.engine.execution_options(begin="BEGIN DEFERRED")
+        self._writers = sessionmaker(self.engine, expire_on_commit=False)
+        reading = self.engine.execution_options(begin="BEGIN DEFERRED")
+        self._readers = sessionmaker(reading, expire_on_commit=False)
 
     @contextmanager
     def begin(self) -> Iterator[Session]:
@@ -39,14 +41,13 @@ class Database:
         Raises:
             Unavailable: when the database cannot be reached.
         """
-        with _translated(), Session(self.engine, expire_on_commit=False) as session:
-            with session.begin():
-                yield session
+        with _translated(), self._writers.begin() as session:
+            yield session
 
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session for queries alone: it waits for no writer."""
-        with _translated(), Session(self._reader, expire_on_commit=False) as session:
+        with _translated(), self._readers() as session:
             yield session
 
     def check(self) -> None:

@@ -16,7 +16,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 
 from core.columns import canonical
-from core.conversion import to_json, to_numpy
+from core.columns.conversion import to_json, to_numpy
 from core.database import Database
 from core.exceptions import Conflict, Invalid, NotFound
 from core.formats import find_format, inline
@@ -77,9 +77,9 @@ class Datasets:
         body = _inline_bytes(columns)
         check_size(len(body), self._max_bytes, "the inline data")
         sha256 = hashlib.sha256(body).hexdigest()
+        table = canonical(inline.read(columns), inline.POINTER)
         if existing := self._find(sha256, "json"):
             return existing, False
-        table = canonical(inline.read(columns), inline.POINTER)
         return self._publish(name, "json", table, len(body), sha256)
 
     def get(self, dataset_id: str) -> Dataset:
@@ -166,7 +166,9 @@ class Datasets:
         """Store the file, then the row that refers to it."""
         check_size(table.nbytes, self._max_bytes, "the data set")
         dataset_id = new_id("ds")
-        columns = [profile(n, table.column(n), text=format_ == "text") for n in table.column_names]
+        columns = [
+            profile(n, table.column(n), is_text=format_ == "text") for n in table.column_names
+        ]
         row = DatasetRow(
             id=dataset_id,
             name=name,
@@ -193,7 +195,7 @@ class Datasets:
     def _store_table(self, key: str, table: pa.Table) -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "data.arrow"
-            with pa.ipc.new_file(path, table.schema) as writer:
+            with pa.ipc.new_file(str(path), table.schema) as writer:
                 writer.write_table(table)
             self._store.put_file(key, path)
 

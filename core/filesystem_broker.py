@@ -5,7 +5,7 @@ to decode it, and end its worker; and it claims a message by moving it to the sy
 directory, which is a copy where that is another disk. Here both steps are renames.
 """
 
-import os
+import json
 import time
 from pathlib import Path
 from queue import Empty
@@ -13,30 +13,27 @@ from typing import Any
 from uuid import uuid4
 
 from kombu.transport import filesystem
-from kombu.utils.json import dumps, loads
 
 
 class Channel(filesystem.Channel):
     """One folder of messages, named by time so that they are taken in order."""
 
-    def _put(self, queue: str, payload: dict[str, Any], **_: Any) -> None:
+    def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override]
         name = f"{time.time_ns():020d}-{uuid4().hex}.{queue}.msg"
         staged = Path(self.processed_folder, name)
-        staged.write_text(dumps(payload), encoding="utf-8")
+        staged.write_text(json.dumps(payload), encoding="utf-8")
         staged.rename(Path(self.data_folder_out, name))
 
-    def _get(self, queue: str) -> Any:
-        for name in sorted(os.listdir(self.data_folder_in)):
-            if name.partition(".")[2] != f"{queue}.msg":
-                continue
-            taken = Path(self.processed_folder, name)
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
+        for message in sorted(Path(self.data_folder_in).glob(f"*.{queue}.msg")):
+            taken = Path(self.processed_folder, message.name)
             try:
-                Path(self.data_folder_in, name).rename(taken)
+                message.rename(taken)
             except FileNotFoundError:  # another worker was faster
                 continue
             payload = taken.read_text(encoding="utf-8")
             taken.unlink()
-            return loads(payload)
+            return json.loads(payload)
         raise Empty
 
 

@@ -166,9 +166,9 @@ class Jobs(Claims):
 
     def counts(self) -> dict[str, int]:
         """The number of jobs in each status, zeros included."""
-        query = select(JobRow.status, func.count()).group_by(JobRow.status)
+        query = select(JobRow.status, func.count().label("number")).group_by(JobRow.status)
         with self._database.read() as session:
-            found = {name: number for name, number in session.execute(query)}
+            found = {row.status: row.number for row in session.execute(query)}
         return {status.value: found.get(status.value, 0) for status in JobStatus}
 
     def events(self, job_id: str, after: int = 0, limit: int = 1000) -> Sequence[Event]:

@@ -1,67 +1,102 @@
 """What is known of a column without its rows: type, range, moments, levels.
 
-Missing values are left out; `std` divides by the number of values (the population's). Levels come most frequent first, equally frequent
-ones in alphabetical order, at most 100 of them; `num_levels` counts all.
+Missing values are left out. `std` divides by the number of values (the population's). `levels` has
+the most frequent first and equally frequent ones in alphabetical order, at most 100; `num_levels`
+counts all.
 """
 
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.columns import Column, tensors
 from models.features import ColumnProfile
 
 MAX_LEVELS = 100
-TEXT_LENGTH = 32  # mean number of characters above which many different strings are text
+MAX_LEVEL_LENGTH = 256  # characters; a longer string is prose
+MEAN_PROSE_LENGTH = 32  # many different strings that are longer than this on average, too
 
 
-def profile(name: str, column: pa.ChunkedArray, *, text: bool = False) -> ColumnProfile:
-    """The profile of a canonical column; `text` says that strings are prose whatever they hold."""
-    type_ = column.type
-    if isinstance(type_, pa.FixedShapeTensorType):
-        moments = _moments(_flat(column))
-        return ColumnProfile(name=name, type="tensor", shape=tuple(type_.shape), **moments)
-    missing = column.null_count
-    if pa.types.is_boolean(type_):
-        moments = _moments(column.cast(pa.uint8()))
-        return ColumnProfile(name=name, type="boolean", missing=missing, **moments)
+def profile(name: str, column: Column, *, is_text: bool = False) -> ColumnProfile:
+    """The profile of a canonical column; `is_text`: strings are prose, whatever they hold."""
+    type_, missing = column.type, column.null_count
+    if tensors.is_fixed_shape(type_):
+        m = _tensor_moments(column)
+        return ColumnProfile(
+            name=name,
+            type="tensor",
+            shape=tuple(type_.shape),
+            min=m.min,
+            max=m.max,
+            mean=m.mean,
+            std=m.std,
+        )
     if pa.types.is_timestamp(type_):
         return ColumnProfile(name=name, type="datetime", missing=missing)
-    if pa.types.is_string(type_):
-        return _profile_strings(name, column, text)
-    return ColumnProfile(name=name, type="number", missing=missing, **_moments(column))
-
-
-def _profile_strings(name: str, column: pa.ChunkedArray, text: bool) -> ColumnProfile:
-    levels = _levels(column)
-    length = pc.mean(pc.utf8_length(column)).as_py() or 0.0
-    if text or (len(levels) > MAX_LEVELS and length > TEXT_LENGTH):
-        return ColumnProfile(name=name, type="text", missing=column.null_count)
+    if pa.types.is_large_string(type_):
+        return _profile_strings(name, column, is_text=is_text)
+    kind = "boolean" if pa.types.is_boolean(type_) else "number"
+    if missing == len(column):
+        return ColumnProfile(name=name, type=kind, missing=missing)
+    m = _moments(column)
     return ColumnProfile(
-        name=name,
-        type="category",
-        missing=column.null_count,
-        levels=tuple(levels[:MAX_LEVELS]),
-        num_levels=len(levels),
+        name=name, type=kind, missing=missing, min=m.min, max=m.max, mean=m.mean, std=m.std
     )
 
 
-def _levels(column: pa.ChunkedArray) -> list[str]:
+def _profile_strings(name: str, column: Column, *, is_text: bool) -> ColumnProfile:
+    missing = column.null_count
     counts = pc.value_counts(column.drop_null())
+    if is_text or _is_prose(counts.field("values")):
+        return ColumnProfile(name=name, type="text", missing=missing)
     table = pa.table({"level": counts.field("values"), "count": counts.field("counts")})
-    ordered = table.sort_by([("count", "descending"), ("level", "ascending")])
-    return ordered.column("level").to_pylist()
+    first = table.sort_by([("count", "descending"), ("level", "ascending")]).slice(0, MAX_LEVELS)
+    return ColumnProfile(
+        name=name,
+        type="category",
+        missing=missing,
+        levels=tuple(str(level) for level in first.column("level").to_pylist()),
+        num_levels=len(counts),
+    )
 
 
-def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    chunks = [chunk.storage.flatten() for chunk in column.chunks]
-    return pa.chunked_array(chunks, column.type.value_type)
+def _is_prose(levels: Any) -> bool:
+    lengths: Any = pc.utf8_length(levels)
+    longest, mean = pc.max(lengths).as_py() or 0, pc.mean(lengths).as_py() or 0.0
+    return bool(
+        longest > MAX_LEVEL_LENGTH or (len(levels) > MAX_LEVELS and mean > MEAN_PROSE_LENGTH)
+    )
 
 
-def _moments(column: pa.ChunkedArray) -> dict[str, float | None]:
-    ends = pc.min_max(column)
-    values = {
-        "min": ends["min"].as_py(),
-        "max": ends["max"].as_py(),
-        "mean": pc.mean(column).as_py(),
-        "std": pc.stddev(column, ddof=0).as_py(),
-    }
-    return {key: None if value is None else float(value) for key, value in values.items()}
+@dataclass(frozen=True)
+class _Moments:
+    min: float
+    max: float
+    mean: float
+    std: float
+
+
+def _moments(column: Column) -> _Moments:
+    values = column.drop_null().cast(pa.float64(), safe=False).to_numpy()
+    return _Moments(
+        float(values.min()), float(values.max()), float(values.mean()), float(values.std())
+    )
+
+
+def _tensor_moments(column: Column) -> _Moments:
+    """Over all values of all rows, in blocks: mean first, then the squares about it."""
+    blocks = list(tensors.blocks(column))  # views, no copies
+    count = sum(block.size for block in blocks)
+    mean = sum(float(block.sum(dtype=np.float64)) for block in blocks) / count
+    deviations = (np.subtract(block, mean, dtype=np.float64) for block in blocks)
+    variance = sum(float((d**2).sum()) for d in deviations) / count
+    return _Moments(
+        min(float(block.min()) for block in blocks),
+        max(float(block.max()) for block in blocks),
+        mean,
+        math.sqrt(variance),
+    )

@@ -4,8 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from kombu import Exchange
-from kombu import Queue as KombuQueue
 from kombu.exceptions import OperationalError
 
 from core.exceptions import Unavailable
@@ -26,7 +24,7 @@ def celery_options(settings: Settings) -> dict[str, Any]:
         "broker_connection_retry_on_startup": True,
         "broker_connection_timeout": CONNECT_TIMEOUT_SECONDS,
         "task_default_queue": QUEUE,
-        "task_queues": [KombuQueue(QUEUE, Exchange(""), routing_key=QUEUE)],  # nothing to bind
+        "task_queues": {QUEUE: {"exchange": "", "routing_key": QUEUE}},  # no bindings to keep
         "task_ignore_result": True,
         "task_serializer": "json",
         "accept_content": ["json"],

@@ -6,15 +6,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, exists, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from core import versions
 from core.database import Database
 from core.exceptions import Conflict, LostClaim, NotFound
 from core.names import check_alias, check_identifier, check_model_name, now
 from core.paging import Page, check_limit, decode_cursor, page_of
-from core.schema import AliasRow, Json, ModelRow, VersionRow
+from core.schema import AliasRow, Json, VersionRow
 from core.storage import ArtifactStore
 from core.transitions import Claim, JobStatus, complete, hold
 
@@ -40,7 +40,7 @@ class Registry:
         self._database = database
         self._store = store
 
-    def publish(
+    def publish(  # noqa: PLR0917 - in the order in which one says it
         self,
         claim: Claim,
         model: str,
@@ -49,48 +49,65 @@ class Registry:
         dataset: str,
         alias: str | None = None,
     ) -> Version:
-        """Store the artifact, then give it a number and end the job, in one transaction.
+        """Store the artifact; then, in one transaction, give it a number and end the job.
 
-        The key belongs to this attempt alone: whatever fails in between leaves a directory that
-        nothing refers to, never half of a version.
+        The artifact's key belongs to this attempt of the job alone. A crash between the two steps
+        leaves files that nothing refers to, which the next attempt removes; never half a version.
 
         Raises:
-            LostClaim: the job is not ours any more, or was cancelled meanwhile: nothing is published.
+            LostClaim: the job is another's by now, or was cancelled: nothing is published.
         """
         check_model_name(model)
-        key = f"models/{model}/{claim.job_id}-{claim.attempt}"
-        self._store.delete(key)  # left by a crash of this very attempt
+        if alias is not None:
+            check_alias(alias)
+        for attempt in range(1, claim.attempt + 1):
+            self._store.delete(_key(model, claim, attempt))
+        key = _key(model, claim, claim.attempt)
         self._store.put_directory(key, directory)
+        row = VersionRow(
+            model=model,
+            description=description,
+            dataset=dataset,
+            job=claim.job_id,
+            artifact_key=key,
+            created_at=now(),
+        )
         try:
-            with self._database.begin() as session:
-                held = hold(session, claim)
-                if held is JobStatus.CANCELLING:
-                    complete(session, claim, JobStatus.CANCELLED)
-                    number = None
-                else:
-                    number = _insert(session, claim, model, key, description, dataset, alias)
+            self._publish(claim, row, alias)
         except BaseException:
             self._store.delete(key)
             raise
-        if number is None:
-            self._store.delete(key)
+        return self.get(model, row.version)
+
+    def _publish(self, claim: Claim, row: VersionRow, alias: str | None) -> None:
+        with self._database.begin() as session:
+            is_cancelled = hold(session, claim) is JobStatus.CANCELLING
+            if is_cancelled:
+                complete(session, claim, JobStatus.CANCELLED)
+            else:
+                versions.insert(session, row, alias)
+                metrics = row.description.get("metrics") or {}
+                complete(session, claim, JobStatus.SUCCEEDED, metrics=metrics, version=row.version)
+        if is_cancelled:
             raise LostClaim(f"job {claim.job_id} was cancelled before its model was published")
-        return self.get(model, number)
 
     def get(self, model: str, version: int | str | None = None) -> Version:
         """A version by number, by alias, or the newest; raises `NotFound`."""
+        check_identifier("model", model)
         with self._database.read() as session:
-            row = session.get(VersionRow, (model, _resolve(session, model, version)))
-            if row is None:
-                raise NotFound("version", f"{model}/{version}")
-            return _version(session, row)
+            return _version(session, versions.find(session, model, version))
 
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Version]:
         """The newest version of each model, by name."""
+        newest = (
+            select(VersionRow.model, func.max(VersionRow.version).label("version"))
+            .group_by(VersionRow.model)
+            .subquery()
+        )
         query = (
             select(VersionRow)
-            .join(_newest := _newest_versions(), _newest.c.model == VersionRow.model)
-            .where(VersionRow.version == _newest.c.version)
+            .join(newest, VersionRow.model == newest.c.model)
+            .where(VersionRow.version == newest.c.version)
             .order_by(VersionRow.model)
             .limit(check_limit(limit) + 1)
         )
@@ -102,6 +119,7 @@ class Registry:
 
     def versions(self, model: str) -> Sequence[Version]:
         """All versions of a model, newest first; raises `NotFound`."""
+        check_identifier("model", model)
         query = select(VersionRow).where(VersionRow.model == model)
         with self._database.read() as session:
             rows = session.scalars(query.order_by(VersionRow.version.desc())).all()
@@ -111,19 +129,24 @@ class Registry:
 
     def set_alias(self, model: str, alias: str, version: int) -> Version:
         """Point the alias at a version, wherever it pointed before."""
+        check_identifier("model", model)
         check_alias(alias, "alias")
         with self._database.begin() as session:
-            _lock_model(session, model)
-            row = session.get(VersionRow, (model, version))
-            if row is None:
-                raise NotFound("version", f"{model}/{version}")
-            _point(session, model, alias, version)
+            versions.lock_model(session, model)
+            row = versions.find(session, model, version)
+            versions.point(session, row, alias)
             return _version(session, row)
 
     def delete_alias(self, model: str, alias: str) -> None:
         """Remove the alias; raises `NotFound`."""
+        check_identifier("model", model)
+        check_identifier("alias", alias)
         with self._database.begin() as session:
-            _delete_one(session, AliasRow, "alias", model, AliasRow.alias == alias, alias)
+            versions.lock_model(session, model)
+            row = session.get(AliasRow, (model, alias))
+            if row is None:
+                raise NotFound("alias", f"{model}/{alias}")
+            session.delete(row)
 
     def delete_version(self, model: str, version: int) -> None:
         """Remove a version and its artifact; its number is never given again.
@@ -131,12 +154,11 @@ class Registry:
         Raises:
             Conflict: while an alias points at it, because somebody predicts by that name.
         """
+        check_identifier("model", model)
         with self._database.begin() as session:
-            _lock_model(session, model)
-            row = session.get(VersionRow, (model, version))
-            if row is None:
-                raise NotFound("version", f"{model}/{version}")
-            if aliases := _aliases(session, row):
+            versions.lock_model(session, model)
+            row = versions.find(session, model, version)
+            if aliases := versions.aliases(session, row):
                 raise Conflict(
                     f"version {version} of {model} is what the alias {aliases[0]!r} means: "
                     "move or delete the alias first"
@@ -146,14 +168,17 @@ class Registry:
 
     def delete_model(self, model: str) -> None:
         """Remove all versions and aliases of a model, and their artifacts."""
+        check_identifier("model", model)
         with self._database.begin() as session:
-            _lock_model(session, model)
-            query = select(VersionRow.artifact_key).where(VersionRow.model == model)
-            keys = session.scalars(query).all()
+            versions.lock_model(session, model)
+            session.execute(delete(AliasRow).where(AliasRow.model == model))
+            keys = session.scalars(
+                delete(VersionRow)
+                .where(VersionRow.model == model)
+                .returning(VersionRow.artifact_key)
+            ).all()
             if not keys:
                 raise NotFound("model", model)
-            session.execute(delete(AliasRow).where(AliasRow.model == model))
-            session.execute(delete(VersionRow).where(VersionRow.model == model))
         for key in keys:
             self._store.delete(key)
 
@@ -162,113 +187,15 @@ class Registry:
         return self._store.local_path(version.artifact_key)
 
 
-def _insert(
-    session: Session,
-    claim: Claim,
-    model: str,
-    key: str,
-    description: Json,
-    dataset: str,
-    alias: str | None,
-) -> int:
-    """Write the version, its alias and the end of the job; the new number."""
-    number = _next_number(session, model)
-    session.add(
-        VersionRow(
-            model=model,
-            version=number,
-            description=description,
-            dataset=dataset,
-            job=claim.job_id,
-            artifact_key=key,
-            created_at=now(),
-        )
-    )
-    session.flush()
-    if alias is not None:
-        _point(session, model, check_alias(alias), number)
-    metrics = description.get("metrics") or {}
-    complete(session, claim, JobStatus.SUCCEEDED, metrics=metrics, version=number)
-    return number
-
-
-def _next_number(session: Session, model: str) -> int:
-    """Count up; the model's row stays locked until the transaction ends."""
-    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
-    statement = (
-        dialect.insert(ModelRow)
-        .values(name=model, last_version=1)
-        .on_conflict_do_update(
-            index_elements=[ModelRow.name], set_={"last_version": ModelRow.last_version + 1}
-        )
-        .returning(ModelRow.last_version)
-    )
-    return session.execute(statement).scalar_one()
-
-
-def _lock_model(session: Session, model: str) -> None:
-    """Aliases and versions of one model change one transaction at a time."""
-    query = select(ModelRow).where(ModelRow.name == model).with_for_update()
-    if session.scalars(query).one_or_none() is None:
-        raise NotFound("model", model)
-
-
-def _point(session: Session, model: str, alias: str, version: int) -> None:
-    session.merge(AliasRow(model=model, alias=alias, version=version))
-    session.flush()
-
-
-def _delete_one(
-    session: Session, table: Any, kind: str, model: str, condition: Any, name: str
-) -> None:
-    statement = delete(table).where(table.model == model, condition).returning(table.model)
-    if session.execute(statement).scalar_one_or_none() is None:
-        raise NotFound(kind, f"{model}/{name}")
-
-
-def _resolve(session: Session, model: str, version: int | str | None) -> int:
-    """The number behind a number, a string of digits, an alias, or None."""
-    newest = select(func.max(VersionRow.version)).where(VersionRow.model == model)
-    if version is None:
-        number = session.execute(newest).scalar_one()
-        if number is None:
-            raise NotFound("model", model)
-        return int(number)
-    if isinstance(version, int):
-        return version
-    if version.isascii() and version.isdecimal() and len(version) < 10:
-        return int(version)
-    row = session.get(AliasRow, (model, version))
-    if row is None:
-        kind = "alias" if _exists(session, model) else "model"
-        raise NotFound(kind, f"{model}/{version}" if kind == "alias" else model)
-    return row.version
-
-
-def _exists(session: Session, model: str) -> bool:
-    return bool(session.execute(select(exists().where(VersionRow.model == model))).scalar_one())
-
-
-def _newest_versions() -> Any:
-    return (
-        select(VersionRow.model, func.max(VersionRow.version).label("version"))
-        .group_by(VersionRow.model)
-        .subquery()
-    )
-
-
-def _aliases(session: Session, row: VersionRow) -> tuple[str, ...]:
-    query = select(AliasRow.alias).where(
-        AliasRow.model == row.model, AliasRow.version == row.version
-    )
-    return tuple(session.scalars(query.order_by(AliasRow.alias)))
+def _key(model: str, claim: Claim, attempt: int) -> str:
+    return f"models/{model}/{claim.job_id}-{attempt}"
 
 
 def _version(session: Session, row: VersionRow) -> Version:
     return Version(
         model=row.model,
         version=row.version,
-        aliases=_aliases(session, row),
+        aliases=versions.aliases(session, row),
         description=row.description,
         dataset=row.dataset,
         job=row.job,

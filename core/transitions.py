@@ -1,6 +1,6 @@
 """How a job changes its state: single compare-and-set statements inside the caller's transaction.
 
-    queued → running → succeeded | failed | cancelled, with cancelling between running and cancelled;
+    queued → running → succeeded | failed | cancelled, cancelling between running and cancelled;
     running → queued when its worker stops or is lost; failed | cancelled → queued on resume.
 
 `UPDATE … WHERE status = … AND attempt = …`: `attempt` grows with each claim and is the fencing
@@ -78,7 +78,7 @@ def move(
 
 
 def change(session: Session, claim: Claim, **values: Any) -> JobStatus:
-    """Set columns of a claimed job; its status after that. `LostClaim` if the claim is not valid."""
+    """Set columns of a claimed job; its status after that. `LostClaim` if not ours."""
     changed = session.scalars(
         update(JobRow)
         .where(

@@ -1,15 +1,20 @@
 """Columns given inside a JSON body: `{"x0": [1.0, null], "city": ["Rome", "Oslo"]}`."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from core.columns import check_names, escape
+from core.columns import check_names
+from core.columns.place import Place
+from core.columns.tensors import from_numpy
 from core.exceptions import Invalid
 
 POINTER = "/data/columns"
+
+JSON_TYPES = {bool: "boolean", int: "number", float: "number", str: "string", list: "list"}
 
 
 def read(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
@@ -22,56 +27,64 @@ def read(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
         raise Invalid([(POINTER, "give an object of lists, one per column")])
     check_names(list(columns), POINTER)
     _check_lengths(columns)
-    return pa.table({name: _column(name, values) for name, values in columns.items()})
+    return pa.table(
+        {name: _column(values, Place(name, POINTER)) for name, values in columns.items()}
+    )
 
 
 def _check_lengths(columns: Mapping[str, Sequence[Any]]) -> None:
     first, length = "", -1
     for name, values in columns.items():
         if not isinstance(values, list | tuple):
-            raise Invalid([(f"{POINTER}/{escape(name)}", "give a list of values, one per row")])
+            raise Place(name, POINTER).invalid("is not a list: give its values, one per row")
         if length < 0:
             first, length = name, len(values)
         if len(values) != length:
-            message = f"has {len(values)} values and {first!r} has {length}: give all the same"
-            raise Invalid([(f"{POINTER}/{escape(name)}", message)])
+            raise Place(name, POINTER).invalid(
+                f"has {len(values)} values and {first!r} has {length}: give all the same number"
+            )
 
 
-def _column(name: str, values: Sequence[Any]) -> pa.Array:
-    kinds = {_kind(value): row for row, value in reversed(list(enumerate(values)))}
-    kinds.pop("null", None)
-    if kinds.keys() == {"list"}:
-        return _tensor(name, values)
-    if kinds.keys() <= {"integer", "number"}:
-        return _numbers(name, values)
-    if len(kinds) == 1 and kinds.keys() <= {"boolean", "string"}:
-        return pa.array(values, pa.bool_() if "boolean" in kinds else pa.string())
-    row = max(kinds.values())
-    message = f"the column mixes {' and '.join(sorted(kinds))}: give values of one type"
-    raise Invalid([(f"{POINTER}/{escape(name)}/{row}", message)])
+def _column(values: Sequence[Any], place: Place) -> "pa.Array[Any]":
+    kind = _common_type(values, place)
+    if kind == "list":
+        return _tensor(values, place)
+    if kind == "number":
+        return _numbers(values, place)
+    types = {"boolean": pa.bool_(), "string": pa.large_string(), "null": pa.null()}
+    return pa.array(values, types[kind])
 
 
-def _kind(value: object) -> str:
-    """The JSON type of a value; `bool` before `int`, which it is in Python."""
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list"}
-    return "null" if value is None else names.get(type(value), type(value).__name__)
+def _common_type(values: Sequence[Any], place: Place) -> str:
+    """The JSON type of all values that are not null."""
+    common = "null"
+    for row, value in enumerate(values):
+        kind = "null" if value is None else JSON_TYPES.get(type(value), "object")
+        if kind in ("null", common):
+            continue
+        if common != "null" or kind == "object":
+            before = f" where the values before are {common}s" if common != "null" else ""
+            raise place.invalid(f"is of type {kind}{before}: give values of one simple type", row)
+        common = kind
+    return common
 
 
-def _numbers(name: str, values: Sequence[Any]) -> pa.Array:
+def _numbers(values: Sequence[Any], place: Place) -> "pa.Array[Any]":
+    for row, value in enumerate(values):
+        if isinstance(value, float) and math.isnan(value):
+            raise place.invalid("is NaN: give null for a missing value", row)
+    whole = all(value is None or isinstance(value, int) for value in values)
     try:
-        whole = all(value is None or type(value) is int for value in values)
         return pa.array(values, pa.int64() if whole else pa.float64())
-    except (pa.ArrowInvalid, OverflowError):
+    except (pa.ArrowInvalid, OverflowError):  # beyond 64 bits
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
 
 
-def _tensor(name: str, values: Sequence[Any]) -> pa.Array:
+def _tensor(values: Sequence[Any], place: Place) -> "pa.Array[Any]":
     try:
         array = np.array(values)
     except ValueError:
         array = np.empty(0, object)
     if array.dtype.kind not in "biuf" or array.ndim < 2:
-        message = "nested lists must hold numbers and have the same shape in every row"
-        raise Invalid([(f"{POINTER}/{escape(name)}", message)])
-    array = array.astype(np.uint8) if array.dtype.kind == "b" else array
-    return pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(array))
+        raise place.invalid("is a tensor: give lists of numbers of one shape in every row")
+    return from_numpy(array)

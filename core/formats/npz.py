@@ -4,19 +4,20 @@ import math
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.lib import format as npy
 
-from core.columns import MAX_TENSOR_DIMENSIONS, check_names, escape
-from core.exceptions import Invalid, NotParseable
+from core.columns import check_names, tensors
+from core.columns.place import Place
+from core.exceptions import NotParseable
 from core.formats.limits import check_size
 
-READABLE_KINDS = (
-    "biufUM"  # booleans, integers, floats, strings, datetimes: nothing that is an object
-)
+READABLE_KINDS = "biufUM"  # booleans, integers, floats, strings, times: nothing that is an object
+HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
 def read(path: Path, max_bytes: int) -> pa.Table:
@@ -25,102 +26,83 @@ def read(path: Path, max_bytes: int) -> pa.Table:
     What each array claims to be is compared with what the archive holds before memory is taken.
 
     Raises:
-        NotParseable: when it is not such an archive or an array is not what its header claims.
+        NotParseable: when it is not such an archive, or an array is not what its header claims.
         Invalid: for arrays that cannot be columns.
         TooLarge: naming the limit.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             members = _members(archive)
-            check_names(list(members))
-            total = sum(member.file_size for member in members.values())
-            check_size(total, max_bytes, "the npz file")
-            arrays = {name: _read(archive, member, name) for name, member in members.items()}
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise NotParseable(f"the file is not an npz archive: {error}") from error
+            check_names([name for name, _ in members])
+            check_size(sum(m.file_size for _, m in members), max_bytes, "the npz file")
+            arrays = {name: _read(archive, member, Place(name)) for name, member in members}
+    except BROKEN as error:
+        raise NotParseable("the file is not an npz archive, or damaged") from error
     _check_rows(arrays)
-    return pa.table({name: _column(array) for name, array in arrays.items()})
+    return pa.table({name: _column(array, Place(name)) for name, array in arrays.items()})
 
 
-def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    members: dict[str, zipfile.ZipInfo] = {}
-    for member in archive.infolist():
-        if not member.filename.endswith(".npy"):
-            raise NotParseable(
-                f"the npz file holds {member.filename[:80]!r}: only arrays (.npy) may be in it"
-            )
-        name = member.filename.removesuffix(".npy")
-        if name in members:
-            raise Invalid([(f"/columns/{escape(name)}", f"the name {name!r} occurs twice")])
-        members[name] = member
+def _members(archive: zipfile.ZipFile) -> list[tuple[str, zipfile.ZipInfo]]:
+    members = [(m.filename.removesuffix(".npy"), m) for m in archive.infolist()]
+    for name, member in members:
+        if name == member.filename:
+            raise NotParseable(f"the npz file holds {name[:80]!r}: only arrays (.npy) may be in it")
     return members
 
 
-def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> np.ndarray:
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Place) -> np.ndarray:
     with archive.open(member) as file:
-        _check_header(file, member.file_size, name)
+        _check_header(file, member.file_size, place)
     with archive.open(member) as file:
         try:
             array = npy.read_array(file, allow_pickle=False)
         except ValueError as error:
-            raise NotParseable(f"array {name!r} cannot be read: {error}") from error
-    return np.ascontiguousarray(array.astype(_native(array.dtype), copy=False))
+            raise NotParseable(f"array {place.name!r} cannot be read") from error
+    with np.errstate(over="ignore"):  # a long double may become infinite, which is refused later
+        return np.ascontiguousarray(array.astype(_plain(array.dtype), copy=False))
 
 
-def _check_header(file: IO[bytes], file_size: int, name: str) -> None:
+def _check_header(file: IO[bytes], file_size: int, place: Place) -> None:
     """Compare the claimed shape and type with the bytes that are there."""
     try:
-        version = npy.read_magic(file)
-        reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
-        shape, _, dtype = reader(file)
+        shape, _, dtype = HEADER_READERS[npy.read_magic(file)](file)
     except (ValueError, KeyError, EOFError) as error:
-        raise NotParseable(f"array {name!r} has no valid npy header: {error}") from error
-    path = f"/columns/{escape(name)}"
+        raise NotParseable(f"array {place.name!r} has no valid npy header") from error
     if dtype.kind not in READABLE_KINDS:
-        raise Invalid(
-            [
-                (
-                    path,
-                    f"array {name!r} has the type {dtype}: give numbers, booleans, strings or times",
-                )
-            ]
+        raise place.invalid(f"has the type {dtype}: give numbers, booleans, strings or times")
+    if not shape or (len(shape) > 1 and dtype.kind not in "biuf"):
+        raise place.invalid(
+            f"is an array of {dtype} with shape {list(shape)}: give one axis, the rows, or more "
+            "for numbers"
         )
-    if not 1 <= len(shape) <= 1 + MAX_TENSOR_DIMENSIONS:
-        raise Invalid(
-            [(path, f"array {name!r} has shape {list(shape)}: its first axis is the rows")]
-        )
-    claimed = math.prod(shape) * dtype.itemsize
-    present = file_size - file.tell()
+    claimed, present = math.prod(shape) * dtype.itemsize, file_size - file.tell()
     if claimed != present:
         raise NotParseable(
-            f"array {name!r} claims {claimed} bytes, and {present} are there: the file is damaged"
+            f"array {place.name!r} claims {claimed} bytes and {present} are there: it is damaged"
         )
 
 
-def _native(dtype: np.dtype) -> np.dtype:
-    """This machine's byte order, and no float wider than 64 bits."""
-    if dtype.kind == "f" and dtype.itemsize > 8:
-        return np.dtype(np.float64)
+def _plain(dtype: np.dtype) -> np.dtype:
+    """This machine's byte order, no float wider than 64 bits, microseconds."""
     if dtype.kind == "M":
         return np.dtype("datetime64[us]")
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        return np.dtype(np.float64)
     return dtype.newbyteorder("=")
 
 
 def _check_rows(arrays: dict[str, np.ndarray]) -> None:
-    (first, array), *_ = arrays.items()
-    for name, other in arrays.items():
-        if len(other) != len(array):
-            message = f"array {name!r} has {len(other)} rows, {first!r} has {len(array)}"
-            raise Invalid([(f"/columns/{escape(name)}", f"{message}: give all the same number")])
-    if len(array) == 0:
-        raise Invalid([("/columns", "the arrays have no rows: give at least one")])
+    first, expected = next((name, len(array)) for name, array in arrays.items())
+    for name, array in arrays.items():
+        if len(array) != expected:
+            raise Place(name).invalid(
+                f"has {len(array)} rows and {first!r} has {expected}: give all the same number"
+            )
 
 
-def _column(array: np.ndarray) -> pa.Array:
-    if array.ndim == 1:
-        return pa.array(array.tolist() if array.dtype.kind == "U" else array)
-    if array.dtype.kind not in "biuf":
-        raise Invalid([("/columns", f"tensors of type {array.dtype} are not supported")])
-    if array.dtype.kind == "b":
-        array = array.astype(np.uint8)
-    return pa.FixedShapeTensorArray.from_numpy_ndarray(array)
+def _column(array: np.ndarray, place: Place) -> "pa.Array[Any]":
+    if array.ndim > 1:
+        if 0 in array.shape:
+            raise place.invalid(f"is an empty array of shape {list(array.shape)}")
+        return tensors.from_numpy(array)
+    return pa.array(array.tolist() if array.dtype.kind == "U" else array)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
+from core.columns import check_types
 from core.exceptions import NotParseable
 from core.formats.arrow import collect
 from core.formats.limits import check_size
@@ -15,16 +16,26 @@ BATCH_ROWS = 8192
 def read(path: Path, max_bytes: int) -> pa.Table:
     """Read all row groups in small batches, as long as they stay below the limit.
 
+    Strings stay dictionaries until they are counted: a page of one long string repeated is small.
+
     Raises:
         NotParseable: when it is not a Parquet file.
+        Invalid: for column types that are not supported.
         TooLarge: naming the limit.
     """
     try:
         with parquet.ParquetFile(path) as file:
-            metadata = file.metadata
-            claimed = 8 * metadata.num_rows * max(len(file.schema_arrow), 1)
-            check_size(claimed, max_bytes, "the Parquet file")
+            check_size(_claimed_bytes(file), max_bytes, "the Parquet file")
+            check_types(file.schema_arrow)
+            names = [f.name for f in file.schema_arrow if pa.types.is_string(f.type)]
+        with parquet.ParquetFile(path, read_dictionary=names) as file:
             batches = file.iter_batches(batch_size=BATCH_ROWS)
             return collect(file.schema_arrow, batches, max_bytes, "the Parquet file")
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise NotParseable(f"the file is not Parquet: {str(error)[:200]}") from error
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise NotParseable("the file is not Parquet, or damaged") from error
+
+
+def _claimed_bytes(file: parquet.ParquetFile) -> int:
+    metadata = file.metadata
+    groups = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
+    return max(sum(groups), 8 * metadata.num_rows * len(file.schema_arrow))

@@ -1,0 +1,52 @@
+"""Where a column is, for errors that name it; and what it may be called."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from core.exceptions import Invalid
+from core.names import name_problem
+
+Column: TypeAlias = "pa.ChunkedArray[Any]"  # generic in its stubs alone
+
+MAX_COLUMNS = 100_000
+MAX_PROBLEMS = 20  # named in one answer
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column's name, and the JSON pointer of the object that holds it."""
+
+    name: str
+    pointer: str = "/columns"
+
+    def invalid(self, message: str, row: int | None = None) -> Invalid:
+        """The exception that says what is wrong here; rows count from 0."""
+        path = f"{self.pointer}/{escape(self.name)}"
+        if row is None:
+            return Invalid([(path, f"column {self.name!r} {message}")])
+        return Invalid([(f"{path}/{row}", f"column {self.name!r}, row {row} (from 0), {message}")])
+
+
+def escape(name: str) -> str:
+    """A name as one part of a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def check_names(names: list[str], pointer: str = "/columns") -> None:
+    """Raise `Invalid` for columns that could not be told apart or written down."""
+    if not names:
+        raise Invalid([(pointer, "there are no columns: give at least one")])
+    if len(names) > MAX_COLUMNS:
+        raise Invalid([(pointer, f"there are {len(names)} columns: give at most {MAX_COLUMNS}")])
+    problems: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if problem := name_problem(name):
+            problems.append((f"{pointer}/{position}", f"the name of column {position} {problem}"))
+        elif name in seen:
+            problems.append((f"{pointer}/{escape(name)}", f"the name {name!r} occurs twice"))
+        seen.add(name)
+    if problems:
+        raise Invalid(problems[:MAX_PROBLEMS])

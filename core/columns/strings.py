@@ -1,0 +1,14 @@
+"""Strings, however Arrow encodes them."""
+
+import pyarrow as pa
+
+
+def is_string(type_: pa.DataType) -> bool:
+    """Strings of any layout, dictionaries of them included."""
+    if isinstance(type_, pa.DictionaryType):
+        return is_string(type_.value_type)
+    return (
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+    )

@@ -1,0 +1,53 @@
+"""Instants: microseconds in UTC."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.columns.place import Column, Place
+
+UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
+LOCAL_MICROSECONDS = pa.timestamp("us")
+
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_TIME = r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
+_ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
+_FORMS = (  # a pattern that every value matches, what completes it, and what it is then
+    (r"^\d{4}-\d{2}$", "-01", LOCAL_MICROSECONDS),
+    (rf"^{_DATE}([T ]{_TIME})?$", "", LOCAL_MICROSECONDS),
+    (rf"^{_DATE}[T ]{_TIME}{_ZONE}$", "", UTC_MICROSECONDS),
+)
+
+
+def is_time(type_: pa.DataType) -> bool:
+    """Dates, instants and times of day."""
+    return pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
+
+
+def to_utc(column: Column, place: Place) -> Column:
+    """Dates and timestamps as instants, digits below a microsecond cut; times of day as strings."""
+    type_ = column.type
+    if pa.types.is_time(type_):
+        return column.cast(pa.large_string())
+    has_zone = isinstance(type_, pa.TimestampType) and type_.tz is not None
+    try:
+        if has_zone:
+            return column.cast(UTC_MICROSECONDS, safe=False)
+        return column.cast(LOCAL_MICROSECONDS, safe=False).cast(UTC_MICROSECONDS)
+    except pa.ArrowInvalid as error:
+        raise place.invalid("holds a time that 64 bits of microseconds cannot") from error
+
+
+def parse(column: Column) -> Column:
+    """Strings that are all months, all dates or all times of ISO 8601 as instants; else as is."""
+    if column.null_count == len(column):
+        return column
+    for pattern, completion, type_ in _FORMS:
+        if pc.all(pc.match_substring_regex(column, pattern)).as_py():
+            text = pc.binary_join_element_wise(
+                column, pa.scalar(completion, column.type), pa.scalar("", column.type)
+            )
+            try:
+                return text.cast(type_).cast(UTC_MICROSECONDS)
+            except pa.ArrowInvalid:  # such as month 13: a code that only looks like a date
+                return column
+    return column

@@ -1,0 +1,80 @@
+"""Numbers, versions and aliases of a model: the statements, inside the caller's transaction."""
+
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from core.exceptions import NotFound
+from core.schema import AliasRow, ModelRow, VersionRow
+
+MAX_DIGITS = 9  # of a version; the column holds 31 bits
+
+
+def insert(session: Session, row: VersionRow, alias: str | None) -> None:
+    """Give the row the model's next number, write it, and let the alias point at it."""
+    row.version = _next_number(session, row.model)
+    session.add(row)
+    session.flush()
+    if alias is not None:
+        point(session, row, alias)
+
+
+def find(session: Session, model: str, version: int | str | None) -> VersionRow:
+    """The version that a number, an alias or None (the newest) means, or `NotFound`."""
+    query = select(VersionRow).where(VersionRow.model == model)
+    row = session.scalars(query.order_by(VersionRow.version.desc()).limit(1)).one_or_none()
+    if row is None:
+        raise NotFound("model", model)
+    if version is None:
+        return row
+    number = _to_number(session, model, version)
+    row = None if number is None else session.get(VersionRow, (model, number))
+    if row is None:
+        raise NotFound("version", f"{model}/{str(version)[:64]}")
+    return row
+
+
+def aliases(session: Session, row: VersionRow) -> tuple[str, ...]:
+    """The aliases that point at a version, by name."""
+    query = select(AliasRow.alias).where(
+        AliasRow.model == row.model, AliasRow.version == row.version
+    )
+    return tuple(session.scalars(query.order_by(AliasRow.alias)))
+
+
+def point(session: Session, row: VersionRow, alias: str) -> None:
+    """Create or move an alias; the model's row must be locked."""
+    session.merge(AliasRow(model=row.model, alias=alias, version=row.version))
+    session.flush()
+
+
+def lock_model(session: Session, model: str) -> None:
+    """Numbers and aliases of one model change one transaction at a time; `NotFound` without it."""
+    query = select(ModelRow).where(ModelRow.name == model).with_for_update()
+    if session.scalars(query).one_or_none() is None:
+        raise NotFound("model", model)
+
+
+def _next_number(session: Session, model: str) -> int:
+    """Count up, from 1; the model's row stays locked until the transaction ends."""
+    insert_into = postgresql.insert if _is_postgresql(session) else sqlite.insert
+    counted = (
+        insert_into(ModelRow)
+        .values(name=model, last_version=1)
+        .on_conflict_do_update(
+            index_elements=[ModelRow.name], set_={"last_version": ModelRow.last_version + 1}
+        )
+    )
+    return session.scalars(counted.returning(ModelRow.last_version)).one()
+
+
+def _is_postgresql(session: Session) -> bool:
+    return session.get_bind().dialect.name == "postgresql"
+
+
+def _to_number(session: Session, model: str, version: int | str) -> int | None:
+    text = str(version)
+    if text.isascii() and text.isdecimal():
+        return int(text) if len(text) <= MAX_DIGITS else None
+    query = select(AliasRow.version).where(AliasRow.model == model, AliasRow.alias == text)
+    return session.scalars(query).one_or_none() if text.isprintable() else None
