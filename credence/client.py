@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -47,21 +47,20 @@ class Client(AbstractContextManager["Client"]):
         headers = headers_for(path)
         with path.open("rb") as file:
             params = {"name": name or path.name}
-            answer = self._call("POST", "/datasets", params=params, content=file, headers=headers)
-        return cast(Dataset, answer)
+            return self._call("POST", "/datasets", params=params, content=file, headers=headers)
 
     def datasets(self) -> Iterator[Dataset]:
         """All data sets, page after page."""
-        return cast(Iterator[Dataset], self._pages("/datasets"))
+        return self._pages("/datasets")
 
     def dataset(self, dataset_id: str) -> Dataset:
         """One data set with its columns."""
-        return cast(Dataset, self._call("GET", _path("datasets", dataset_id)))
+        return self._call("GET", _path("datasets", dataset_id))
 
     def dataset_rows(self, dataset_id: str, limit: int = 20) -> list[Json]:
         """The first rows, as records."""
-        answer = self._call("GET", _path("datasets", dataset_id, "rows"), params={"limit": limit})
-        return cast(list[Json], answer["data"])
+        path = _path("datasets", dataset_id, "rows")
+        return self._call("GET", path, params={"limit": limit})["data"]
 
     def delete_dataset(self, dataset_id: str) -> None:
         """Refused while a queued or running job needs it."""
@@ -71,23 +70,23 @@ class Client(AbstractContextManager["Client"]):
 
     def train(self, request: Json) -> Job:
         """Queue a training job; `request` is the body of `POST /train`."""
-        return cast(Job, self._call("POST", "/train", json=request))
+        return self._call("POST", "/train", json=request)
 
     def jobs(self, status: str | None = None, model: str | None = None) -> Iterator[Job]:
         """Jobs, newest first, page after page."""
-        return cast(Iterator[Job], self._pages("/jobs", status=status, model=model))
+        return self._pages("/jobs", status=status, model=model)
 
     def job(self, job_id: str) -> Job:
         """One job as it stands now."""
-        return cast(Job, self._call("GET", _path("jobs", job_id)))
+        return self._call("GET", _path("jobs", job_id))
 
     def cancel(self, job_id: str) -> Job:
         """Ask a job to stop; a running one does so between two mini-batches."""
-        return cast(Job, self._call("POST", _path("jobs", job_id, "cancel")))
+        return self._call("POST", _path("jobs", job_id, "cancel"))
 
     def resume(self, job_id: str) -> Job:
         """Queue a failed or cancelled job again; it goes on from its checkpoint."""
-        return cast(Job, self._call("POST", _path("jobs", job_id, "resume")))
+        return self._call("POST", _path("jobs", job_id, "resume"))
 
     def wait(
         self,
@@ -108,15 +107,15 @@ class Client(AbstractContextManager["Client"]):
 
     def models(self) -> Iterator[Model]:
         """All models by name, page after page."""
-        return cast(Iterator[Model], self._pages("/models"))
+        return self._pages("/models")
 
     def model(self, name: str) -> Json:
         """One model with its versions and aliases."""
-        return cast(Json, self._call("GET", _path("models", name)))
+        return self._call("GET", _path("models", name))
 
     def version(self, name: str, version: int | str) -> Version:
         """One version, by number or alias."""
-        return cast(Version, self._call("GET", _path("models", name, "versions", version)))
+        return self._call("GET", _path("models", name, "versions", version))
 
     def delete_model(self, name: str) -> None:
         """Delete a model with all its versions."""
@@ -136,13 +135,13 @@ class Client(AbstractContextManager["Client"]):
 
     def evaluate(self, name: str, request: Json) -> Job:
         """Queue an evaluation on labelled data; the job's `metrics` are its result."""
-        return cast(Job, self._call("POST", _path("models", name, "evaluate"), json=request))
+        return self._call("POST", _path("models", name, "evaluate"), json=request)
 
     # --- predictions and metrics
 
     def predict(self, request: Json) -> Prediction:
         """Predict; `request` is the body of `POST /predict`."""
-        return cast(Prediction, self._call("POST", "/predict", json=request))
+        return self._call("POST", "/predict", json=request)
 
     def metrics(self) -> str:
         """The service's metrics in Prometheus' text format."""

@@ -23,7 +23,7 @@ class ClientError(Exception):
     """Base of all errors of this package."""
 
 
-class ServiceUnreachable(ClientError):  # noqa: N818 - reads as a sentence where it is caught
+class ServiceUnreachable(ClientError):
     """No answer from `url`: nothing listens there, or it took too long."""
 
     def __init__(self, url: str, reason: str) -> None:

@@ -5,13 +5,13 @@ seen, and says what the answers are worth. Every number that it prints was compu
 """
 
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-from credence.client import Client
 from demo_parts import digits, latency, pictures, regression
 from demo_parts.service import running_service
+
+from credence.client import Client
 
 OUTPUT = Path("demo")
 
@@ -33,9 +33,8 @@ def main() -> int:
 def tell(client: Client) -> None:
     """All chapters, one after the other."""
     print(f"credence serve  ready on {client.url}")
-    with tempfile.TemporaryDirectory() as directory:
-        patients = regression.run(client, Path(directory))
-        images = digits.run(client, Path(directory))
+    patients = regression.run(client, OUTPUT)
+    images = digits.run(client, OUTPUT)
     latency.run(client, "diabetes", patients.row)
     paths = pictures.draw_all(patients, images, OUTPUT)
     print("\npictures        " + "\n                ".join(map(str, paths)))

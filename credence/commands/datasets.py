@@ -81,7 +81,7 @@ def delete(dataset: DatasetId, yes: Yes = False, url: Url = DEFAULT_URL) -> None
         typer.confirm(f"Delete the data set {dataset}?", abort=True)
     with connect(url) as client:
         client.delete_dataset(dataset)
-    print(f"deleted {dataset}")
+    typer.echo(f"deleted {dataset}")
 
 
 def upload_file(client: Client, file: Path, name: str | None = None) -> Dataset:

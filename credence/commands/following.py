@@ -38,15 +38,15 @@ def follow(client: Client, job_id: str) -> Job:
             bar.stop()
             errors.print(f"{job_id} goes on; `credence jobs cancel {job_id}` stops it")
             raise typer.Exit(EXIT_INTERRUPTED) from None
-    return _succeeded(job)
+    _check_succeeded(job)
+    return job
 
 
-def _succeeded(job: Job) -> Job:
-    if job["status"] == "succeeded":
-        return job
-    error = job["error"]
-    reason = f"{error['message']} ({error['code']})" if error else job["status"]
-    fail(f"{job['id']}: {reason}", EXIT_JOB_FAILED)
+def _check_succeeded(job: Job) -> None:
+    if job["status"] != "succeeded":
+        error = job["error"]
+        reason = f"{error['message']} ({error['code']})" if error else job["status"]
+        fail(f"{job['id']}: {reason}", EXIT_JOB_FAILED)
 
 
 def _note(job: Job) -> str:

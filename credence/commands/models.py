@@ -82,7 +82,7 @@ def delete(
             client.delete_model(model)
         else:
             client.delete_version(model, version)
-    print(f"deleted {what}")
+    typer.echo(f"deleted {what}")
 
 
 def newest(client: Client, model: str) -> int:

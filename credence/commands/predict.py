@@ -23,12 +23,18 @@ STANDARD_INPUT = Path("-")
 ROWS_PER_REQUEST = 1_000  # with the 10,000 samples that a request may ask for: the default MAX_WORK
 
 
+def _existing(file: Path) -> Path:
+    if file != STANDARD_INPUT and not file.is_file():
+        raise typer.BadParameter(f"there is no file {str(file)!r}")
+    return file
+
+
 def predict(
     model: Annotated[str, typer.Argument(help="Name of the model.")],
     file: Annotated[
-        Path,
-        typer.Argument(exists=True, dir_okay=False, allow_dash=True, help="CSV with a header."),
+        Path, typer.Argument(callback=_existing, help="CSV with a header; - is standard input.")
     ] = STANDARD_INPUT,
+    *,
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     samples: Annotated[int | None, typer.Option(help="Number of Monte-Carlo samples.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the samples.")] = None,

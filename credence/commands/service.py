@@ -66,16 +66,19 @@ def worker(
 
 
 def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> None:
-    settings = _settings(data_dir)
+    """The cheap refusals first: what follows them takes seconds to import."""
     from app.security import check_bind
     from core.exceptions import InvalidSetting
     from credence.serving.api_thread import listen
     from credence.serving.errors import CannotStart
-    from credence.serving.supervisor import Supervisor
 
+    settings = _settings(data_dir)
     try:
         check_bind(settings, host)
-        Supervisor(settings, host, listen(host, port), with_worker=with_worker).run()
+        listener = listen(host, port)
+        from credence.serving.supervisor import Supervisor
+
+        Supervisor(settings, host, listener, with_worker=with_worker).run()
     except InvalidSetting as error:
         fail(str(error), EXIT_WRONG_SETTING)
     except CannotStart as error:

@@ -18,6 +18,7 @@ from credence.types import Json
 
 def train(
     data: Annotated[str, typer.Argument(help="A file to upload, or the id of a data set.")],
+    *,
     target: Annotated[str, typer.Option(help="Column to predict.")],
     name: Annotated[
         str | None, typer.Option(help="Name of the model; default: the data's name.")
@@ -59,7 +60,7 @@ def train(
         request["model"] = name or request.get("model") or model_name(data_name)
         job = client.train(request)
         if not follow_:
-            print(job["id"])
+            typer.echo(job["id"])
             return
         errors.print(f"{job['id']}: training {request['model']}", highlight=False)
         job = follow(client, job["id"])

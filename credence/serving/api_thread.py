@@ -1,5 +1,6 @@
 """The API: uvicorn in a thread of its own, so that the process's signals stay the supervisor's."""
 
+import os
 import socket
 import threading
 
@@ -17,6 +18,7 @@ class ApiThread:
             app,
             lifespan="on",
             log_config=None,  # the service's own logging is configured already
+            log_level="warning",  # that it starts and stops is the supervisor's to tell
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=grace_seconds,
@@ -59,7 +61,9 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        # The library's own text repeats the address; a name that is not known has no errno.
+        code = error.errno or 0
+        reason = (os.strerror(code) if code > 0 else str(error.strerror)).lower()
         raise CannotStart(
             f"cannot listen on {host}:{port}: {reason}; choose another --port or --host"
         ) from error

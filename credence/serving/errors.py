@@ -1,5 +1,5 @@
 """Why a service does not run."""
 
 
-class CannotStart(Exception):  # noqa: N818 - it names the outcome
+class CannotStart(Exception):
     """The service could not be started; the message is ready for a user."""

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from types import FrameType
 
 import structlog
+import typer
 
 from app.main import create_app
 from core.database import Database
@@ -68,7 +69,7 @@ class Supervisor:
             with _open(self._settings) as workers:
                 self._wait_for(lambda: any(w.started_at >= started_at for w in workers.list()))
         if not self._stopping:
-            print(f"ready on {self._address}", flush=True)
+            typer.echo(f"ready on {self._address}")
 
     def _wait_for(self, ready: Callable[[], bool]) -> None:
         while not (self._stopping or ready()):

@@ -92,7 +92,8 @@ class WorkerProcess:
         if self._process:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            with self._process:  # waits for it, and closes the pipe
+                pass
 
 
 def stop_with_stdin(grace_seconds: float) -> None:

@@ -54,10 +54,9 @@ def _picture(path: Path, panels: int) -> Iterator[list[Axes]]:
 
 
 def _draw_band(axes: Axes, band: Band) -> None:
-    """Mean, and one standard deviation of each kind on top of the other."""
+    """The mean, the interval with the noise in it, and the part of it that is ignorance."""
     mean = np.asarray(band.prediction["mean"])
-    variance = band.prediction["variance"]
-    epistemic, total = (1.645 * np.sqrt(variance[kind]) for kind in ("epistemic", "total"))
+    epistemic = 1.645 * np.sqrt(band.prediction["variance"]["epistemic"])
     interval = band.prediction["intervals"][0]
     axes.axvspan(band.train.min(), band.train.max(), color="#f2f2f2", zorder=0)
     axes.fill_between(

@@ -27,7 +27,13 @@ def credence(
     """Run a command to its end; `url` is the service it speaks to."""
     env = environment(**settings) | ({"CREDENCE_URL": url} if url else {})
     return subprocess.run(
-        [*CREDENCE, *arguments], env=env, input=stdin, capture_output=True, text=True, timeout=60
+        [*CREDENCE, *arguments],
+        env=env,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -71,4 +77,4 @@ def serving(directory: Path, command: str = "serve", **settings: str) -> Iterato
     finally:
         process.terminate()
         process.wait(15)
-        process.stdout.close()
+        process.communicate()  # closes the pipe

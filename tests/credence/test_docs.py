@@ -31,8 +31,8 @@ def commands(group: typer.core.TyperGroup, path: str) -> Iterator[str]:
 
 def anchors(page: Path) -> set[str]:
     """Headings as GitHub links to them."""
-    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(page.read_text()))
-    return {heading.replace(" ", "-") for heading in plain}
+    headings = HEADING.findall(page.read_text().lower())
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("command", list(commands(typer.main.get_group(app), "credence")))
@@ -64,7 +64,8 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 
 def test_every_metric_in_the_docs_exists(client: Client, version: Version) -> None:
     client.predict({"model": version["model"], "inputs": [{"x0": 0, "x1": 0, "kind": None}]})
-    documented = set(re.findall(r"`(credence_[a-z_]+)`", OPERATIONS.split("The worker's own port")[0]))
+    of_the_api = OPERATIONS.split("The worker's own port")[0]
+    documented = set(re.findall(r"`(credence_[a-z_]+)`", of_the_api))
     exposed = client.metrics()
     assert documented
     for name in documented:
