@@ -46,7 +46,7 @@ def open_context(settings: Settings) -> Context:
         settings=settings,
         database=database,
         store=store,
-        datasets=Datasets(database, store, max_bytes=settings.max_dataset_bytes),
+        datasets=Datasets(database, store, settings.max_dataset_bytes, settings.data_dir),
         jobs=Jobs(database),
         registry=Registry(database, store),
         queue=Queue(settings),

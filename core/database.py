@@ -7,25 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from core.exceptions import Unavailable
+from core.migrations import upgrade
 
-BUSY_TIMEOUT_SECONDS = 30  # how long a SQLite writer waits for the one before it
-CONNECT_TIMEOUT_SECONDS = 5
-MIGRATION_LOCK = 0x63726564  # "cred": any number, but the same in every process
+__all__ = ["Database", "migrate"]
+
+BUSY_TIMEOUT_SECONDS = 10  # how long a SQLite writer waits for the one before it
+CONNECT_TIMEOUT_SECONDS = 3
+POOL_TIMEOUT_SECONDS = 10
 
 
 class Database:
     """An engine, and sessions in transactions on it. Cheap to build; connects on first use."""
 
     def __init__(self, url: str) -> None:
-        self.url = make_url(url)
-        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
         self.engine = _sqlite(url) if self.is_sqlite else _postgresql(url)
         self._writers = sessionmaker(self.engine, expire_on_commit=False)
         reading = self.engine.execution_options(begin="BEGIN DEFERRED")
@@ -41,13 +40,13 @@ class Database:
         Raises:
             Unavailable: when the database cannot be reached.
         """
-        with _translated(), self._writers.begin() as session:
+        with translated(), self._writers.begin() as session:
             yield session
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A session for queries alone: it waits for no writer."""
-        with _translated(), self._readers() as session:
+        """A session for queries alone, which waits for no writer. `Unavailable` as above."""
+        with translated(), self._readers() as session:
             yield session
 
     def check(self) -> None:
@@ -61,28 +60,27 @@ class Database:
 
 
 def migrate(database: Database) -> None:
-    """Bring the schema to this release; processes that start at once wait for each other."""
-    config = Config()
-    config.set_main_option("script_location", "core:migrations")
-    with _translated(), database.engine.begin() as connection:
-        if not database.is_sqlite:  # SQLite's BEGIN IMMEDIATE is such a lock already
-            lock = text("SELECT pg_advisory_xact_lock(:key)")
-            connection.execute(lock, {"key": MIGRATION_LOCK})
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    """Bring the schema to this release; processes that start at once wait for each other.
+
+    Raises:
+        Unavailable: when the database cannot be reached.
+        InvalidSetting: when a newer release has changed the schema.
+    """
+    with translated(), database.engine.begin() as connection:
+        upgrade(connection)
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Tell an unreachable database from a wrong query."""
+def translated() -> Iterator[None]:
+    """Tell a database that cannot be reached from a statement that is wrong."""
     try:
         yield
-    except OperationalError as error:
-        raise Unavailable(f"the database does not answer: {type(error.orig).__name__}") from error
-    except DBAPIError as error:
-        if not error.connection_invalidated:
-            raise
-        raise Unavailable("the connection to the database was lost") from error
+    except (exc.OperationalError, exc.TimeoutError) as error:
+        raise Unavailable("the database does not answer now") from error
+    except exc.DBAPIError as error:
+        if error.connection_invalidated:
+            raise Unavailable("the connection to the database was lost") from error
+        raise
 
 
 def _to_json(value: Any) -> str:
@@ -92,10 +90,14 @@ def _to_json(value: Any) -> str:
 
 def _sqlite(url: str) -> Engine:
     path = make_url(url).database
-    if path and path != ":memory:":
+    if path:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
-        url, json_serializer=_to_json, connect_args={"timeout": BUSY_TIMEOUT_SECONDS}
+        url,
+        json_serializer=_to_json,
+        json_deserializer=orjson.loads,
+        pool_timeout=POOL_TIMEOUT_SECONDS,
+        connect_args={"timeout": BUSY_TIMEOUT_SECONDS},
     )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -117,6 +119,8 @@ def _postgresql(url: str) -> Engine:
     return create_engine(
         url,
         json_serializer=_to_json,
+        json_deserializer=orjson.loads,
         pool_pre_ping=True,
+        pool_timeout=POOL_TIMEOUT_SECONDS,
         connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
     )

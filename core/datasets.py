@@ -50,11 +50,16 @@ class Datasets:
     """Rows in the database, one Arrow file each in the store."""
 
     def __init__(
-        self, database: Database, store: ArtifactStore, max_bytes: int = MAX_BYTES
+        self,
+        database: Database,
+        store: ArtifactStore,
+        max_bytes: int = MAX_BYTES,
+        scratch: Path | None = None,
     ) -> None:
         self._database = database
         self._store = store
         self._max_bytes = max_bytes
+        self._scratch = scratch  # where files are written before they are published
 
     def add(self, name: str, media_type: str, source: Path) -> tuple[Dataset, bool]:
         """Take in a file; the same bytes again give the data set that exists, and False.
@@ -193,7 +198,7 @@ class Datasets:
         return _dataset(row), True
 
     def _store_table(self, key: str, table: pa.Table) -> None:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=self._scratch) as folder:
             path = Path(folder) / "data.arrow"
             with pa.ipc.new_file(str(path), table.schema) as writer:
                 writer.write_table(table)

@@ -7,18 +7,47 @@ from typing import Any
 import orjson
 import structlog
 from structlog.contextvars import bind_contextvars, bound_contextvars, clear_contextvars
-from structlog.typing import EventDict, Processor
+from structlog.typing import Processor
 
 __all__ = ["bind_contextvars", "bound_contextvars", "clear_contextvars", "configure_logging"]
 
+QUIET = ("alembic", "httpx", "httpcore")  # they tell at INFO what only a debugger wants to know
+
 
 def configure_logging(format: str = "text", level: str = "info") -> None:
-    """Send structlog's and the standard library's records to stderr in one form.
+    """Send the records of structlog and of the standard library to stderr in one form.
 
     `request_id` and `job_id`, once bound with `bind_contextvars`, stand in every line that follows
     in the same task or thread. Calling it again replaces the configuration.
     """
-    shared: list[Processor] = [
+    shared = _shared_processors()
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            *(_json_processors() if format == "json" else _text_processors()),
+        ],
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    for name in QUIET:
+        logging.getLogger(name).setLevel(max(root.level, logging.WARNING))
+
+
+def _shared_processors() -> list[Processor]:
+    return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
@@ -26,34 +55,24 @@ def configure_logging(format: str = "text", level: str = "info") -> None:
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=False,
-    )
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_tail(format)],
+
+
+def _json_processors() -> list[Processor]:
+    return [
+        structlog.processors.format_exc_info,
+        structlog.processors.EventRenamer("message"),
+        structlog.processors.JSONRenderer(serializer=_to_json),
+    ]
+
+
+def _text_processors() -> list[Processor]:
+    """For a terminal; tracebacks without the values of variables, which may be a caller's data."""
+    return [
+        structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
-    )
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(level.upper())
+    ]
 
 
-def _tail(format: str) -> list[Processor]:
-    """The processors that turn an event into its line."""
-    if format == "json":
-        return [
-            structlog.processors.format_exc_info,
-            structlog.processors.EventRenamer("message"),
-            structlog.processors.JSONRenderer(serializer=_to_json),
-        ]
-    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
-
-
-def _to_json(event: EventDict, **_: Any) -> str:
+def _to_json(event: dict[str, Any], **_: Any) -> str:
     return orjson.dumps(event, default=str).decode()

@@ -4,14 +4,19 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
 from core.exceptions import NotFound, Unavailable
 from core.settings import Settings
 
-_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"  # no room for `..`, for hidden or for absolute names
+_KEY = re.compile(rf"{_PART}(/{_PART})*")
+
+LEFTOVER_SECONDS = 24 * 3600  # nothing takes that long to be copied
 
 
 class ArtifactStore(Protocol):
@@ -60,53 +65,63 @@ class DirectoryStore:
 
     def delete(self, key: str) -> None:
         """Rename first, so that a reader never meets half of what is being removed."""
-        path, doomed = self._path(key), self._staging_path()
-        try:
+        path = self._path(key)
+        with self._staged() as doomed, suppress(FileNotFoundError):
             path.rename(doomed)
-        except FileNotFoundError:
-            return
-        _remove(doomed)
 
     def check(self) -> None:
-        probe = self._staging_path()
-        try:
+        with self._staged() as probe:
             probe.touch()
-            probe.unlink()
-        except OSError as error:
-            message = f"the artifact store {self.root} cannot be written: {error.strerror}"
-            raise Unavailable(message) from error
+
+    def remove_leftovers(self) -> None:
+        """Remove what processes that were killed while they published have left behind."""
+        if self._incoming.is_dir():
+            for path in self._incoming.iterdir():
+                with suppress(FileNotFoundError):  # it has just been published
+                    if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
+                        _remove(path)
 
     def _publish(self, key: str, copy_to: Callable[[Path], object]) -> None:
-        path, staged = self._path(key), self._staging_path()
-        try:
+        path = self._path(key)
+        with self._staged() as staged:
             copy_to(staged)
             _flush(staged)
             path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists():  # keys are unique by construction; never replace what is published
-                raise FileExistsError(f"the artifact {key!r} is published already")
+            if path.exists():
+                raise FileExistsError(f"{key!r} is published already, and what is published stays")
             staged.rename(path)
             _flush_directory(path.parent)
-        finally:
-            _remove(staged)
 
     def _path(self, key: str) -> Path:
-        """The place of `key`; its pattern has no room for `..`, absolute or hidden names."""
         if not _KEY.fullmatch(key):
             raise ValueError(f"{key!r} is not an artifact key: give names joined by '/'")
         return self.root / key
 
-    def _staging_path(self) -> Path:
+    @contextmanager
+    def _staged(self) -> Iterator[Path]:
+        """A new path on the store's disk; what is there at the end is removed.
+
+        Raises:
+            Unavailable: when the disk refuses, because it is full or read only, say.
+        """
+        path = self._incoming / secrets.token_hex(12)
         try:
             self._incoming.mkdir(parents=True, exist_ok=True)
+            yield path
+        except FileExistsError:
+            raise
         except OSError as error:
-            message = f"the artifact store {self.root} cannot be written: {error.strerror}"
-            raise Unavailable(message) from error
-        return self._incoming / secrets.token_hex(12)
+            reason = error.strerror or type(error).__name__
+            raise Unavailable(f"the artifact store does not take files now: {reason}") from error
+        finally:
+            _remove(path)
 
 
 def open_store(settings: Settings) -> ArtifactStore:
     """The store that the settings name."""
-    return DirectoryStore(settings.artifact_root)
+    store = DirectoryStore(settings.artifact_root)
+    store.remove_leftovers()
+    return store
 
 
 def _flush(path: Path) -> None:
@@ -115,9 +130,9 @@ def _flush(path: Path) -> None:
         for child in path.iterdir():
             _flush(child)
         _flush_directory(path)
-    else:
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
+        return
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _flush_directory(path: Path) -> None:

@@ -1,0 +1,70 @@
+"""Which URLs of databases, brokers and artifact stores are understood."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
+BROKERS = ("filesystem", "redis", "rediss", "redis+socket")
+
+DATABASE_EXAMPLE = "sqlite:////path/to/file.db or postgresql://user:password@host:5432/name"
+BROKER_EXAMPLE = "filesystem:// or redis://host:6379/0"
+STORE_EXAMPLE = "file:///path/to/directory"
+
+
+def check_database_url(url: str) -> str:
+    """Return the URL, or raise `ValueError` that says what would be right."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise ValueError(f"give {DATABASE_EXAMPLE}") from error
+    if parsed.drivername == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise ValueError("service and worker share the database: give sqlite:////path/to/file.db")
+    if parsed.drivername not in ("sqlite", *POSTGRESQL):
+        raise ValueError(f"give {DATABASE_EXAMPLE}")
+    return url
+
+
+def with_driver(database_url: str) -> str:
+    """The database's URL with the driver that this project installs."""
+    scheme, rest = database_url.split("://", 1)
+    return f"postgresql+psycopg://{rest}" if scheme in POSTGRESQL else database_url
+
+
+def check_broker_url(url: str) -> str:
+    """Return the URL, or raise `ValueError` that says what would be right."""
+    if _scheme(url, BROKER_EXAMPLE) not in BROKERS:
+        raise ValueError(f"give {BROKER_EXAMPLE}")
+    return url
+
+
+def check_artifact_url(url: str) -> str:
+    """Return the URL, or raise `ValueError` that says what would be right."""
+    scheme = _scheme(url, STORE_EXAMPLE)
+    if scheme == "s3":
+        raise ValueError("s3:// comes with the compose stack; until then give file:///a/directory")
+    if scheme != "file" or urlsplit(url).netloc or urlsplit(url).path in ("", "/"):
+        raise ValueError(f"give {STORE_EXAMPLE}")
+    return url
+
+
+def to_directory(artifact_url: str) -> Path:
+    """The directory of a `file://` URL."""
+    return Path(unquote(urlsplit(artifact_url).path)).resolve()
+
+
+def mask(value: str) -> str:
+    """Hide what may be a password: all between the first `:` after the scheme and the last `@`."""
+    return re.sub(r"^((?:[\w+.-]+:)?/*[^:@/]*):.*@", r"\1:***@", value)
+
+
+def _scheme(url: str, example: str) -> str:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises for one that is not a port
+    except ValueError as error:
+        raise ValueError(f"{error}: give {example}") from error
+    return parts.scheme if "://" in url else ""
