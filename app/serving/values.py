@@ -1,0 +1,164 @@
+"""JSON values of one column → an array, with a pointer to the first value that is wrong.
+
+Values never go through pydantic: types are checked as sets over whole blocks, at the speed of C,
+and only a block that fails is searched for the culprit. Blocks, because one call of C holds the
+interpreter's lock until it ends, and with it the event loop.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from core.exceptions import Invalid
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+BLOCK_VALUES = 65_536  # about two milliseconds' worth
+MISSING = type(None)
+# What `core` reads as times in a data set: RFC 3339, without an offset too, dates, months
+TIMESTAMP = re.compile(
+    r"\d{4}-\d\d(-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d(:?\d\d)?)?)?)?"
+)
+MONTH_LENGTH = len("2026-01")
+
+Values = Sequence[Any]
+Place = Callable[[int], str]  # the number of a value → its pointer
+Reader = Callable[[Values, Place], np.ndarray]
+
+
+def read_values(feature_type: str, values: Values, place: Place) -> np.ndarray:
+    """The array of a feature of this type, in the convention of `models.features`.
+
+    Raises:
+        Invalid: at the first value of another type, or that float32 cannot hold.
+    """
+    if feature_type == "tensor":
+        return read_tensors(values, place)
+    return blocks(READERS[feature_type], values, place)
+
+
+def blocks(read: Reader, rows: Values, place: Place, values_per_row: int = 1) -> np.ndarray:
+    """The arrays that `read` makes of some rows at a time, joined."""
+    step = max(1, BLOCK_VALUES // values_per_row)
+    starts = range(0, len(rows), step)
+    return np.concatenate(
+        [read(rows[start : start + step], partial(_later, place, start)) for start in starts]
+    )
+
+
+def _later(place: Place, start: int, i: int) -> str:
+    return place(start + i)
+
+
+def read_numbers(values: Values, place: Place) -> np.ndarray:
+    """float64 with NaN where null stands."""
+    _check_types(values, place, {float, int, MISSING}, "must be a number or null")
+    return _floats(values, place)
+
+
+def read_tensors(values: Values, place: Place) -> np.ndarray:
+    """float32 [rows, …]: every row has the shape of the first, and no missing values."""
+    shape = _shape(values[0])
+    size = prod(shape)
+
+    def read(rows: Values, place: Place) -> np.ndarray:
+        flat = _flatten(rows, shape)
+        if flat is None:
+            wrong = next(i for i, row in enumerate(rows) if _flatten([row], shape) is None)
+            kind = " × ".join(map(str, shape)) if shape else "nested lists"
+            raise _wrong(place(wrong), f"must be a tensor of numbers, as in the first row: {kind}")
+        array = _floats(flat, lambda i: place(i // size))
+        return array.astype(np.float32).reshape(len(rows), *shape)
+
+    return blocks(read, values, place, values_per_row=size)
+
+
+def _booleans(values: Values, place: Place) -> np.ndarray:
+    """float64 of 0, 1 and NaN."""
+    _check_types(values, place, {bool, MISSING}, "must be true, false or null")
+    return np.array(values, dtype=np.float64)
+
+
+def _categories(values: Values, place: Place) -> np.ndarray:
+    """Objects, str or None. A level that training never saw is the model's to handle."""
+    _check_types(values, place, {str, MISSING}, "must be a string or null")
+    return np.array([*values, None], dtype=object)[:-1]  # None: never an array of fixed-size text
+
+
+def _datetimes(values: Values, place: Place) -> np.ndarray:
+    """datetime64[us] in UTC, NaT where null stands; a time without an offset is UTC."""
+    expected = "must be an RFC 3339 time such as 2026-01-31T08:00:00Z, or null"
+    _check_types(values, place, {str, MISSING}, expected)
+    times = [None if value is None else _instant(value) for value in values]
+    for i, (value, time) in enumerate(zip(values, times, strict=True)):
+        if time is None and value is not None:
+            raise _wrong(place(i), expected)
+    return np.array(times, dtype="datetime64[us]")
+
+
+READERS: dict[str, Reader] = {
+    "number": read_numbers,
+    "boolean": _booleans,
+    "category": _categories,
+    "datetime": _datetimes,
+}
+
+
+def _instant(text: str) -> datetime | None:
+    """Naive UTC, as NumPy wants it; None if the text is no time."""
+    if not TIMESTAMP.fullmatch(text):
+        return None
+    try:
+        time = datetime.fromisoformat(f"{text}-01" if len(text) == MONTH_LENGTH else text.upper())
+        return time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
+    except (ValueError, OverflowError):
+        return None
+
+
+def _shape(value: object) -> tuple[int, ...]:
+    """The shape of nested lists, going by the first element of each."""
+    if not isinstance(value, list) or not value:
+        return ()
+    return (len(value), *_shape(value[0]))
+
+
+def _flatten(rows: Values, shape: tuple[int, ...]) -> list[Any] | None:
+    """All numbers in order; None if a row is not a tensor of this shape."""
+    level = list(rows)
+    for size in shape:
+        if set(map(type, level)) != {list} or set(map(len, level)) != {size}:
+            return None
+        level = list(chain.from_iterable(level))
+    return level if shape and set(map(type, level)) <= {float, int} else None
+
+
+def _floats(values: Values, place: Place) -> np.ndarray:
+    """float64, None as NaN; what float32 cannot hold is refused."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except OverflowError:  # an integer beyond float64
+        array = np.array([_bounded(value) for value in values], dtype=np.float64)
+    for i in np.flatnonzero(~(np.abs(array) <= FLOAT32_MAX)).tolist():
+        if values[i] is not None:
+            raise _wrong(place(i), "must be a finite number within float32 (±3.4e38)")
+    return array
+
+
+def _bounded(value: float | None) -> float | None:
+    return value if value is None or abs(value) <= FLOAT32_MAX else float("inf")
+
+
+def _check_types(values: Values, place: Place, allowed: set[type], message: str) -> None:
+    """Exact types: in Python, though not in JSON, true is an integer."""
+    if not set(map(type, values)) <= allowed:
+        row = next(i for i, value in enumerate(values) if type(value) not in allowed)
+        raise _wrong(place(row), message)
+
+
+def _wrong(path: str, message: str) -> Invalid:
+    return Invalid([(path, message)])
