@@ -8,12 +8,13 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator
 from email.message import Message
+from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
 import jiter
 from fastapi import Request
 
-from app.validation import Location, Model, pointer, validate
+from app.validation import MAX_ERRORS, Location, Model, pointer, validate
 from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedMedia
 
 MAX_JSON_BYTES = (
@@ -86,13 +87,13 @@ def parse(body: bytes) -> Document:
 
 def refuse_non_finite(document: Document) -> None:
     """Raise `Invalid` for each NaN and Infinity, and for a number that overflows to one."""
-    wrong = [
+    wrong = (
         (pointer(location), "NaN, Infinity and numbers outside float64 are refused")
         for location, value in _leaves(document, ())
         if isinstance(value, float) and not math.isfinite(value)
-    ]
-    if wrong:
-        raise Invalid(wrong)
+    )
+    if first := list(islice(wrong, MAX_ERRORS)):
+        raise Invalid(first)
 
 
 def _leaves(value: object, location: Location) -> Iterator[tuple[Location, object]]:

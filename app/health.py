@@ -20,7 +20,7 @@ class Check:
         self._asking: asyncio.Task[str] | None = None
 
     async def state(self) -> str:
-        """ "ok", or what is wrong."""
+        """`ok`, or what is wrong."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._ask())
         try:
@@ -50,7 +50,7 @@ class Health:
         return dict(zip(self._checks, states, strict=True))
 
     async def engine(self) -> str:
-        """ "ok" if a probe gets through, "busy" if it has to wait for work that is not old."""
+        """`ok` if a probe gets through, `busy` if it waits for recent work, else `stuck`."""
         probe = self._engine.submit(lambda: None)
         try:
             await asyncio.wait_for(asyncio.wrap_future(probe), PROBE_SECONDS)

@@ -18,6 +18,7 @@ Location = tuple[int | str, ...]
 Model = TypeVar("Model", bound=BaseModel)
 
 DISCRIMINATOR = "kind"
+MAX_ERRORS = 100  # of one answer: a list of a million wrong items is wrong after a few
 MESSAGES = {
     "missing": "required",
     "extra_forbidden": "unknown field",
@@ -37,7 +38,8 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
     try:
         return model.model_validate_json(json.dumps(document), strict=True)
     except ValidationError as error:
-        raise Invalid(field_errors(error.errors(include_url=False), document)) from None
+        first = error.errors(include_url=False)[:MAX_ERRORS]
+        raise Invalid(field_errors(first, document)) from None
 
 
 def field_errors(errors: Sequence[ErrorDetails], document: object) -> list[tuple[str, str]]:
@@ -122,6 +124,6 @@ def describe(error: ErrorDetails) -> str:
 
 
 def _either(messages: Sequence[str]) -> str:
-    """ "must be an object", "must be 'random'" → "must be an object or 'random'"."""
+    """`must be an object`, `must be 'random'` → `must be an object or 'random'`."""
     first, *others = messages
     return " or ".join([first, *(message.removeprefix("must be ") for message in others)])

@@ -6,12 +6,11 @@ from itertools import chain
 from typing import Any
 
 from app.serving.values import blocks, read_numbers, read_values
-from app.validation import pointer
+from app.validation import MAX_ERRORS, pointer
 from core.exceptions import Invalid
 from models.config import FeatureConfig
 from models.features import Columns
 
-MAX_ERRORS = 20  # of one answer: the first ones tell enough
 MAX_NAMES = 20  # that a message lists
 
 

@@ -111,6 +111,15 @@ def test_a_problem_tells_each_field_once_and_never_a_value(http: httpx.Client) -
     assert "secret-value" not in document["detail"]
 
 
+def test_a_hundred_faults_are_enough(http: httpx.Client) -> None:
+    """Neither the answer nor the time to make it grows with the number of wrong items."""
+    body = {"model": "m", "dataset": "d", "target": "t", "features": [3] * 50_000}
+    document = problem(http.post("/train", json=body, timeout=20), 422)
+    assert len(document["errors"]) <= 100
+    nans = b'{"metadata": [' + b"NaN," * 50_000 + b"NaN]}"
+    assert len(problem(http.post("/train", content=nans, headers=JSON), 422)["errors"]) <= 100
+
+
 def test_the_unknown_kind_of_a_union_is_answered_with_the_known_ones(http: httpx.Client) -> None:
     body = {"model": "m", "dataset": "d", "target": "t", "method": {"prior": {"kind": "flat"}}}
     errors = problem(http.post("/train", json=body), 422)["errors"]
