@@ -12,20 +12,25 @@ from demo_parts import digits, latency, pictures, regression
 from demo_parts.service import running_service
 
 from credence.client import Client
+from credence.exceptions import ClientError
 
 OUTPUT = Path("demo")
+LOG = OUTPUT / "service.log"
 
 
 def main() -> int:
-    """Run the demo; 130 after Ctrl-C, which stops the service as well."""
+    """Run the demo; 1 if something fails, 130 after Ctrl-C. The service is stopped in any case."""
     OUTPUT.mkdir(exist_ok=True)
     started = time.monotonic()
     try:
-        with running_service(OUTPUT / "service.log") as client:
+        with running_service(LOG) as client:
             tell(client)
     except KeyboardInterrupt:
         print("\nstopped; no process is left")
         return 130
+    except (RuntimeError, ClientError) as error:
+        print(f"\nthe demo failed: {error}\nthe service's log is {LOG}", file=sys.stderr)
+        return 1
     print(f"\ndone in {time.monotonic() - started:.0f} s; the service is stopped")
     return 0
 

@@ -48,7 +48,7 @@ def _show_rows(prediction: Prediction, truth: np.ndarray) -> None:
     """The held-out digits that the model is least sure of."""
     entropy = prediction["entropy"]
     rows = np.argsort(entropy["total"])[::-1][:SHOWN_ROWS].tolist()
-    print(f"\nPOST /predict   {len(truth)} held-out digits, {error(prediction, truth):.1%} wrong; ")
+    print(f"\nPOST /predict   {len(truth)} held-out digits, {error(prediction, truth):.1%} wrong;")
     print("                the ones it is least sure of, entropies in nats\n")
     table = [
         [

@@ -32,23 +32,26 @@ STYLE: dict[RcKeyType, Any] = {
 def draw_all(regression: Regression, digits: Digits, directory: Path) -> list[Path]:
     """Draw into the directory and return the paths."""
     paths = [directory / f"{n}.png" for n in ("predictive_band", "pruning_curve", "reliability")]
-    with _picture(paths[0], panels=1) as (axes,):
-        _draw_band(axes, regression.band)
-    with _picture(paths[1], panels=2) as (left, right):
-        _draw_pruning(left, digits.pruning, "digits: error (%)", scale=100.0)
-        _draw_pruning(right, regression.pruning, "diabetes: rmse", scale=1.0)
-    with _picture(paths[2], panels=2) as (left, right):
-        _draw_reliability(left, digits)
-        _draw_coverage(right, regression)
+    with _picture(paths[0], 1, 1) as axes:
+        _draw_band(axes[0][0], regression.band)
+    with _picture(paths[1], 2, 2) as axes:
+        _draw_pruning([row[0] for row in axes], digits.pruning, "digits: error (%)", 100.0)
+        _draw_pruning([row[1] for row in axes], regression.pruning, "diabetes: rmse", 1.0)
+    with _picture(paths[2], 1, 2) as axes:
+        _draw_reliability(axes[0][0], digits)
+        _draw_coverage(axes[0][1], regression)
     return paths
 
 
 @contextmanager
-def _picture(path: Path, panels: int) -> Iterator[list[Axes]]:
+def _picture(path: Path, rows: int, columns: int) -> Iterator[list[list[Axes]]]:
+    """Axes to draw into, row by row; saved at the end of the block."""
     with plt.rc_context(STYLE):
-        size = (8.0, 4.2) if panels == 1 else (9.0, 3.8)
-        figure, axes = plt.subplots(1, panels, figsize=size, layout="constrained", squeeze=False)
-        yield list(axes[0])
+        size = (9.0, 4.2 if rows == 1 else 5.4)
+        figure, axes = plt.subplots(
+            rows, columns, figsize=size, layout="constrained", squeeze=False, sharex="col"
+        )
+        yield axes.tolist()
         figure.savefig(path, dpi=150)
         plt.close(figure)
 
@@ -80,22 +83,21 @@ def _draw_band(axes: Axes, band: Band) -> None:
     axes.plot(band.grid, mean, color=BLUE, label="mean")
     axes.plot(band.truth_x, band.truth_y, ".", color="#333333", markersize=4, label="held-out rows")
     axes.set(xlabel=f"{band.feature} (grey: range of the training rows)", ylabel="progression")
-    axes.set_title("Outside the data the model knows less, and says so")
+    axes.set_title(f"A model of {band.feature} alone: mean, noise and ignorance")
     axes.legend(loc="upper left")
 
 
-def _draw_pruning(axes: Axes, rows: list[Json], label: str, scale: float) -> None:
-    """Error on the left axis, log likelihood on the right one, over the fraction removed."""
+def _draw_pruning(axes: list[Axes], rows: list[Json], error: str, scale: float) -> None:
+    """Error above, log likelihood below, over the fraction of the weights that was removed."""
     pruned = [100 * row["prune"] for row in rows]
-    axes.plot(pruned, [scale * row["error"] for row in rows], "o-", color=BLUE)
-    axes.set_ylabel(label, color=BLUE)
-    axes.set_xlabel("weights removed (%)")
-    axes.set_ylim(bottom=0)
-    other = axes.twinx()
-    other.plot(pruned, [row["log_likelihood"] for row in rows], "s--", color=ORANGE)
-    other.set_ylabel("log likelihood (nats per row)", color=ORANGE)
-    other.spines["right"].set_visible(True)
-    axes.set_title("Pruned by signal-to-noise ratio, held-out rows")
+    upper, lower = axes
+    upper.plot(pruned, [scale * row["error"] for row in rows], "o-", color=BLUE)
+    upper.set_title(error)
+    upper.margins(y=0.25)
+    lower.plot(pruned, [row["log_likelihood"] for row in rows], "o-", color=ORANGE)
+    lower.set_title("log likelihood (nats per row)")
+    lower.set_xlabel("weights removed (%)")
+    lower.margins(y=0.25)
 
 
 def _draw_reliability(axes: Axes, digits: Digits) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from credence.client import Client
 from credence.types import Job, Json, Version
 
-SECONDS_BETWEEN_LINES = 3.0
+SECONDS_BETWEEN_LINES = 5.0
 
 
 def train(client: Client, path: Path, request: Json) -> Version:
