@@ -94,8 +94,9 @@ class Claims:
         with self._database.begin() as session:
             held = hold(session, claim)
             if held is JobStatus.CANCELLING and status is JobStatus.SUCCEEDED:
-                status = JobStatus.CANCELLED
-            complete(session, claim, status, error=error, metrics=metrics, version=version)
+                complete(session, claim, JobStatus.CANCELLED)
+            else:
+                complete(session, claim, status, error=error, metrics=metrics, version=version)
 
     def release(self, claim: Claim) -> None:
         """Give the job back because the worker stops; one being cancelled is cancelled."""

@@ -144,7 +144,9 @@ def _flush_directory(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
+    """Remove a file or directory if it is there and can be removed: nobody refers to it."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+        return
+    with suppress(OSError):
+        path.unlink()

@@ -1,0 +1,102 @@
+"""Both databases, empty and migrated; data sets, jobs and a registry on top of them."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.database import Database, migrate
+from core.datasets import Datasets
+from core.jobs import Job, Jobs
+from core.registry import Registry
+from core.schema import Base
+from core.settings import Settings, load_settings
+from core.specs import TrainSpec
+from core.storage import DirectoryStore
+from core.urls import with_driver
+from models.config import ModelConfig
+from tests.core.postgresql import running_postgresql
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated file, to be copied: that is faster than to migrate for each test."""
+    path = tmp_path_factory.mktemp("sqlite") / "migrated.db"
+    database = Database(f"sqlite:///{path}")
+    migrate(database)
+    database.dispose()  # the last connection brings the log into the file
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgresql_url() -> Iterator[str]:
+    with running_postgresql() as url:
+        yield with_driver(url)
+
+
+@pytest.fixture(scope="session")
+def migrated_postgresql(postgresql_url: str) -> Iterator[Database]:
+    database = Database(postgresql_url)
+    migrate(database)
+    yield database
+    database.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    if request.param == "postgresql":
+        yield _emptied(request.getfixturevalue("migrated_postgresql"))
+        return
+    path = shutil.copy(request.getfixturevalue("migrated_sqlite"), tmp_path / "credence.db")
+    database = Database(f"sqlite:///{path}")
+    yield database
+    database.dispose()
+
+
+def _emptied(database: Database) -> Database:
+    with database.begin() as session:
+        for table in reversed(Base.metadata.sorted_tables):
+            session.execute(table.delete())
+    return database
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(data_dir=tmp_path / "data")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> DirectoryStore:
+    return DirectoryStore(tmp_path / "artifacts")
+
+
+@pytest.fixture
+def datasets(database: Database, store: DirectoryStore) -> Datasets:
+    return Datasets(database, store)
+
+
+@pytest.fixture
+def jobs(database: Database) -> Jobs:
+    return Jobs(database)
+
+
+@pytest.fixture
+def registry(database: Database, store: DirectoryStore) -> Registry:
+    return Registry(database, store)
+
+
+@pytest.fixture
+def dataset_id(datasets: Datasets) -> str:
+    dataset, _ = datasets.add_columns("small", {"x": [1.0, 2.0, 3.0], "y": [1.0, 4.0, 9.0]})
+    return dataset.id
+
+
+@pytest.fixture
+def spec(dataset_id: str) -> TrainSpec:
+    return TrainSpec(model="square", dataset=dataset_id, config=ModelConfig(target="y"))
+
+
+@pytest.fixture
+def job(jobs: Jobs, spec: TrainSpec) -> Job:
+    return jobs.create("train", "square", spec, {"model": "square"})

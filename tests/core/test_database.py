@@ -1,0 +1,176 @@
+"""Transactions, times, and the schema, the same on both databases."""
+
+import multiprocessing
+import threading
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy.exc import IntegrityError, StatementError
+
+from core.database import Database, migrate
+from core.exceptions import InvalidSetting, Unavailable
+from core.names import now
+from core.schema import AliasRow, Base, ModelRow, WorkerRow
+from core.workers import Workers
+
+
+def test_a_failing_transaction_changes_nothing(database: Database) -> None:
+    def fail() -> None:
+        with database.begin() as session:
+            session.add(ModelRow(name="square", last_version=1))
+            session.flush()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with database.read() as session:
+        assert session.get(ModelRow, "square") is None
+
+
+def test_what_is_read_in_a_transaction_stays_true(database: Database) -> None:
+    """Read, think, write: of twenty increments by four threads none is lost."""
+    with database.begin() as session:
+        session.add(ModelRow(name="square", last_version=0))
+
+    def increment() -> None:
+        for _ in range(5):
+            with database.begin() as session:
+                row = session.get(ModelRow, "square", with_for_update=True)
+                assert row is not None
+                row.last_version += 1
+
+    threads = [threading.Thread(target=increment) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with database.read() as session:
+        row = session.get(ModelRow, "square")
+        assert row is not None
+        assert row.last_version == 20
+
+
+def test_readers_wait_for_no_writer(database: Database) -> None:
+    with database.begin() as writer:
+        writer.add(ModelRow(name="square", last_version=1))
+        writer.flush()
+        started = time.monotonic()
+        with database.read() as reader:
+            assert reader.get(ModelRow, "square") is None
+        assert time.monotonic() - started < 1.0
+
+
+def test_references_are_checked(database: Database) -> None:
+    with pytest.raises(IntegrityError), database.begin() as session:
+        session.add(AliasRow(model="none", alias="champion", version=1))
+
+
+def test_times_come_back_in_utc(database: Database) -> None:
+    rome = timezone(timedelta(hours=2))
+    started = datetime(2026, 7, 1, 12, 0, 0, 123456, tzinfo=rome)
+    workers = Workers(database)
+    workers.beat("worker-1", "cpu", started)
+    [worker] = workers.list()
+    assert worker.started_at == started
+    assert worker.started_at.tzinfo == UTC
+    assert abs(now() - worker.heartbeat_at) < timedelta(minutes=1)
+
+
+def test_a_time_without_a_zone_is_a_mistake(database: Database) -> None:
+    naive = datetime(2026, 7, 1)  # noqa: DTZ001
+    with pytest.raises(StatementError, match="has no time zone"):
+        Workers(database).beat("worker-1", "cpu", naive)
+
+
+def test_workers_silent_for_a_day_are_forgotten(database: Database) -> None:
+    workers = Workers(database)
+    workers.beat("old", "cpu", now())
+    with database.begin() as session:
+        session.execute(sa.update(WorkerRow).values(heartbeat_at=now() - timedelta(days=2)))
+    workers.beat("new", "cuda:0", now())
+    workers.beat("new", "cuda:0", now())
+    assert [(worker.id, worker.device) for worker in workers.list()] == [("new", "cuda:0")]
+
+
+def test_a_database_that_answers_is_fine(database: Database) -> None:
+    database.check()
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql+psycopg://nobody@127.0.0.1:1/none", "sqlite:////proc/none/credence.db"]
+)
+def test_a_database_that_does_not_answer_is_unavailable(url: str) -> None:
+    with pytest.raises((Unavailable, OSError)) as failure:
+        Database(url).check()
+    assert "127.0.0.1" not in str(failure.value), "where it is, is nobody's business"
+
+
+def test_a_wrong_statement_is_not_an_outage(database: Database) -> None:
+    with pytest.raises(sa.exc.DBAPIError), database.begin() as session:
+        session.execute(sa.text("INSERT INTO models (name, last_version) VALUES ('a', NULL)"))
+
+
+def test_migrations_give_the_schema_that_is_declared(database: Database) -> None:
+    with database.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_migrating_again_changes_nothing(database: Database) -> None:
+    Workers(database).beat("worker-1", "cpu", now())
+    migrate(database)
+    assert len(Workers(database).list()) == 1
+
+
+def test_the_schema_of_a_later_release_is_refused(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'later.db'}")
+    migrate(database)
+    with database.begin() as session:
+        session.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(InvalidSetting, match="belongs to another release"):
+        migrate(database)
+    database.dispose()
+
+
+def _migrate(url: str, start: Barrier) -> None:
+    """One of several processes that start at the same moment."""
+    database = Database(url)
+    start.wait(timeout=60)
+    migrate(database)
+    Workers(database).beat(multiprocessing.current_process().name, "cpu", now())
+    database.dispose()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_processes_that_start_at_once_migrate_once(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    if kind == "postgresql":
+        url = _new_database(request.getfixturevalue("postgresql_url"))
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(4)
+    processes = [context.Process(target=_migrate, args=(url, start)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0, 0]
+    database = Database(url)
+    assert len(Workers(database).list()) == 4
+    database.dispose()
+
+
+def _new_database(url: str) -> str:
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text("DROP DATABASE IF EXISTS racing"))
+        connection.execute(sa.text("CREATE DATABASE racing"))
+    engine.dispose()
+    return url.replace("/postgres?", "/racing?")
