@@ -202,7 +202,7 @@ def fit_encoder(feature: FeatureConfig, values: np.ndarray) -> Encoder:
 
 def encoder_from_json(data: Json) -> Encoder:
     """The inverse of `to_json`."""
-    fields = {key: value for key, value in data.items() if key != "encoder"}
+    fields = {key: value for key, value in data.items() if key not in ("encoder", "stored")}
     match data["encoder"]:
         case "number":
             return NumberEncoder(**fields)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FeatureConfig, Json
-from models.encoders import Encoder, encoder_from_json, fit_encoder
+from models.encoders import Encoder, TensorEncoder, encoder_from_json, fit_encoder
 from models.exceptions import InvalidData
 
 Columns = Mapping[str, np.ndarray]
@@ -63,22 +63,44 @@ def level_text(value: str | float | bool) -> str:
     return str(value)
 
 
+@dataclass(frozen=True, kw_only=True)
+class InputColumn:
+    """What a caller sends for a feature: its type in the data set, the shape of a tensor."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...] | None = None
+
+
 @dataclass(frozen=True)
 class FeatureEncoder:
-    """Encodes the columns one after the other: number of rows × sum of their widths."""
+    """Encodes the columns one after the other: number of rows × sum of their widths.
+
+    Columns come as they are stored; a feature that is to be read as another type (a number as a
+    category, say) is converted here.
+    """
 
     features: tuple[FeatureConfig, ...]
+    stored: tuple[str, ...]
     encoders: tuple[Encoder, ...]
 
     @classmethod
-    def fit(cls, features: Sequence[FeatureConfig], columns: Columns) -> "FeatureEncoder":
+    def fit(
+        cls, features: Sequence[FeatureConfig], types: Mapping[str, str], columns: Columns
+    ) -> "FeatureEncoder":
         """Learn means, scales and levels from training rows.
+
+        Args:
+            types: the type that each column is stored as.
 
         Raises:
             InvalidData: if no column varies, so that there is nothing to learn from.
         """
-        encoders = tuple(fit_encoder(f, columns[f.name]) for f in features)
-        encoder = cls(tuple(features), encoders)
+        stored = tuple(types[f.name] for f in features)
+        encoders = tuple(
+            fit_encoder(f, convert(columns[f.name], types[f.name], f.type)) for f in features
+        )
+        encoder = cls(tuple(features), stored, encoders)
         if encoder.width == 0:
             names = ", ".join(f.name for f in features)
             raise InvalidData(
@@ -93,10 +115,24 @@ class FeatureEncoder:
         """Number of network inputs."""
         return sum(e.width for e in self.encoders)
 
+    @property
+    def inputs(self) -> tuple[InputColumn, ...]:
+        """The columns that `encode` takes."""
+        return tuple(
+            InputColumn(
+                name=f.name,
+                type=stored,
+                shape=encoder.shape if isinstance(encoder, TensorEncoder) else None,
+            )
+            for f, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True)
+        )
+
     def encode(self, columns: Columns) -> Float[Tensor, "rows width"]:
         """Standardise, impute and one-hot encode; missing values and new levels are allowed."""
-        pairs = zip(self.features, self.encoders, strict=True)
-        parts = [encoder.encode(columns[feature.name]) for feature, encoder in pairs]
+        parts = [
+            encoder.encode(convert(columns[f.name], stored, f.type))
+            for f, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True)
+        ]
         return torch.from_numpy(np.concatenate(parts, axis=1, dtype=np.float32))
 
     def constant_columns(self) -> list[str]:
@@ -105,8 +141,10 @@ class FeatureEncoder:
         return [feature.name for feature, encoder in pairs if encoder.width == 0]
 
     def to_json(self) -> list[Json]:
-        return [encoder.to_json() for encoder in self.encoders]
+        pairs = zip(self.stored, self.encoders, strict=True)
+        return [{"stored": stored, **encoder.to_json()} for stored, encoder in pairs]
 
     @classmethod
     def from_json(cls, features: Sequence[FeatureConfig], data: list[Json]) -> "FeatureEncoder":
-        return cls(tuple(features), tuple(encoder_from_json(item) for item in data))
+        stored = tuple(item["stored"] for item in data)
+        return cls(tuple(features), stored, tuple(encoder_from_json(item) for item in data))

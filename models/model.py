@@ -10,11 +10,11 @@ from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig
 from models.exceptions import InvalidInput, UnknownVariant
-from models.features import Columns, FeatureEncoder
+from models.features import Columns, FeatureEncoder, InputColumn
 from models.inference.bbb import BBBState
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
 from models.networks import MLP
-from models.prediction.engine import Engine
+from models.prediction.engine import Engine, Fitted
 from models.prediction.prediction import (
     Arrays,
     ClassName,
@@ -38,6 +38,10 @@ class Variant:
     state: BBBState
     metrics: Json = field(default_factory=dict)
     num_bytes: int = 0
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        return Fitted.of(self.state)
 
     def describe(self) -> Json:
         return {
@@ -64,6 +68,11 @@ class BayesianModel:
     @property
     def features(self) -> tuple[FeatureConfig, ...]:
         return self.encoder.features
+
+    @property
+    def inputs(self) -> tuple[InputColumn, ...]:
+        """What `predict` takes: one column per feature, as it is stored in a data set."""
+        return self.encoder.inputs
 
     @property
     def task(self) -> str:
@@ -109,7 +118,10 @@ class BayesianModel:
         config = asdict(self.config)
         return {
             "task": self.task,
-            "features": [asdict(feature) for feature in self.features],
+            "features": [
+                asdict(f) | ({"shape": list(column.shape)} if column.shape else {})
+                for f, column in zip(self.features, self.inputs, strict=True)
+            ],
             "target": self.config.target,
             "classes": None if self.classes is None else list(self.classes),
             **{key: config[key] for key in ("likelihood", "network", "method", "training")},
@@ -128,12 +140,12 @@ class BayesianModel:
             UnknownVariant: for a pruning fraction that is not stored.
         """
         self._check_sampler(options)
-        state, x = self.variant(options.prune).state, self.encode(columns)
+        fitted, x = self.variant(options.prune).fitted, self.encode(columns)
         seed = self.default_seed if options.seed is None else options.seed
-        summary = self._summary(state, x, replace(options, seed=seed))
+        summary = self._summary(fitted, x, replace(options, seed=seed))
         answer = self._prediction(summary, replace(options, seed=seed))
         if options.return_draws:
-            answer = replace(answer, draws=self.engine.draws(state, x, seed, options.samples))
+            answer = replace(answer, draws=self.engine.draws(fitted, x, seed, options.samples))
         return answer
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
@@ -143,16 +155,16 @@ class BayesianModel:
             InvalidInput: for missing columns, or classes never seen in training.
         """
         targets = self.target.encode(columns[self.config.target])
-        state = self.variant(prune).state
+        fitted = self.variant(prune).fitted
         x = self.encode(columns)
-        return self.engine.score(state, x, targets.to(x.device), self.default_seed, samples)
+        return self.engine.score(fitted, x, targets.to(x.device), self.default_seed, samples)
 
     def strangeness(
-        self, state: BBBState, x: Float[Tensor, "rows inputs"], samples: int
+        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], samples: int
     ) -> np.ndarray:
         """Per row: epistemic variance (squared target units) or mutual information (nats)."""
         options = PredictOptions(samples=samples, seed=self.default_seed, intervals=())
-        return self._summary(state, x, options)["strangeness"]
+        return self._summary(fitted, x, options)["strangeness"]
 
     def variant(self, prune: float) -> Variant:
         """
@@ -178,9 +190,9 @@ class BayesianModel:
                 "/sampler",
             )
 
-    def _summary(self, state: BBBState, x: Tensor, options: PredictOptions) -> Arrays:
+    def _summary(self, fitted: Fitted, x: Tensor, options: PredictOptions) -> Arrays:
         seed = self.default_seed if options.seed is None else options.seed
-        chunks = self.engine.mixtures(state, x, seed, options.samples)
+        chunks = self.engine.mixtures(fitted, x, seed, options.samples)
         return concatenate([summarise(mixture, options.intervals) for _, mixture in chunks])
 
     def _prediction(self, summary: Arrays, options: PredictOptions) -> Prediction:

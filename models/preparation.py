@@ -10,7 +10,7 @@ import torch
 from models.config import ModelConfig, SplitBy, SplitTime
 from models.data import Rows, split_rows
 from models.exceptions import InvalidData
-from models.features import Columns, FeatureEncoder, convert
+from models.features import Columns, FeatureEncoder
 from models.model import BayesianModel
 from models.randomness import derive_seed
 from models.recipe import MIN_ROWS
@@ -40,7 +40,7 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
         )
     dropped = len(columns[config.target]) - len(labelled)
     key = _split_key(columns, config)
-    columns = _side(converted(columns, types, config), labelled)
+    columns = _side(columns, labelled)
     training = config.training
     train, held_out = split_rows(
         training.split,
@@ -49,7 +49,7 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
         len(labelled),
         None if key is None else key[labelled],
     )
-    model = _skeleton(_side(columns, train), types[config.target], config, dropped)
+    model = _skeleton(_side(columns, train), types, config, dropped)
     return Prepared(model, _rows(model, columns, train), _rows(model, columns, held_out))
 
 
@@ -61,23 +61,14 @@ def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
     return None
 
 
-def converted(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> Columns:
-    """Columns read as the types that the features ask for (a number as a category, say)."""
-    wanted = {feature.name: feature.type for feature in config.features or ()}
-    return {
-        name: convert(values, types[name], wanted.get(name, types[name]))
-        for name, values in columns.items()
-    }
-
-
 def _side(columns: Columns, index: np.ndarray) -> Columns:
     return {name: values[index] for name, values in columns.items()}
 
 
 def _skeleton(
-    columns: Columns, target_type: str, config: ModelConfig, dropped: int
+    columns: Columns, types: Mapping[str, str], config: ModelConfig, dropped: int
 ) -> BayesianModel:
-    encoder = FeatureEncoder.fit(config.features or (), columns)
+    encoder = FeatureEncoder.fit(config.features or (), types, columns)
     notes = []
     if dropped:
         notes.append(f"{dropped} rows without a target were left out")
@@ -85,7 +76,7 @@ def _skeleton(
         notes.append(f"the KL has weight {config.method.kl.weight}: the objective is no ELBO")
     if constant := encoder.constant_columns():
         notes.append(f"constant columns were left out: {', '.join(constant)}")
-    target = _fit_target(columns[config.target], target_type, config)
+    target = _fit_target(columns[config.target], types[config.target], config)
     seed = derive_seed(config.training.seed, "prediction") % 2**31
     return BayesianModel(config, encoder, target, {}, seed, math.inf, notes=tuple(notes))
 

@@ -157,7 +157,7 @@ class _Run:
         model = self.model
         outputs = sample_outputs(
             model.network,
-            state.posterior,
+            state.posterior.distribution().moments(),
             rows.inputs,
             seed=model.default_seed,
             num_samples=_EARLY_STOPPING_SAMPLES,
@@ -174,8 +174,8 @@ class _Run:
         )
         scored = {}
         for fraction, variant in model.variants_by_prune.items():
-            metrics = model.engine.score(variant.state, x, targets, seed, SCORE_SAMPLES)
+            metrics = model.engine.score(variant.fitted, x, targets, seed, SCORE_SAMPLES)
             scored[fraction] = replace(variant, metrics=metrics)
-        strangeness = model.strangeness(scored[0.0].state, x, SCORE_SAMPLES)
+        strangeness = model.strangeness(scored[0.0].fitted, x, SCORE_SAMPLES)
         threshold = float(np.quantile(strangeness, 1 - _FALSE_ALARMS))
         return replace(model, variants_by_prune=scored, ood_threshold=threshold)

@@ -8,8 +8,7 @@ from typing import Any
 from app.serving.values import blocks, read_numbers, read_values
 from app.validation import MAX_ERRORS, pointer
 from core.exceptions import Invalid
-from models.config import FeatureConfig
-from models.features import Columns
+from models.features import Columns, InputColumn
 
 MAX_NAMES = 20  # that a message lists
 
@@ -28,7 +27,7 @@ def num_rows(inputs: object) -> int:
     raise _wrong(("inputs",), f"must be {forms}, with at least one row")
 
 
-def decode(inputs: list[Any] | dict[str, Any], features: Sequence[FeatureConfig]) -> Columns:
+def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) -> Columns:
     """Arrays by feature, in the convention of `models.features`.
 
     Raises:
@@ -42,7 +41,7 @@ def decode(inputs: list[Any] | dict[str, Any], features: Sequence[FeatureConfig]
     return _from_rows(inputs, features)
 
 
-def _from_columns(inputs: dict[str, Any], features: Sequence[FeatureConfig]) -> Columns:
+def _from_columns(inputs: dict[str, Any], features: Sequence[InputColumn]) -> Columns:
     _check_names(inputs, features, ("inputs",))
     expected = num_rows(inputs)
     for name, values in inputs.items():
@@ -52,12 +51,11 @@ def _from_columns(inputs: dict[str, Any], features: Sequence[FeatureConfig]) -> 
             message = f"has {len(values)} values where the first column has {expected}"
             raise _wrong(("inputs", name), message)
     return {
-        f.name: read_values(f.type, inputs[f.name], partial(_place_in_column, f.name))
-        for f in features
+        f.name: read_values(f, inputs[f.name], partial(_place_in_column, f.name)) for f in features
     }
 
 
-def _from_records(inputs: list[Any], features: Sequence[FeatureConfig]) -> Columns:
+def _from_records(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
     expected = {feature.name for feature in features}
     for i, record in enumerate(inputs):
         if not isinstance(record, dict):
@@ -66,13 +64,13 @@ def _from_records(inputs: list[Any], features: Sequence[FeatureConfig]) -> Colum
             _check_names(record, features, ("inputs", i))
     return {
         f.name: read_values(
-            f.type, [record[f.name] for record in inputs], partial(_place_in_row, f.name)
+            f, [record[f.name] for record in inputs], partial(_place_in_row, f.name)
         )
         for f in features
     }
 
 
-def _from_rows(inputs: list[Any], features: Sequence[FeatureConfig]) -> Columns:
+def _from_rows(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
     for i, row in enumerate(inputs):
         if not isinstance(row, list):
             raise _wrong(("inputs", i), "must be an object, or a list in feature order")
@@ -82,12 +80,12 @@ def _from_rows(inputs: list[Any], features: Sequence[FeatureConfig]) -> Columns:
     if all(feature.type == "number" for feature in features):
         return _from_matrix(inputs, features)
     return {
-        f.name: read_values(f.type, [row[j] for row in inputs], partial(_place_in_row, j))
+        f.name: read_values(f, [row[j] for row in inputs], partial(_place_in_row, j))
         for j, f in enumerate(features)
     }
 
 
-def _from_matrix(inputs: list[list[Any]], features: Sequence[FeatureConfig]) -> Columns:
+def _from_matrix(inputs: list[list[Any]], features: Sequence[InputColumn]) -> Columns:
     """Numbers alone are read row by row: a thousand columns then cost no more than one."""
     width = len(features)
     matrix = blocks(
@@ -102,7 +100,7 @@ def _from_matrix(inputs: list[list[Any]], features: Sequence[FeatureConfig]) -> 
 
 
 def _check_names(
-    given: dict[str, Any], features: Sequence[FeatureConfig], where: tuple[int | str, ...]
+    given: dict[str, Any], features: Sequence[InputColumn], where: tuple[int | str, ...]
 ) -> None:
     known = [feature.name for feature in features]
     missing = [name for name in known if name not in given]
@@ -123,7 +121,7 @@ def _place_in_row(key: int | str, row: int) -> str:
     return pointer(("inputs", row, key))
 
 
-def _listed(features: Sequence[FeatureConfig]) -> str:
+def _listed(features: Sequence[InputColumn]) -> str:
     names = ", ".join(feature.name for feature in features[:MAX_NAMES])
     more = len(features) - MAX_NAMES
     return f"{names} and {more} more" if more > 0 else names

@@ -46,7 +46,7 @@ class Predictor:
         measure.model = version.model
         model = await self.cache.get(version)
         with measure.stage("decode"):
-            columns = await off_loop(len(body), decode, inputs, model.features)
+            columns = await off_loop(len(body), decode, inputs, model.inputs)
         del body, inputs  # several times the size of the columns: not kept in the queue
         options = _options(asked)
         work = self.limits.check(rows, options.samples, _values(model, options))

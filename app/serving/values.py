@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from core.exceptions import Invalid
+from models.features import InputColumn
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 BLOCK_VALUES = 65_536  # about two milliseconds' worth
@@ -31,15 +32,15 @@ Place = Callable[[int], str]  # the number of a value → its pointer
 Reader = Callable[[Values, Place], np.ndarray]
 
 
-def read_values(feature_type: str, values: Values, place: Place) -> np.ndarray:
-    """The array of a feature of this type, in the convention of `models.features`.
+def read_values(column: InputColumn, values: Values, place: Place) -> np.ndarray:
+    """The array of an input column, in the convention of `models.features`.
 
     Raises:
         Invalid: at the first value of another type, or that float32 cannot hold.
     """
-    if feature_type == "tensor":
-        return read_tensors(values, place)
-    return blocks(READERS[feature_type], values, place)
+    if column.type == "tensor":
+        return read_tensors(values, place, column.shape)
+    return blocks(READERS[column.type], values, place)
 
 
 def blocks(read: Reader, rows: Values, place: Place, values_per_row: int = 1) -> np.ndarray:
@@ -61,9 +62,11 @@ def read_numbers(values: Values, place: Place) -> np.ndarray:
     return _floats(values, place)
 
 
-def read_tensors(values: Values, place: Place) -> np.ndarray:
-    """float32 [rows, …]: every row has the shape of the first, and no missing values."""
-    shape = _shape(values[0])
+def read_tensors(
+    values: Values, place: Place, expected: tuple[int, ...] | None = None
+) -> np.ndarray:
+    """float32 [rows, …] of the expected shape, else that of the first; no missing values."""
+    shape = _shape(values[0]) if expected is None else expected
     size = prod(shape)
 
     def read(rows: Values, place: Place) -> np.ndarray:
@@ -71,7 +74,7 @@ def read_tensors(values: Values, place: Place) -> np.ndarray:
         if flat is None:
             wrong = next(i for i, row in enumerate(rows) if _flatten([row], shape) is None)
             kind = " × ".join(map(str, shape)) if shape else "nested lists"
-            raise _wrong(place(wrong), f"must be a tensor of numbers, as in the first row: {kind}")
+            raise _wrong(place(wrong), f"must be a tensor of numbers: {kind}")
         array = _floats(flat, lambda i: place(i // size))
         return array.astype(np.float32).reshape(len(rows), *shape)
 

@@ -18,14 +18,30 @@ from models.likelihoods import (
     GaussianLikelihood,
 )
 from models.networks import MLP
+from models.posteriors import MeanFieldNormal
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.sampling import (
     DEFAULT_MEMORY_BYTES,
     Chunks,
+    Moments,
     sample_functions,
     sample_outputs,
 )
 from models.targets import NumberTarget, Target
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What predicting needs of a state, made once: it costs more than a small request."""
+
+    posterior: MeanFieldNormal
+    moments: Moments
+    point: dict[str, Tensor]
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, state: BBBState) -> "Fitted":
+        return cls(state.posterior, state.posterior.distribution().moments(), state.point)
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,7 @@ class Engine:
     memory_bytes: int = DEFAULT_MEMORY_BYTES
 
     def mixtures(
-        self, state: BBBState, x: Float[Tensor, "rows inputs"], seed: int, samples: int
+        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], seed: int, samples: int
     ) -> Iterator[tuple[slice, Mixture]]:
         """The predictive mixture of each chunk of rows, in the target's units."""
         chunks = Chunks.plan(self.network, len(x), samples, self.memory_bytes)
@@ -47,34 +63,34 @@ class Engine:
             with torch.inference_mode():
                 outputs = sample_outputs(
                     self.network,
-                    state.posterior,
+                    fitted.moments,
                     x[rows],
                     seed=seed,
                     num_samples=samples,
                     chunk=chunks.samples,
                 )
-                yield rows, self._mixture(state, outputs)
+                yield rows, self._mixture(fitted, outputs)
 
     @torch.inference_mode()
     def draws(
-        self, state: BBBState, x: Float[Tensor, "rows inputs"], seed: int, samples: int
+        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], seed: int, samples: int
     ) -> np.ndarray:
         """Predicted means of whole weight draws: samples × rows (× classes)."""
         outputs = sample_functions(
             self.network,
-            state.posterior,
+            fitted.posterior,
             x,
             seed=seed,
             num_samples=samples,
             memory_bytes=self.memory_bytes,
         )
-        mixture = self._mixture(state, outputs)
+        mixture = self._mixture(fitted, outputs)
         values = mixture.probs if isinstance(mixture, CategoricalMixture) else mixture.means
         return values.cpu().numpy()
 
     def score(
         self,
-        state: BBBState,
+        fitted: Fitted,
         x: Float[Tensor, "rows inputs"],
         targets: Shaped[Tensor, "rows"],
         seed: int,
@@ -83,7 +99,7 @@ class Engine:
         """Metrics of labelled rows, in the target's units."""
         parts = [
             self._row_scores(mixture, targets[rows])
-            for rows, mixture in self.mixtures(state, x, seed, samples)
+            for rows, mixture in self.mixtures(fitted, x, seed, samples)
         ]
         scores = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         if isinstance(self.target, NumberTarget):
@@ -96,12 +112,12 @@ class Engine:
         target = self._number_target()
         return metrics.regression_scores(mixture, targets.double() * target.std + target.mean)
 
-    def _mixture(self, state: BBBState, outputs: Tensor) -> Mixture:
+    def _mixture(self, fitted: Fitted, outputs: Tensor) -> Mixture:
         """Summaries are made in float64: differences of nearly equal samples matter there."""
         outputs = outputs.double()
         if isinstance(self.likelihood, Categorical | Bernoulli):
             return CategoricalMixture(self.likelihood.probabilities(outputs))
-        means, variances = self.likelihood.moments(outputs, state.point)
+        means, variances = self.likelihood.moments(outputs, fitted.point)
         target = self._number_target()
         return GaussianMixture(means * target.std + target.mean, variances * target.std**2)
 

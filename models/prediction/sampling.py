@@ -19,6 +19,9 @@ from models.networks import MLP
 from models.posteriors import MeanFieldNormal
 from models.randomness import generator
 
+Moments = tuple[Float[Tensor, "weights"], Float[Tensor, "weights"]]
+"""Mean and variance of every weight, as `DiagonalNormal.moments` gives them."""
+
 NOISE_BLOCK = 64  # samples per generator: small enough to bound memory, large enough to be cheap
 DEFAULT_MEMORY_BYTES = 256 * 2**20
 _BUFFERS = 6  # tensors of the widest layer that one forward pass holds at a time
@@ -48,7 +51,7 @@ class Chunks:
 
 def sample_outputs(
     network: MLP,
-    posterior: MeanFieldNormal,
+    moments: Moments,
     x: Float[Tensor, "rows inputs"],
     *,
     seed: int,
@@ -56,7 +59,7 @@ def sample_outputs(
     chunk: int | None = None,
 ) -> Float[Tensor, "samples rows outputs"]:
     """Outputs by local reparameterisation with one noise block for all rows."""
-    loc, variance = (network.layout.unflatten(part) for part in posterior.distribution().moments())
+    loc, variance = (network.layout.unflatten(part) for part in moments)
     parts = [
         network.local(loc, variance, x, [n.unsqueeze(1).to(x.device) for n in noise])
         for noise in _noise_chunks(network, seed, num_samples, chunk or num_samples)

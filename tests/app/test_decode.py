@@ -8,16 +8,16 @@ import pytest
 from app.serving.decode import decode
 from app.serving.values import BLOCK_VALUES
 from core.exceptions import Invalid
-from models.config import FeatureConfig, FeatureType
+from models.features import InputColumn
 
 LAST = BLOCK_VALUES + 4999  # in the second block
 
 
-def features(**types: FeatureType) -> list[FeatureConfig]:
-    return [FeatureConfig(name=name, type=type_) for name, type_ in types.items()]
+def features(**types: str) -> list[InputColumn]:
+    return [InputColumn(name=name, type=type_) for name, type_ in types.items()]
 
 
-def error(inputs: Any, of: list[FeatureConfig]) -> str:
+def error(inputs: Any, of: list[InputColumn]) -> str:
     with pytest.raises(Invalid) as caught:
         decode(inputs, of)
     return caught.value.errors[0][0]

@@ -32,7 +32,7 @@ def directly(service: Service, name: str, rows: list[Any], **options: Any) -> Pr
     """What the model says when it is called without the service."""
     version = service.context.registry.get(name, None)
     model: BayesianModel = checkpoint.read(service.context.registry.path(version))
-    return model.predict(decode(rows, model.features), PredictOptions(**options))
+    return model.predict(decode(rows, model.inputs), PredictOptions(**options))
 
 
 def test_regression_answer_has_the_contracts_fields_and_the_models_numbers(
@@ -200,7 +200,7 @@ def test_a_tensor_of_another_shape_or_type_is_refused(http: httpx.Client, image:
 def test_a_tensor_that_is_consistent_but_not_the_models_is_refused(http: httpx.Client) -> None:
     answer = http.post("/predict", json={"model": "tree", "inputs": [TREES[0] | {"image": [[1]]}]})
     assert answer.status_code == 422
-    assert "(2, 2)" in answer.text
+    assert "2 × 2" in answer.text
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])

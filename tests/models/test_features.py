@@ -16,7 +16,7 @@ def feature(name: str, kind: str) -> FeatureConfig:
 
 
 def fit(kind: str, values: np.ndarray) -> FeatureEncoder:
-    return FeatureEncoder.fit([feature("a", kind)], {"a": values})
+    return FeatureEncoder.fit([feature("a", kind)], {"a": kind}, {"a": values})
 
 
 def objects(*values: str | None) -> np.ndarray:
@@ -77,7 +77,8 @@ def test_images_are_flattened_with_one_scale() -> None:
 def test_constant_columns_are_left_out_and_named() -> None:
     features = [feature("x", "number"), feature("c", "number"), feature("k", "category")]
     columns = {"x": np.arange(4.0), "c": np.full(4, 0.1), "k": objects(*"zzzz")}
-    encoder = FeatureEncoder.fit(features, columns)
+    types = {f.name: f.type for f in features}
+    encoder = FeatureEncoder.fit(features, types, columns)
     assert encoder.constant_columns() == ["c", "k"]
     assert encoder.encode(columns).shape == (4, 1)
 

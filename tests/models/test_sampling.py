@@ -35,21 +35,27 @@ def x() -> torch.Tensor:
 def test_a_row_does_not_depend_on_the_rows_around_it(
     posterior: MeanFieldNormal, x: torch.Tensor
 ) -> None:
-    together = sample_outputs(NETWORK, posterior, x, seed=7, num_samples=50)
-    alone = sample_outputs(NETWORK, posterior, x[4:5], seed=7, num_samples=50)
+    together = sample_outputs(
+        NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=50
+    )
+    alone = sample_outputs(
+        NETWORK, posterior.distribution().moments(), x[4:5], seed=7, num_samples=50
+    )
     torch.testing.assert_close(together[:, 4:5], alone, rtol=1e-5, atol=1e-5)
 
 
 def test_chunks_of_samples_change_nothing(posterior: MeanFieldNormal, x: torch.Tensor) -> None:
-    whole = sample_outputs(NETWORK, posterior, x, seed=7, num_samples=200)
+    whole = sample_outputs(NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=200)
     for chunk in (NOISE_BLOCK, 2 * NOISE_BLOCK, 70):
-        parts = sample_outputs(NETWORK, posterior, x, seed=7, num_samples=200, chunk=chunk)
+        parts = sample_outputs(
+            NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=200, chunk=chunk
+        )
         torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-5)
 
 
 def test_more_samples_extend_fewer(posterior: MeanFieldNormal, x: torch.Tensor) -> None:
-    few = sample_outputs(NETWORK, posterior, x, seed=7, num_samples=30)
-    many = sample_outputs(NETWORK, posterior, x, seed=7, num_samples=90)
+    few = sample_outputs(NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=30)
+    many = sample_outputs(NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=90)
     torch.testing.assert_close(many[:30], few, rtol=1e-5, atol=1e-5)
 
 
@@ -74,7 +80,9 @@ def test_local_and_weight_samples_have_the_same_distribution(
 ) -> None:
     """Means of 4,000 samples each way, within 4.5 standard errors on all 24 outputs."""
     count = 4000
-    local = sample_outputs(NETWORK, posterior, x, seed=1, num_samples=count).double()
+    local = sample_outputs(
+        NETWORK, posterior.distribution().moments(), x, seed=1, num_samples=count
+    ).double()
     drawn = sample_functions(NETWORK, posterior, x, seed=2, num_samples=count).double()
     error = ((local.var(0) + drawn.var(0)) / count).sqrt()
     assert ((local.mean(0) - drawn.mean(0)).abs() < 4.5 * error).all()
@@ -111,7 +119,7 @@ from models.posteriors import MeanFieldNormal
 from models.likelihoods import HeteroscedasticGaussian
 from models.targets import NumberTarget
 from models.inference.bbb import BBBState
-from models.prediction.engine import Engine
+from models.prediction.engine import Engine, Fitted
 from models.prediction.prediction import summarise
 torch.set_num_threads(1)
 network = MLP.build(NetworkConfig(hidden=(256, 256)), 8, 2)
@@ -119,7 +127,7 @@ loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
 state = BBBState(MeanFieldNormal(loc, loc * 0 - 3), {})
 engine = Engine(network, HeteroscedasticGaussian(), NumberTarget(0.0, 1.0), 64 * 2**20)
 def run(rows, samples):
-    for _, mixture in engine.mixtures(state, torch.zeros(rows, 8), 1, samples):
+    for _, mixture in engine.mixtures(Fitted.of(state), torch.zeros(rows, 8), 1, samples):
         summarise(mixture, (0.9,))
 run(4, 64)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -234,8 +234,9 @@ def test_a_number_read_as_a_category() -> None:
     model = _train(columns, features=features)
     assert model.encoder.width == 1 + 3
     answer = model.predict(
-        {"x": np.zeros(2), "code": np.array(["1", "9"], dtype=object)}, PredictOptions()
+        {"x": np.zeros(3), "code": np.array([1.0, 9.0, np.nan])}, PredictOptions()
     )
+    assert [column.type for column in model.inputs] == ["number", "number"]
     assert np.isfinite(answer.mean).all()
 
 

