@@ -57,8 +57,9 @@ def to_directory(artifact_url: str) -> Path:
 
 
 def mask(value: str) -> str:
-    """Hide what may be a password: all between the first `:` after the scheme and the last `@`."""
-    return re.sub(r"^((?:[\w+.-]+:)?/*[^:@/]*):.*@", r"\1:***@", value)
+    """Hide what may be a password: between the first `:` after the scheme and the last `@`."""
+    value = re.sub(r"^((?:[\w+.-]+:/+)?+[^:@/]*):.*@", r"\1:***@", value)
+    return re.sub(r"(?i)(password=)[^&]*", r"\1***", value)
 
 
 def _scheme(url: str, example: str) -> str:

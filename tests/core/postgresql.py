@@ -15,7 +15,7 @@ import pytest
 @contextmanager
 def running_postgresql() -> Iterator[str]:
     """The URL of a server that lives as long as the context; skips where there is none to run."""
-    # the path of a socket may have 107 characters, which pytest's directories exceed on some systems
+    # not in pytest's own directory: the path of a socket may have no more than 107 characters
     with tempfile.TemporaryDirectory(prefix="credence-pg-", dir="/tmp") as name:
         folder = Path(name)
         user = _unprivileged_user()

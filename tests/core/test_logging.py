@@ -1,0 +1,82 @@
+"""Logs: one line per event, with what it belongs to, in either form."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from core.logging import bind_contextvars, clear_contextvars, configure_logging
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield
+    root.handlers, root.level = handlers, level
+    clear_contextvars()
+    structlog.reset_defaults()
+
+
+def test_json_lines_carry_the_context(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("json", "info")
+    bind_contextvars(request_id="abc", job_id="job_1")
+    structlog.get_logger("core").info("claimed", attempt=2)
+    logging.getLogger("uvicorn").warning("port %d is taken", 8000)
+    first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert (
+        first.items()
+        >= {
+            "message": "claimed",
+            "attempt": 2,
+            "request_id": "abc",
+            "job_id": "job_1",
+            "level": "info",
+            "logger": "core",
+        }.items()
+    )
+    assert second["message"] == "port 8000 is taken"
+    assert second["request_id"] == "abc"
+    assert second["timestamp"].endswith("Z")
+
+
+def test_text_lines_carry_it_too(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("text", "info")
+    bind_contextvars(request_id="abc")
+    structlog.get_logger().info("claimed")
+    [line] = capsys.readouterr().err.splitlines()
+    assert "claimed" in line
+    assert "request_id=abc" in line
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_less_than_the_level_is_not_written(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    configure_logging(form, "warning")
+    structlog.get_logger().info("quiet")
+    logging.getLogger("celery").info("quiet")
+    structlog.get_logger().warning("loud")
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_tracebacks_do_not_show_the_callers_data(
+    capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    configure_logging(form, "info")
+    row = {"salary": 123_456}
+    try:
+        assert row["name"]
+    except KeyError:
+        structlog.get_logger().exception("failed")
+    written = capsys.readouterr().err
+    assert "KeyError" in written
+    assert "123456" not in written
+
+
+def test_configuring_twice_does_not_write_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging("text", "info")
+    configure_logging("json", "info")
+    structlog.get_logger().info("once")
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -1,0 +1,142 @@
+"""Settings: refused at start by name, with what would be right."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from core.exceptions import InvalidSetting
+from core.settings import Settings, load_settings
+from core.urls import mask
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith("CREDENCE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_defaults_need_nothing_else(tmp_path: Path) -> None:
+    settings = load_settings()
+    assert settings.data_dir == tmp_path / ".credence"
+    assert settings.sqlalchemy_url == f"sqlite:///{tmp_path}/.credence/credence.db"
+    assert settings.resolved_broker_url == "filesystem://"
+    assert settings.artifact_root == tmp_path / ".credence" / "artifacts"
+    assert (settings.max_samples, settings.max_work) == (10_000, 10_000_000)
+    assert (settings.worker_metrics_port, settings.device, settings.auth) == (9101, "auto", "auto")
+    assert settings.threads >= 1
+
+
+def test_the_environment_is_read_and_overrides_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREDENCE_DATABASE_URL", "postgres://user:secret@db:5432/credence")
+    monkeypatch.setenv("CREDENCE_BROKER_URL", "redis://redis:6379/0")
+    monkeypatch.setenv("CREDENCE_ARTIFACT_URL", "file:///srv/my%20models")
+    monkeypatch.setenv("CREDENCE_DEVICE", "CUDA:1")
+    monkeypatch.setenv("CREDENCE_LOG_LEVEL", "WARNING")
+    monkeypatch.setenv("CREDENCE_MAX_SAMPLES", "500")
+    settings = load_settings(max_samples=200)
+    assert settings.sqlalchemy_url == "postgresql+psycopg://user:secret@db:5432/credence"
+    assert settings.resolved_broker_url == "redis://redis:6379/0"
+    assert settings.artifact_root == Path("/srv/my models")
+    assert (settings.device, settings.log_level, settings.max_samples) == ("cuda:1", "warning", 200)
+
+
+def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compose files pass on variables that nobody has set as empty ones."""
+    monkeypatch.setenv("CREDENCE_DATABASE_URL", "")
+    assert load_settings().database_url is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("DEVICE", "gpu", "CREDENCE_DEVICE=gpu: give auto, cpu, cuda or cuda:N"),
+        ("MAX_WORK", "0", "CREDENCE_MAX_WORK=0: Input should be greater than or equal to 1"),
+        ("MAX_WORK", "many", "CREDENCE_MAX_WORK=many: Input should be a valid integer"),
+        ("MAX_BODY_BYTES", "12", "CREDENCE_MAX_BODY_BYTES=12: Input should be greater than"),
+        ("MAX_SAMPLES", "-3", "CREDENCE_MAX_SAMPLES=-3: Input should be greater than"),
+        (
+            "WORKER_METRICS_PORT",
+            "65536",
+            "CREDENCE_WORKER_METRICS_PORT=65536: Input should be",
+        ),
+        ("LEASE_SECONDS", "1", "CREDENCE_LEASE_SECONDS=1: Input should be greater than"),
+        ("THREADS", "0", "CREDENCE_THREADS=0: Input should be greater than or equal to 1"),
+        ("AUTH", "on", "CREDENCE_AUTH=on: Input should be 'auto' or 'off'"),
+        ("LOG_FORMAT", "xml", "CREDENCE_LOG_FORMAT=xml: Input should be 'text' or 'json'"),
+        ("DATABASE_URL", "mysql://h/x", "CREDENCE_DATABASE_URL=mysql://h/x: give sqlite:////path"),
+        ("DATABASE_URL", "credence.db", "CREDENCE_DATABASE_URL=credence.db: give sqlite:////path"),
+        ("DATABASE_URL", "sqlite://", "CREDENCE_DATABASE_URL=sqlite://: service and worker share"),
+        ("DATABASE_URL", "postgresql://h:port/x", "CREDENCE_DATABASE_URL=postgresql://h:port/x: "),
+        ("BROKER_URL", "amqp://h", "CREDENCE_BROKER_URL=amqp://h: give filesystem:// or redis://"),
+        ("BROKER_URL", "redis://h:99999", "CREDENCE_BROKER_URL=redis://h:99999: Port out of range"),
+        ("ARTIFACT_URL", "s3://bucket/models", "s3:// comes with the compose stack"),
+        ("ARTIFACT_URL", "models", "CREDENCE_ARTIFACT_URL=models: give file:///path/to/directory"),
+        ("ARTIFACT_URL", "file://host/x", "CREDENCE_ARTIFACT_URL=file://host/x: give file:///path"),
+        ("MAX_QUEUED_WORK", "5", "CREDENCE_MAX_QUEUED_WORK=5 is less than CREDENCE_MAX_WORK"),
+        ("MAX_WROK", "5", "CREDENCE_MAX_WROK is not a setting: did you mean CREDENCE_MAX_WORK?"),
+        ("DATADIR", "x", "CREDENCE_DATADIR is not a setting: did you mean CREDENCE_DATA_DIR?"),
+    ],
+)
+def test_a_wrong_setting_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(f"CREDENCE_{name}", value)
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings()
+    assert message in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_all_wrong_settings_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREDENCE_AUTH", "on")
+    monkeypatch.setenv("CREDENCE_THREADS", "none")
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings(nonsense=1)
+    threads, auth, nonsense = str(refused.value).splitlines()
+    assert threads.startswith("CREDENCE_THREADS=none: ")
+    assert auth.startswith("CREDENCE_AUTH=on: ")
+    assert nonsense.startswith("CREDENCE_NONSENSE is not a setting: did you mean CREDENCE_")
+
+
+def test_the_clients_variables_are_not_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREDENCE_URL", "http://127.0.0.1:8000")
+    assert isinstance(load_settings(), Settings)
+
+
+def test_passwords_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREDENCE_DATABASE_URL", "mysql://me:p@ss/word@host/x")
+    monkeypatch.setenv("CREDENCE_BROKER_URL", "amqp://:hunter2@host")
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings()
+    assert "ss/word" not in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("redis://:secret@host:6379/0", "redis://:***@host:6379/0"),
+        ("postgresql+psycopg://me:a:b@c@host/db", "postgresql+psycopg://me:***@host/db"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("postgresql://host/db?password=a&x=1", "postgresql://host/db?password=***&x=1"),
+        ("sqlite:////tmp/a@b:c.db", "sqlite:////tmp/a@b:c.db"),
+        ("12", "12"),
+    ],
+)
+def test_masking_hides_the_password_alone(url: str, masked: str) -> None:
+    assert mask(url) == masked
+
+
+def test_the_data_directory_is_for_its_owner(tmp_path: Path) -> None:
+    settings = load_settings(data_dir=tmp_path / "new" / "data")
+    settings.prepare_data_dir()
+    assert settings.data_dir.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_data_directory_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidSetting, match=r"CREDENCE_DATA_DIR=.*/file: cannot be created"):
+        load_settings(data_dir=tmp_path / "file").prepare_data_dir()
