@@ -38,8 +38,9 @@ class Dataset(TypedDict):
 
 
 class Progress(TypedDict):
-    """How far a running job is; `eta_seconds` is null until the first epoch is done."""
+    """How far a job is: `fraction` of all its stages; epochs count within the present `stage`."""
 
+    stage: str
     epoch: int
     epochs: int
     fraction: float

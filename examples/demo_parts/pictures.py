@@ -93,7 +93,7 @@ def _draw_pruning(axes: list[Axes], rows: list[Json], error: str, scale: float) 
     upper, lower = axes
     upper.plot(pruned, [scale * row["error"] for row in rows], "o-", color=BLUE)
     upper.set_title(error)
-    upper.margins(y=0.25)
+    upper.set_ylim(0, 1.3 * upper.get_ylim()[1])
     lower.plot(pruned, [row["log_likelihood"] for row in rows], "o-", color=ORANGE)
     lower.set_title("log likelihood (nats per row)")
     lower.set_xlabel("weights removed (%)")

@@ -51,4 +51,5 @@ def _describe(job: Job) -> str:
     assert progress is not None
     eta = progress["eta_seconds"]
     remaining = "" if eta is None else f", {eta:.0f} s left"
-    return f"epoch {progress['epoch']} of {progress['epochs']}{remaining}"
+    epoch = f"epoch {progress['epoch']} of {progress['epochs']}"
+    return f"{progress['fraction']:4.0%}  {progress['stage']} {epoch}{remaining}"

@@ -11,6 +11,7 @@ from core.settings import PREFIX, Settings
 from credence.cli import app
 from credence.client import Client
 from credence.types import Version
+from models import recipe
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -49,6 +50,15 @@ def test_no_setting_is_made_up() -> None:
     known = {PREFIX + name.upper() for name in Settings.model_fields} | {"CREDENCE_URL"}
     for page in PAGES:
         assert set(re.findall(r"CREDENCE_[A-Z_]+[A-Z]", page.read_text())) <= known, page
+
+
+def test_the_recipe_in_the_docs_is_the_recipe() -> None:
+    method = " ".join((ROOT / "docs" / "method.md").read_text().split())
+    assert f"{recipe._STEPS:,} steps" in method
+    assert f"the first {recipe._WARMUP:.0%}".replace("%", " %") in method
+    assert f"it takes {recipe._TEMPERED:g}." in method
+    assert recipe._FINE_TUNE == 1 / 5
+    assert "by default a fifth of the epochs" in method
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
