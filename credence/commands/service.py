@@ -56,13 +56,18 @@ def worker(
 
     Example: `credence worker --data-dir /var/lib/credence`
     """
+    from core.exceptions import InvalidSetting
     from credence.serving.worker_process import stop_with_stdin as watch_stdin
+    from models.exceptions import InvalidData
     from worker.main import run_worker
 
     settings = _settings(data_dir)
     if stop_with_stdin:
         watch_stdin(grace_seconds=10.0)
-    run_worker(settings)
+    try:
+        run_worker(settings)
+    except (InvalidSetting, InvalidData) as error:
+        fail(str(error), EXIT_WRONG_SETTING)
 
 
 def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> None:

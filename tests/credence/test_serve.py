@@ -121,6 +121,8 @@ def test_a_service_whose_worker_cannot_start_ends(tmp_path: Path) -> None:
     done = credence("serve", "--port", "0", "--data-dir", str(tmp_path), **settings)
     assert done.returncode == 1
     assert "cuda:99" in done.stderr
+    assert "the worker ended with exit code 2 before it was ready" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_api_alone_answers_what_is_in_flight_before_ctrl_c_ends_it(tmp_path: Path) -> None:
