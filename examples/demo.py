@@ -8,11 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-from demo_parts import digits, latency, pictures, regression
-from demo_parts.service import running_service
-
 from credence.client import Client
 from credence.exceptions import ClientError
+from examples.demo_parts import digits, latency, pictures, regression
+from examples.demo_parts.service import running_service
 
 OUTPUT = Path("demo")
 LOG = OUTPUT / "service.log"

@@ -8,9 +8,9 @@ import numpy as np
 from credence.client import Client
 from credence.rendering import print_table
 from credence.types import Json, Prediction, Version
-from demo_parts.data import Split, digits, rotate, write_npz
-from demo_parts.scores import Reliability, error, log_likelihood, reliability
-from demo_parts.training import train
+from examples.demo_parts.data import Split, digits, rotate, write_npz
+from examples.demo_parts.scores import Reliability, error, log_likelihood, reliability
+from examples.demo_parts.training import train
 
 SAMPLES = 100
 ANGLES = (0, 15, 30, 45, 60, 90)

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.typing import RcKeyType
 
 from credence.types import Json
-from demo_parts.digits import Digits
-from demo_parts.regression import Band, Regression
+from examples.demo_parts.digits import Digits
+from examples.demo_parts.regression import Band, Regression
 
 BLUE, ORANGE, GREY = "#2563a8", "#e07b39", "#8a8a8a"
 STYLE: dict[RcKeyType, Any] = {

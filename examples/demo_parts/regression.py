@@ -8,9 +8,9 @@ import numpy as np
 from credence.client import Client
 from credence.rendering import print_table
 from credence.types import Json, Prediction, Version
-from demo_parts.data import Split, diabetes, stretch, write_csv
-from demo_parts.scores import coverage, rmse
-from demo_parts.training import train, wait
+from examples.demo_parts.data import Split, diabetes, stretch, write_csv
+from examples.demo_parts.scores import coverage, rmse
+from examples.demo_parts.training import train, wait
 
 TARGET = "progression"
 SAMPLE_COUNTS = (1, 10, 100, 1000)

@@ -1,34 +1,26 @@
 """The demo's own arithmetic, on answers small enough to score by hand."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from credence.types import Prediction
-
-
-@pytest.fixture
-def scores(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
-    from demo_parts import scores
-
-    return scores
+from credence.types import Interval, Prediction
+from examples.demo_parts import scores
 
 
 def answer(**fields: Any) -> Prediction:
     return fields  # type: ignore[return-value]
 
 
-def test_regression_scores(scores: Any) -> None:
+def test_regression_scores() -> None:
     truth = np.array([1.0, 2.0])
     assert scores.rmse(answer(mean=[1.0, 4.0]), truth) == pytest.approx(2**0.5)
-    interval = {"level": 0.9, "lower": [0.0, 2.5], "upper": [2.0, 5.0]}
+    interval: Interval = {"level": 0.9, "lower": [0.0, 2.5], "upper": [2.0, 5.0]}
     assert scores.coverage(interval, truth) == 0.5
 
 
-def test_class_scores(scores: Any) -> None:
+def test_class_scores() -> None:
     probabilities = [[0.95, 0.05], [0.96, 0.04], [0.4, 0.6]]
     prediction = answer(labels=[3, 3, 7], classes=[3, 7], probabilities=probabilities)
     truth = np.array([3, 7, 7])
