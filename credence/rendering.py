@@ -11,6 +11,7 @@ from rich.table import Table
 
 from credence.types import Column, Dataset, Job, Json, Model, Version
 
+SCORES = ("log_likelihood", "rmse", "mae", "crps", "coverage 0.9", "accuracy", "brier", "ece")
 PIPED_WIDTH = 160  # columns of a table that is not on a terminal: nothing is cut off there
 
 errors = Console(stderr=True)
@@ -114,7 +115,7 @@ def print_version(version: Version) -> None:
         markup=False,
     )
     metrics = [flatten(variant["metrics"]) for variant in version["variants"]]
-    names = list(metrics[0]) if metrics else []
+    names = [name for name in SCORES if name in metrics[0]]
     rows = [
         [f"{variant['prune']:.0%}", variant["num_weights"], variant["bytes"]]
         + [values.get(name) for name in names]

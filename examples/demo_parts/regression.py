@@ -75,7 +75,7 @@ def _show_rows(answers: list[Prediction], truth: np.ndarray) -> None:
     """Mean ± aleatoric ± epistemic standard deviation of the first held-out patients."""
     columns = [[_cell(answer, row) for row in range(SHOWN_ROWS)] for answer in answers]
     print("\nPOST /predict   mean ± aleatoric ± epistemic standard deviation, held-out patients\n")
-    headers = ["truth", *(f"{samples} samples" for samples in SAMPLE_COUNTS)]
+    headers = ["truth", "1 sample", *(f"{samples} samples" for samples in SAMPLE_COUNTS[1:])]
     print_table(headers, zip(truth[:SHOWN_ROWS].tolist(), *columns, strict=True))
 
 
