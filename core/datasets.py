@@ -22,7 +22,7 @@ from core.exceptions import Conflict, Invalid, NotFound
 from core.formats import find_format, inline
 from core.formats.limits import check_size
 from core.jobs import UNFINISHED
-from core.names import check_name, new_id, now
+from core.names import check_identifier, check_name, new_id, now
 from core.paging import Page, check_limit, decode_number, page_of
 from core.profiles import profile
 from core.schema import DatasetRow, JobRow
@@ -108,6 +108,7 @@ class Datasets:
             NotFound: when there is none.
             Conflict: while a job that has not ended uses it.
         """
+        check_identifier("dataset", dataset_id)
         with self._database.begin() as session:
             statement = delete(DatasetRow).where(DatasetRow.id == dataset_id)
             key = session.scalars(statement.returning(DatasetRow.artifact_key)).one_or_none()
@@ -152,6 +153,7 @@ class Datasets:
         return None if row is None else _dataset(row)
 
     def _row(self, dataset_id: str) -> DatasetRow:
+        check_identifier("dataset", dataset_id)
         with self._database.read() as session:
             query = select(DatasetRow).where(DatasetRow.id == dataset_id)
             row = session.scalars(query).one_or_none()

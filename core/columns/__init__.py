@@ -63,5 +63,5 @@ def _canonical(column: Column, place: Place) -> Column:
     if times.is_time(type_):
         return times.to_utc(column, place)
     if strings.is_string(type_):
-        return times.parse(column.cast(pa.large_string()))
+        return times.parse(column.cast(pa.large_string()), place)
     return column.cast(pa.float64()) if pa.types.is_null(type_) else column

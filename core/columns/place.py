@@ -26,7 +26,9 @@ class Place:
         path = f"{self.pointer}/{escape(self.name)}"
         if row is None:
             return Invalid([(path, f"column {self.name!r} {message}")])
-        return Invalid([(f"{path}/{row}", f"column {self.name!r}, row {row} (from 0), {message}")])
+        return Invalid(
+            [(f"{path}/{row}", f"column {self.name!r}, row {row} (counting from 0), {message}")]
+        )
 
 
 def escape(name: str) -> str:

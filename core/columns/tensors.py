@@ -70,7 +70,7 @@ def checked(column: Column, place: Place) -> Column:
 
 
 def _canonical(column: Column, place: Place) -> Column:
-    """Without fixed-size lists, permuted axes and half floats, which some kernels do not know."""
+    """Without missing values, fixed-size lists and permuted axes."""
     chunks: list[Any] = list(column.chunks)
     if any(c.null_count or _storage(c).flatten().null_count for c in chunks):
         raise place.invalid("lacks values: a tensor needs every one")
@@ -96,5 +96,8 @@ def _chunks(column: Column) -> Iterator[np.ndarray]:
 def _first_bad_row(values: np.ndarray) -> int | None:
     if values.dtype.kind != "f":
         return None
-    good = (np.abs(values) <= FLOAT32_MAX).all(axis=1)  # false for NaN, too
+    if values.dtype.itemsize > 4:
+        good = (np.abs(values) <= FLOAT32_MAX).all(axis=1)  # false for NaN, too
+    else:
+        good = np.isfinite(values).all(axis=1)
     return None if good.all() else int(np.argmin(good))

@@ -1,5 +1,7 @@
 """Instants: microseconds in UTC."""
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +19,10 @@ _FORMS = (  # a pattern that every value matches, what completes it, and what it
     (rf"^{_DATE}[T ]{_TIME}{_ZONE}$", "", UTC_MICROSECONDS),
 )
 
+EARLIEST = pa.scalar(datetime(1, 1, 1, tzinfo=UTC), UTC_MICROSECONDS)
+LATEST = pa.scalar(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), UTC_MICROSECONDS)
+OUT_OF_RANGE = "holds a time outside the years 1 to 9999, which RFC 3339 cannot write"
+
 
 def is_time(type_: pa.DataType) -> bool:
     """Dates, instants and times of day."""
@@ -31,13 +37,15 @@ def to_utc(column: Column, place: Place) -> Column:
     has_zone = isinstance(type_, pa.TimestampType) and type_.tz is not None
     try:
         if has_zone:
-            return column.cast(UTC_MICROSECONDS, safe=False)
-        return column.cast(LOCAL_MICROSECONDS, safe=False).cast(UTC_MICROSECONDS)
+            instants = column.cast(UTC_MICROSECONDS, safe=False)
+        else:
+            instants = column.cast(LOCAL_MICROSECONDS, safe=False).cast(UTC_MICROSECONDS)
     except pa.ArrowInvalid as error:
-        raise place.invalid("holds a time that 64 bits of microseconds cannot") from error
+        raise place.invalid(OUT_OF_RANGE) from error
+    return _checked(instants, place)
 
 
-def parse(column: Column) -> Column:
+def parse(column: Column, place: Place) -> Column:
     """Strings that are all months, all dates or all times of ISO 8601 as instants; else as is."""
     if column.null_count == len(column):
         return column
@@ -47,7 +55,15 @@ def parse(column: Column) -> Column:
                 column, pa.scalar(completion, column.type), pa.scalar("", column.type)
             )
             try:
-                return text.cast(type_).cast(UTC_MICROSECONDS)
+                return _checked(text.cast(type_).cast(UTC_MICROSECONDS), place)
             except pa.ArrowInvalid:  # such as month 13: a code that only looks like a date
                 return column
     return column
+
+
+def _checked(instants: Column, place: Place) -> Column:
+    wrong = pc.or_(pc.less(instants, EARLIEST), pc.greater(instants, LATEST))
+    row = pc.index(wrong, True).as_py()
+    if row >= 0:
+        raise place.invalid(OUT_OF_RANGE, row)
+    return instants

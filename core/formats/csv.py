@@ -4,15 +4,18 @@ Empty cells, NA, N/A, NaN, nan, null and NULL are missing values. Blank lines ar
 """
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from core.columns import check_names
-from core.exceptions import NotParseable
+from core.exceptions import Invalid, NotParseable
 from core.formats.limits import check_size
-from core.formats.unicode import check_utf8
+from core.formats.unicode import CHUNK_BYTES, check_utf8
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
 MAX_RECORD_BYTES = 2**24
@@ -22,61 +25,82 @@ def read(path: Path, max_bytes: int) -> pa.Table:
     """Read a file with inferred column types.
 
     Raises:
-        NotParseable: for bytes that are not UTF-8 and records of the wrong length, by line.
+        NotParseable: for bytes that are not UTF-8, records of the wrong length and quotes that are
+            not closed; the message names the line.
         Invalid: for column names that are empty or occur twice.
         TooLarge: naming the limit.
     """
     check_size(path.stat().st_size, max_bytes, "the CSV file")
     check_utf8(path)
     check_names(_header(path))
+    if _count_quotes(path) % 2:
+        _check_records(path)
     try:
-        with path.open("rb") as file:  # a path would be unpacked after its suffix
-            table = arrow_csv.read_csv(
-                file,
-                read_options=arrow_csv.ReadOptions(block_size=MAX_RECORD_BYTES),
-                parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-                convert_options=arrow_csv.ConvertOptions(
-                    null_values=MISSING, strings_can_be_null=True
-                ),
-            )
-    except pa.ArrowInvalid as error:
-        raise _explain(path) from error
+        table = _parse(path)
+    except pa.ArrowInvalid as error:  # whose message quotes the data
+        _check_records(path)
+        raise NotParseable(
+            f"the file is not CSV, or has a record of more than {MAX_RECORD_BYTES} bytes"
+        ) from error
     check_size(table.nbytes, max_bytes, "the CSV file")
     return table
 
 
+def _parse(path: Path) -> pa.Table:
+    with path.open("rb") as file:  # given a path, Arrow would unpack it after its suffix
+        return arrow_csv.read_csv(
+            file,
+            read_options=arrow_csv.ReadOptions(block_size=MAX_RECORD_BYTES),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(null_values=MISSING, strings_can_be_null=True),
+        )
+
+
 def _header(path: Path) -> list[str]:
-    csv.field_size_limit(MAX_RECORD_BYTES)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        try:
-            names = next((record for record in csv.reader(file) if record), [])
-        except csv.Error as error:
-            raise NotParseable(f"the CSV header cannot be read: {error}") from error
-    if not names:
+    with _records(path) as records:
+        names = next((record for record in records if record), None)
+        first_row = next((record for record in records if record), None)
+    if names is None:
         raise NotParseable("the CSV file is empty: give a header and at least one row")
     if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
         raise NotParseable(
             "the CSV header is one column that holds ';', '|' or a tab: separate columns by commas"
         )
+    if first_row is None:
+        raise Invalid([("/columns", "the CSV file has a header and no rows: give at least one")])
     return names
 
 
-def _explain(path: Path) -> NotParseable:
-    """Find the line, because Arrow's own message quotes the data instead."""
+def _check_records(path: Path) -> None:
+    """Raise `NotParseable` for the first record that is not as long as the header."""
+    with _records(path, strict=True) as records:
+        expected, start = 0, 1
+        for record in records:
+            expected = expected or len(record)
+            if record and len(record) != expected:
+                raise NotParseable(
+                    f"line {start} has {len(record)} fields and the header {expected}: give every "
+                    "record as many fields as the header"
+                )
+            start = records.line_num + 1
+
+
+@contextmanager
+def _records(path: Path, *, strict: bool = False) -> Iterator[Any]:
+    """Python's own reader, which is slow and knows the line."""
+    csv.field_size_limit(MAX_RECORD_BYTES)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader, expected, start = csv.reader(file), 0, 1
+        records = csv.reader(file, strict=strict)
         try:
-            for record in reader:
-                expected = expected or len(record)
-                if record and len(record) != expected:
-                    return NotParseable(
-                        f"line {start} has {len(record)} fields and the header {expected}: give "
-                        "every record as many fields as the header"
-                    )
-                start = reader.line_num + 1
-        except csv.Error:
-            pass
-    return NotParseable(
-        f"the record in line {start} is not CSV, or longer than {MAX_RECORD_BYTES} bytes: "
-        "is a quote not closed?"
-    )
+            yield records
+        except csv.Error as error:
+            raise NotParseable(
+                f"the record that ends in line {records.line_num} is not CSV ({error}): "
+                "is a quote not closed?"
+            ) from error
+
+
+def _count_quotes(path: Path) -> int:
+    """Closed quotes come in pairs, doubled ones inside a field too."""
+    with path.open("rb") as file:
+        return sum(chunk.count(b'"') for chunk in iter(lambda: file.read(CHUNK_BYTES), b""))

@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from core.columns import check_types
+from core.columns.strings import is_string
 from core.exceptions import NotParseable
 from core.formats.arrow import collect
 from core.formats.limits import check_size
@@ -27,7 +28,7 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         with parquet.ParquetFile(path) as file:
             check_size(_claimed_bytes(file), max_bytes, "the Parquet file")
             check_types(file.schema_arrow)
-            names = [f.name for f in file.schema_arrow if pa.types.is_string(f.type)]
+            names = [field.name for field in file.schema_arrow if is_string(field.type)]
         with parquet.ParquetFile(path, read_dictionary=names) as file:
             batches = file.iter_batches(batch_size=BATCH_ROWS)
             return collect(file.schema_arrow, batches, max_bytes, "the Parquet file")
