@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+import torch
+
 from core.context import Context
 from core.jobs import Claim, TrainSpec
 from core.registry import Version
@@ -30,6 +32,7 @@ def run_training(
     names = columns_needed(spec.config)
     types = {profile.name: profile.type for profile in dataset.columns}
     folder = checkpoint_folder(context, claim.job_id)
+    torch.set_num_threads(_threads(spec.config, context.settings.threads))
     model = train(
         context.datasets.columns(spec.dataset, names),
         {name: types[name] for name in names},
@@ -59,6 +62,15 @@ def columns_needed(config: ModelConfig) -> list[str]:
         case SplitBy(by=name) | SplitTime(time=name):
             names.append(name)
     return list(dict.fromkeys(names))
+
+
+def _threads(config: ModelConfig, most: int) -> int:
+    """One thread where torch would not split an elementwise operation (32,768 elements) anyway.
+
+    A second one would only wait, and on a busy machine it waits long.
+    """
+    widest = max(config.network.hidden or (1,)) * (config.training.batch_size or 1)
+    return 1 if widest <= 32_768 else most
 
 
 def checkpoint_folder(context: Context, job_id: str) -> Path:
