@@ -138,33 +138,31 @@ def test_the_schema_of_a_later_release_is_refused(tmp_path: Path) -> None:
     database.dispose()
 
 
-def _migrate(url: str, start: Barrier) -> None:
+def _migrate(urls: list[str], start: Barrier) -> None:
     """One of several processes that start at the same moment."""
-    database = Database(url)
-    start.wait(timeout=60)
-    migrate(database)
-    Workers(database).beat(multiprocessing.current_process().name, "cpu", now())
-    database.dispose()
+    for url in urls:
+        database = Database(url)
+        start.wait(timeout=60)
+        migrate(database)
+        Workers(database).beat(multiprocessing.current_process().name, "cpu", now())
+        database.dispose()
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_processes_that_start_at_once_migrate_once(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    url = f"sqlite:///{tmp_path / 'new.db'}"
-    if kind == "postgresql":
-        url = _new_database(request.getfixturevalue("postgresql_url"))
+def test_processes_that_start_at_once_migrate_once(tmp_path: Path, postgresql_url: str) -> None:
+    """Four processes, first on a new SQLite file, then on a new PostgreSQL database."""
+    urls = [f"sqlite:///{tmp_path / 'new.db'}", _new_database(postgresql_url)]
     context = multiprocessing.get_context("spawn")
     start = context.Barrier(4)
-    processes = [context.Process(target=_migrate, args=(url, start)) for _ in range(4)]
+    processes = [context.Process(target=_migrate, args=(urls, start)) for _ in range(4)]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0, 0]
-    database = Database(url)
-    assert len(Workers(database).list()) == 4
-    database.dispose()
+    for url in urls:
+        database = Database(url)
+        assert len(Workers(database).list()) == 4
+        database.dispose()
 
 
 def _new_database(url: str) -> str:

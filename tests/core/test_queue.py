@@ -122,6 +122,8 @@ def test_each_wake_up_reaches_one_of_several_consumers(settings: Settings) -> No
     deadline = time.monotonic() + 20
     while sum(len(c.taken) for c in consumers) < 60 and time.monotonic() < deadline:
         time.sleep(0.01)
+    for consumer in consumers:
+        consumer.done.set()
     taken = [job_id for consumer in consumers for job_id in consumer.wait_for(0)]
     assert sorted(taken) == sorted(sent)
     queue.close()
