@@ -56,16 +56,16 @@ def worker(
 
     Example: `credence worker --data-dir /var/lib/credence`
     """
+    if stop_with_stdin:
+        from credence.serving import worker_process
+
+        worker_process.stop_with_stdin(grace_seconds=10.0)
     from core.exceptions import InvalidSetting
-    from credence.serving.worker_process import stop_with_stdin as watch_stdin
     from models.exceptions import InvalidData
     from worker.main import run_worker
 
-    settings = _settings(data_dir)
-    if stop_with_stdin:
-        watch_stdin(grace_seconds=10.0)
     try:
-        run_worker(settings)
+        run_worker(_settings(data_dir))
     except (InvalidSetting, InvalidData) as error:
         fail(str(error), EXIT_WRONG_SETTING)
 
