@@ -1,0 +1,1 @@
+"""What service and worker must agree on: settings, data sets, jobs, registry, queue."""

@@ -12,7 +12,7 @@ from core.settings import Settings
 RUN_JOB = "credence.run_job"
 QUEUE = "credence"
 
-POLLING_SECONDS = 0.05  # of the folder; an idle worker then takes 0.3 % of a core
+POLLING_SECONDS = 0.05  # of the folder; an idle worker then takes half a percent of a core
 CONNECT_TIMEOUT_SECONDS = 2
 VISIBILITY_TIMEOUT_SECONDS = 24 * 3600  # Redis gives a message out again; its job is claimed once
 RETRIES = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.0, "interval_max": 0.1}

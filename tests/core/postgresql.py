@@ -1,5 +1,6 @@
 """A PostgreSQL server of the tests' own, on a socket in a temporary directory."""
 
+import importlib.util
 import os
 import pwd
 import shutil
@@ -54,7 +55,11 @@ def _find_binaries(folder: Path) -> Path:
         return Path(found).parent
     if debian := sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         return debian[-1].parent
-    pgserver = pytest.importorskip("pgserver", reason="no initdb on the PATH and no pgserver")
-    source = Path(pgserver.__file__).parent / "pginstall"
-    shutil.copytree(source, folder / "pginstall")  # the unprivileged user may not see the original
-    return folder / "pginstall" / "bin"
+    spec = importlib.util.find_spec("pgserver")
+    if spec is None or spec.origin is None:
+        pytest.skip("there is no initdb on the PATH, and no package pgserver")
+    package = Path(spec.origin).parent
+    for part in package.parent.glob("pgserver*"):  # its libraries are in a folder beside it
+        if not part.name.endswith(".dist-info"):
+            shutil.copytree(part, folder / part.name)  # the original's parents may be private
+    return folder / "pgserver" / "pginstall" / "bin"
