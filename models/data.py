@@ -32,6 +32,15 @@ class Rows:
         """A row of weight 2 counts as two rows."""
         return values if self.weights is None else values * self.weights
 
+    @classmethod
+    def concatenate(cls, first: "Rows", second: "Rows") -> "Rows":
+        """The rows of both; either both have weights or neither has."""
+        weights = None
+        if first.weights is not None and second.weights is not None:
+            weights = torch.cat([first.weights, second.weights])
+        inputs = torch.cat([first.inputs, second.inputs])
+        return cls(inputs, torch.cat([first.targets, second.targets]), weights)
+
     def to(self, device: str | torch.device) -> "Rows":
         weights = None if self.weights is None else self.weights.to(device)
         return Rows(self.inputs.to(device), self.targets.to(device), weights)

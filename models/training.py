@@ -1,7 +1,6 @@
-"""Training a model from columns: fit, prune and fine-tune, score; each stage can be resumed."""
+"""Training a model from columns: fit, prune and fine-tune, score, and fit again to all rows."""
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,23 +10,25 @@ import torch
 
 from models.config import ModelConfig, TrainingConfig
 from models.data import Rows
-from models.exceptions import Stopped
 from models.features import Columns
-from models.fitting import EpochResult, FitState, Observer, Trainer, required
+from models.fitting import EpochResult, FitState, Trainer, required
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.model import BayesianModel, Variant
 from models.prediction.sampling import sample_outputs
-from models.preparation import Prepared, prepare
+from models.preparation import prepare
 from models.progress import Progress, ProgressReporter
 from models.pruning import prune
 from models.randomness import derive_seed, generator
 from models.resume import Checkpoints
+from models.stages import Stages
 
 SCORE_SAMPLES = 100  # for the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
-_FINE_TUNE_RATE = 1.0  # of the fit's learning rate
 _FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution threshold flags
-_CHECKPOINT_SECONDS = 15.0
+_REFIT_NOTE = (
+    "the weights were fitted again to all rows; "
+    "the metrics are those of the same recipe without the held-out rows"
+)
 
 
 def train(
@@ -42,6 +43,9 @@ def train(
 ) -> BayesianModel:
     """Trains a model and its pruned variants, and scores each on held-out rows.
 
+    With `training.refit` the same recipe then runs once more on all rows; those weights are
+    returned, with the scores of the first run: no row is both learned from and scored.
+
     Args:
         columns: feature, target, weight and split columns, as `models.features.Columns`.
         types: the stored type of each column, as in its profile.
@@ -54,102 +58,74 @@ def train(
         Stopped: between two mini-batches, once `should_stop` says so.
     """
     prepared = prepare(columns, types, config)
+    rows, held_out = prepared.rows.to(device), prepared.held_out.to(device)
     checkpoints = Checkpoints(checkpoint_dir) if checkpoint_dir else None
-    reporter = ProgressReporter(_total_epochs(config), on_progress)
-    return _Run(prepared, device, reporter, should_stop, checkpoints).run()
+    stages = Stages(ProgressReporter(_total_epochs(config), on_progress), should_stop, checkpoints)
+    first = _Pass(prepared.model, rows, held_out, stages)
+    model = _with_scores(first.run(), held_out)
+    if not config.training.refit:
+        return model
+    again = _Pass(prepared.model, Rows.concatenate(rows, held_out), None, stages, "refit-").run()
+    return _with_weights_of(model, again)
 
 
 def _total_epochs(config: ModelConfig) -> int:
     tuning = required(config.training.fine_tune_epochs, "fine_tune_epochs")
-    return required(config.training.epochs, "epochs") + len(config.pruning) * tuning
+    once = required(config.training.epochs, "epochs") + len(config.pruning) * tuning
+    return 2 * once if config.training.refit else once
 
 
-@dataclass
-class _Run:
-    """One training run, stage by stage: `fit`, then one stage per pruned variant."""
+@dataclass(frozen=True)
+class _Pass:
+    """One run of the recipe on given rows: a fit, then one stage per pruned variant."""
 
-    prepared: Prepared
-    device: str
-    reporter: ProgressReporter
-    should_stop: Callable[[], bool]
-    checkpoints: Checkpoints | None
-
-    def __post_init__(self) -> None:
-        self.model = self.prepared.model
-        self.config = self.model.config
-        self.rows = self.prepared.rows.to(self.device)
-        self.held_out = self.prepared.held_out.to(self.device)
-        self.method = BayesByBackprop.build(
-            self.model.network,
-            self.model.likelihood,
-            self.config.method,
-            len(self.rows),
-        )
-        self.saved = time.monotonic()
+    model: BayesianModel
+    rows: Rows
+    held_out: Rows | None
+    stages: Stages
+    prefix: str = ""
 
     def run(self) -> BayesianModel:
-        full, history = self._fit()
-        variants, state = {0.0: Variant(0.0, full)}, full
+        method = BayesByBackprop.build(
+            self.model.network, self.model.likelihood, self.config.method, len(self.rows)
+        )
+        state, history = self._fit(method)
+        variants = {0.0: Variant(0.0, state)}
         for fraction in self.config.pruning:
-            state = self._prune(state, fraction)
+            state = self._prune(method, state, fraction)
             variants[fraction] = Variant(fraction, state)
         records = tuple(asdict(result) for result in history)
-        return self._with_scores(replace(self.model, variants_by_prune=variants, history=records))
+        return replace(self.model, variants_by_prune=variants, history=records)
 
-    def _fit(self) -> tuple[BBBState, list[EpochResult]]:
-        state = self.method.init(generator(self.config.training.seed, "init")).to(self.device)
-        return self._run_stage("fit", self._trainer(self.method, self.config.training, state))
+    @property
+    def config(self) -> ModelConfig:
+        return self.model.config
 
-    def _prune(self, parent: BBBState, fraction: float) -> BBBState:
+    def _fit(self, method: BayesByBackprop) -> tuple[BBBState, list[EpochResult]]:
+        state = method.init(generator(self.config.training.seed, "init"))
+        trainer = self._trainer(method, self.config.training, state.to(self.rows.inputs.device))
+        return self.stages.run(f"{self.prefix}fit", trainer), trainer.state.history
+
+    def _prune(self, method: BayesByBackprop, parent: BBBState, fraction: float) -> BBBState:
         """Prunes the parent further and lets the remaining weights adapt, mask fixed."""
         state = BBBState(prune(parent.posterior, fraction), parent.point).detach()
-        training = self._fine_tuning(fraction)
-        if training.epochs == 0:
+        if self.config.training.fine_tune_epochs == 0:
             return state
         kl = replace(self.config.method.kl, warmup_epochs=0)
-        method = replace(self.method, config=replace(self.method.config, kl=kl))
-        return self._run_stage(f"prune-{fraction:g}", self._trainer(method, training, state))[0]
+        tuning = replace(method, config=replace(method.config, kl=kl))
+        trainer = self._trainer(tuning, self._fine_tuning(fraction), state)
+        return self.stages.run(f"{self.prefix}prune-{fraction:g}", trainer)
 
     def _fine_tuning(self, fraction: float) -> TrainingConfig:
         training = self.config.training
-        epochs = required(training.fine_tune_epochs, "fine_tune_epochs")
-        return replace(
-            training,
-            epochs=epochs,
-            patience=None,
-            learning_rate=_FINE_TUNE_RATE * required(training.learning_rate, "learning_rate"),
-            seed=derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31,
-        )
+        seed = derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31
+        return replace(training, epochs=training.fine_tune_epochs, patience=None, seed=seed)
 
     def _trainer(
         self, method: BayesByBackprop, training: TrainingConfig, state: BBBState
     ) -> Trainer:
         fit_state = FitState(state, state.detach())
         return Trainer(method, self.rows, self.held_out, training, self._score, fit_state)
-
-    def _run_stage(self, stage: str, trainer: Trainer) -> tuple[BBBState, list[EpochResult]]:
-        """Runs a stage from where an earlier attempt left it: nothing is left of a finished one."""
-
-        def on_epoch(result: EpochResult) -> None:
-            self.reporter.on_epoch(stage, trainer.epochs, result)
-            if time.monotonic() - self.saved > _CHECKPOINT_SECONDS:
-                self._save(stage, trainer)
-
-        if self.checkpoints:
-            self.checkpoints.restore(stage, trainer)
-        try:
-            state = trainer.run(Observer(on_epoch, self.should_stop))
-        except Stopped:
-            self._save(stage, trainer)
-            raise
-        self._save(stage, trainer)
-        self.reporter.finish_stage(trainer.epochs)
-        return state, trainer.state.history
-
-    def _save(self, stage: str, trainer: Trainer) -> None:
-        if self.checkpoints:
-            self.checkpoints.save(stage, trainer)
-            self.saved = time.monotonic()
 
     @torch.inference_mode()
     def _score(self, state: BBBState, rows: Rows) -> float:
@@ -165,17 +141,23 @@ class _Run:
         log_prob = model.likelihood.log_prob(outputs, rows.targets, state.point)
         return float((log_prob.logsumexp(0) - math.log(len(outputs))).mean())
 
-    def _with_scores(self, model: BayesianModel) -> BayesianModel:
-        """Metrics of every variant on the held-out rows, and the threshold for strange rows."""
-        x, targets, seed = (
-            self.held_out.inputs,
-            self.held_out.targets,
-            model.default_seed,
-        )
-        scored = {}
-        for fraction, variant in model.variants_by_prune.items():
-            metrics = model.engine.score(variant.fitted, x, targets, seed, SCORE_SAMPLES)
-            scored[fraction] = replace(variant, metrics=metrics)
-        strangeness = model.strangeness(scored[0.0].fitted, x, SCORE_SAMPLES)
-        threshold = float(np.quantile(strangeness, 1 - _FALSE_ALARMS))
-        return replace(model, variants_by_prune=scored, ood_threshold=threshold)
+
+def _with_scores(model: BayesianModel, held_out: Rows) -> BayesianModel:
+    """Metrics of every variant on the held-out rows, and the threshold for strange rows."""
+    x, targets, seed = held_out.inputs, held_out.targets, model.default_seed
+    scored = {}
+    for fraction, variant in model.variants_by_prune.items():
+        metrics = model.engine.score(variant.fitted, x, targets, seed, SCORE_SAMPLES)
+        scored[fraction] = replace(variant, metrics=metrics)
+    strangeness = model.strangeness(scored[0.0].fitted, x, SCORE_SAMPLES)
+    threshold = float(np.quantile(strangeness, 1 - _FALSE_ALARMS))
+    return replace(model, variants_by_prune=scored, ood_threshold=threshold)
+
+
+def _with_weights_of(model: BayesianModel, again: BayesianModel) -> BayesianModel:
+    """The scores of one model, the weights of another."""
+    variants = {
+        fraction: replace(variant, state=again.variant(fraction).state)
+        for fraction, variant in model.variants_by_prune.items()
+    }
+    return replace(model, variants_by_prune=variants, notes=(*model.notes, _REFIT_NOTE))

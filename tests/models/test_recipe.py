@@ -36,7 +36,7 @@ def test_every_default_is_filled_in() -> None:
     assert [f.name for f in config.features] == ["x", "when", "colour", "yes", "flat"]
     assert (config.task, config.likelihood) == ("regression", "heteroscedastic")
     training = config.training
-    for name in ("epochs", "batch_size", "learning_rate", "patience", "fine_tune_epochs"):
+    for name in ("epochs", "batch_size", "learning_rate", "patience", "fine_tune_epochs", "refit"):
         assert getattr(training, name) is not None
     assert config.network.hidden
     assert config.method.kl.warmup_epochs is not None
@@ -50,7 +50,7 @@ def test_what_was_given_is_kept() -> None:
         network=NetworkConfig(hidden=(7,)),
         method=BBBConfig(kl=KLConfig(weight=1.0, warmup_epochs=0)),
         training=TrainingConfig(
-            epochs=3, batch_size=5, learning_rate=0.5, patience=2, fine_tune_epochs=0
+            epochs=3, batch_size=5, learning_rate=0.5, patience=2, fine_tune_epochs=0, refit=True
         ),
         pruning=(0.9, 0.5, 0.9),
     )

@@ -19,7 +19,7 @@ from models.recipe import resolve
 from models.training import train
 
 QUICK = TrainingConfig(
-    epochs=30, batch_size=64, learning_rate=0.01, fine_tune_epochs=3, patience=30
+    epochs=30, batch_size=64, learning_rate=0.01, fine_tune_epochs=3, patience=30, refit=False
 )
 
 
@@ -294,3 +294,16 @@ def test_a_stopped_and_resumed_training_gives_the_same_model(tmp_path: Path, sto
         for mine, theirs in zip(q.moments(), p.moments(), strict=True):
             assert torch.equal(mine, theirs)
     assert whole.history == resumed.history
+
+
+def test_a_refit_learns_from_all_rows_and_keeps_the_honest_scores() -> None:
+    """The held-out rows move the weights; the metrics are those from before they did."""
+    network, training = NetworkConfig(hidden=(8,)), replace(QUICK, epochs=20)
+    once = _train(_line(60), network=network, training=training, pruning=(0.5,))
+    refit = replace(training, refit=True)
+    twice = _train(_line(60), network=network, training=refit, pruning=(0.5,))
+    for prune in (0.0, 0.5):
+        assert twice.variant(prune).metrics == once.variant(prune).metrics
+        loc = [m.variant(prune).state.posterior.loc for m in (once, twice)]
+        assert not torch.equal(*loc)
+    assert any("fitted again to all rows" in note for note in twice.notes)

@@ -1,0 +1,51 @@
+"""Runs the stages of a training run: each reports, can be stopped, and can be resumed."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from models.exceptions import Stopped
+from models.fitting import EpochResult, Observer, Trainer
+from models.inference.bbb import BBBState
+from models.progress import ProgressReporter
+from models.resume import Checkpoints
+
+_CHECKPOINT_SECONDS = 15.0
+
+
+@dataclass
+class Stages:
+    """What all stages of one run share."""
+
+    reporter: ProgressReporter
+    should_stop: Callable[[], bool]
+    checkpoints: Checkpoints | None
+    saved: float = field(default_factory=time.monotonic)
+
+    def run(self, stage: str, trainer: Trainer) -> BBBState:
+        """Runs a stage from where an earlier attempt left it: nothing is left of a finished one.
+
+        Raises:
+            Stopped: between two mini-batches; the stage's checkpoint is complete then.
+        """
+
+        def on_epoch(result: EpochResult) -> None:
+            self.reporter.on_epoch(stage, trainer.epochs, result)
+            if time.monotonic() - self.saved > _CHECKPOINT_SECONDS:
+                self._save(stage, trainer)
+
+        if self.checkpoints:
+            self.checkpoints.restore(stage, trainer)
+        try:
+            state = trainer.run(Observer(on_epoch, self.should_stop))
+        except Stopped:
+            self._save(stage, trainer)
+            raise
+        self._save(stage, trainer)
+        self.reporter.finish_stage(trainer.epochs)
+        return state
+
+    def _save(self, stage: str, trainer: Trainer) -> None:
+        if self.checkpoints:
+            self.checkpoints.save(stage, trainer)
+            self.saved = time.monotonic()
