@@ -59,6 +59,7 @@ def test_the_recipe_in_the_docs_is_the_recipe() -> None:
     assert f"{recipe._STEPS:,} steps" in method
     assert f"the first {100 * recipe._WARMUP:g} %" in method
     assert f"it takes {recipe._TEMPERED:g}." in method
+    assert f"Below {recipe._REFIT_ROWS:,} rows" in method
     assert f"by default {100 * recipe._FINE_TUNE:g} % of the epochs" in method
 
 
