@@ -125,7 +125,7 @@ class TrainingConfig:
     split: Split = "random"
     patience: Annotated[int, Interval(ge=1, le=100_000)] | None = None
     fine_tune_epochs: Annotated[int, Interval(ge=0, le=10_000)] | None = None
-    refit: bool | None = None
+    refit: bool = False
     seed: Annotated[int, Interval(ge=0, le=2**31 - 1)] = 0
     device: Annotated[str, Len(1, 16)] = "auto"
 

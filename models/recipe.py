@@ -29,7 +29,6 @@ _STEPS = 5_000
 _WARMUP = 0.3  # share of the epochs over which the KL ramps up
 _FINE_TUNE = 0.15  # epochs of fine-tuning per pruned variant, as a share of the fit's
 _SGD_RATE = 1e-2
-_REFIT_ROWS = 2_000  # below that a held-out tenth is missed, and a second fit takes seconds
 # 0.02 up to 50 units, 0.00125 at 400 (which trained MNIST well), a power law between.
 _ADAM_RATE, _REFERENCE_WIDTH, _RATE_EXPONENT = 2e-2, 50, 4 / 3
 # Where a classifier has more weights than rows, the ELBO underfits: on held-out rows of MNIST
@@ -217,7 +216,6 @@ def _training(config: TrainingConfig, network: NetworkConfig, num_rows: int) -> 
         learning_rate=rate,
         gradient_clip=config.gradient_clip or _CLIP,
         patience=config.patience or max(1, epochs // 2),
-        refit=num_rows < _REFIT_ROWS if config.refit is None else config.refit,
         fine_tune_epochs=min(10_000, math.ceil(_FINE_TUNE * epochs)) if tune is None else tune,
     )
 

@@ -36,7 +36,7 @@ def test_every_default_is_filled_in() -> None:
     assert [f.name for f in config.features] == ["x", "when", "colour", "yes", "flat"]
     assert (config.task, config.likelihood) == ("regression", "heteroscedastic")
     training = config.training
-    for name in ("epochs", "batch_size", "learning_rate", "patience", "fine_tune_epochs", "refit"):
+    for name in ("epochs", "batch_size", "learning_rate", "patience", "fine_tune_epochs"):
         assert getattr(training, name) is not None
     assert config.network.hidden
     assert config.method.kl.warmup_epochs is not None

@@ -19,7 +19,7 @@ from models.recipe import resolve
 from models.training import train
 
 QUICK = TrainingConfig(
-    epochs=30, batch_size=64, learning_rate=0.01, fine_tune_epochs=3, patience=30, refit=False
+    epochs=30, batch_size=64, learning_rate=0.01, fine_tune_epochs=3, patience=30
 )
 
 

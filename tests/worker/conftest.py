@@ -18,7 +18,7 @@ from core.settings import load_settings
 from models.config import ModelConfig, NetworkConfig, TrainingConfig
 from models.recipe import resolve
 
-QUICK = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, fine_tune_epochs=1, refit=False)
+QUICK = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, fine_tune_epochs=1)
 ENDLESS = TrainingConfig(epochs=100_000, batch_size=8, learning_rate=0.001, patience=100_000)
 
 
