@@ -33,9 +33,7 @@ def error(inputs: Any, of: list[InputColumn]) -> str:
         ("tensor", [1, 2], [1, 2, 3]),
     ],
 )
-def test_a_wrong_value_is_found_in_any_block_and_form(
-    type_: str, good: Any, bad: Any
-) -> None:
+def test_a_wrong_value_is_found_in_any_block_and_form(type_: str, good: Any, bad: Any) -> None:
     values = [good] * LAST + [bad]
     of, mixed = features(a=type_), features(a=type_, b="boolean")
     assert error([[v] for v in values], of) == f"/inputs/{LAST}/0"
