@@ -1,5 +1,6 @@
 """The documentation is held to the code: names that it must have, and names that must exist."""
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ from core.settings import PREFIX, Settings
 from credence.cli import app
 from credence.client import Client
 from credence.types import Version
-from models import recipe
+from models.config import ModelConfig
+from models.features import ColumnProfile
+from models.recipe import resolve
 from worker.metrics import WorkerMetrics
 
 ROOT = Path(__file__).parents[2]
@@ -54,13 +57,26 @@ def test_no_setting_is_made_up() -> None:
         assert set(re.findall(r"CREDENCE_[A-Z_]+[A-Z]", page.read_text())) <= known, page
 
 
-def test_the_recipe_in_the_docs_is_the_recipe() -> None:
+def stated(pattern: str) -> float:
+    """The number in docs/method.md that the pattern's group catches."""
     method = " ".join((ROOT / "docs" / "method.md").read_text().split())
-    assert f"{recipe._STEPS:,} steps" in method
-    assert f"the first {100 * recipe._WARMUP:g} %" in method
-    assert f"it takes {recipe._TEMPERED:g}." in method
-    assert f"Below {recipe._REFIT_ROWS:,} rows" in method
-    assert f"by default {100 * recipe._FINE_TUNE:g} % of the epochs" in method
+    (number,) = re.findall(pattern, method)
+    return float(number.replace(",", ""))
+
+
+def test_the_recipe_in_the_docs_is_the_recipe() -> None:
+    profiles = [ColumnProfile(name="x", type="number"), ColumnProfile(name="y", type="number")]
+    config = resolve(ModelConfig(target="y"), profiles, 10_000)
+    training = config.training
+    epochs, tuning, batch = training.epochs, training.fine_tune_epochs, training.batch_size
+    warmup = config.method.kl.warmup_epochs
+    assert epochs
+    assert tuning
+    assert batch
+    assert warmup
+    assert epochs * math.ceil(9_000 / batch) == pytest.approx(stated(r"([\d,]+) steps"), rel=0.1)
+    assert 100 * warmup / epochs == pytest.approx(stated(r"over the first (\d+) %"), abs=1)
+    assert 100 * tuning / epochs == pytest.approx(stated(r"by default (\d+) % of the e"), abs=1)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
