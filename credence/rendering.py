@@ -18,9 +18,14 @@ errors = Console(stderr=True)
 output = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
+def note(message: str, style: str | None = None) -> None:
+    """A line on standard error, as it is: names may hold what rich would take for markup."""
+    errors.print(message, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
 def fail(message: str, exit_code: int) -> NoReturn:
     """Print an error on standard error and end the command."""
-    errors.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    note(f"error: {message}", style="red")
     raise typer.Exit(exit_code)
 
 

@@ -4,7 +4,7 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from credence.client import Client
-from credence.rendering import errors, fail
+from credence.rendering import errors, fail, note
 from credence.types import Job
 
 EXIT_JOB_FAILED = 4
@@ -36,7 +36,7 @@ def follow(client: Client, job_id: str) -> Job:
             job = client.wait(job_id, show)
         except KeyboardInterrupt:
             bar.stop()
-            errors.print(f"{job_id} goes on; `credence jobs cancel {job_id}` stops it")
+            note(f"{job_id} goes on; `credence jobs cancel {job_id}` stops it")
             raise typer.Exit(EXIT_INTERRUPTED) from None
     _check_succeeded(job)
     return job

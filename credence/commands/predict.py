@@ -16,7 +16,7 @@ from credence.commands.models import newest
 from credence.commands.options import DEFAULT_URL, AsJson, Url
 from credence.prediction_rows import BadRows, Rows, read_rows
 from credence.prediction_tables import print_prediction, write_csv
-from credence.rendering import errors, print_json
+from credence.rendering import note, print_json
 from credence.types import Json
 
 STANDARD_INPUT = Path("-")
@@ -60,7 +60,7 @@ def predict(
         request |= {"model": model, "version": card["version"]}
         rows = read_rows(lines, card["features"])
         if rows.ignored:
-            errors.print(f"not features, ignored: {', '.join(rows.ignored)}", highlight=False)
+            note(f"not features, ignored: {', '.join(rows.ignored)}")
         if as_json:
             print_json(client.predict(request | {"inputs": list(rows.records)}))
         else:

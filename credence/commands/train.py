@@ -12,7 +12,7 @@ from credence.commands.connection import connect
 from credence.commands.datasets import upload_file
 from credence.commands.following import follow
 from credence.commands.options import DEFAULT_URL, Url
-from credence.rendering import errors, print_version
+from credence.rendering import note, print_version
 from credence.types import Json
 
 
@@ -62,7 +62,7 @@ def train(
         if not follow_:
             typer.echo(job["id"])
             return
-        errors.print(f"{job['id']}: training {request['model']}", highlight=False)
+        note(f"{job['id']}: training {request['model']}")
         job = follow(client, job["id"])
         print_version(client.version(job["model"], job["version"] or 1))
 
@@ -107,7 +107,7 @@ def _dataset(client: Client, data: str) -> tuple[str, str]:
     path = Path(data)
     if path.is_file():
         dataset = upload_file(client, path)
-        errors.print(f"{dataset['id']}: {dataset['rows']} rows of {path.name}", highlight=False)
+        note(f"{dataset['id']}: {dataset['rows']} rows of {path.name}")
         return dataset["id"], path.name
     if not data.startswith("ds_"):
         raise typer.BadParameter(f"{data!r} is neither a file nor the id of a data set (ds_…)")
