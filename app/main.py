@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import torch
 from anyio import to_thread
 from fastapi import Depends, FastAPI
 
@@ -20,6 +19,7 @@ from app.serving.model_cache import ModelCache
 from app.serving.predictor import Predictor
 from app.serving.resolver import Resolver
 from core.context import Context, open_context
+from core.devices import service_device
 from core.registry import Version
 from core.settings import Settings
 from models import checkpoint
@@ -29,7 +29,12 @@ CLOSE_SECONDS = 1.0  # for work whose clients are gone: requests in flight were 
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The service with these settings; nothing is opened before it starts."""
+    """The service with these settings; nothing is opened before it starts.
+
+    Raises:
+        InvalidSetting: if the settings ask for a device that is not there.
+    """
+    service_device(settings)
     app = FastAPI(
         title="Credence",
         description="Predictions that know what they don't know.",
@@ -87,9 +92,7 @@ def _services(context: Context, engine: Engine) -> Services:
 
 
 def _loader(context: Context) -> Callable[[Version], BayesianModel]:
-    device = context.settings.device
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = service_device(context.settings)
 
     def load(version: Version) -> BayesianModel:
         return checkpoint.read(context.registry.path(version), device)

@@ -13,10 +13,10 @@ from celery.exceptions import SecurityWarning
 from celery.signals import setup_logging, worker_shutting_down
 
 from core.context import open_context
+from core.devices import service_device
 from core.logging import configure_logging
 from core.settings import Settings
 from worker.celery_app import build_celery
-from worker.device import choose_device
 from worker.metrics import WorkerMetrics, serve_metrics
 from worker.runner import JobRunner
 from worker.sweeper import Sweeper
@@ -32,7 +32,7 @@ def run_worker(settings: Settings) -> None:
     """
     configure_logging(settings.log_format, settings.log_level)
     torch.set_num_threads(settings.threads)
-    device = choose_device(settings.device, settings.device)
+    device = service_device(settings)
     stopping = threading.Event()
     metrics = WorkerMetrics.create()
     port = serve_metrics(metrics, settings)

@@ -10,13 +10,13 @@ from pathlib import Path
 import torch
 
 from core.context import Context
+from core.devices import job_device
 from core.jobs import Claim, TrainSpec
 from core.registry import Version
 from models import checkpoint
 from models.config import ModelConfig, SplitBy, SplitTime
 from models.progress import Progress
 from models.training import train
-from worker.device import choose_device
 from worker.metrics import WorkerMetrics
 
 
@@ -37,7 +37,7 @@ def run_training(
         context.datasets.columns(spec.dataset, names),
         {name: types[name] for name in names},
         spec.config,
-        device=choose_device(spec.config.training.device, context.settings.device),
+        device=job_device(spec.config.training.device, context.settings),
         on_progress=_Reporter(context, claim, spec.model, metrics),
         should_stop=should_stop,
         checkpoint_dir=folder,

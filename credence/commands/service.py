@@ -62,12 +62,11 @@ def worker(
 
         worker_process.stop_with_stdin(grace_seconds=10.0)
     from core.exceptions import InvalidSetting
-    from models.exceptions import InvalidData
     from worker.main import run_worker
 
     try:
         run_worker(_settings(data_dir))
-    except (InvalidSetting, InvalidData) as error:
+    except InvalidSetting as error:
         fail(str(error), EXIT_WRONG_SETTING)
 
 

@@ -8,9 +8,7 @@ import pytest
 from core.context import Context
 from core.jobs import EvaluateSpec, JobStatus
 from models import checkpoint
-from models.exceptions import InvalidData
 from tests.worker.conftest import QUICK, add_line, train_job
-from worker.device import choose_device
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner, describe
 from worker.training import checkpoint_folder
@@ -131,10 +129,3 @@ def test_an_evaluation_scores_a_version(
     assert done.metrics["log_likelihood"] == pytest.approx(
         model.evaluate(columns, prune=0.5)["log_likelihood"]
     )
-
-
-def test_devices() -> None:
-    assert choose_device("auto", "cpu") == "cpu"
-    assert choose_device("cpu", "auto") == "cpu"
-    with pytest.raises(InvalidData, match=r"no device 'cuda:77'; it has cpu"):
-        choose_device("cuda:77", "cpu")
