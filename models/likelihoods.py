@@ -33,6 +33,11 @@ class Likelihood(Protocol):
         """Initial values of point parameters of its own, by name."""
         ...
 
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        """Outputs that describe noise: they start constant, and have prior scales of their own."""
+        ...
+
     def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
         """log P(y | outputs) in nats, per sample and row."""
         ...
@@ -60,6 +65,10 @@ class HeteroscedasticGaussian:
     def parameters(self) -> dict[str, float]:
         return {}
 
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        return (1,)
+
     def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
         """Predicted mean and noise variance of every sample and row."""
         return outputs[..., 0], _bounded(outputs[..., 1]).exp()
@@ -79,6 +88,10 @@ class HomoscedasticGaussian:
     @property
     def parameters(self) -> dict[str, float]:
         return {"log_variance": 0.0}
+
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        return ()
 
     def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
         """Predicted mean of every sample and row, and the one noise variance."""
@@ -103,6 +116,10 @@ class Categorical:
     @property
     def parameters(self) -> dict[str, float]:
         return {}
+
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        return ()
 
     def probabilities(
         self, outputs: Float[Tensor, "*samples rows classes"]
@@ -132,6 +149,10 @@ class Bernoulli:
     @property
     def parameters(self) -> dict[str, float]:
         return {}
+
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        return ()
 
     def probabilities(
         self, outputs: Float[Tensor, "*samples rows 1"]

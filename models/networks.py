@@ -40,6 +40,23 @@ class MLP:
         """Name and shape of each weight tensor."""
         return Layout({k: shape for layer in self.layers for k, shape in layer.shapes().items()})
 
+    def prior_layout(self, *, separate_outputs: bool) -> Layout:
+        """The slices of the weight vector that share a prior scale: tensors, or single outputs.
+
+        Outputs of different meaning (a mean and a log-variance) each have the row of the last
+        weight matrix, and the bias, that lead to them to themselves.
+        """
+        if not separate_outputs:
+            return self.layout
+        last = self.layers[-1].shapes()
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, shape in self.layout.shapes.items():
+            if name in last:
+                shapes |= {f"{name}.{i}": shape[1:] for i in range(shape[0])}
+            else:
+                shapes[name] = shape
+        return Layout(shapes)
+
     def fan_in(self, name: str) -> int:
         """Number of inputs of the layer that the named tensor belongs to."""
         return next(layer.in_features for layer in self.layers if name in layer.shapes())

@@ -62,7 +62,8 @@ class BayesByBackprop:
         config: BBBConfig,
         num_data: int,
     ) -> "BayesByBackprop":
-        prior = build_prior(config.prior, network.layout)
+        separate = bool(likelihood.noise_outputs)
+        prior = build_prior(config.prior, network.prior_layout(separate_outputs=separate))
         return cls(network, likelihood, prior, config, num_data)
 
     @property
@@ -75,8 +76,13 @@ class BayesByBackprop:
         return 2 * self.layout.num_weights
 
     def init(self, generator: torch.Generator) -> BBBState:
-        """Random means; scales from `initial_sigma`, by default 0.05/√fan-in."""
+        """Random means; scales from `initial_sigma`, by default 0.05/√fan-in.
+
+        The noise starts the same for all inputs, and becomes a function of them as data ask for it.
+        """
         loc = self.network.init(generator)
+        for output in self.likelihood.noise_outputs:
+            loc[self.network.layers[-1].weight][output] = 0.0
         rho = {name: torch.full_like(t, self._initial_rho(name)) for name, t in loc.items()}
         posterior = MeanFieldNormal(self.layout.flatten(loc), self.layout.flatten(rho))
         point = {name: torch.tensor(v) for name, v in self.likelihood.parameters.items()}

@@ -28,6 +28,10 @@ class KnownNoise:
     def parameters(self) -> dict[str, float]:
         return {}
 
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        return ()
+
     def moments(self, outputs: Tensor, point: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         return outputs[..., 0], torch.full_like(outputs[..., 0], self.variance)
 

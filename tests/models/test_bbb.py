@@ -8,13 +8,23 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.config import BBBConfig, GaussianPriorConfig, KLConfig, PriorConfig, TrainingConfig
+from models.config import (
+    BBBConfig,
+    GaussianPriorConfig,
+    KLConfig,
+    NetworkConfig,
+    PriorConfig,
+    TrainingConfig,
+)
 from models.config import ScaleMixturePriorConfig as Mixture
 from models.data import Rows
 from models.exceptions import Diverged, Stopped
 from models.fitting import FitState, Observer, Trainer
 from models.inference.bbb import BayesByBackprop, BBBState
+from models.likelihoods import HeteroscedasticGaussian
+from models.networks import MLP
 from models.posteriors import MeanFieldNormal
+from models.priors import EmpiricalBayesPrior
 from models.resume import Checkpoints
 from tests.models.conftest import LinearRegression
 
@@ -181,3 +191,19 @@ def test_row_weights_count_rows_twice(linear_regression: LinearRegression) -> No
         method.loss(state, rows, 1.0, torch.Generator().manual_seed(0)) for rows in (plain, double)
     ]
     torch.testing.assert_close(2 * losses[0].nll, losses[1].nll)
+
+
+def test_the_noise_head_starts_constant_with_prior_scales_of_its_own() -> None:
+    network = MLP.build(NetworkConfig(hidden=(6,)), 3, 2)
+    method = BayesByBackprop.build(network, HeteroscedasticGaussian(), BBBConfig(), 10)
+    state = method.init(torch.Generator().manual_seed(0))
+    outputs = network(network.layout.unflatten(state.posterior.loc), torch.randn(5, 3))
+    assert outputs[:, 0].std() > 0
+    assert (outputs[:, 1] == 0).all()
+    assert isinstance(method.prior, EmpiricalBayesPrior)
+    assert method.prior.layout.sizes == [18, 6, 6, 6, 1, 1]
+    loc = state.posterior.loc.clone()
+    loc[24:30], loc[30:36] = 3.0, 0.1
+    q = MeanFieldNormal(loc, state.posterior.rho).distribution()
+    variances = method.prior.variances(q)
+    assert variances[2] > 100 * variances[3]
