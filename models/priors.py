@@ -78,8 +78,8 @@ class EmpiricalBayesPrior:
     """
 
     layout: Layout
-    a: float = 1.0
-    b: float = 0.01
+    a: float = 4.4798  # Wu et al. 2019, §4.2: keeps a small tensor's σp near 1
+    b: float = 10.0
 
     def variances(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
         """The optimal σp² of each tensor."""

@@ -24,6 +24,7 @@ from models.stages import Stages
 
 SCORE_SAMPLES = 100  # for the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
+_FINE_TUNE_RATE = 0.5  # of the fit's: a full restart disturbs what little pruning has changed
 _FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution threshold flags
 _REFIT_NOTE = (
     "the weights were fitted again to all rows; "
@@ -119,7 +120,13 @@ class _Pass:
     def _fine_tuning(self, fraction: float) -> TrainingConfig:
         training = self.config.training
         seed = derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31
-        return replace(training, epochs=training.fine_tune_epochs, patience=None, seed=seed)
+        return replace(
+            training,
+            epochs=training.fine_tune_epochs,
+            patience=None,
+            learning_rate=_FINE_TUNE_RATE * required(training.learning_rate, "learning_rate"),
+            seed=seed,
+        )
 
     def _trainer(
         self, method: BayesByBackprop, training: TrainingConfig, state: BBBState
