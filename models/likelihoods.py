@@ -5,8 +5,9 @@ predicted distribution. Source of the heteroscedastic head: Kendall and Gal 2017
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -29,7 +30,7 @@ class Likelihood(Protocol):
     def num_outputs(self) -> int: ...
 
     @property
-    def parameters(self) -> dict[str, float]:
+    def parameters(self) -> Mapping[str, float]:
         """Initial values of point parameters of its own, by name."""
         ...
 
@@ -57,17 +58,9 @@ def _bounded(log_variance: Tensor) -> Tensor:
 class HeteroscedasticGaussian:
     """Two outputs: the mean and the log-variance of the noise, both functions of the input."""
 
-    @property
-    def num_outputs(self) -> int:
-        return 2
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {}
-
-    @property
-    def noise_outputs(self) -> tuple[int, ...]:
-        return (1,)
+    num_outputs: ClassVar[int] = 2
+    parameters: ClassVar[Mapping[str, float]] = {}
+    noise_outputs: ClassVar[tuple[int, ...]] = (1,)
 
     def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
         """Predicted mean and noise variance of every sample and row."""
@@ -81,17 +74,9 @@ class HeteroscedasticGaussian:
 class HomoscedasticGaussian:
     """One output, the mean; one learned noise variance for all inputs."""
 
-    @property
-    def num_outputs(self) -> int:
-        return 1
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {"log_variance": 0.0}
-
-    @property
-    def noise_outputs(self) -> tuple[int, ...]:
-        return ()
+    num_outputs: ClassVar[int] = 1
+    parameters: ClassVar[Mapping[str, float]] = {"log_variance": 0.0}
+    noise_outputs: ClassVar[tuple[int, ...]] = ()
 
     def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
         """Predicted mean of every sample and row, and the one noise variance."""
@@ -107,19 +92,14 @@ class HomoscedasticGaussian:
 class Categorical:
     """One logit per class, two classes or more: softmax over a single logit is always 1."""
 
+    parameters: ClassVar[Mapping[str, float]] = {}
+    noise_outputs: ClassVar[tuple[int, ...]] = ()
+
     num_classes: int
 
     @property
     def num_outputs(self) -> int:
         return self.num_classes
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {}
-
-    @property
-    def noise_outputs(self) -> tuple[int, ...]:
-        return ()
 
     def probabilities(
         self, outputs: Float[Tensor, "*samples rows classes"]
@@ -138,21 +118,10 @@ class Categorical:
 class Bernoulli:
     """Two classes from one logit, that of the second."""
 
-    @property
-    def num_outputs(self) -> int:
-        return 1
-
-    @property
-    def num_classes(self) -> int:
-        return 2
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {}
-
-    @property
-    def noise_outputs(self) -> tuple[int, ...]:
-        return ()
+    num_outputs: ClassVar[int] = 1
+    num_classes: ClassVar[int] = 2
+    parameters: ClassVar[Mapping[str, float]] = {}
+    noise_outputs: ClassVar[tuple[int, ...]] = ()
 
     def probabilities(
         self, outputs: Float[Tensor, "*samples rows 1"]

@@ -307,3 +307,27 @@ def test_a_refit_learns_from_all_rows_and_keeps_the_honest_scores() -> None:
         loc = [m.variant(prune).state.posterior.loc for m in (once, twice)]
         assert not torch.equal(*loc)
     assert any("fitted again to all rows" in note for note in twice.notes)
+
+
+def test_one_noise_for_all_rows_is_learned_and_stored(tmp_path: Path) -> None:
+    """The line's noise has a deviation of 30, within 20 %."""
+    training = replace(QUICK, epochs=150, learning_rate=0.05)
+    network = NetworkConfig(hidden=(8,))
+    model = _train(_line(), likelihood="homoscedastic", network=network, training=training)
+    checkpoint.write(model, tmp_path / "model")
+    for one in (model, checkpoint.read(tmp_path / "model")):
+        answer = one.predict({"x": np.array([-0.5, 0.5])}, PredictOptions())
+        aleatoric = answer.variance["aleatoric"]
+        assert aleatoric[0] == pytest.approx(aleatoric[1])
+        assert np.sqrt(aleatoric[0]) == pytest.approx(30, rel=0.2)
+
+
+def test_a_boolean_target_takes_one_logit_and_answers_in_booleans() -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(0, 1, 300)
+    columns = {"x": x, "y": (x > 0).astype(float)}
+    model = _train(columns, {"x": "number", "y": "boolean"})
+    assert model.config.likelihood == "bernoulli"
+    answer = model.predict({"x": np.array([-2.0, 2.0])}, PredictOptions())
+    assert answer.labels == [False, True]
+    assert answer.mean.shape == (2, 2)
