@@ -24,7 +24,6 @@ from models.stages import Stages
 
 SCORE_SAMPLES = 100  # for the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
-_FINE_TUNE_RATE = 0.5  # of the fit's: a full restart disturbs what little pruning has changed
 _FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution threshold flags
 _REFIT_NOTE = (
     "the weights were fitted again to all rows; "
@@ -118,13 +117,17 @@ class _Pass:
         return self.stages.run(f"{self.prefix}prune-{fraction:g}", trainer)
 
     def _fine_tuning(self, fraction: float) -> TrainingConfig:
+        """The fit's settings at `fraction` of its rate: who lost more has more to learn again.
+
+        On MNIST a half for all left 95 % pruned 0.56 points behind, the whole rate disturbed 50 %.
+        """
         training = self.config.training
         seed = derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31
         return replace(
             training,
             epochs=training.fine_tune_epochs,
             patience=None,
-            learning_rate=_FINE_TUNE_RATE * required(training.learning_rate, "learning_rate"),
+            learning_rate=fraction * required(training.learning_rate, "learning_rate"),
             seed=seed,
         )
 
