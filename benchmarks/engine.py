@@ -79,7 +79,7 @@ def main() -> None:
             f"100 samples {medians['sampled']:.2f} ms, ratio {ratio:.1f}"
         )
     x = torch.randn(16, 784)
-    for samples in (100, 1000, 10_000):
+    for samples in (100, 1000, 10_000, 40_000):
         predict(x, samples)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"16 rows × {samples:6} samples: peak memory of the process {peak:.0f} MiB")
