@@ -116,11 +116,20 @@ def test_other_machines_are_not_let_in_without_a_key(tmp_path: Path) -> None:
     assert "CREDENCE_AUTH=off" in done.stderr
 
 
-def test_a_service_whose_worker_cannot_start_ends(tmp_path: Path) -> None:
+def test_a_device_that_is_not_there_is_named(tmp_path: Path) -> None:
     settings = {"CREDENCE_DEVICE": "cuda:99"}
     done = credence("serve", "--port", "0", "--data-dir", str(tmp_path), **settings)
+    assert done.returncode == 2
+    assert "CREDENCE_DEVICE=cuda:99: this machine has cpu" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_service_whose_worker_cannot_start_ends(tmp_path: Path) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        settings = {"CREDENCE_WORKER_METRICS_PORT": str(taken.getsockname()[1])}
+        done = credence("serve", "--port", "0", "--data-dir", str(tmp_path), **settings)
     assert done.returncode == 1
-    assert "cuda:99" in done.stderr
+    assert "CREDENCE_WORKER_METRICS_PORT" in done.stderr
     assert "the worker ended with exit code 2 before it was ready" in done.stderr
     assert "Traceback" not in done.stderr
 
