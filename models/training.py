@@ -119,7 +119,7 @@ class _Pass:
     def _fine_tuning(self, fraction: float) -> TrainingConfig:
         """The fit's settings at `fraction` of its rate: who lost more has more to learn again.
 
-        On MNIST a half for all left 95 % pruned 0.56 points behind, the whole rate disturbed 50 %.
+        On MNIST (test rows: docs/benchmarks.md) half the rate left 95 % pruned 0.56 points behind.
         """
         training = self.config.training
         seed = derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31
