@@ -142,8 +142,8 @@ class BayesianModel:
         self._check_sampler(options)
         fitted, x = self.variant(options.prune).fitted, self.encode(columns)
         seed = self.default_seed if options.seed is None else options.seed
-        summary = self._summary(fitted, x, replace(options, seed=seed))
-        answer = self._prediction(summary, replace(options, seed=seed))
+        summary = self._summary(fitted, x, seed, options.samples, options.intervals)
+        answer = self._prediction(summary, options, seed)
         if options.return_draws:
             answer = replace(answer, draws=self.engine.draws(fitted, x, seed, options.samples))
         return answer
@@ -163,8 +163,7 @@ class BayesianModel:
         self, fitted: Fitted, x: Float[Tensor, "rows inputs"], samples: int
     ) -> np.ndarray:
         """Per row: epistemic variance (squared target units) or mutual information (nats)."""
-        options = PredictOptions(samples=samples, seed=self.default_seed, intervals=())
-        return self._summary(fitted, x, options)["strangeness"]
+        return self._summary(fitted, x, self.default_seed, samples, ())["strangeness"]
 
     def variant(self, prune: float) -> Variant:
         """
@@ -190,16 +189,17 @@ class BayesianModel:
                 "/sampler",
             )
 
-    def _summary(self, fitted: Fitted, x: Tensor, options: PredictOptions) -> Arrays:
-        seed = self.default_seed if options.seed is None else options.seed
-        chunks = self.engine.mixtures(fitted, x, seed, options.samples)
-        return concatenate([summarise(mixture, options.intervals) for _, mixture in chunks])
+    def _summary(
+        self, fitted: Fitted, x: Tensor, seed: int, samples: int, levels: tuple[float, ...]
+    ) -> Arrays:
+        chunks = self.engine.mixtures(fitted, x, seed, samples)
+        return concatenate([summarise(mixture, levels) for _, mixture in chunks])
 
-    def _prediction(self, summary: Arrays, options: PredictOptions) -> Prediction:
+    def _prediction(self, summary: Arrays, options: PredictOptions, seed: int) -> Prediction:
         aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
         answer = Prediction(
             samples=options.samples,
-            seed=self.default_seed if options.seed is None else options.seed,
+            seed=seed,
             sampler="monte_carlo",
             prune=options.prune,
             mean=summary["mean"],
