@@ -139,9 +139,27 @@ class BayesianModel:
             InvalidInput: for a sampler this model does not have, or missing columns.
             UnknownVariant: for a pruning fraction that is not stored.
         """
+        return self.predict_rows(self.encode(columns), options)
+
+    def settle(self, options: PredictOptions) -> PredictOptions:
+        """The same options with seed and sampler filled in, once they are known to be possible.
+
+        Raises:
+            InvalidInput: for a sampler this model does not have.
+            UnknownVariant: for a pruning fraction that is not stored.
+        """
         self._check_sampler(options)
-        fitted, x = self.variant(options.prune).fitted, self.encode(columns)
+        self.variant(options.prune)
         seed = self.default_seed if options.seed is None else options.seed
+        return replace(options, seed=seed, sampler="monte_carlo")
+
+    def predict_rows(self, x: Float[Tensor, "rows inputs"], options: PredictOptions) -> Prediction:
+        """`predict` of rows that `encode` made.
+
+        A row's answer does not depend on the rows around it: requests may be joined and cut.
+        """
+        options = self.settle(options)
+        fitted, seed = self.variant(options.prune).fitted, int(options.seed or 0)
         summary = self._summary(fitted, x, seed, options.samples, options.intervals)
         answer = self._prediction(summary, options, seed)
         if options.return_draws:

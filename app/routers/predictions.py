@@ -6,6 +6,7 @@ from app.bodies import read_body
 from app.dependencies import ServicesDep, or_disconnect
 from app.openapi import json_request, json_response, problems
 from app.schemas.predictions import PredictRequest, PredictResponse
+from app.serving.json_format import answer_json
 
 router = APIRouter(tags=["predictions"])
 
@@ -32,6 +33,8 @@ EXAMPLE = {
 async def predict(request: Request, services: ServicesDep) -> Response:
     """Predict rows: a mean, an aleatoric and an epistemic variance, intervals, for each."""
     with services.metrics.predict_request() as measure:
-        work = services.predictor.answer(await read_body(request), measure)
+        body = await read_body(request)
+        work = answer_json(body, services.predictor, services.metrics, measure)
+        del body
         answer = await or_disconnect(request, work)
     return Response(answer, media_type="application/json")

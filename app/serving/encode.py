@@ -1,31 +1,17 @@
-"""A `Prediction` → the JSON of the contract. What is not finite becomes null, never `NaN`."""
+"""An `Answer` → the JSON of the contract. What is not finite becomes null, never `NaN`."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import orjson
 
-from core.registry import Version
+from app.serving.question import Answer
 from models.prediction.prediction import Interval, Prediction
 
 
-@dataclass(frozen=True)
-class Timings:
-    """Where the time of a request went, in seconds."""
-
-    queue: float
-    compute: float
-    total: float
-
-    def milliseconds(self) -> dict[str, float]:
-        """As the answer tells them."""
-        seconds = {"queue": self.queue, "compute": self.compute, "total": self.total}
-        return {stage: round(1000 * value, 3) for stage, value in seconds.items()}
-
-
-def encode(version: Version, prediction: Prediction, timings: Timings) -> bytes:
+def encode(answer: Answer) -> bytes:
     """The body of the answer to `POST /predict`."""
+    version, prediction = answer.version, answer.prediction
     document: dict[str, Any] = {
         "model": version.model,
         "version": version.version,
@@ -46,7 +32,7 @@ def encode(version: Version, prediction: Prediction, timings: Timings) -> bytes:
         document["entropy"] = {name: _ready(v) for name, v in prediction.entropy.items()}
     if prediction.draws is not None:
         document["draws"] = _ready(prediction.draws)
-    document["timings_ms"] = timings.milliseconds()
+    document["timings_ms"] = answer.timings.milliseconds()
     return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
 
 

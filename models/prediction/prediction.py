@@ -1,6 +1,6 @@
 """What is asked of a model and what it answers: plain data, in the callers' units."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,7 +15,11 @@ ClassName = str | float | bool
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions:
-    """How to predict; `seed` None takes the model's own fixed seed."""
+    """How to predict; a `seed` or `sampler` of None takes the model's own (`model.settle`).
+
+    With `target_mc_error`, sampling ends as soon as the `mc_error` of every row is below it;
+    `samples` is the most that are drawn then.
+    """
 
     samples: int = 100
     seed: int | None = None
@@ -23,6 +27,7 @@ class PredictOptions:
     intervals: tuple[float, ...] = (0.9,)
     sampler: Sampler | None = None
     return_draws: bool = False
+    target_mc_error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +37,10 @@ class Interval:
     level: float
     lower: np.ndarray
     upper: np.ndarray
+
+    def select(self, rows: slice) -> "Interval":
+        """The same interval for some of the rows."""
+        return replace(self, lower=self.lower[rows], upper=self.upper[rows])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +66,23 @@ class Prediction:
     labels: list[ClassName] | None = None
     entropy: Arrays | None = None
     draws: np.ndarray | None = None
+
+    def select(self, start: int, stop: int, levels: tuple[float, ...]) -> "Prediction":
+        """The answer for rows start … stop alone, with the intervals of these levels."""
+        rows = slice(start, stop)
+        by_level = {interval.level: interval for interval in self.intervals}
+        return replace(
+            self,
+            mean=self.mean[rows],
+            variance={name: values[rows] for name, values in self.variance.items()},
+            epistemic_share=self.epistemic_share[rows],
+            out_of_distribution=self.out_of_distribution[rows],
+            intervals=tuple(by_level[level].select(rows) for level in levels if by_level),
+            mc_error=None if self.mc_error is None else self.mc_error[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            entropy=self.entropy and {name: values[rows] for name, values in self.entropy.items()},
+            draws=None if self.draws is None else self.draws[:, rows],
+        )
 
 
 def summarise(mixture: Mixture, levels: tuple[float, ...]) -> Arrays:

@@ -1,0 +1,71 @@
+"""A prediction as it is asked and answered, whatever the wire format."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.schemas.predictions import PredictParameters
+from app.serving.resolver import Reference
+from core.registry import Version
+from models.features import Columns, InputColumn
+from models.prediction.prediction import Prediction, PredictOptions
+
+Decode = Callable[[Sequence[InputColumn]], Columns]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which model is asked what. `decode` makes columns of the rows as they came on the wire."""
+
+    model: str
+    version: Reference
+    options: PredictOptions
+    deadline_seconds: float | None
+    num_rows: int
+    num_bytes: int  # of the rows as they came: it decides which thread decodes them
+    decode: Decode
+
+    @classmethod
+    def of(
+        cls, asked: PredictParameters, num_rows: int, num_bytes: int, decode: Decode
+    ) -> "Question":
+        """What the parameters of a request ask about rows that came beside them."""
+        options = PredictOptions(
+            samples=asked.samples,
+            seed=asked.seed,
+            prune=asked.prune,
+            intervals=asked.intervals,
+            sampler=asked.sampler,
+            return_draws=asked.return_draws,
+            target_mc_error=asked.target_mc_error,
+        )
+        deadline = None if asked.deadline_ms is None else asked.deadline_ms / 1000
+        return cls(asked.model, asked.version, options, deadline, num_rows, num_bytes, decode)
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Where the time of a request went, in seconds."""
+
+    queue: float
+    compute: float
+    total: float
+
+    def milliseconds(self) -> dict[str, float]:
+        """As the answer tells them."""
+        seconds = {"queue": self.queue, "compute": self.compute, "total": self.total}
+        return {stage: round(1000 * value, 3) for stage, value in seconds.items()}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a wire format writes."""
+
+    version: Version
+    prediction: Prediction
+    timings: Timings
+
+    @property
+    def num_bytes(self) -> int:
+        """About what it takes as text; it decides which thread writes it."""
+        draws = self.prediction.draws
+        return 20 * (8 * self.prediction.mean.size + (0 if draws is None else draws.size))
