@@ -84,9 +84,15 @@ def _errors(prediction: Prediction) -> np.ndarray:
 def _labels(labels: list[ClassName], classes: Sequence[ClassName]) -> "pa.Array[Any]":
     """Of the type of all classes, whichever of them are here."""
     kinds = {type(c) for c in classes}
-    if kinds in ({str}, {bool}) or (kinds == {int} and all(abs(int(c)) < 2**63 for c in classes)):
-        return pa.array(labels, pa.array(list(classes)).type)
-    return pa.array([float(label) for label in labels], pa.float64())  # a float32 may be 1e38
+    for kind, type_ in ((str, pa.string()), (bool, pa.bool_()), (int, pa.int64())):
+        if kinds == {kind} and not _exceeds_int64(classes):
+            return pa.array(labels, type_)
+    return pa.array([float(label) for label in labels], pa.float64())
+
+
+def _exceeds_int64(classes: Sequence[ClassName]) -> bool:
+    """Whole numbers may: they come from data in float32, which goes to 1e38."""
+    return any(not isinstance(c, str) and abs(c) >= 2**63 for c in classes)
 
 
 def _floats(values: np.ndarray) -> "pa.Array[Any]":

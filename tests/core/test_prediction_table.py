@@ -80,7 +80,7 @@ def test_classes_have_a_column_each() -> None:
         ((False, True), ["probability_false", "probability_true"], pa.bool_()),
         ((0, 1), ["probability_0", "probability_1"], pa.int64()),
         ((0, 1.5), ["probability_0", "probability_1.5"], pa.float64()),
-        ((0, 10**30), ["probability_0", f"probability_{10**30}"], pa.float64()),
+        ((0, int(1e30)), ["probability_0", f"probability_{int(1e30)}"], pa.float64()),
     ],
 )
 def test_labels_keep_the_type_of_the_classes(
