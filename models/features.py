@@ -9,7 +9,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FeatureConfig, Json
-from models.encoders import Encoder, TensorEncoder, encoder_from_json, fit_encoder
+from models.encoders import (
+    Encoder,
+    NumberEncoder,
+    TensorEncoder,
+    encoder_from_json,
+    fit_encoder,
+)
 from models.exceptions import InvalidData
 
 Columns = Mapping[str, np.ndarray]
@@ -65,11 +71,15 @@ def level_text(value: str | float | bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class InputColumn:
-    """What a caller sends for a feature: its type in the data set, the shape of a tensor."""
+    """What a caller sends for a feature: its type in the data set, the shape of a tensor.
+
+    `missing`: whether training rows lacked numbers, so that the model has learned what that means.
+    """
 
     name: str
     type: str
     shape: tuple[int, ...] | None = None
+    missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +133,7 @@ class FeatureEncoder:
                 name=f.name,
                 type=stored,
                 shape=encoder.shape if isinstance(encoder, TensorEncoder) else None,
+                missing=isinstance(encoder, NumberEncoder) and encoder.indicator,
             )
             for f, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True)
         )

@@ -14,7 +14,16 @@ from core.formats.limits import check_size
 
 
 def read(path: Path, max_bytes: int) -> pa.Table:
-    """Read all batches, as long as they stay below the limit.
+    """Read a file; see `read_stream`."""
+    try:
+        with pa.memory_map(str(path)) as file:
+            return read_stream(file, max_bytes)
+    except OSError as error:  # an empty file cannot be mapped
+        raise NotParseable("the Arrow stream is empty") from error
+
+
+def read_stream(file: pa.NativeFile, max_bytes: int, pointer: str = "/columns") -> pa.Table:
+    """Read all batches, as long as they stay below the limit; plain buffers are not copied.
 
     Raises:
         NotParseable: when it is not an Arrow stream.
@@ -22,14 +31,13 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         TooLarge: naming the limit.
     """
     try:
-        with pa.memory_map(str(path)) as file:
-            check_size(sum(decoded_sizes(file)), max_bytes, "the Arrow stream")
-            file.seek(0)
-            reader = pa.ipc.open_stream(file)
-            check_types(reader.schema)
-            return collect(reader.schema, reader, max_bytes, "the Arrow stream")
+        check_size(sum(decoded_sizes(file)), max_bytes, "the Arrow stream")
+        file.seek(0)
+        reader = pa.ipc.open_stream(file)
+        check_types(reader.schema, pointer)
+        return collect(reader.schema, reader, max_bytes, "the Arrow stream")
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise NotParseable("the file is not an Arrow stream, or damaged") from error
+        raise NotParseable("this is not an Arrow stream, or damaged") from error
 
 
 def collect(
