@@ -16,6 +16,7 @@ from core import exceptions as core
 from models import exceptions as models
 
 MEDIA_TYPE = "application/problem+json"
+INFERENCE_PROTOCOL = "/v2"  # whose clients look for a string `error`
 CLIENT_CLOSED_REQUEST = (
     499  # nginx's number: nobody reads the answer, it stands in logs and metrics
 )
@@ -50,7 +51,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _handle(request: Request, error: Exception) -> Response:
-    return problem_response(error)
+    return problem_response(error, request.url.path)
 
 
 def status_of(error: BaseException) -> int:
@@ -60,15 +61,13 @@ def status_of(error: BaseException) -> int:
     return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 500)
 
 
-def problem_response(error: Exception) -> Response:
-    """The problem's document and headers, the same for every route."""
+def problem_response(error: Exception, path: str = "") -> Response:
+    """The problem's document and headers, the same for every route but those under `/v2`."""
     status = status_of(error)
-    return Response(
-        orjson.dumps(problem(error, status)),
-        status,
-        _headers(error, status),
-        MEDIA_TYPE,
-    )
+    document = problem(error, status)
+    if path.startswith(f"{INFERENCE_PROTOCOL}/") or path == INFERENCE_PROTOCOL:
+        document["error"] = document["detail"]
+    return Response(orjson.dumps(document), status, _headers(error, status), MEDIA_TYPE)
 
 
 def problem(error: Exception, status: int) -> dict[str, Any]:
