@@ -1,4 +1,4 @@
-"""JSON request bodies: read once, parsed strictly, non-finite numbers refused by name.
+"""Bodies held in memory: read once; JSON parsed strictly, non-finite numbers refused by name.
 
 jiter parses: it is as fast as orjson on arrays, and sees duplicate keys, of which any other parser
 silently drops one.
@@ -6,6 +6,7 @@ silently drops one.
 
 import asyncio
 import math
+import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from email.message import Message
 from itertools import islice
@@ -17,10 +18,10 @@ from fastapi import Request
 from app.validation import MAX_ERRORS, Location, Model, pointer, validate
 from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedMedia
 
-MAX_JSON_BYTES = (
-    64 * 2**20
-)  # parsed JSON takes about five times its bytes; more rows go to /datasets
+MAX_BYTES = 64 * 2**20  # parsed JSON takes about five times as many; more rows go to /datasets
 INLINE_BYTES = 64 * 2**10  # smaller ones take less than a millisecond: no thread is worth it
+
+INFLATERS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 Document = dict[str, Any]
 P = ParamSpec("P")
@@ -48,18 +49,60 @@ async def read_body(request: Request) -> bytes:
 
     Raises:
         UnsupportedMedia: if the headers say that it is something else.
-        TooLarge: if it has more than `MAX_JSON_BYTES`.
+        TooLarge: if it has more than `MAX_BYTES`.
     """
-    _check_headers(request)
+    check_json(request)
+    refuse_encoding(request)
+    return await read_bytes(request)
+
+
+async def read_bytes(request: Request) -> bytes:
+    """All bytes of a body as they come; `TooLarge` if there are more than `MAX_BYTES`."""
     chunks, num_bytes = [], 0
     async for chunk in request.stream():
         num_bytes += len(chunk)
-        if num_bytes > MAX_JSON_BYTES:
-            raise TooLarge(
-                f"a JSON body may have {MAX_JSON_BYTES} bytes; upload larger data to /datasets"
-            )
+        if num_bytes > MAX_BYTES:
+            raise _too_large()
         chunks.append(chunk)
     return b"".join(chunks)
+
+
+async def read_inflated(request: Request) -> bytes:
+    """As `read_bytes`, with a `Content-Encoding` undone.
+
+    Raises:
+        UnsupportedMedia: for an encoding other than gzip and deflate (which is zlib's format).
+        NotParseable: if the body is not what its encoding says.
+        TooLarge: if it has, or inflates to, more than `MAX_BYTES`.
+    """
+    encoding = request.headers.get("content-encoding", "identity").lower()
+    if encoding not in (*INFLATERS, "identity"):
+        known = "gzip, deflate or identity"
+        raise UnsupportedMedia(f"Content-Encoding may be {known}, not {encoding[:40]!r}")
+    body = await read_bytes(request)
+    if encoding == "identity":
+        return body
+    return await off_loop(len(body), _inflate, body, encoding)
+
+
+def _inflate(body: bytes, encoding: str) -> bytes:
+    inflater = zlib.decompressobj(INFLATERS[encoding])
+    try:
+        inflated = inflater.decompress(body, MAX_BYTES + 1)
+    except zlib.error as error:
+        raise NotParseable(f"the body is not {encoding}: {error}") from None
+    if len(inflated) > MAX_BYTES:
+        raise _too_large()
+    if not inflater.eof or inflater.unused_data:
+        raise NotParseable(f"the {encoding} body ends too early, or goes on after its end")
+    return inflated
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(
+        f"a body that is answered at once may have, or inflate to, {MAX_BYTES} bytes; "
+        "upload larger data to /datasets"
+    )
 
 
 async def off_loop(num_bytes: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -107,9 +150,15 @@ def _leaves(value: object, location: Location) -> Iterator[tuple[Location, objec
         yield location, value
 
 
-def _check_headers(request: Request) -> None:
-    content = Message()
-    content["content-type"] = request.headers.get("content-type", "application/json")
+def media_type(request: Request) -> str | None:
+    """The `Content-Type` without its parameters, if there is one."""
+    content_type = request.headers.get("content-type")
+    return None if content_type is None else _content(content_type).get_content_type()
+
+
+def check_json(request: Request) -> None:
+    """Raise `UnsupportedMedia` if the headers say that the body is anything but JSON in UTF-8."""
+    content = _content(request.headers.get("content-type", "application/json"))
     subtype = content.get_content_subtype()
     charset = (content.get_content_charset("utf-8")).replace("-", "")
     if content.get_content_maintype() != "application" or not (
@@ -118,5 +167,15 @@ def _check_headers(request: Request) -> None:
         raise UnsupportedMedia("send JSON with Content-Type: application/json")
     if charset not in ("utf8", "usascii"):
         raise UnsupportedMedia("JSON must be UTF-8")
+
+
+def refuse_encoding(request: Request) -> None:
+    """Raise `UnsupportedMedia` for a body that is compressed."""
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise UnsupportedMedia("only /datasets takes a Content-Encoding")
+        raise UnsupportedMedia("only /datasets and /v2 take a Content-Encoding")
+
+
+def _content(content_type: str) -> Message:
+    content = Message()
+    content["content-type"] = content_type
+    return content

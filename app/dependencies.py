@@ -72,6 +72,8 @@ async def refuse_strange_parameters(request: Request) -> None:
     route = request.scope.get("route")
     if not request.query_params or not isinstance(route, APIRoute):
         return
+    if "parameters" in (route.openapi_extra or {}):  # it documents, reads and checks them itself
+        return
     fields = get_flat_params(route.dependant)
     known = {field.alias for field in fields if isinstance(field.field_info, params.Query)}
     errors = [(name, _unknown(known)) for name in request.query_params if name not in known]

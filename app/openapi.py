@@ -35,22 +35,48 @@ def problems(*statuses: int) -> dict[int | str, Document]:
 
 def json_request(model: type[BaseModel], example: Document) -> Document:
     """The `openapi_extra` of a route that reads its body with `app.bodies`."""
-    content = {"schema": _reference(model), "example": example}
-    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+    return {"requestBody": request_bodies(model, example)}
+
+
+def request_bodies(
+    model: type[BaseModel], example: Document, *, binary: str | None = None
+) -> Document:
+    """A body in JSON, or also of another media type."""
+    content = {"application/json": {"schema": _reference(model), "example": example}}
+    return {"required": True, "content": content | _binary(binary)}
 
 
 def file_request(media_types: list[str]) -> Document:
     """The `openapi_extra` of a route that takes a file as its body."""
-    binary = {"schema": {"type": "string", "format": "binary"}}
-    return {"requestBody": {"required": True, "content": dict.fromkeys(media_types, binary)}}
+    content = {key: value for name in media_types for key, value in _binary(name).items()}
+    return {"requestBody": {"required": True, "content": content}}
 
 
-def json_response(model: type[BaseModel], description: str) -> Document:
+def option_parameters(model: type[BaseModel], when: str) -> list[Document]:
+    """The members of a schema as query parameters, for a route that reads them itself."""
+    schema = model.model_json_schema(ref_template=REFERENCE)
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "description": "; ".join(filter(None, [when, member.get("description")])),
+            "schema": {key: value for key, value in member.items() if key != "description"},
+        }
+        for name, member in schema["properties"].items()
+    ]
+
+
+def json_response(
+    model: type[BaseModel], description: str, *, binary: str | None = None
+) -> Document:
     """One entry of `responses`, for an answer that FastAPI does not write."""
-    return {
-        "description": description,
-        "content": {"application/json": {"schema": _reference(model)}},
-    }
+    content = {"application/json": {"schema": _reference(model)}}
+    return {"description": description, "content": content | _binary(binary)}
+
+
+def _binary(media_type: str | None) -> Document:
+    content = {"schema": {"type": "string", "format": "binary"}}
+    return {} if media_type is None else {media_type: content}
 
 
 def install(app: FastAPI) -> None:

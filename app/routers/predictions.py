@@ -1,15 +1,26 @@
 """`POST /predict`. Bytes go in and come out: arrays meet neither pydantic nor FastAPI's encoder."""
 
+from collections.abc import Callable
+from functools import partial
+
 from fastapi import APIRouter, Request, Response
 
-from app.bodies import read_body
+from app.bodies import media_type, read_body, read_bytes, refuse_encoding
 from app.dependencies import ServicesDep, or_disconnect
-from app.openapi import json_request, json_response, problems
-from app.schemas.predictions import PredictRequest, PredictResponse
-from app.serving.json_format import answer_json
+from app.negotiation import negotiate
+from app.openapi import json_response, option_parameters, problems, request_bodies
+from app.schemas.predictions import PredictParameters, PredictRequest, PredictResponse
+from app.serving import arrow_format, json_format
+from app.serving.encode import encode
+from app.serving.exchange import exchange
+from app.serving.question import Answer, Question
+from core.exceptions import Invalid
 
 router = APIRouter(tags=["predictions"])
 
+JSON = "application/json"
+ARROW = arrow_format.MEDIA_TYPE
+WRITERS: dict[str, Callable[[Answer], bytes]] = {JSON: encode, ARROW: arrow_format.encode}
 EXAMPLE = {
     "model": "concrete",
     "version": "champion",
@@ -25,16 +36,44 @@ EXAMPLE = {
     "/predict",
     response_class=Response,
     responses={
-        200: json_response(PredictResponse, "means, variances and intervals, in row order"),
-        **problems(400, 404, 413, 415, 422, 503),
+        200: json_response(
+            PredictResponse, "means, variances and intervals, in row order", binary=ARROW
+        ),
+        **problems(400, 404, 406, 413, 415, 422, 503),
     },
-    openapi_extra=json_request(PredictRequest, EXAMPLE),
+    openapi_extra={
+        "requestBody": request_bodies(PredictRequest, EXAMPLE, binary=ARROW),
+        "parameters": option_parameters(PredictParameters, "with an Arrow body alone"),
+    },
 )
 async def predict(request: Request, services: ServicesDep) -> Response:
-    """Predict rows: a mean, an aleatoric and an epistemic variance, intervals, for each."""
+    """Predict rows: a mean, an aleatoric and an epistemic variance, intervals, for each.
+
+    Rows come as JSON or, with the options in the query, as an Arrow stream; answers leave as what
+    `Accept` asks for.
+    """
     with services.metrics.predict_request() as measure:
-        body = await read_body(request)
-        work = answer_json(body, services.predictor, services.metrics, measure)
+        wanted = negotiate(request, tuple(WRITERS))
+        read_question, body = await _receive(request)
+        work = exchange(
+            body,
+            lambda body: (read_question(body), WRITERS[wanted]),
+            services.predictor,
+            services.metrics,
+            measure,
+        )
         del body
         answer = await or_disconnect(request, work)
-    return Response(answer, media_type="application/json")
+    return Response(answer, media_type=wanted)
+
+
+async def _receive(request: Request) -> tuple[Callable[[bytes], Question], bytes]:
+    """The body, and what reads it."""
+    if media_type(request) == ARROW:
+        refuse_encoding(request)
+        read = partial(arrow_format.read_question, request.query_params)
+        return read, await read_bytes(request)
+    if names := list(request.query_params):
+        where = "options of a JSON body stand in it"
+        raise Invalid([(name, f"unknown parameter; {where}") for name in names])
+    return json_format.read_question, await read_body(request)

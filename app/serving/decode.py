@@ -1,6 +1,6 @@
 """`inputs` of a prediction, in any of their three forms → the columns that the model names."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -42,7 +42,7 @@ def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) 
 
 
 def _from_columns(inputs: dict[str, Any], features: Sequence[InputColumn]) -> Columns:
-    _check_names(inputs, features, ("inputs",))
+    check_names(inputs, features, ("inputs",))
     expected = num_rows(inputs)
     for name, values in inputs.items():
         if not isinstance(values, list):
@@ -61,7 +61,7 @@ def _from_records(inputs: list[Any], features: Sequence[InputColumn]) -> Columns
         if not isinstance(record, dict):
             raise _wrong(("inputs", i), "must be an object like the first row")
         if record.keys() != expected:
-            _check_names(record, features, ("inputs", i))
+            check_names(record, features, ("inputs", i))
     return {
         f.name: read_values(
             f, [record[f.name] for record in inputs], partial(_place_in_row, f.name)
@@ -75,7 +75,7 @@ def _from_rows(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
         if not isinstance(row, list):
             raise _wrong(("inputs", i), "must be an object, or a list in feature order")
         if len(row) != len(features):
-            message = f"has {len(row)} values for {len(features)} features: {_listed(features)}"
+            message = f"has {len(row)} values for {len(features)} features: {listed(features)}"
             raise _wrong(("inputs", i), message)
     if all(feature.type == "number" for feature in features):
         return _from_matrix(inputs, features)
@@ -99,15 +99,18 @@ def _from_matrix(inputs: list[list[Any]], features: Sequence[InputColumn]) -> Co
     return {feature.name: matrix[:, j] for j, feature in enumerate(features)}
 
 
-def _check_names(
-    given: dict[str, Any], features: Sequence[InputColumn], where: tuple[int | str, ...]
+def check_names(
+    given: Collection[str],
+    features: Sequence[InputColumn],
+    where: tuple[int | str, ...],
+    required: str = "required; null stands for a missing value",
 ) -> None:
+    """Raise `Invalid` with every feature that is not given, and every name that is no feature."""
     known = [feature.name for feature in features]
     missing = [name for name in known if name not in given]
     unknown = [name for name in given if name not in set(known)]
-    not_given = "required; null stands for a missing value"
-    no_feature = f"not a feature; the model has {_listed(features)}"
-    errors = [(pointer((*where, name)), not_given) for name in missing]
+    no_feature = f"not a feature; the model has {listed(features)}"
+    errors = [(pointer((*where, name)), required) for name in missing]
     errors += [(pointer((*where, name)), no_feature) for name in unknown]
     if errors:
         raise Invalid(errors[:MAX_ERRORS])
@@ -121,7 +124,8 @@ def _place_in_row(key: int | str, row: int) -> str:
     return pointer(("inputs", row, key))
 
 
-def _listed(features: Sequence[InputColumn]) -> str:
+def listed(features: Sequence[InputColumn]) -> str:
+    """The first names, and how many more there are."""
     names = ", ".join(feature.name for feature in features[:MAX_NAMES])
     more = len(features) - MAX_NAMES
     return f"{names} and {more} more" if more > 0 else names

@@ -1,38 +1,13 @@
-"""`POST /predict` in JSON: bytes → `Question`, `Answer` → bytes."""
+"""`POST /predict` in JSON: bytes → `Question`. `encode` writes the answer."""
 
 from functools import partial
 from typing import Any
 
-from app.bodies import off_loop, parse, refuse_non_finite
-from app.metrics import Metrics, PredictMeasure
+from app.bodies import parse, refuse_non_finite
 from app.schemas.predictions import PredictParameters
 from app.serving.decode import decode, num_rows
-from app.serving.encode import encode
-from app.serving.predictor import Predictor
 from app.serving.question import Question
 from app.validation import validate
-
-
-async def answer_json(
-    body: bytes, predictor: Predictor, metrics: Metrics, measure: PredictMeasure
-) -> bytes:
-    """The JSON answer to a JSON question.
-
-    Raises:
-        NotParseable: it is not JSON. And whatever `Predictor.answer` raises.
-    """
-    questions = [await _read(body, measure)]
-    del body  # several times the size of the columns, like the question: not kept in the queue
-    answer = await predictor.answer(questions.pop(), measure)
-    with measure.stage("encode"):
-        text = await off_loop(answer.num_bytes, encode, answer)
-    await off_loop(answer.num_bytes, metrics.observe_prediction, measure, answer.prediction)
-    return text
-
-
-async def _read(body: bytes, measure: PredictMeasure) -> Question:
-    with measure.stage("decode"):
-        return await off_loop(len(body), read_question, body)
 
 
 def read_question(body: bytes) -> Question:

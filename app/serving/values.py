@@ -58,7 +58,7 @@ def _later(place: Place, start: int, i: int) -> str:
 
 def read_numbers(values: Values, place: Place) -> np.ndarray:
     """float64 with NaN where null stands."""
-    _check_types(values, place, {float, int, MISSING}, "must be a number or null")
+    check_types(values, place, {float, int, MISSING}, "must be a number or null")
     return _floats(values, place)
 
 
@@ -70,9 +70,9 @@ def read_tensors(
     size = prod(shape)
 
     def read(rows: Values, place: Place) -> np.ndarray:
-        flat = _flatten(rows, shape)
+        flat = _numbers(rows, shape)
         if flat is None:
-            wrong = next(i for i, row in enumerate(rows) if _flatten([row], shape) is None)
+            wrong = next(i for i, row in enumerate(rows) if _numbers([row], shape) is None)
             kind = " × ".join(map(str, shape)) if shape else "nested lists"
             raise _wrong(place(wrong), f"must be a tensor of numbers: {kind}")
         array = _floats(flat, lambda i: place(i // size))
@@ -83,20 +83,20 @@ def read_tensors(
 
 def _booleans(values: Values, place: Place) -> np.ndarray:
     """float64 of 0, 1 and NaN."""
-    _check_types(values, place, {bool, MISSING}, "must be true, false or null")
+    check_types(values, place, {bool, MISSING}, "must be true, false or null")
     return np.array(values, dtype=np.float64)
 
 
 def _categories(values: Values, place: Place) -> np.ndarray:
     """Objects, str or None. A level that training never saw is the model's to handle."""
-    _check_types(values, place, {str, MISSING}, "must be a string or null")
+    check_types(values, place, {str, MISSING}, "must be a string or null")
     return np.array([*values, None], dtype=object)[:-1]  # None: never an array of fixed-size text
 
 
 def _datetimes(values: Values, place: Place) -> np.ndarray:
     """datetime64[us] in UTC, NaT where null stands; a time without an offset is UTC."""
     expected = "must be an RFC 3339 time such as 2026-01-31T08:00:00Z, or null"
-    _check_types(values, place, {str, MISSING}, expected)
+    check_types(values, place, {str, MISSING}, expected)
     times = [None if value is None else _instant(value) for value in values]
     for i, (value, time) in enumerate(zip(values, times, strict=True)):
         if time is None and value is not None:
@@ -130,14 +130,20 @@ def _shape(value: object) -> tuple[int, ...]:
     return (len(value), *_shape(value[0]))
 
 
-def _flatten(rows: Values, shape: tuple[int, ...]) -> list[Any] | None:
+def _numbers(rows: Values, shape: tuple[int, ...]) -> list[Any] | None:
     """All numbers in order; None if a row is not a tensor of this shape."""
+    flat = flatten(rows, shape)
+    return flat if shape and flat and set(map(type, flat)) <= {float, int} else None
+
+
+def flatten(rows: Values, shape: Sequence[int]) -> list[Any] | None:
+    """All values of nested lists in order; None if a row has not this shape."""
     level = list(rows)
     for size in shape:
         if set(map(type, level)) != {list} or set(map(len, level)) != {size}:
             return None
         level = list(chain.from_iterable(level))
-    return level if shape and set(map(type, level)) <= {float, int} else None
+    return level
 
 
 def _floats(values: Values, place: Place) -> np.ndarray:
@@ -156,8 +162,8 @@ def _bounded(value: float | None) -> float | None:
     return value if value is None or abs(value) <= FLOAT32_MAX else float("inf")
 
 
-def _check_types(values: Values, place: Place, allowed: set[type], message: str) -> None:
-    """Exact types: in Python, though not in JSON, true is an integer."""
+def check_types(values: Values, place: Place, allowed: set[type], message: str) -> None:
+    """Raise `Invalid` at the first value of another type; to Python, true is an integer."""
     if not set(map(type, values)) <= allowed:
         row = next(i for i, value in enumerate(values) if type(value) not in allowed)
         raise _wrong(place(row), message)

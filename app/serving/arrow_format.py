@@ -1,0 +1,134 @@
+"""`POST /predict` in Arrow's stream format: bytes → `Question`, `Answer` → bytes.
+
+A column per feature, in any order; null is a missing value. Numbers stay in the memory that they
+came in until they are standardised.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from starlette.datastructures import QueryParams
+
+from app.bodies import MAX_BYTES
+from app.serving.decode import check_names
+from app.serving.query import read_options
+from app.serving.question import Answer, Question
+from app.serving.values import FLOAT32_MAX, read_values
+from app.validation import pointer
+from core import columns as core
+from core.columns import numbers, strings, tensors, times
+from core.columns.conversion import to_numpy
+from core.columns.place import Column, Place
+from core.exceptions import Invalid, TooLarge
+from core.formats.arrow import read_stream
+from core.prediction_table import to_table, with_metadata
+from models.features import Columns, InputColumn
+
+MEDIA_TYPE = "application/vnd.apache.arrow.stream"
+MAX_TABLE_BYTES = 4 * MAX_BYTES  # dictionaries and compression may expand, but not without end
+ROWS = "/inputs"
+WANTED = {
+    "number": "integers, floats or decimals",
+    "boolean": "booleans",
+    "category": "strings, dictionary-encoded or not",
+    "datetime": "timestamps, dates or RFC 3339 strings",
+    "tensor": "a fixed-shape tensor or a fixed-size list of numbers",
+}
+
+
+def read_question(query: QueryParams, body: bytes) -> Question:
+    """Rows from the body, everything else from the query.
+
+    Raises:
+        NotParseable: the body is not an Arrow stream, or damaged.
+        TooLarge: it takes more than `MAX_TABLE_BYTES` once decoded.
+        Invalid: naming the parameter or column.
+    """
+    asked = read_options(query)
+    table = _read_table(body)
+    if not table.num_rows:
+        raise Invalid([(ROWS, "there are no rows: give at least one")])
+    return Question.of(asked, table.num_rows, len(body), partial(to_columns, table))
+
+
+def to_columns(table: pa.Table, features: Sequence[InputColumn]) -> Columns:
+    """Arrays by feature, in the convention of `models.features`.
+
+    Raises:
+        Invalid: naming the column, and the row where there is one: a feature that is absent, a
+            column that is no feature, another type, a value that is not finite or out of range.
+    """
+    check_names(table.column_names, features, ("inputs",))
+    return {f.name: _read(f, table.column(f.name), Place(f.name, ROWS)) for f in features}
+
+
+def encode(answer: Answer) -> bytes:
+    """One record batch with a row per predicted row; what gave it is in the schema's metadata."""
+    version, prediction = answer.version, answer.prediction
+    table = with_metadata(to_table(prediction), version.model, version.version, prediction)
+    timings = {"timings_ms": orjson.dumps(answer.timings.milliseconds())}
+    schema = table.schema.with_metadata({**(table.schema.metadata or {}), **timings})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def _read_table(body: bytes) -> pa.Table:
+    try:
+        table = read_stream(pa.BufferReader(body), MAX_TABLE_BYTES, ROWS)
+    except TooLarge as error:
+        message = f"the Arrow stream takes more than {MAX_TABLE_BYTES} bytes once decoded"
+        raise TooLarge(f"{message}: send fewer rows at a time") from error
+    core.check_names(table.column_names, ROWS)
+    return table
+
+
+def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
+    type_ = column.type
+    match feature.type:
+        case "tensor" if tensors.is_tensor(type_):
+            return _tensors(column, feature.shape, place)
+        case "number" if numbers.is_number(type_):
+            return _numbers(column, place)
+        case "boolean" if pa.types.is_boolean(type_):
+            return to_numpy(column, "boolean")
+        case "datetime" if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
+            return to_numpy(times.to_utc(column, place), "datetime")
+        case "category" | "datetime" if strings.is_string(type_):
+            return _values(feature, column.to_pylist())
+        case "number" | "boolean" | "category" | "datetime" if pa.types.is_null(type_):
+            return _values(feature, [None] * len(column))
+    raise place.invalid(f"has the type {type_}: give {WANTED[feature.type]}")
+
+
+def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:
+    """The same reading as of JSON's columns."""
+    return read_values(feature, values, lambda i: pointer(("inputs", feature.name, i)))
+
+
+def _numbers(column: Column, place: Place) -> np.ndarray:
+    """float64 with NaN where null stands; a NaN that was sent is refused, as in JSON."""
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    values = column.to_numpy().astype(np.float64, copy=False)
+    wrong = ~(np.abs(values) <= FLOAT32_MAX)
+    if column.null_count:
+        wrong &= np.asarray(column.is_valid())
+    if wrong.any():
+        message = "is NaN, infinite or outside float32: give a finite number, or null if missing"
+        raise place.invalid(message, int(wrong.argmax()))
+    return values
+
+
+def _tensors(column: Column, shape: tuple[int, ...] | None, place: Place) -> np.ndarray:
+    """float32 [rows, …]; a tensor lacks no value."""
+    column = tensors.checked(column, place)
+    given = tuple(column.type.shape)
+    if shape is not None and given != shape:
+        raise place.invalid(f"has rows of shape {list(given)}: the model takes {list(shape)}")
+    return tensors.to_numpy(column).astype(np.float32, copy=False)

@@ -1,0 +1,51 @@
+"""The options of a prediction as query parameters, for bodies that have no place for them."""
+
+import re
+from typing import Any
+
+from starlette.datastructures import QueryParams
+
+from app.bodies import refuse_non_finite
+from app.schemas.predictions import PredictParameters
+from app.validation import validate
+from core.exceptions import Invalid
+
+TEXTS = ("model", "version", "sampler")
+LISTS = ("intervals",)
+BOOLEANS = {"true": True, "false": False}
+INTEGER = re.compile(r"-?\d{1,30}")
+NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,4})?")
+
+
+def read_options(query: QueryParams) -> PredictParameters:
+    """What a JSON body of the same options would give, and the same errors.
+
+    A list is given by commas, or by giving the parameter several times.
+
+    Raises:
+        Invalid: with a path such as `/samples`, as for the member of a JSON body.
+    """
+    given: dict[str, list[str]] = {}
+    for name, text in query.multi_items():
+        given.setdefault(name, []).append(text)
+    repeated = [name for name, texts in given.items() if len(texts) > 1 and name not in LISTS]
+    if repeated:
+        raise Invalid([(f"/{name}", "is given twice") for name in repeated])
+    document = {name: _value(name, texts) for name, texts in given.items()}
+    refuse_non_finite(document)
+    return validate(PredictParameters, document)
+
+
+def _value(name: str, texts: list[str]) -> Any:
+    if name in LISTS:
+        return [scalar(part) for text in texts for part in text.split(",") if part]
+    return texts[0] if name in TEXTS else scalar(texts[0])
+
+
+def scalar(text: str) -> str | bool | int | float:
+    """A number or a boolean as in JSON; what is neither stays text, which the schema refuses."""
+    if text in BOOLEANS:
+        return BOOLEANS[text]
+    if INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if NUMBER.fullmatch(text) else text
