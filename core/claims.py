@@ -1,12 +1,13 @@
 """The worker's side of jobs: claim one, report on it, finish it or give it back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
-from core import events
+from core import chunks, events
 from core.database import Database
 from core.events import EventType
 from core.names import now
@@ -36,7 +37,11 @@ class Claims:
         moment = now()
         statement = (
             update(JobRow)
-            .where(JobRow.id == job_id, JobRow.status == JobStatus.QUEUED)
+            .where(
+                JobRow.id == job_id,
+                JobRow.status == JobStatus.QUEUED,
+                JobRow.kind != "predict",  # its chunks are claimed
+            )
             .values(
                 status=JobStatus.RUNNING,
                 attempt=JobRow.attempt + 1,
@@ -46,7 +51,7 @@ class Claims:
             )
             .returning(JobRow.attempt)
         )
-        with self._database.begin() as session:
+        with self._job(job_id) as session:
             attempt = session.scalars(statement).one_or_none()
             if attempt is None:
                 return None
@@ -87,20 +92,21 @@ class Claims:
         error: Json | None = None,
         metrics: Json | None = None,
         version: int | None = None,
-    ) -> None:
+    ) -> JobStatus:
         """End the job. One that was asked to cancel meanwhile is cancelled, not succeeded."""
         if status not in FINAL:
             raise ValueError(f"{status!r} does not end a job: give one of {sorted(FINAL)}")
-        with self._database.begin() as session:
+        with self._job(claim.job_id) as session:
             held = hold(session, claim)
             if held is JobStatus.CANCELLING and status is JobStatus.SUCCEEDED:
                 complete(session, claim, JobStatus.CANCELLED)
-            else:
-                complete(session, claim, status, error=error, metrics=metrics, version=version)
+                return JobStatus.CANCELLED
+            complete(session, claim, status, error=error, metrics=metrics, version=version)
+            return status
 
     def release(self, claim: Claim) -> None:
         """Give the job back because the worker stops; one being cancelled is cancelled."""
-        with self._database.begin() as session:
+        with self._job(claim.job_id) as session:
             if hold(session, claim) is JobStatus.CANCELLING:
                 complete(session, claim, JobStatus.CANCELLED)
             else:
@@ -113,25 +119,46 @@ class Claims:
         `max_attempts` times since it was created or resumed fails with the code "worker_lost", so
         that one which kills its workers does not go round for ever.
         """
-        lost = JobRow.status.in_(CLAIMED), JobRow.lease_until < now
+        with self._database.read() as session:
+            ids = session.scalars(select(JobRow.id).where(*_lost(now))).all()
+        return [job_id for job_id in ids if self._reap(job_id, now, max_attempts)]
+
+    def _reap(self, job_id: str, now: datetime, max_attempts: int) -> bool:
+        lost = select(JobRow).where(JobRow.id == job_id, *_lost(now))
+        with self._job(job_id) as session:
+            row = session.scalars(lost.with_for_update()).one_or_none()
+            if row is None:
+                return False  # somebody else has taken it back meanwhile
+            _take_back(session, row, max_attempts)
+            return True
+
+    @contextmanager
+    def _job(self, job_id: str) -> Iterator[Session]:
+        """A transaction that may end a job; the one that it is a chunk of follows."""
         with self._database.begin() as session:
-            rows = session.scalars(select(JobRow).where(*lost).with_for_update(skip_locked=True))
-            return [_take_back(session, row, max_attempts) for row in rows.all()]
+            parent = chunks.lock_parent(session, job_id)
+            yield session
+            if parent is not None:
+                chunks.settle(session, parent)
 
 
-def _take_back(session: Session, row: JobRow, max_attempts: int) -> str:
+def _lost(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    return JobRow.status.in_(CLAIMED), JobRow.lease_until < now
+
+
+def _take_back(session: Session, row: JobRow, max_attempts: int) -> None:
     """Decide what becomes of a job whose worker was lost."""
     claim, losses = Claim(row.id, row.attempt, row.worker or ""), row.losses + 1
     if row.status == JobStatus.CANCELLING:
         complete(session, claim, JobStatus.CANCELLED)
     elif losses >= max_attempts:
+        smaller = "fewer samples" if row.kind == "chunk" else "a smaller batch_size or network"
         message = (
             f"the job lost its worker {losses} times: it may need more memory than there is; "
-            "give a smaller batch_size or network, or resume it"
+            f"give {smaller}, or resume it"
         )
         complete(
             session, claim, JobStatus.FAILED, error={"code": "worker_lost", "message": message}
         )
     else:
         requeue(session, row.id, CLAIMED, "the worker was lost", losses=losses)
-    return row.id

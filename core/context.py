@@ -7,6 +7,7 @@ from core.datasets import Datasets
 from core.jobs import Jobs
 from core.queue import Queue
 from core.registry import Registry
+from core.results import Results
 from core.settings import Settings
 from core.storage import ArtifactStore, open_store
 from core.workers import Workers
@@ -22,6 +23,7 @@ class Context:
     datasets: Datasets
     jobs: Jobs
     registry: Registry
+    results: Results
     queue: Queue
     workers: Workers
 
@@ -42,13 +44,15 @@ def open_context(settings: Settings) -> Context:
     database = Database(settings.sqlalchemy_url)
     migrate(database)
     store = open_store(settings)
+    jobs = Jobs(database)
     return Context(
         settings=settings,
         database=database,
         store=store,
         datasets=Datasets(database, store, settings.max_dataset_bytes, settings.data_dir),
-        jobs=Jobs(database),
+        jobs=jobs,
         registry=Registry(database, store),
+        results=Results(jobs, store),
         queue=Queue(settings),
         workers=Workers(database),
     )

@@ -21,15 +21,17 @@ from core.database import Database
 from core.exceptions import Conflict, Invalid, NotFound
 from core.formats import find_format, inline
 from core.formats.limits import check_size
-from core.jobs import UNFINISHED
+from core.jobs import UNFINISHED, JobStatus
 from core.names import check_identifier, check_name, new_id, now
 from core.paging import Page, check_limit, decode_number, page_of
 from core.profiles import profile
+from core.results import parts_key
 from core.schema import DatasetRow, JobRow
 from core.storage import ArtifactStore
 from models.features import ColumnProfile, Columns
 
 MAX_BYTES = 2**31
+ALL_ROWS = slice(None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,7 @@ class Datasets:
         return page_of("datasets", found, [row.number for row in rows], limit)
 
     def delete(self, dataset_id: str) -> None:
-        """Remove a data set and its file.
+        """Remove a data set and its file, and the parts of results that nobody can complete now.
 
         Raises:
             NotFound: when there is none.
@@ -114,14 +116,16 @@ class Datasets:
             key = session.scalars(statement.returning(DatasetRow.artifact_key)).one_or_none()
             if key is None:
                 raise NotFound("dataset", dataset_id)
-            using = select(JobRow.id).where(
-                JobRow.dataset == dataset_id, JobRow.status.in_(UNFINISHED)
-            )
+            of_this = JobRow.dataset == dataset_id, JobRow.parent.is_(None)
+            using = select(JobRow.id).where(*of_this, JobRow.status.in_(UNFINISHED))
             if job := session.scalars(using.limit(1)).first():
                 raise Conflict(
                     f"dataset {dataset_id} is used by job {job}: cancel it or wait until it ends"
                 )
-        self._store.delete(key)
+            unresumable = JobRow.kind == "predict", JobRow.status != JobStatus.SUCCEEDED
+            dead = session.scalars(select(JobRow.id).where(*of_this, *unresumable)).all()
+        for doomed in (key, *map(parts_key, dead)):
+            self._store.delete(doomed)
 
     def rows(self, dataset_id: str, limit: int = 20) -> Sequence[dict[str, Any]]:
         """The first rows, ready for JSON: times in RFC 3339, tensors as lists, missing as None."""
@@ -130,8 +134,15 @@ class Datasets:
         with self._open(row.artifact_key) as table:
             return to_json(table.slice(0, limit))
 
-    def columns(self, dataset_id: str, names: Sequence[str] | None = None) -> Columns:
+    def columns(
+        self,
+        dataset_id: str,
+        names: Sequence[str] | None = None,
+        rows: slice = ALL_ROWS,
+    ) -> Columns:
         """Columns as arrays after the convention of `models.features`; the arrays are copies.
+
+        Of `rows` start … stop alone the others are not read.
 
         Raises:
             Invalid: naming a column that there is not, and those that there are.
@@ -142,8 +153,9 @@ class Datasets:
         if unknown := [name for name in wanted if name not in profiles]:
             raise Invalid([("/columns", _no_such_column(unknown[0], list(profiles)))])
         with self._open(row.artifact_key) as table:
+            some = table.select(wanted)[rows]
             return {
-                name: np.array(to_numpy(table.column(name), profiles[name].type)) for name in wanted
+                name: np.array(to_numpy(some.column(name), profiles[name].type)) for name in wanted
             }
 
     def _find(self, sha256: str, format_: str) -> Dataset | None:

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from core import events
+from core import chunks, events
 from core.claims import Claims
 from core.events import Event
 from core.exceptions import Conflict, Invalid, NotFound
 from core.names import check_identifier, check_model_name, new_id, now
 from core.paging import Page, check_limit, decode_number, page_of
 from core.schema import DatasetRow, JobRow, Json
-from core.specs import EvaluateSpec, JobKind, TrainSpec
+from core.specs import ChunkSpec, EvaluateSpec, JobKind, PredictSpec, TrainSpec, split
 from core.transitions import (
     FINAL,
     UNFINISHED,
@@ -35,11 +35,13 @@ from core.transitions import (
 __all__ = [
     "FINAL",
     "UNFINISHED",
+    "ChunkSpec",
     "Claim",
     "EvaluateSpec",
     "Job",
     "JobStatus",
     "Jobs",
+    "PredictSpec",
     "TrainSpec",
 ]
 
@@ -79,21 +81,25 @@ class Jobs(Claims):
         Raises:
             NotFound: when there is no such data set, or no more.
         """
-        moment = now()
-        row = JobRow(
-            id=new_id("job"),
-            kind=kind,
-            model=check_model_name(model),
-            dataset=check_identifier("dataset", spec.dataset),
-            status=JobStatus.QUEUED,
-            request=request,
-            spec=spec.model_dump(mode="json"),
-            created_at=moment,
-            queued_at=moment,
-        )
+        row = _row(kind, spec, request)
+        row.model = check_model_name(model)
+        return self._insert(row)
+
+    def create_batch(self, spec: PredictSpec, rows: int, request: Json) -> Job:
+        """Queue a job and the chunks of its `rows` rows; what `queued_ids` names is to be sent.
+
+        Raises:
+            NotFound: when there is no such data set, or no more.
+        """
+        parent = _row("predict", spec, request)
+        parent.version = spec.version
+        parts = split(spec, parent.id, rows)
+        return self._insert(parent, [_row("chunk", part, {}, parent.id) for part in parts])
+
+    def _insert(self, row: JobRow, parts: Sequence[JobRow] = ()) -> Job:
         with self._database.begin() as session:
-            _require_dataset(session, spec.dataset)
-            session.add(row)
+            _require_dataset(session, row.dataset)
+            session.add_all([row, *parts])
             session.flush()
             tell(session, row.id, JobStatus.QUEUED)
             return _jobs(session, [get_row(session, row.id)])[0]
@@ -111,8 +117,9 @@ class Jobs(Claims):
         limit: int = 20,
         cursor: str | None = None,
     ) -> Page[Job]:
-        """Newest first."""
-        query = select(JobRow).order_by(JobRow.number.desc()).limit(check_limit(limit) + 1)
+        """Newest first, without chunks."""
+        query = select(JobRow).where(JobRow.parent.is_(None))
+        query = query.order_by(JobRow.number.desc()).limit(check_limit(limit) + 1)
         if status is not None:
             query = query.where(JobRow.status == _check_status(status))
         if model is not None:
@@ -132,10 +139,12 @@ class Jobs(Claims):
         """
         check_identifier("job", job_id)
         with self._database.begin() as session:
-            row = lock_row(session, job_id)
+            row = _lock_whole(session, job_id)
             if row.status in FINAL:
                 raise Conflict(f"job {job_id} is {row.status} already: it cannot be cancelled")
-            if move(session, job_id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now()):
+            if row.kind == "predict":
+                chunks.cancel(session, job_id)
+            elif move(session, job_id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now()):
                 tell(session, job_id, JobStatus.CANCELLED)
             elif move(session, job_id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
                 tell(session, job_id, JobStatus.CANCELLING)
@@ -144,29 +153,42 @@ class Jobs(Claims):
     def resume(self, job_id: str) -> Job:
         """Queue a failed or cancelled job again; a worker goes on from its checkpoint if it can.
 
+        Of a job in chunks, those that are done stay so.
+
         Raises:
             Conflict: in any other state, or when the data set was deleted.
         """
         check_identifier("job", job_id)
         stopped = {JobStatus.FAILED, JobStatus.CANCELLED}
         with self._database.begin() as session:
-            row = lock_row(session, job_id)
+            row = _lock_whole(session, job_id)
             if not requeue(session, job_id, stopped, "resumed", losses=0, error=None):
                 raise Conflict(
                     f"job {job_id} is {row.status}: only a failed or cancelled one can be resumed"
                 )
             if not _lock_dataset(session, row.dataset):
                 raise Conflict(f"job {job_id} cannot be resumed: its data set was deleted")
+            chunks.restart(session, job_id)
             return _jobs(session, [get_row(session, job_id)])[0]
 
-    def queued_ids(self) -> Sequence[str]:
-        """The queued jobs, next one first."""
+    def queued_ids(self, job_id: str | None = None) -> Sequence[str]:
+        """What workers may claim, next one first: jobs and chunks, or those of one job alone."""
+        query = _queued().where(JobRow.kind != "predict")
+        if job_id is not None:
+            query = query.where(or_(JobRow.id == job_id, JobRow.parent == job_id))
         with self._database.read() as session:
-            return _queued_ids(session)
+            return session.scalars(query).all()
+
+    def chunks(self, job_id: str) -> Sequence[Job]:
+        """The chunks of a job in the order of their rows; none for a job that has none."""
+        query = select(JobRow).where(JobRow.parent == job_id).order_by(JobRow.number)
+        with self._database.read() as session:
+            return [_job(row, None) for row in session.scalars(query)]
 
     def counts(self) -> dict[str, int]:
-        """The number of jobs in each status, zeros included."""
-        query = select(JobRow.status, func.count().label("number")).group_by(JobRow.status)
+        """The number of jobs in each status, zeros included; chunks are no jobs of their own."""
+        query = select(JobRow.status, func.count().label("number")).where(JobRow.parent.is_(None))
+        query = query.group_by(JobRow.status)
         with self._database.read() as session:
             found = {row.status: row.number for row in session.execute(query)}
         return {status.value: found.get(status.value, 0) for status in JobStatus}
@@ -199,15 +221,44 @@ def _require_dataset(session: Session, dataset: str) -> None:
         raise NotFound("dataset", dataset)
 
 
-def _queued_ids(session: Session) -> Sequence[str]:
+def _lock_whole(session: Session, job_id: str) -> JobRow:
+    """Lock a job that can be cancelled or resumed: a chunk goes the way of its parent."""
+    row = lock_row(session, job_id)
+    if row.parent is not None:
+        raise Conflict(f"job {job_id} is a chunk of job {row.parent}: cancel or resume that one")
+    return row
+
+
+def _queued() -> Select[str]:
     query = select(JobRow.id).where(JobRow.status == JobStatus.QUEUED)
-    return session.scalars(query.order_by(JobRow.queued_at, JobRow.number)).all()
+    return query.order_by(JobRow.queued_at, JobRow.number)
+
+
+def _row(
+    kind: JobKind,
+    spec: TrainSpec | EvaluateSpec | PredictSpec,
+    request: Json,
+    parent: str | None = None,
+) -> JobRow:
+    moment = now()
+    return JobRow(
+        id=new_id("job"),
+        parent=parent,
+        kind=kind,
+        model=spec.model,
+        dataset=check_identifier("dataset", spec.dataset),
+        status=JobStatus.QUEUED,
+        request=request,
+        spec=spec.model_dump(mode="json"),
+        created_at=moment,
+        queued_at=moment,
+    )
 
 
 def _jobs(session: Session, rows: Sequence[JobRow]) -> list[Job]:
-    """Rows to jobs, with the positions in the queue of those that wait."""
+    """Rows to jobs, with the positions in the queue of those that wait; chunks have none."""
     waiting = any(row.status == JobStatus.QUEUED for row in rows)
-    queue = _queued_ids(session) if waiting else []
+    queue = session.scalars(_queued().where(JobRow.parent.is_(None))).all() if waiting else []
     positions = {job_id: place for place, job_id in enumerate(queue, start=1)}
     return [_job(row, positions.get(row.id)) for row in rows]
 

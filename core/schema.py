@@ -75,12 +75,16 @@ class DatasetRow(Base):
 
 
 class JobRow(Base):
-    """A job. `attempt` fences: it grows with every claim, and writers must know its value."""
+    """A job, or a chunk of the job `parent` (see `core.chunks`), which only workers look at.
+
+    `attempt` fences: it grows with every claim, and writers must know its value.
+    """
 
     __tablename__ = "jobs"
     __table_args__ = (Index("ix_jobs_status_queued_at", "status", "queued_at"),)
     number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     id: Mapped[str] = mapped_column(String(64), unique=True)
+    parent: Mapped[str | None] = mapped_column(String(64), index=True)
     kind: Mapped[str] = mapped_column(String(16))
     model: Mapped[str] = mapped_column(String(64), index=True)
     dataset: Mapped[str] = mapped_column(String(64), index=True)

@@ -8,10 +8,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from core.exceptions import Invalid
 from core.names import check_alias, check_model_name
 from models.config import ModelConfig
+from models.prediction.prediction import PredictOptions, Sampler
 
 MAX_METADATA_BYTES = 16_384
 
-JobKind = Literal["train", "evaluate"]
+JobKind = Literal["train", "evaluate", "predict", "chunk"]
+
+MAX_CHUNKS = 1000  # of one job: each is a row that is counted whenever another one ends
+CHUNK_WORK = 10_000_000  # rows × samples: some seconds, of which a lost worker loses half
 
 
 def _named(check: Any) -> AfterValidator:
@@ -43,7 +47,7 @@ Identifier = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class Spec(BaseModel):
-    """What both kinds have in common."""
+    """What all kinds have in common."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     model: ModelName
@@ -63,3 +67,64 @@ class EvaluateSpec(Spec):
 
     version: Annotated[int, Field(ge=1)]
     prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+
+
+class PredictSpec(Spec):
+    """Predict all rows with a stored version; `seed` and `sampler` are settled already."""
+
+    version: Annotated[int, Field(ge=1)]
+    samples: Annotated[int, Field(ge=1)]
+    seed: Annotated[int, Field(ge=0)]
+    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    intervals: tuple[float, ...] = ()
+    sampler: Sampler
+    chunk_rows: Annotated[int, Field(ge=1)]
+
+    @property
+    def options(self) -> PredictOptions:
+        """As `models` takes them."""
+        return PredictOptions(
+            samples=self.samples,
+            seed=self.seed,
+            prune=self.prune,
+            intervals=self.intervals,
+            sampler=self.sampler,
+        )
+
+
+class ChunkSpec(PredictSpec):
+    """Predict the rows start … stop for the job `job`; chunks count from 0."""
+
+    job: Identifier
+    chunk: Annotated[int, Field(ge=0)]
+    start: Annotated[int, Field(ge=0)]
+    stop: Annotated[int, Field(ge=1)]
+
+
+def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:
+    """How many rows a chunk has, unless the caller wants another number.
+
+    Raises:
+        Invalid: when that would make more than `MAX_CHUNKS` chunks.
+    """
+    least = -(-rows // MAX_CHUNKS)
+    if wanted is None:
+        return max(least, CHUNK_WORK // samples, 1)
+    if wanted < least:
+        message = f"{rows} rows may have {MAX_CHUNKS} chunks: give at least {least}"
+        raise Invalid([("/chunk_rows", message)])
+    return wanted
+
+
+def split(spec: PredictSpec, job_id: str, rows: int) -> list[ChunkSpec]:
+    """The chunks of a data set with so many rows, in order."""
+    return [
+        ChunkSpec(
+            **spec.model_dump(),
+            job=job_id,
+            chunk=chunk,
+            start=start,
+            stop=min(start + spec.chunk_rows, rows),
+        )
+        for chunk, start in enumerate(range(0, rows, spec.chunk_rows))
+    ]

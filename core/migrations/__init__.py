@@ -13,7 +13,7 @@ from core.exceptions import InvalidSetting
 LOCK = 0x63726564  # any number, the same in every process: "cred"
 
 
-def upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, revision: str = "head") -> None:
     """Run what is missing inside the connection's transaction, one process at a time.
 
     SQLite's transaction is a lock on the whole file already (`BEGIN IMMEDIATE`); PostgreSQL gets
@@ -28,7 +28,7 @@ def upgrade(connection: Connection) -> None:
     config.set_main_option("script_location", "core:migrations")
     config.attributes["connection"] = connection
     try:
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
     except CommandError as error:
         raise InvalidSetting(
             f"CREDENCE_DATABASE_URL: this database belongs to another release ({error}): "

@@ -10,9 +10,10 @@ from core.database import Database, migrate
 from core.datasets import Datasets
 from core.jobs import Job, Jobs
 from core.registry import Registry
+from core.results import Results
 from core.schema import Base
 from core.settings import Settings, load_settings
-from core.specs import TrainSpec
+from core.specs import PredictSpec, TrainSpec
 from core.storage import DirectoryStore
 from core.urls import with_driver
 from models.config import ModelConfig
@@ -87,6 +88,11 @@ def registry(database: Database, store: DirectoryStore) -> Registry:
 
 
 @pytest.fixture
+def results(jobs: Jobs, store: DirectoryStore) -> Results:
+    return Results(jobs, store)
+
+
+@pytest.fixture
 def dataset_id(datasets: Datasets) -> str:
     dataset, _ = datasets.add_columns("small", {"x": [1.0, 2.0, 3.0], "y": [1.0, 4.0, 9.0]})
     return dataset.id
@@ -100,3 +106,21 @@ def spec(dataset_id: str) -> TrainSpec:
 @pytest.fixture
 def job(jobs: Jobs, spec: TrainSpec) -> Job:
     return jobs.create("train", "square", spec, {"model": "square"})
+
+
+def predict_spec(dataset: str, chunk_rows: int = 10) -> PredictSpec:
+    return PredictSpec(
+        model="square",
+        dataset=dataset,
+        version=3,
+        samples=100,
+        seed=7,
+        sampler="monte_carlo",
+        chunk_rows=chunk_rows,
+    )
+
+
+@pytest.fixture
+def batch(jobs: Jobs, dataset_id: str) -> Job:
+    """35 rows in chunks of 10: three whole ones and one of 5."""
+    return jobs.create_batch(predict_spec(dataset_id), 35, {"model": "square"})

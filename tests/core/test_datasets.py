@@ -84,6 +84,16 @@ def test_columns_are_arrays(datasets: Datasets, added: Dataset) -> None:
         datasets.columns(added.id, ["y"])
 
 
+def test_some_rows_are_read_alone(datasets: Datasets, tmp_path: Path) -> None:
+    images, names = np.arange(60.0).reshape(10, 2, 3), np.array([f"n{i}" for i in range(10)])
+    np.savez(tmp_path / "rows.npz", image=images, name=names, ok=np.arange(10) % 2 == 0)
+    dataset, _ = datasets.add("rows", "application/x-npz", tmp_path / "rows.npz")
+    some = datasets.columns(dataset.id, rows=slice(4, 7))
+    assert np.array_equal(some["image"], images[4:7])
+    assert some["name"].tolist() == ["n4", "n5", "n6"]
+    assert some["ok"].tolist() == [1, 0, 1]
+
+
 def test_the_same_bytes_are_kept_once(
     datasets: Datasets, added: Dataset, upload: Path, store: DirectoryStore
 ) -> None:
