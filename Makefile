@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test check format bench stack lock
+.PHONY: help install serve demo test check format bench bench-peers stack lock
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,10 +39,16 @@ format: $(INSTALLED)  ## Format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(INSTALLED)  ## Speed of the engine; with DATA=folder quality on standard data sets
+bench: $(INSTALLED)  ## Speed of engine and service in short; with DATA=folder quality too
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.libraries --samples 1 100 --repetitions 5 --budget 2
+	$(BIN)/python -m benchmarks.servers --rounds 1 --seconds 2 --rates 100 200 400 800 --idle 3
 	$(if $(DATA),$(BIN)/python -m benchmarks.acceptance --data $(DATA),\
 		@echo "DATA=folder adds quality on standard data sets: see benchmarks/data.py")
+
+bench-peers: $(INSTALLED)  ## Beside other libraries and servers, at length: installs 7 environments
+	$(BIN)/python -m benchmarks.libraries --install --resume --picture docs/images/libraries.png
+	$(BIN)/python -m benchmarks.servers --install --resume --picture docs/images/servers.png
 
 stack:  ## The compose stack
 	@echo "The compose stack is not here yet: use 'make serve', which needs nothing else."; exit 1

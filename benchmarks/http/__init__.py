@@ -1,0 +1,1 @@
+"""Credence beside other servers, under load."""

@@ -1,0 +1,132 @@
+"""A lean HTTP/1.1 client: a request costs the generator some 60 µs, where httpx takes 1 ms.
+
+That leaves the cores of a small machine to the servers.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import cast
+
+import httptools
+
+MAX_CONNECTIONS = 256  # the requests beyond them wait here, with their clocks running
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: bytes
+
+
+def request_bytes(path: str, body: bytes) -> bytes:
+    """A whole POST request."""
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Accept: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+class _Connection(asyncio.Protocol):
+    """One request at a time."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._answer: asyncio.Future[Answer] | None = None
+        self._transport: asyncio.Transport | None = None
+        self._gone = asyncio.Event()
+        self.reusable = True
+
+    async def post(self, request: bytes) -> Answer:
+        assert self._transport is not None
+        self._parser = httptools.HttpResponseParser(self)
+        self._parts = []
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._answer
+
+    def close(self) -> None:
+        self.reusable = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def wait_closed(self) -> None:
+        await self._gone.wait()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclass
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.reusable = False
+        self._gone.set()
+        self._fail("connection lost")
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._fail("not HTTP")
+            self.close()
+
+    def on_body(self, body: bytes) -> None:
+        self._parts.append(body)
+
+    def on_message_complete(self) -> None:
+        self.reusable = self.reusable and self._parser.should_keep_alive()
+        if self._answer is not None and not self._answer.done():
+            answer = Answer(self._parser.get_status_code(), b"".join(self._parts))
+            self._answer.set_result(answer)
+
+    def _fail(self, reason: str) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(ConnectionError(reason))
+
+
+class Client:
+    """Connections to one port of this machine, opened as they are needed."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._idle: list[_Connection] = []
+        self._all: set[_Connection] = set()
+        self._free = asyncio.Semaphore(MAX_CONNECTIONS)
+
+    async def post(self, request: bytes) -> Answer:
+        """
+        Raises:
+            OSError: if there is no connection, or it ends before the answer.
+        """
+        async with self._free:
+            connection = await self._connect()
+            try:
+                answer = await connection.post(request)
+            except BaseException:
+                connection.close()  # a late answer must not become the next request's
+                raise
+            finally:
+                self._put_back(connection)
+            return answer
+
+    async def close(self) -> None:
+        connections = list(self._all)
+        for connection in connections:
+            connection.close()
+        await asyncio.gather(*(connection.wait_closed() for connection in connections))
+
+    async def _connect(self) -> _Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.reusable:
+                return connection
+            self._all.discard(connection)
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(_Connection, "127.0.0.1", self._port)
+        self._all.add(connection)
+        return connection
+
+    def _put_back(self, connection: _Connection) -> None:
+        if connection.reusable:
+            self._idle.append(connection)
+        else:
+            self._all.discard(connection)
+            connection.close()

@@ -1,0 +1,74 @@
+"""Load: open loop (requests come when they are due) and closed loop (each waits for the last).
+
+In the open loop latency counts from when a request was due, whatever held it up: a server that
+stalls cannot hide the requests that would have come meanwhile (no coordinated omission).
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from itertools import cycle
+
+from benchmarks.http.connection import Client
+from benchmarks.http.load import Outcome, Summary, arrivals, summarise
+
+ANSWER_SECONDS = 5.0  # after which a request counts as never answered
+LEAD_SECONDS = 0.05
+
+
+async def open_loop(
+    client: Client, requests: Sequence[bytes], rate: float, seconds: float
+) -> Summary:
+    """`rate` requests per second for that long, and the answers that come in time."""
+    loop = asyncio.get_running_loop()
+    payloads = cycle(requests)
+    tasks: list[asyncio.Task[Outcome]] = []
+
+    def send(due: float) -> None:
+        tasks.append(loop.create_task(_outcome(client, next(payloads), due)))
+
+    start = time.perf_counter() + LEAD_SECONDS
+    due = [start + moment for moment in arrivals(rate, seconds)]
+    await asyncio.to_thread(_tick, due, lambda moment: loop.call_soon_threadsafe(send, moment))
+    return summarise(await asyncio.gather(*tasks), seconds, rate)
+
+
+def _tick(due: Sequence[float], send: Callable[[float], object]) -> None:
+    """A thread sleeps to within 0.1 ms; the loop's own timers are rounded to whole milliseconds."""
+    for moment in due:
+        time.sleep(max(0.0, moment - time.perf_counter()))
+        send(moment)
+
+
+async def closed_loop(
+    client: Client, requests: Sequence[bytes], concurrency: int, seconds: float
+) -> Summary:
+    """That many clients, each of which asks again as soon as it has its answer.
+
+    Answers that come after the end are left out, since nobody asks any more while they come.
+    """
+    end = time.perf_counter() + seconds
+    payloads = cycle(requests)
+
+    async def one_client() -> list[Outcome]:
+        outcomes = []
+        while (now := time.perf_counter()) < end:
+            outcome = await _outcome(client, next(payloads), now)
+            if outcome.failure is not None or now + outcome.seconds <= end:
+                outcomes.append(outcome)
+        return outcomes
+
+    parts = await asyncio.gather(*(one_client() for _ in range(concurrency)))
+    return summarise([outcome for part in parts for outcome in part], seconds, None)
+
+
+async def _outcome(client: Client, request: bytes, due: float) -> Outcome:
+    started = time.perf_counter()
+    failure = None
+    try:
+        async with asyncio.timeout(due + ANSWER_SECONDS - started):
+            answer = await client.post(request)
+        failure = None if answer.status == 200 else str(answer.status)
+    except OSError as error:  # a timeout among them
+        failure = str(error) or "no answer"
+    return Outcome(time.perf_counter() - due, failure, started - due)

@@ -1,0 +1,81 @@
+"""The arithmetic of load: when requests are due, and what became of them."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One request: seconds from when it was due (closed loop: sent) to its whole answer.
+
+    `failure` is None for a 200, else its status or what went wrong; it counts as never answered.
+    """
+
+    seconds: float
+    failure: str | None = None
+    lateness: float = 0.0  # seconds between due and handed to a connection: the generator's own
+
+    @property
+    def latency(self) -> float:
+        return self.seconds if self.failure is None else math.inf
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Figures of a run. A percentile is None where that many requests were never answered."""
+
+    offered: float | None  # requests per second; None in a closed loop
+    throughput: float  # answered requests per second
+    requests: int
+    failures: dict[str, int]
+    milliseconds: dict[str, float | None]
+    lateness_ms: float = 0.0  # 99 % of the requests were sent no later than that
+
+
+def arrivals(rate: float, seconds: float, seed: int = 0) -> list[float]:
+    """When requests are due: a Poisson process of `rate` per second, fixed before the run.
+
+    Independent users come in bursts; evenly spaced requests would flatter whoever cannot queue.
+    The gaps are scaled so that exactly rate × seconds requests come in that time.
+    """
+    count = max(1, round(rate * seconds))
+    gaps = np.random.default_rng(seed).exponential(size=count + 1)
+    times = np.cumsum(gaps)
+    return [float(time) for time in times[:-1] / times[-1] * seconds]
+
+
+def percentile(values: Sequence[float], fraction: float) -> float:
+    """The smallest value that this fraction of all values does not exceed (nearest rank).
+
+    >>> percentile([4.0, 1.0, 2.0, 3.0], 0.5)
+    2.0
+    """
+    if not values:
+        return math.inf
+    rank = max(1, math.ceil(fraction * len(values) - 1e-9))  # 0.07 × 100 is a little over 7
+    return sorted(values)[rank - 1]
+
+
+def summarise(outcomes: Sequence[Outcome], seconds: float, offered: float | None) -> Summary:
+    """Percentiles over all requests, the failed ones as infinitely late."""
+    latencies = [outcome.latency for outcome in outcomes]
+    failures = Counter(o.failure for o in outcomes if o.failure is not None)
+    return Summary(
+        offered=offered,
+        throughput=(len(outcomes) - failures.total()) / seconds,
+        requests=len(outcomes),
+        failures=dict(failures),
+        milliseconds={name: _milliseconds(latencies, q) for name, q in QUANTILES.items()},
+        lateness_ms=1000 * percentile([o.lateness for o in outcomes] or [0.0], 0.99),
+    )
+
+
+def _milliseconds(latencies: Sequence[float], fraction: float) -> float | None:
+    seconds = percentile(latencies, fraction)
+    return None if math.isinf(seconds) else 1000 * seconds

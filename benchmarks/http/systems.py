@@ -1,0 +1,160 @@
+"""Who is measured: how each server is started, asked and read."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.http.connection import request_bytes
+from benchmarks.http.predictor import ARTIFACT, BATCH_SECONDS, MAX_BATCH, SAMPLES
+from benchmarks.http.process import free_ports
+from benchmarks.peers import environments
+
+MODEL, INPUTS = "digits", 784
+ROWS = 16  # different questions, asked in turn
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server finds things: Credence's data, the artifact in it, a folder of its own."""
+
+    data_dir: Path
+    artifact: Path
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Launch:
+    command: list[str]
+    environment: dict[str, str]
+    port: int
+
+
+@dataclass(frozen=True)
+class System:
+    """One row in, one answer out; `read` gives its mean and the milliseconds of computing."""
+
+    name: str
+    environment: str | None  # None: the project's own
+    launch: Callable[[str, Place], Launch]
+    path: str
+    body: Callable[[list[float]], dict[str, Any]]
+    read: Callable[[Any], tuple[list[float], float]]
+
+    @property
+    def python(self) -> str:
+        """Raises `NotInstalled`."""
+        own = self.environment is None
+        return sys.executable if own else str(environments.python(str(self.environment)))
+
+    @property
+    def version(self) -> str:
+        if self.environment is None:
+            return version(self.name.lower())
+        return environments.pinned(self.environment)
+
+    def requests(self) -> list[bytes]:
+        """The same questions for all systems."""
+        rows = np.random.default_rng(0).normal(size=(ROWS, INPUTS)).round(4).tolist()
+        return [request_bytes(self.path, json.dumps(self.body(row)).encode()) for row in rows]
+
+
+def _credence(python: str, place: Place) -> Launch:
+    (port,) = free_ports(1)
+    command = [python, "-m", "credence", "api", "--port", str(port)]
+    environment = {"CREDENCE_THREADS": "1", "CREDENCE_LOG_LEVEL": "warning"}
+    return Launch([*command, "--data-dir", str(place.data_dir)], environment, port)
+
+
+def _module(name: str) -> Callable[[str, Place], Launch]:
+    """A server that is a module of this package and takes its port as an argument."""
+
+    def launch(python: str, place: Place) -> Launch:
+        (port,) = free_ports(1)
+        command = [python, "-m", f"benchmarks.http.{name}", str(port)]
+        return Launch(command, {ARTIFACT: str(place.artifact)}, port)
+
+    return launch
+
+
+def _bentoml(python: str, place: Place) -> Launch:
+    (port,) = free_ports(1)
+    service = "benchmarks.http.bentoml_app:Service"
+    command = [python, "-m", "bentoml", "serve", service, "--host", "127.0.0.1"]
+    environment = {
+        ARTIFACT: str(place.artifact),
+        "BENTOML_HOME": str(place.folder),
+        "BENTOML_DO_NOT_TRACK": "true",
+    }
+    return Launch([*command, "--port", str(port)], environment, port)
+
+
+def _mlserver(python: str, place: Place) -> Launch:
+    """MLServer reads its settings from a folder."""
+    http, grpc, metrics = free_ports(3)
+    settings = {
+        "host": "127.0.0.1",
+        "http_port": http,
+        "grpc_port": grpc,
+        "metrics_port": metrics,
+        "parallel_workers": 0,
+        "debug": False,
+    }
+    model = {
+        "name": MODEL,
+        "implementation": "benchmarks.http.mlserver_app.Model",
+        "max_batch_size": MAX_BATCH,
+        "max_batch_time": BATCH_SECONDS,
+    }
+    (place.folder / "settings.json").write_text(json.dumps(settings))
+    (place.folder / "model-settings.json").write_text(json.dumps(model))
+    start = "from mlserver.cli import main; main()"
+    environment = {ARTIFACT: str(place.artifact)}
+    return Launch([python, "-c", start, "start", str(place.folder)], environment, http)
+
+
+def _credence_body(row: list[float]) -> dict[str, Any]:
+    return {"model": MODEL, "inputs": {"x": [row]}, "samples": SAMPLES}
+
+
+def _plain_body(row: list[float]) -> dict[str, Any]:
+    return {"x": [row]}
+
+
+def _v2_body(row: list[float]) -> dict[str, Any]:
+    tensor = {"name": "x", "shape": [1, INPUTS], "datatype": "FP32", "data": row}
+    return {"inputs": [tensor]}
+
+
+def _read_credence(answer: Any) -> tuple[list[float], float]:
+    return answer["mean"][0], answer["timings_ms"]["compute"]
+
+
+def _read_plain(answer: Any) -> tuple[list[float], float]:
+    answer = answer[0] if isinstance(answer, list) else answer
+    return answer["mean"], answer["compute_ms"]
+
+
+def _read_v2(answer: Any) -> tuple[list[float], float]:
+    outputs = {output["name"]: output["data"] for output in answer["outputs"]}
+    return outputs["mean"], outputs["compute_ms"][0]
+
+
+_V2_PATH = f"/v2/models/{MODEL}/infer"
+SYSTEMS = {
+    system.name: system
+    for system in (
+        System("Credence", None, _credence, "/predict", _credence_body, _read_credence),
+        System("FastAPI", None, _module("fastapi_app"), "/predict", _plain_body, _read_plain),
+        System(
+            "LitServe", "litserve", _module("litserve_app"), "/predict", _plain_body, _read_plain
+        ),
+        System("BentoML", "bentoml", _bentoml, "/predict", _plain_body, _read_plain),
+        System("MLServer", "mlserver", _mlserver, _V2_PATH, _v2_body, _read_v2),
+    )
+}

@@ -1,0 +1,1 @@
+"""Libraries beside which the engine is measured, each in an environment of its own."""

@@ -1,0 +1,31 @@
+"""Credence: `BayesianModel.predict` of an artifact that was read back, encoding included."""
+
+import sys
+import tempfile
+from itertools import count
+from pathlib import Path
+
+from torch import Tensor
+
+from benchmarks.peers.child import Predict, serve
+from benchmarks.shapes import INPUT, Shape, stored
+from models.prediction.prediction import PredictOptions
+
+
+def build(widths: list[int]) -> Predict:
+    """With the version's own seed, as a request without one; or with `new`, another every call."""
+    with tempfile.TemporaryDirectory() as directory:
+        model = stored(Shape(widths[0], tuple(widths[1:-1]), widths[-1]), Path(directory))
+    seeds = count()
+    is_new = sys.argv[2] == "new"
+
+    def predict(x: Tensor, num_samples: int) -> object:
+        seed = next(seeds) if is_new else None
+        options = PredictOptions(samples=num_samples, seed=seed, intervals=())
+        return model.predict({INPUT: x.numpy()}, options)
+
+    return predict
+
+
+if __name__ == "__main__":
+    serve("credence", build)

@@ -1,0 +1,33 @@
+"""posteriors as its documentation shows: weights drawn together, one `vmap` over the stack."""
+
+import posteriors
+import torch
+import torchopt
+from torch import Tensor, nn
+
+from benchmarks.peers.child import Predict, moments, network, serve
+
+DRAWS = 100  # stacked at a time: a thousand of the large network would take 9.6 GB, and as much for
+# the noise
+
+
+def build(widths: list[int]) -> Predict:
+    model = network(widths, nn.Linear)
+    forward = posteriors.model_to_function(model)
+    batched = torch.vmap(forward, in_dims=(0, None))
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+    state = posteriors.vi.diag.init(parameters, torchopt.adam(), init_log_sds=-3.0)
+
+    @torch.no_grad()
+    def predict(x: Tensor, num_samples: int) -> object:
+        outputs = []
+        for start in range(0, num_samples, DRAWS):
+            draws = torch.Size([min(DRAWS, num_samples - start)])
+            outputs.append(batched(posteriors.vi.diag.sample(state, draws), x))
+        return moments(torch.cat(outputs))
+
+    return predict
+
+
+if __name__ == "__main__":
+    serve("posteriors", build)

@@ -1,0 +1,78 @@
+"""Networks to measure, named by their widths, as trained artifacts.
+
+Speed does not depend on what a model has learned: two epochs on random rows give an artifact with
+everything that a served model has.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from models import checkpoint
+from models.config import ModelConfig, NetworkConfig, Task, TrainingConfig
+from models.features import ColumnProfile
+from models.model import BayesianModel
+from models.recipe import resolve
+from models.training import train
+
+INPUT, TARGET = "x", "y"
+ROWS = 120
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Widths of a multilayer perceptron: two outputs are mean and log variance, more are classes.
+
+    >>> Shape.parse("13-50-50-2")
+    Shape(inputs=13, hidden=(50, 50), outputs=2)
+    """
+
+    inputs: int
+    hidden: tuple[int, ...]
+    outputs: int
+
+    @classmethod
+    def parse(cls, name: str) -> "Shape":
+        inputs, *hidden, outputs = map(int, name.split("-"))
+        return cls(inputs, tuple(hidden), outputs)
+
+    @property
+    def task(self) -> Task:
+        return "regression" if self.outputs == 2 else "classification"
+
+
+def columns(shape: Shape) -> dict[str, np.ndarray]:
+    """Random rows: one tensor column, so that encoding costs as little as a peer's plain tensor."""
+    random = np.random.default_rng(0)
+    classes = np.arange(ROWS) % shape.outputs
+    target = random.normal(size=ROWS) if shape.task == "regression" else classes.astype(float)
+    return {INPUT: random.normal(size=(ROWS, shape.inputs)), TARGET: target}
+
+
+def configure(shape: Shape, pruning: tuple[float, ...] = ()) -> ModelConfig:
+    """The recipe for such a network, cut short."""
+    config = ModelConfig(
+        target=TARGET,
+        task=shape.task,
+        network=NetworkConfig(hidden=shape.hidden),
+        training=TrainingConfig(epochs=2, fine_tune_epochs=0),
+        pruning=pruning,
+    )
+    profiles = [
+        ColumnProfile(name=INPUT, type="tensor", shape=(shape.inputs,)),
+        ColumnProfile(name=TARGET, type="number"),
+    ]
+    return resolve(config, profiles, ROWS)
+
+
+def build(shape: Shape, pruning: tuple[float, ...] = ()) -> BayesianModel:
+    """A model of this shape, in about a second."""
+    types = {INPUT: "tensor", TARGET: "number"}
+    return train(columns(shape), types, configure(shape, pruning))
+
+
+def stored(shape: Shape, directory: Path) -> BayesianModel:
+    """The same, written to a directory and read back, as a service has it."""
+    checkpoint.write(build(shape), directory)
+    return checkpoint.read(directory)
