@@ -1,6 +1,7 @@
 """Whether the process can work, and the state of what it needs."""
 
 import asyncio
+import math
 from collections.abc import Callable
 
 from anyio import CapacityLimiter, to_thread
@@ -9,6 +10,7 @@ from app.serving.engine import Engine
 from core.exceptions import Unavailable
 
 PROBE_SECONDS = 2.0
+BUSY_SECONDS = 2.0
 STUCK_SECONDS = 120.0  # work that takes longer holds up everybody, whatever the reason
 
 
@@ -49,11 +51,11 @@ class Health:
         states = await asyncio.gather(*(check.state() for check in self._checks.values()))
         return dict(zip(self._checks, states, strict=True))
 
-    async def engine(self) -> str:
-        """`ok` if a probe gets through, `busy` if it waits for recent work, else `stuck`."""
-        probe = self._engine.submit(lambda: None)
-        try:
-            await asyncio.wait_for(asyncio.wrap_future(probe), PROBE_SECONDS)
-        except TimeoutError:
-            return "busy" if self._engine.running_seconds() < STUCK_SECONDS else "stuck"
-        return "ok"
+    def engine(self) -> str:
+        """`ok`, `busy` with work that takes long, `stuck` if it takes too long, or `dead`."""
+        seconds = self._engine.stalled_seconds()
+        if math.isinf(seconds):
+            return "dead"
+        if seconds >= STUCK_SECONDS:
+            return "stuck"
+        return "busy" if seconds >= BUSY_SECONDS else "ok"

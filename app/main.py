@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import torch
 from anyio import to_thread
 from fastapi import Depends, FastAPI
 
@@ -12,12 +13,22 @@ from app.health import Health
 from app.metrics import Metrics
 from app.middleware import middleware
 from app.release import release
-from app.routers import datasets, docs, health, jobs, models, predictions, training
+from app.routers import (
+    datasets,
+    docs,
+    health,
+    jobs,
+    models,
+    predictions,
+    training,
+)
 from app.serving.admission import Admission, Limits
 from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
 from app.serving.predictor import Predictor
 from app.serving.resolver import Resolver
+from app.serving.throughput import Throughput
+from app.serving.warm_up import warm_up
 from core.context import Context, open_context
 from core.devices import service_device
 from core.registry import Version
@@ -46,7 +57,7 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.settings = settings
-    for module in (datasets, training, jobs, models, predictions, health, docs):
+    for module in (predictions, datasets, training, jobs, models, health, docs):
         app.include_router(module.router)
     docs.mount_assets(app)
     errors.install(app)
@@ -59,18 +70,20 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Open what the process needs; close it once the requests in flight are answered."""
     settings: Settings = app.state.settings
     context = await to_thread.run_sync(open_context, settings)
-    engine = Engine(settings.threads)
+    metrics, throughput = Metrics(context.jobs.counts), Throughput()
+    engine = Engine(settings.threads, throughput, metrics.observe_batch)
     try:
-        app.state.services = _services(context, engine)
+        app.state.services = _services(context, metrics, throughput, engine)
         yield
     finally:
         await to_thread.run_sync(engine.close, CLOSE_SECONDS)
         await to_thread.run_sync(context.close)
 
 
-def _services(context: Context, engine: Engine) -> Services:
+def _services(
+    context: Context, metrics: Metrics, throughput: Throughput, engine: Engine
+) -> Services:
     settings = context.settings
-    metrics = Metrics(context.jobs.counts)
     checks = {
         "database": context.database.check,
         "broker": context.queue.check,
@@ -83,18 +96,21 @@ def _services(context: Context, engine: Engine) -> Services:
         predictor=Predictor(
             limits=Limits(settings.max_samples, settings.max_work),
             resolver=Resolver(context.registry.get),
-            cache=ModelCache(_loader(context), settings.model_cache_bytes),
+            cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
             engine=engine,
-            admission=Admission(settings.max_queued_work),
-            metrics=metrics,
+            admission=Admission(settings.max_queued_work, throughput),
         ),
     )
 
 
-def _loader(context: Context) -> Callable[[Version], BayesianModel]:
-    device = service_device(context.settings)
+def _loader(context: Context, throughput: Throughput) -> Callable[[Version], BayesianModel]:
+    settings = context.settings
+    device = service_device(settings)
 
     def load(version: Version) -> BayesianModel:
-        return checkpoint.read(context.registry.path(version), device)
+        torch.set_num_threads(settings.threads)  # OpenMP keeps this per calling thread
+        model = checkpoint.read(context.registry.path(version), device)
+        warm_up(version.artifact_key, model, throughput)
+        return model
 
     return load

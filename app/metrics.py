@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from app.errors import status_of
 from app.release import release
+from app.serving.batching import Batch
 from core.exceptions import Unavailable
 from models.prediction.prediction import Prediction
 
@@ -27,6 +28,7 @@ NO_MODEL = ""  # requests that name no model that exists: callers must not creat
 # Four per decade around the latencies of interest: 1 ms and 10 s are told from their neighbours.
 SECONDS = tuple(digit * 10.0**exponent for exponent in range(-4, 2) for digit in (1, 2, 3, 5))
 WORK = tuple(10.0**exponent for exponent in range(9))
+REQUESTS = tuple(2.0**exponent for exponent in range(9))
 SHARES = tuple(round(0.05 * i, 2) for i in range(21))
 
 log = structlog.stdlib.get_logger(__name__)
@@ -64,6 +66,12 @@ class Metrics:
             buckets=WORK,
             registry=registry,
         )
+        self.batch_requests = Histogram(
+            "credence_predict_batch_requests",
+            "Requests that were computed as one batch in the engine",
+            buckets=REQUESTS,
+            registry=registry,
+        )
         self.epistemic_share = RowHistogram(
             "credence_predict_epistemic_share",
             "Epistemic ÷ total variance of each row, for drift",
@@ -93,6 +101,11 @@ class Metrics:
         for stage, seconds in measure.stages.items():
             self.predict_stage.labels(stage).observe(seconds)
 
+    def observe_batch(self, batch: Batch) -> None:
+        """Called once for each batch, by the engine's thread."""
+        self.batch_work.observe(batch.rows * batch.samples)
+        self.batch_requests.observe(len(batch.entries))
+
     def observe_prediction(self, measure: "PredictMeasure", prediction: Prediction) -> None:
         """Latency by sample count and variant; what the rows say about drift."""
         labels = (
@@ -113,12 +126,12 @@ class PredictMeasure:
     def __init__(self) -> None:
         self.model = NO_MODEL
         self.stages: dict[str, float] = {}
-        self._started = perf_counter()
+        self.started = perf_counter()
 
     @property
     def seconds(self) -> float:
         """Time since the request came."""
-        return perf_counter() - self._started
+        return perf_counter() - self.started
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -12,6 +12,7 @@ from app.errors import problem_response
 from core.exceptions import TooLarge
 
 MAX_REQUEST_ID = 128
+TELLS_NO_NEWS = ("/predict", "/v2", "/health", "/metrics", "/docs", "/openapi.json")
 log = structlog.stdlib.get_logger(__name__)
 
 
@@ -20,6 +21,7 @@ def middleware(max_body_bytes: int) -> list[Middleware]:
     return [
         Middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id),
         Middleware(RequestLogMiddleware),
+        Middleware(NewsMiddleware),
         Middleware(BodyLimitMiddleware, max_body_bytes=max_body_bytes),
     ]
 
@@ -58,7 +60,7 @@ class RequestLogMiddleware:
             log.exception("unhandled exception", method=scope["method"], path=scope["path"])
             if status:  # half an answer is out: only cutting the connection tells the client
                 raise
-            await problem_response(error)(scope, receive, note_status)
+            await problem_response(error, scope["path"])(scope, receive, note_status)
         finally:
             milliseconds = round(1000 * (perf_counter() - started), 2)
             log.info(
@@ -68,6 +70,28 @@ class RequestLogMiddleware:
                 status=status,
                 duration_ms=milliseconds,
             )
+
+
+class NewsMiddleware:
+    """Versions and aliases are looked up anew after any answer that may tell of a change in them.
+
+    Predictions remember for a moment what a name means. Whoever moved an alias here, or has seen
+    here that a job is done, must find it in the next prediction.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].startswith(TELLS_NO_NEWS):
+            await self.app(scope, receive, send)
+            return
+
+        async def forget_and_send(message: Message) -> None:
+            scope["app"].state.services.predictor.resolver.forget()
+            await send(message)
+
+        await self.app(scope, receive, forget_and_send)
 
 
 class BodyLimitMiddleware:
@@ -83,7 +107,7 @@ class BodyLimitMiddleware:
             return
         declared = Headers(scope=scope).get("content-length", "0")
         if declared.isdigit() and int(declared) > self.max_body_bytes:
-            await problem_response(self._too_large())(scope, receive, send)
+            await problem_response(self._too_large(), scope["path"])(scope, receive, send)
             return
         num_bytes = 0
 

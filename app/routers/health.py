@@ -24,9 +24,9 @@ async def ready(services: ServicesDep) -> ReadyResponse:
     Losing the database, the broker or the store blocks what needs it, never predictions from
     loaded models: the service stays ready.
     """
-    engine = await services.health.engine()
-    if engine == "stuck":
-        raise Unavailable("the prediction engine makes no progress")
+    engine = services.health.engine()
+    if engine in ("stuck", "dead"):
+        raise Unavailable(f"the prediction engine makes no progress: it is {engine}")
     return ReadyResponse.model_validate({"engine": engine} | await services.health.services())
 
 

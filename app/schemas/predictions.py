@@ -8,7 +8,7 @@ from app.schemas.common import Json, ModelName, Reference, Request, Response
 from models.prediction.prediction import Sampler
 
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
-NOT_YET = "not available yet: null is all that it takes"
+MAX_DEADLINE_MS = 600_000  # longer than any client holds a connection
 
 
 class PredictParameters(Request):
@@ -27,8 +27,16 @@ class PredictParameters(Request):
     intervals: Annotated[tuple[Level, ...], Field(max_length=16)] = (0.9,)
     sampler: Sampler | None = Field(None, description="default: the best that the model has")
     return_draws: bool = False
-    target_mc_error: None = Field(None, description=NOT_YET)
-    deadline_ms: None = Field(None, description=NOT_YET)
+    target_mc_error: Annotated[float, Field(gt=0.0)] | None = Field(
+        None,
+        description="stop sampling once the mc_error of every row is below it; "
+        "`samples` is the most that are drawn then",
+    )
+    deadline_ms: Annotated[float, Field(gt=0.0, le=MAX_DEADLINE_MS)] | None = Field(
+        None,
+        description="milliseconds from the arrival of the request: fewer samples are drawn where "
+        "that makes it possible to answer in time (`samples` in the answer), else 503",
+    )
 
 
 class PredictRequest(PredictParameters):

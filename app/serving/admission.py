@@ -1,13 +1,16 @@
 """What may wait for the engine: limits on one request, and on all of them together."""
 
 import math
-import threading
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from app.serving.throughput import Throughput
 from core.exceptions import Invalid, TooLarge, Unavailable
 
-MEMORY_SECONDS = 10.0  # the estimate of throughput follows about this much of computing
 MAX_RETRY_AFTER_SECONDS = 60
+MAX_QUEUED_REQUESTS = 4096  # small ones cost memory and turns of the event loop, not work
 
 
 @dataclass(frozen=True)
@@ -40,50 +43,56 @@ class Limits:
 
 
 class Admission:
-    """Counts the work that waits or runs, and tells when it will be done."""
+    """Counts the work that waits or runs, and tells when it will be done; of the event loop."""
 
-    def __init__(self, max_queued_work: int) -> None:
+    def __init__(self, max_queued_work: int, throughput: Throughput) -> None:
         self._max_queued_work = max_queued_work
+        self._throughput = throughput
+        self._queued: Counter[tuple[Hashable, int]] = Counter()  # rows by speed and samples
         self._queued_work = 0
-        self._done_work = 0.0
-        self._done_seconds = 0.0
-        self._lock = threading.Lock()  # entered on the event loop, left on the engine's thread
+        self._queued_requests = 0
 
     @property
     def queued_work(self) -> int:
         """Rows × samples that wait or run."""
         return self._queued_work
 
-    def enter(self, work: int) -> None:
-        """Take `work` in; `leave` must follow.
+    @contextmanager
+    def entered(self, speed: Hashable, rows: int, samples: int, work: int) -> Iterator[None]:
+        """Count a request while it is answered; `speed` is its key for `Throughput`.
 
         Raises:
             Unavailable: if too much waits already, with the time in which it will be done.
         """
-        with self._lock:
-            if self._queued_work and self._queued_work + work > self._max_queued_work:
-                raise Unavailable(
-                    f"{self._queued_work} rows × samples wait already, "
-                    f"{self._max_queued_work} may (CREDENCE_MAX_QUEUED_WORK)",
-                    self._drain_seconds(),
-                )
-            self._queued_work += work
+        self._check(work)
+        self._count(speed, samples, rows, work, 1)
+        try:
+            yield
+        finally:
+            self._count(speed, samples, -rows, -work, -1)
 
-    def leave(self, work: int) -> None:
-        """It was computed, failed or was given up."""
-        with self._lock:
-            self._queued_work -= work
-
-    def observe(self, work: int, seconds: float) -> None:
-        """Learn from a finished computation; older ones count less."""
-        with self._lock:
-            decay = math.exp(-seconds / MEMORY_SECONDS)
-            self._done_work = decay * self._done_work + work
-            self._done_seconds = decay * self._done_seconds + seconds
-
-    def _drain_seconds(self) -> int:
-        """Queued work ÷ throughput, in whole seconds from 1 to `MAX_RETRY_AFTER_SECONDS`."""
-        if not self._done_work:
-            return 1
-        seconds = self._queued_work * self._done_seconds / self._done_work
+    def drain_seconds(self) -> int:
+        """Until all that waits is done, in whole seconds from 1 to `MAX_RETRY_AFTER_SECONDS`."""
+        seconds = sum(
+            self._throughput.seconds(speed, rows, samples)
+            for (speed, samples), rows in self._queued.items()
+        )
         return min(max(math.ceil(seconds), 1), MAX_RETRY_AFTER_SECONDS)
+
+    def _check(self, work: int) -> None:
+        if self._queued_work and self._queued_work + work > self._max_queued_work:
+            raise Unavailable(
+                f"{self._queued_work} rows × samples wait already, "
+                f"{self._max_queued_work} may (CREDENCE_MAX_QUEUED_WORK)",
+                self.drain_seconds(),
+            )
+        if self._queued_requests >= MAX_QUEUED_REQUESTS:
+            message = f"{self._queued_requests} requests wait already"
+            raise Unavailable(message, self.drain_seconds())
+
+    def _count(self, speed: Hashable, samples: int, rows: int, work: int, requests: int) -> None:
+        self._queued_work += work
+        self._queued_requests += requests
+        self._queued[speed, samples] += rows
+        if not self._queued[speed, samples]:
+            del self._queued[speed, samples]

@@ -1,86 +1,192 @@
 """The one thread that computes predictions, and the queue in front of it.
 
 One thread, because torch parallelises inside an operation: two at once would only fight for cores.
-Work is taken in the order in which it came. What a queue entry is, is decided here alone.
+When it is free it takes at once whatever waits: an idle engine adds no wait, and a busy one finds
+larger batches. It sleeps on a condition, so that being idle costs nothing.
 """
 
+import asyncio
+import contextlib
+import math
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass
-from queue import SimpleQueue
+from collections.abc import Callable, Iterable
 from time import perf_counter
-from typing import Any, Generic, TypeVar
 
+import structlog
 import torch
 
-T = TypeVar("T")
+from app.serving.batching import Batch, Computed, Entry, take
+from app.serving.throughput import Throughput
+from core.exceptions import Unavailable
 
+Outcome = tuple[Entry, Computed | Exception]
 
-@dataclass(frozen=True)
-class Computed(Generic[T]):
-    """A result, how long it waited for the thread, and how long it ran."""
-
-    value: T
-    queue_seconds: float
-    compute_seconds: float
-
-
-@dataclass(frozen=True)
-class _Entry(Generic[T]):
-    compute: Callable[[], T]
-    future: Future[Computed[T]]
-    submitted: float
+log = structlog.stdlib.get_logger(__name__)
 
 
 class Engine:
-    """Runs what is submitted, one after the other; a cancelled future that waits never runs."""
+    """Computes entries in batches; entries are submitted, awaited and dropped on an event loop."""
 
-    def __init__(self, num_threads: int) -> None:
-        self._entries: SimpleQueue[_Entry[Any] | None] = SimpleQueue()
-        self._running_since: float | None = None
-        self._closing = threading.Event()
+    def __init__(
+        self,
+        num_threads: int,
+        throughput: Throughput,
+        on_batch: Callable[[Batch], None] = lambda batch: None,
+    ) -> None:
+        self._throughput = throughput
+        self._on_batch = on_batch
+        self._waiting: dict[Entry, None] = {}  # in the order in which they came
+        self._running: Batch | None = None
+        self._progress = perf_counter()
+        self._is_closing = False
+        self._changed = threading.Condition()
         self._thread = threading.Thread(
             target=self._work, args=(num_threads,), name="engine", daemon=True
         )
         self._thread.start()
 
-    def submit(self, compute: Callable[[], T]) -> Future[Computed[T]]:
-        """Queue `compute`. The future can be cancelled until the thread has taken it."""
-        if self._closing.is_set():
-            raise RuntimeError("the engine is closed")
-        future: Future[Computed[T]] = Future()
-        self._entries.put(_Entry(compute, future, perf_counter()))
-        return future
+    async def compute(self, entry: Entry) -> Computed:
+        """The answer to `entry`. Cancelling this takes it out of the queue.
 
-    def running_seconds(self) -> float:
-        """Age of the work at hand, 0 when idle; infinite when the thread has died."""
+        Raises:
+            TimeoutError: it cannot be computed before its deadline.
+            Unavailable: the engine has stopped.
+        """
+        self._submit(entry)
+        timer = _at_deadline(entry)
+        try:
+            return await entry.future
+        finally:
+            if timer is not None:
+                timer.cancel()
+            with self._changed:
+                self._waiting.pop(entry, None)
+
+    def stalled_seconds(self) -> float:
+        """Since when work makes no progress; 0 without work, infinite once the thread is dead."""
         if not self._thread.is_alive():
             return float("inf")
-        since = self._running_since
-        return 0.0 if since is None else perf_counter() - since
+        with self._changed:
+            is_idle = not self._waiting and self._running is None
+            return 0.0 if is_idle else perf_counter() - self._progress
 
     def close(self, timeout_seconds: float) -> bool:
         """Finish what was submitted, then stop; False if that takes longer than the timeout."""
-        self._closing.set()
-        self._entries.put(None)
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify()
         self._thread.join(timeout_seconds)
         return not self._thread.is_alive()
 
+    def _submit(self, entry: Entry) -> None:
+        with self._changed:
+            if self._is_closing:
+                raise _gone()
+            if not self._waiting and self._running is None:
+                self._progress = perf_counter()
+            self._waiting[entry] = None
+            self._changed.notify()
+
     def _work(self, num_threads: int) -> None:
         torch.set_num_threads(num_threads)  # OpenMP keeps this per calling thread
-        while (entry := self._entries.get()) is not None:
-            if entry.future.set_running_or_notify_cancel():
-                self._run(entry)
-
-    def _run(self, entry: _Entry[Any]) -> None:
-        self._running_since = started = perf_counter()
         try:
-            value = entry.compute()
-        except BaseException as error:
-            entry.future.set_exception(error)
-        else:
-            finished = perf_counter()
-            entry.future.set_result(Computed(value, started - entry.submitted, finished - started))
+            while (batch := self._next()) is not None:
+                self._run(batch)
+        except BaseException:
+            log.critical("the prediction engine has died", exc_info=True)
         finally:
-            self._running_since = None
+            self._give_up()
+
+    def _next(self) -> Batch | None:
+        """Wait for a batch; None when the engine closes and nothing is left."""
+        with self._changed:
+            self._running = None
+            while True:
+                taken = take(self._waiting, perf_counter(), self._throughput)
+                self._refuse(taken.late)
+                if taken.batch is not None:
+                    self._begin(taken.batch)
+                    return taken.batch
+                if self._is_closing:
+                    return None
+                self._changed.wait()
+
+    def _begin(self, batch: Batch) -> None:
+        self._running, self._progress = batch, perf_counter()
+        for entry in batch.entries:
+            entry.taken = True
+            self._waiting.pop(entry, None)
+
+    def _refuse(self, late: Iterable[Entry]) -> None:
+        for entry in late:
+            self._waiting.pop(entry, None)
+            self._throughput.doubt(entry.speed_key)
+        _deliver([(entry, _too_late()) for entry in late])
+
+    def _run(self, batch: Batch) -> None:
+        """Compute a batch. If it fails, each entry runs alone: only the culprit shall fail."""
+        started = perf_counter()
+        try:
+            predictions = batch.compute()
+        except Exception as error:
+            if len(batch.entries) == 1:
+                _deliver([(batch.entries[0], error)])
+            for alone in batch.split() if len(batch.entries) > 1 else ():
+                self._run(alone)
+        else:
+            seconds = perf_counter() - started
+            self._throughput.observe(batch.speed_key, batch.rows, batch.samples, seconds)
+            _deliver(
+                [
+                    (entry, Computed(prediction, started - entry.submitted, seconds))
+                    for entry, prediction in zip(batch.entries, predictions, strict=True)
+                ]
+            )
+            self._on_batch(batch)
+        finally:
+            self._progress = perf_counter()
+
+    def _give_up(self) -> None:
+        with self._changed:
+            self._is_closing = True
+            left = [*self._waiting, *(self._running.entries if self._running else ())]
+            self._waiting.clear()
+        _deliver([(entry, _gone()) for entry in left])
+
+
+def _at_deadline(entry: Entry) -> asyncio.TimerHandle | None:
+    """Refuse it when its time is up, unless it runs: a late answer is better than none."""
+
+    def expire() -> None:
+        if not entry.taken and not entry.future.done():
+            entry.future.set_exception(_too_late())
+
+    if math.isinf(entry.deadline):
+        return None
+    return entry.future.get_loop().call_later(entry.deadline - perf_counter(), expire)
+
+
+def _too_late() -> TimeoutError:
+    return TimeoutError("the deadline passes before an answer could be computed")
+
+
+def _gone() -> Unavailable:
+    return Unavailable("the prediction engine has stopped: the process must be started again")
+
+
+def _deliver(outcomes: list[Outcome]) -> None:
+    """Hand out results with a single wake-up of the event loop."""
+    if outcomes:
+        loop = outcomes[0][0].future.get_loop()
+        with contextlib.suppress(RuntimeError):  # a closed loop: nobody waits any more
+            loop.call_soon_threadsafe(_resolve, outcomes)
+
+
+def _resolve(outcomes: list[Outcome]) -> None:
+    for entry, outcome in outcomes:
+        if entry.future.done():
+            continue
+        if isinstance(outcome, Exception):
+            entry.future.set_exception(outcome)
+        else:
+            entry.future.set_result(outcome)

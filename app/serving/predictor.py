@@ -1,18 +1,25 @@
 """From a question to its answer: find the model, decode, wait for the engine, compute."""
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import perf_counter
+
+from torch import Tensor
 
 from app.bodies import off_loop
-from app.metrics import Metrics, PredictMeasure
+from app.metrics import PredictMeasure
 from app.serving.admission import Admission, Limits
-from app.serving.engine import Computed, Engine
+from app.serving.batching import Entry, speed_key
+from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
-from app.serving.question import Answer, Question, Timings
+from app.serving.question import Answer, Decode, Question, Timings
 from app.serving.resolver import Resolver
+from core.exceptions import Unavailable
 from models.model import BayesianModel
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.prediction import PredictOptions
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,6 @@ class Predictor:
     cache: ModelCache
     engine: Engine
     admission: Admission
-    metrics: Metrics
 
     async def answer(self, question: Question, measure: PredictMeasure) -> Answer:
         """Answer a question, whatever the wire format; the caller reads and writes that.
@@ -32,30 +38,44 @@ class Predictor:
         Raises:
             Invalid, InvalidInput: the question is wrong.
             NotFound: there is no such model or version.
-            TooLarge, Unavailable: it is too much, ever or now.
+            TooLarge, Unavailable: it is too much, ever or now, or cannot be answered in time.
         """
-        rows, options = question.num_rows, question.options
-        self.limits.check(rows, options.samples)
-        version = await self.resolver.resolve(question.model, question.version)
-        measure.model = version.model
-        model = await self.cache.get(version)
-        with measure.stage("decode"):
-            columns = await off_loop(question.num_bytes, question.decode, model.inputs)
-        del question  # its rows take several times the size of the columns
-        work = self.limits.check(rows, options.samples, _values(model, options))
-        computed = await self._compute(work, lambda: model.predict(columns, options))
+        rows, seconds = question.num_rows, question.deadline_seconds
+        self.limits.check(rows, question.options.samples)
+        deadline = math.inf if seconds is None else measure.started + seconds
+        with self._in_time(seconds):
+            async with asyncio.timeout(None if seconds is None else deadline - perf_counter()) as t:
+                version = await self.resolver.resolve(question.model, question.version)
+                measure.model = version.model
+                model = await self.cache.get(version)
+                options = model.settle(question.options)
+                work = self.limits.check(rows, options.samples, _values(model, options))
+                speed = speed_key(version.artifact_key, options)
+                with self.admission.entered(speed, rows, options.samples, work):
+                    with measure.stage("decode"):
+                        x = await off_loop(question.num_bytes, _encode, model, question.decode)
+                    del question  # its rows take several times the size of the tensor
+                    t.reschedule(None)  # from here on the engine minds the deadline
+                    entry = Entry(version.artifact_key, model, x, options, deadline)
+                    computed = await self.engine.compute(entry)
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
-        return Answer(version, computed.value, timings)
+        return Answer(version, computed.prediction, timings)
 
-    async def _compute(self, work: int, predict: Callable[[], Prediction]) -> Computed[Prediction]:
-        self.admission.enter(work)
-        future = self.engine.submit(predict)
-        future.add_done_callback(lambda _: self.admission.leave(work))
-        computed = await asyncio.wrap_future(future)  # cancelling this cancels the queued future
-        self.admission.observe(work, computed.compute_seconds)
-        self.metrics.batch_work.observe(work)
-        return computed
+    @contextmanager
+    def _in_time(self, deadline_seconds: float | None) -> Iterator[None]:
+        """Say that the deadline was missed, and when it may be worth another try."""
+        try:
+            yield
+        except TimeoutError:
+            if deadline_seconds is None:
+                raise
+            message = f"no answer is ready within deadline_ms={1000 * deadline_seconds:g}"
+            raise Unavailable(message, self.admission.drain_seconds()) from None
+
+
+def _encode(model: BayesianModel, decode: Decode) -> Tensor:
+    return model.encode(decode(model.inputs))
 
 
 def _values(model: BayesianModel, options: PredictOptions) -> int:

@@ -1,8 +1,8 @@
 """Which version a name means now. The last answer stands in while the database is away."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
 
 import anyio
@@ -13,8 +13,10 @@ from core.exceptions import NotFound, Unavailable
 from core.registry import Version
 
 Reference = int | str | None
+Question = tuple[str, Reference]
 Lookup = Callable[[str, Reference], Version]
 
+FRESH_SECONDS = 0.25  # for so long another process's change may go unseen
 TIMEOUT_SECONDS = 1.0
 PATIENCE_SECONDS = 2.0  # between two questions to a database that did not answer
 MAX_LOOKUPS = 8  # threads that may hang in a database that neither answers nor refuses
@@ -22,15 +24,26 @@ MAX_LOOKUPS = 8  # threads that may hang in a database that neither answers nor 
 log = structlog.stdlib.get_logger(__name__)
 
 
+@dataclass(frozen=True)
+class _Known:
+    version: Version
+    epoch: int
+    fresh_until: float
+
+
 class Resolver:
-    """Asks the registry each time, so that an alias moves at once; belongs to the event loop."""
+    """Asks the registry, once for all who ask at once; belongs to the event loop.
+
+    An answer holds for `FRESH_SECONDS`, or until `forget`.
+    """
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
-        self._known: dict[tuple[str, Reference], Version] = {}
+        self._known: dict[Question, _Known] = {}
+        self._asking: dict[Question, asyncio.Task[Version]] = {}
+        self._epoch = 0
         self._is_away = False
         self._ask_again_at = 0.0
-        self._probe: asyncio.Task[None] | None = None
         self._threads = anyio.CapacityLimiter(MAX_LOOKUPS)
 
     async def resolve(self, model: str, reference: Reference) -> Version:
@@ -40,46 +53,66 @@ class Resolver:
             NotFound: there is none.
             Unavailable: the database is away, and nobody asked for this before.
         """
-        known = self._known.get((model, reference))
+        question = (model, reference)
+        known = self._known.get(question)
+        if known is not None and self._is_fresh(known):
+            return known.version
         if known is not None and self._is_away:
-            self._ask_in_background(model, reference)
-            return known
+            self._ask_in_background(question)
+            return known.version
         try:
-            return await self._ask(model, reference)
+            return await asyncio.shield(self._ask(question))
         except Unavailable:
-            self._is_away = True
             if known is None:
                 raise
             log.warning("the database is away: last known versions answer", model=model)
-            return known
+            return known.version
 
-    async def _ask(self, model: str, reference: Reference) -> Version:
-        question = to_thread.run_sync(
-            self._lookup,
-            model,
-            reference,
-            abandon_on_cancel=True,
-            limiter=self._threads,
+    def forget(self) -> None:
+        """Ask anew from now on: somebody is being told what may have changed."""
+        self._epoch += 1
+        self._asking.clear()  # who waits gets an answer, who comes now another
+
+    def _is_fresh(self, known: _Known) -> bool:
+        return known.epoch == self._epoch and monotonic() < known.fresh_until
+
+    def _ask(self, question: Question) -> "asyncio.Task[Version]":
+        """The lookup that all who ask this now wait for."""
+        if question not in self._asking:
+            task = asyncio.create_task(self._look_up(question, self._epoch))
+            self._asking[question] = task
+            task.add_done_callback(lambda done: self._finish(question, done))
+        return self._asking[question]
+
+    def _finish(self, question: Question, task: "asyncio.Task[Version]") -> None:
+        if self._asking.get(question) is task:
+            del self._asking[question]
+        if not task.cancelled():
+            task.exception()  # seen, even if all who waited went away
+
+    async def _look_up(self, question: Question, epoch: int) -> Version:
+        lookup = to_thread.run_sync(
+            self._lookup, *question, abandon_on_cancel=True, limiter=self._threads
         )
         try:
-            version = await asyncio.wait_for(question, TIMEOUT_SECONDS)
+            version = await asyncio.wait_for(lookup, TIMEOUT_SECONDS)
         except NotFound:
             self._is_away = False
-            self._known.pop((model, reference), None)
+            self._known.pop(question, None)
             raise
         except TimeoutError:
+            self._is_away = True
             raise Unavailable("the database does not answer in time") from None
+        except Unavailable:
+            self._is_away = True
+            raise
         self._is_away = False
-        self._known[model, reference] = self._known[model, version.version] = version
+        known = _Known(version, epoch, monotonic() + FRESH_SECONDS)
+        self._known[question] = self._known[question[0], version.version] = known
         return version
 
-    def _ask_in_background(self, model: str, reference: Reference) -> None:
+    def _ask_in_background(self, question: Question) -> None:
         """See whether the database is back, without a request that waits for it."""
-        is_asking = self._probe is not None and not self._probe.done()
-        if not is_asking and monotonic() >= self._ask_again_at:
+        if monotonic() >= self._ask_again_at:
             self._ask_again_at = monotonic() + PATIENCE_SECONDS
-            self._probe = asyncio.create_task(self._try(model, reference))
-
-    async def _try(self, model: str, reference: Reference) -> None:
-        with contextlib.suppress(NotFound, Unavailable):
-            await self._ask(model, reference)
+            self._ask(question)

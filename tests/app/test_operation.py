@@ -44,6 +44,8 @@ def test_metrics_are_those_of_the_contract(make_service: MakeService) -> None:
     assert service.metric(requests, model="", status="404") == 2
     assert service.metric("credence_predict_rows_total") == 12
     assert service.metric("credence_predict_batch_work_sum") == 3 * 4 * 20
+    assert service.metric("credence_predict_batch_work_count") == 3
+    assert service.metric("credence_predict_batch_requests_sum") == 3
     assert service.metric("credence_predict_epistemic_share_count", model="price") == 12
     share = service.metric("credence_predict_epistemic_share_sum", model="price")
     assert 0 < share < 12

@@ -115,14 +115,9 @@ def test_draws_agree_with_the_summaries(http: httpx.Client) -> None:
     assert (np.abs(draws.mean(0) - answer["mean"]) < tolerance).all()
 
 
-def test_members_for_later_are_taken_as_null_alone(http: httpx.Client) -> None:
+def test_members_that_are_null_are_as_if_left_out(http: httpx.Client) -> None:
     ask(http, target_mc_error=None, deadline_ms=None)
-    for name in ("target_mc_error", "deadline_ms"):
-        answer = http.post("/predict", json={"model": "price", "inputs": ROWS, name: 1})
-        assert answer.status_code == 422
-        assert answer.json()["errors"] == [
-            {"path": f"/{name}", "message": "is not available yet: leave it out, or null"}
-        ]
+    assert ask(http, deadline_ms=600_000)["samples"] == 100
 
 
 @pytest.mark.parametrize(
@@ -164,6 +159,11 @@ def test_members_for_later_are_taken_as_null_alone(http: httpx.Client) -> None:
         ({"version": 0}, "/version", "1"),
         ({"version": 1.0}, "/version", "integer"),
         ({"return_draws": 1}, "/return_draws", "boolean"),
+        ({"deadline_ms": 0}, "/deadline_ms", "greater than 0"),
+        ({"deadline_ms": 600_001}, "/deadline_ms", "600000"),
+        ({"deadline_ms": "10"}, "/deadline_ms", "number"),
+        ({"target_mc_error": 0}, "/target_mc_error", "greater than 0"),
+        ({"target_mc_error": True}, "/target_mc_error", "number"),
         ({"model": "No Such\nName"}, "/model", "match"),
         ({"unheard_of": 1}, "/unheard_of", "unknown field"),
     ],

@@ -1,0 +1,189 @@
+"""Which waiting requests are computed together, and with how many samples each.
+
+Requests share a batch if all that the computation depends on is equal; only their rows and the
+levels of their intervals may differ. The oldest request leads; who waits longest is never passed
+by another key. Nothing here knows threads or clocks, so every decision can be tested.
+"""
+
+import asyncio
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from time import perf_counter
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from app.serving.throughput import Throughput
+from models.prediction.prediction import Prediction, PredictOptions
+
+BATCH_SECONDS = 0.1  # rows gain little from more company than this; others wait for its end
+SAMPLE_STEPS = (10_000, 3000, 1000, 300, 100, 30, 10)  # few, so that reduced requests meet
+MARGIN = 1.25  # predicted times scatter by about a quarter
+
+
+class Predicts(Protocol):
+    """The side of a model that the engine sees; settled options, encoded rows."""
+
+    def predict_rows(self, x: Tensor, options: PredictOptions) -> Prediction: ...
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A prediction, how long it waited for the engine, and how long its batch ran."""
+
+    prediction: Prediction
+    queue_seconds: float
+    compute_seconds: float
+
+
+def _new_future() -> "asyncio.Future[Computed]":
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(eq=False)
+class Entry:
+    """A request that waits. `artifact` names the model's parameters, wherever they are loaded."""
+
+    artifact: str
+    model: Predicts
+    x: Tensor
+    options: PredictOptions
+    deadline: float = math.inf  # by `perf_counter`
+    submitted: float = field(default_factory=perf_counter)
+    future: "asyncio.Future[Computed]" = field(default_factory=_new_future)
+    taken: bool = False
+
+    @property
+    def rows(self) -> int:
+        return len(self.x)
+
+    @property
+    def speed_key(self) -> Hashable:
+        """What decides the time per work."""
+        return speed_key(self.artifact, self.options)
+
+    @cached_property
+    def _own(self) -> object | None:
+        """Draws are of whole functions, and an early stop depends on all rows: never shared."""
+        alone = self.options.return_draws or self.options.target_mc_error is not None
+        return object() if alone else None
+
+    def batch_key(self, samples: int) -> Hashable:
+        """Entries with an equal key may be computed as one."""
+        o = self.options
+        return (self.artifact, o.prune, samples, o.seed, o.sampler, self._own)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Entries that are computed at once, all with as many samples."""
+
+    entries: Sequence[Entry]
+    samples: int
+
+    @property
+    def rows(self) -> int:
+        return sum(entry.rows for entry in self.entries)
+
+    @property
+    def speed_key(self) -> Hashable:
+        return self.entries[0].speed_key
+
+    def compute(self) -> list[Prediction]:
+        """One prediction per entry, by one call of the model."""
+        first, levels = self.entries[0], [entry.options.intervals for entry in self.entries]
+        union = levels[0] if len(levels) == 1 else tuple(sorted(set().union(*levels)))
+        options = replace(first.options, samples=self.samples, intervals=union)
+        if len(self.entries) == 1:
+            return [first.model.predict_rows(first.x, options)]
+        x = torch.cat([entry.x for entry in self.entries])
+        return list(self._cut(first.model.predict_rows(x, options)))
+
+    def split(self) -> list["Batch"]:
+        """Each entry alone."""
+        return [Batch([entry], self.samples) for entry in self.entries]
+
+    def _cut(self, prediction: Prediction) -> Iterator[Prediction]:
+        start = 0
+        for entry in self.entries:
+            stop = start + entry.rows
+            yield prediction.select(start, stop, entry.options.intervals)
+            start = stop
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What leaves the queue at once: a batch to compute, and requests that are too late."""
+
+    batch: Batch | None
+    late: Sequence[Entry]
+
+
+def take(waiting: Iterable[Entry], now: float, throughput: Throughput) -> Taken:
+    """The oldest request with those that may share its batch, and whoever cannot be in time."""
+    late: list[Entry] = []
+    forming: _Forming | None = None
+    for entry in waiting:
+        if entry.future.done():  # nobody waits for it any more
+            continue
+        samples = affordable_samples(entry, now, throughput)
+        if not samples:
+            late.append(entry)
+        elif forming is None:
+            forming = _Forming(entry, samples, now, throughput)
+        else:
+            forming.offer(entry, samples)
+    return Taken(forming.batch if forming else None, late)
+
+
+class _Forming:
+    """A batch that grows while it is predicted to end within `BATCH_SECONDS`, and in time for the
+    most urgent in it. Its oldest request is there whatever it takes.
+    """
+
+    def __init__(self, oldest: Entry, samples: int, now: float, throughput: Throughput) -> None:
+        self._entries, self._samples = [oldest], samples
+        self._key, self._rows = oldest.batch_key(samples), oldest.rows
+        self._now, self._throughput = now, throughput
+        self._bound_seconds = min(BATCH_SECONDS, self._left(oldest))
+
+    @property
+    def batch(self) -> Batch:
+        return Batch(self._entries, self._samples)
+
+    def offer(self, entry: Entry, samples: int) -> None:
+        """Take it in if it is alike and there is room."""
+        if entry.batch_key(samples) != self._key:
+            return
+        rows = self._rows + entry.rows
+        bound = min(self._bound_seconds, self._left(entry))
+        if self._throughput.seconds(entry.speed_key, rows, samples) <= bound:
+            self._entries.append(entry)
+            self._rows, self._bound_seconds = rows, bound
+
+    def _left(self, entry: Entry) -> float:
+        return (entry.deadline - self._now) / MARGIN
+
+
+def affordable_samples(entry: Entry, now: float, throughput: Throughput) -> int:
+    """The most samples, up to those asked for, that will be done by the deadline; 0 if none.
+
+    Fewer than ten say nothing of an epistemic variance. Moments draw no samples to do without.
+    """
+    asked, left = entry.options.samples, entry.deadline - now
+    if math.isinf(left):
+        return asked
+    steps = () if entry.options.sampler == "moments" else SAMPLE_STEPS
+    for samples in (asked, *(step for step in steps if step < asked)):
+        seconds = throughput.seconds(entry.speed_key, entry.rows, samples)
+        if MARGIN * seconds <= left and left > 0:
+            return samples
+    return 0
+
+
+def speed_key(artifact: str, options: PredictOptions) -> Hashable:
+    """What has a throughput of its own."""
+    return (artifact, options.prune, options.sampler)

@@ -1,0 +1,61 @@
+"""How long computing will take, learnt from what was computed."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+LEARNING_RATE = 0.2  # of a moving average: the last few computations count
+DOUBT = 0.9  # seven refusals halve the time that is believed in
+
+
+@dataclass(frozen=True)
+class _Mean:
+    """Computations of about one size, on average."""
+
+    rows: float
+    samples: float
+    seconds: float
+
+    def towards(self, rows: float, samples: float, seconds: float) -> "_Mean":
+        return _Mean(
+            self.rows + LEARNING_RATE * (rows - self.rows),
+            self.samples + LEARNING_RATE * (samples - self.samples),
+            self.seconds + LEARNING_RATE * (seconds - self.seconds),
+        )
+
+    def bound(self, rows: int, samples: int) -> float:
+        """More is never slower per row or per sample than less, and less never slower than more."""
+        return self.seconds * max(1.0, rows / self.rows) * max(1.0, samples / self.samples)
+
+
+class Throughput:
+    """Seconds by rows and samples, for each key: whatever has a speed of its own.
+
+    Sizes are told apart by powers of two, and each of them bounds what any other may take: the
+    least of these bounds is the estimate. Nothing is assumed of how costs add up.
+    Values are replaced whole, so that any thread may read and write; at worst one is lost.
+    """
+
+    def __init__(self) -> None:
+        self._means: dict[Hashable, dict[tuple[int, int], _Mean]] = {}
+
+    def observe(self, key: Hashable, rows: int, samples: int, seconds: float) -> None:
+        """Learn from a computation, but not from a key's first, which makes what is made once."""
+        if key not in self._means:
+            self._means[key] = {}
+            return
+        size = (rows.bit_length(), samples.bit_length())
+        mean = self._means[key].get(size, _Mean(rows, samples, seconds))
+        self._means[key] = self._means[key] | {size: mean.towards(rows, samples, seconds)}
+
+    def seconds(self, key: Hashable, rows: int, samples: int) -> float:
+        """What `rows` × `samples` will take at once; 0 while nothing is known."""
+        means = self._means.get(key, {}).values()
+        return min((mean.bound(rows, samples) for mean in means), default=0.0)
+
+    def doubt(self, key: Hashable) -> None:
+        """Believe in less time: what is refused is never measured, and must be tried again."""
+        means = self._means.get(key, {})
+        self._means[key] = {
+            size: _Mean(mean.rows, mean.samples, DOUBT * mean.seconds)
+            for size, mean in means.items()
+        }

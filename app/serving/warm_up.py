@@ -1,0 +1,46 @@
+"""The first predictions of a model that was just loaded, before a caller waits for one."""
+
+from time import perf_counter
+
+import numpy as np
+import structlog
+import torch
+
+from app.serving.batching import speed_key
+from app.serving.throughput import Throughput
+from app.serving.values import read_values
+from models.features import Columns, InputColumn
+from models.model import BayesianModel
+from models.prediction.prediction import PredictOptions
+
+SIZES = ((1, 10), (1, 10), (1, 100), (64, 10))  # rows × samples; the first makes what is made once
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+def warm_up(artifact: str, model: BayesianModel, throughput: Throughput) -> None:
+    """Predict blank rows with every variant, which also tells how long requests take.
+
+    A model that cannot do it is served all the same: its first requests are slower, no more.
+    """
+    try:
+        x = model.encode(blank_row(model.inputs))
+        for prune in model.variants:
+            for rows, samples in SIZES:
+                options = model.settle(PredictOptions(prune=prune, samples=samples))
+                started = perf_counter()
+                model.predict_rows(torch.cat([x] * rows), options)
+                seconds = perf_counter() - started
+                throughput.observe(speed_key(artifact, options), rows, options.samples, seconds)
+    except Exception:
+        log.warning("a model was not warmed up", artifact=artifact, exc_info=True)
+
+
+def blank_row(inputs: tuple[InputColumn, ...]) -> Columns:
+    """One row in which all is missing that may be, and tensors are zero."""
+    return {
+        column.name: np.zeros((1, *(column.shape or ())), dtype=np.float32)
+        if column.type == "tensor"
+        else read_values(column, [None], str)
+        for column in inputs
+    }

@@ -1,0 +1,255 @@
+"""Which requests share a batch, and that each gets the answer it would have got alone."""
+
+import asyncio
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from app.serving.batching import BATCH_SECONDS, Entry, affordable_samples, take
+from app.serving.throughput import Throughput
+from models.prediction.prediction import Interval, Prediction, PredictOptions
+
+SPEED = ("a", 0.0, "monte_carlo")
+
+
+def truth(x: Tensor, options: PredictOptions) -> Prediction:
+    """A prediction in closed form, which depends on all that a prediction depends on."""
+    base = x.sum(1).double().numpy()
+    mean = base * options.samples + (options.seed or 0) + 1000 * options.prune
+    return Prediction(
+        samples=options.samples,
+        seed=options.seed or 0,
+        sampler=options.sampler or "monte_carlo",
+        prune=options.prune,
+        mean=mean,
+        variance={"total": base**2},
+        epistemic_share=base,
+        out_of_distribution=base > 0,
+        intervals=tuple(
+            Interval(level=level, lower=mean - level, upper=mean + level)
+            for level in options.intervals
+        ),
+    )
+
+
+class Model:
+    """Answers by `truth`, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+
+    def predict_rows(self, x: Tensor, options: PredictOptions) -> Prediction:
+        self.asked.append((len(x), options.samples))
+        return truth(x, options)
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Futures belong to a loop, even to one that never runs."""
+    loop = asyncio.new_event_loop()
+    yield loop
+    loop.close()
+
+
+def entry(
+    loop: asyncio.AbstractEventLoop,
+    rows: int = 1,
+    *,
+    artifact: str = "a",
+    deadline: float = math.inf,
+    model: Any = None,
+    **options: Any,
+) -> Entry:
+    chosen = PredictOptions(**{"seed": 1, "sampler": "monte_carlo"} | options)
+    x = torch.arange(2.0 * rows).reshape(rows, 2)
+    return Entry(artifact, model or Model(), x, chosen, deadline, 0.0, loop.create_future())
+
+
+def at(seconds_per_work: float, speed: Any = SPEED) -> Throughput:
+    """A machine whose speed is known, whatever the size."""
+    throughput = Throughput()
+    for rows in (1, 1, 2, 4, 8, 16, 32):
+        for samples in (1, 10, 30, 100):
+            throughput.observe(speed, rows, samples, seconds_per_work * rows * samples)
+    return throughput
+
+
+def assert_equal(answer: Prediction, expected: Prediction) -> None:
+    np.testing.assert_array_equal(answer.mean, expected.mean)
+    np.testing.assert_array_equal(answer.variance["total"], expected.variance["total"])
+    for name in ("samples", "seed", "prune"):
+        assert getattr(answer, name) == getattr(expected, name)
+    assert [i.level for i in answer.intervals] == [i.level for i in expected.intervals]
+    for mine, theirs in zip(answer.intervals, expected.intervals, strict=True):
+        np.testing.assert_array_equal(mine.lower, theirs.lower)
+
+
+REQUESTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "rows": st.integers(1, 5),
+            "artifact": st.sampled_from("ab"),
+            "samples": st.sampled_from([10, 100]),
+            "seed": st.sampled_from([1, 2]),
+            "prune": st.sampled_from([0.0, 0.5]),
+            "intervals": st.sampled_from([(0.9,), (0.5, 0.9), (0.9, 0.1), ()]),
+            "return_draws": st.booleans(),
+            "target_mc_error": st.sampled_from([None, None, 0.1]),
+        }
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(requests=REQUESTS, data=st.data(), seconds_per_work=st.sampled_from([0.0, 1e-4, 1e-2]))
+def test_everyone_is_answered_once_in_order_as_if_alone(
+    loop: asyncio.AbstractEventLoop, requests: list[Any], data: Any, seconds_per_work: float
+) -> None:
+    """Whoever comes and goes between two batches."""
+    throughput = at(seconds_per_work)
+    arriving = [entry(loop, **request) for request in requests]
+    waiting: list[Entry] = []
+    answered: list[Entry] = []
+    gone: set[Entry] = set()
+    while arriving or waiting:
+        coming = data.draw(st.integers(int(not waiting), len(arriving)))
+        waiting += [arriving.pop(0) for _ in range(coming)]
+        for leaving in waiting:
+            if data.draw(st.integers(0, 9)) == 9:
+                leaving.future.cancel()
+                gone.add(leaving)
+        taken = take(waiting, 0.0, throughput)
+        waiting = [e for e in waiting if not e.future.done()]
+        assert not taken.late
+        assert (taken.batch is None) == (not waiting)
+        if taken.batch is None:
+            continue
+        assert taken.batch.entries[0] is waiting[0], "who waits longest leads"
+        for e, prediction in zip(taken.batch.entries, taken.batch.compute(), strict=True):
+            assert_equal(prediction, truth(e.x, e.options))
+            answered.append(e)
+            waiting.remove(e)
+    assert len(answered) == len(set(answered)) == len(requests) - len(gone)
+    assert not gone & set(answered)
+
+
+def test_only_equal_questions_share_a_batch(loop: asyncio.AbstractEventLoop) -> None:
+    model = Model()
+    first = entry(loop, samples=10, model=model, intervals=(0.9,))
+    alike = entry(loop, 3, samples=10, model=model, intervals=(0.5,))
+    others = [
+        entry(loop, samples=100),
+        entry(loop, samples=10, seed=2),
+        entry(loop, samples=10, prune=0.5),
+        entry(loop, samples=10, artifact="b"),
+        entry(loop, samples=10, sampler="sobol"),
+        entry(loop, samples=10, return_draws=True),
+        entry(loop, samples=10, target_mc_error=0.1),
+    ]
+    taken = take([first, *others, alike], 0.0, Throughput())
+    assert taken.batch is not None
+    assert taken.batch.entries == [first, alike]
+    taken.batch.compute()
+    assert model.asked == [(4, 10)], "one call for both"
+
+
+@pytest.mark.parametrize("options", [{"return_draws": True}, {"target_mc_error": 0.1}])
+def test_what_depends_on_all_rows_of_a_request_is_never_shared(
+    loop: asyncio.AbstractEventLoop, options: dict[str, Any]
+) -> None:
+    twins = [entry(loop, **options) for _ in range(2)]
+    taken = take(twins, 0.0, Throughput())
+    assert taken.batch is not None
+    assert taken.batch.entries == twins[:1]
+
+
+def test_a_batch_is_bounded_by_its_time_and_the_oldest_runs_whatever_it_takes(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    machine = at(BATCH_SECONDS / 8)
+    many = [entry(loop, samples=1) for _ in range(20)]
+    taken = take(many, 0.0, machine)
+    assert taken.batch is not None
+    assert 7 <= len(taken.batch.entries) <= 8
+    large = take([entry(loop, 1000, samples=1), *many], 0.0, machine)
+    assert large.batch is not None
+    assert [e.rows for e in large.batch.entries] == [1000]
+
+
+@pytest.mark.parametrize(
+    ("left", "samples"),
+    [(math.inf, 500), (1.0, 500), (0.5, 300), (0.2, 100), (0.02, 10), (0.001, 0), (-1.0, 0)],
+)
+def test_a_deadline_is_met_with_fewer_samples(
+    loop: asyncio.AbstractEventLoop, left: float, samples: int
+) -> None:
+    """A millisecond per sample, and a quarter more for what is not known."""
+    throughput = Throughput()
+    for count in (10, 10, 100, 500):
+        throughput.observe(SPEED, 1, count, count / 1000)
+    urgent = entry(loop, samples=500, deadline=100.0 + left)
+    assert affordable_samples(urgent, 100.0, throughput) == samples
+
+
+def test_moments_have_no_samples_to_do_without(loop: asyncio.AbstractEventLoop) -> None:
+    machine = at(0.001, speed=("a", 0.0, "moments"))
+    urgent = entry(loop, samples=100, sampler="moments", deadline=0.05)
+    assert affordable_samples(urgent, 0.0, machine) == 0
+
+
+def test_a_reduced_request_shares_the_batch_of_those_that_asked_for_as_many(
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    urgent = entry(loop, samples=500, deadline=0.05)
+    modest = entry(loop, samples=30)
+    late = entry(loop, samples=500, deadline=0.001)
+    taken = take([urgent, late, modest], 0.0, at(0.0005))
+    assert taken.batch is not None
+    assert taken.batch.entries == [urgent, modest]
+    assert taken.batch.samples == 30
+    assert taken.late == [late]
+
+
+def test_company_never_makes_the_most_urgent_late(loop: asyncio.AbstractEventLoop) -> None:
+    """10 samples of a row take 10 ms, and the urgent one has 30."""
+    urgent = entry(loop, samples=10, deadline=0.030)
+    others = [entry(loop, samples=10) for _ in range(5)]
+    behind = take([*others, urgent], 0.0, at(0.001))
+    assert behind.batch is not None
+    assert urgent not in behind.batch.entries
+    ahead = take([urgent, *others], 0.0, at(0.001))
+    assert ahead.batch is not None
+    assert ahead.batch.entries == [urgent, others[0]]
+
+
+def test_the_throughput_is_the_least_of_what_is_known() -> None:
+    throughput = Throughput()
+    assert throughput.seconds("k", 5, 100) == 0.0, "nothing is known"
+    throughput.observe("k", 1, 100, 9.0)
+    assert throughput.seconds("k", 1, 100) == 0.0, "the first makes what is made once"
+    throughput.observe("k", 1, 100, 0.010)
+    throughput.observe("k", 8, 100, 0.020)
+    assert throughput.seconds("k", 1, 100) == pytest.approx(0.010)
+    assert throughput.seconds("k", 4, 100) == pytest.approx(0.020), "no slower than eight rows"
+    assert throughput.seconds("k", 16, 200) == pytest.approx(0.080)
+    assert throughput.seconds("k", 1, 10) == pytest.approx(0.010), "fewer samples: no slower"
+    assert throughput.seconds("other", 1, 100) == 0.0
+
+
+def test_the_throughput_follows_what_it_sees_and_comes_down_when_it_is_doubted() -> None:
+    throughput = Throughput()
+    for seconds in [1.0] * 5 + [0.1] * 30:
+        throughput.observe("k", 1, 10, seconds)
+    assert throughput.seconds("k", 1, 10) == pytest.approx(0.1, rel=0.02)
+    for _ in range(7):
+        throughput.doubt("k")
+    assert 0.04 < throughput.seconds("k", 1, 10) < 0.05
