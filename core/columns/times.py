@@ -21,6 +21,7 @@ _FORMS = (  # a pattern that every value matches, what completes it, and what it
 
 EARLIEST = pa.scalar(datetime(1, 1, 1, tzinfo=UTC), UTC_MICROSECONDS)
 LATEST = pa.scalar(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), UTC_MICROSECONDS)
+MAX_SECONDS = 2**38  # from 1970: more than to year 9999, and no more than fits as microseconds
 OUT_OF_RANGE = "holds a time outside the years 1 to 9999, which RFC 3339 cannot write"
 
 
@@ -35,6 +36,7 @@ def to_utc(column: Column, place: Place) -> Column:
     if pa.types.is_time(type_):
         return column.cast(pa.large_string())
     has_zone = isinstance(type_, pa.TimestampType) and type_.tz is not None
+    _check_seconds(column, place)
     try:
         if has_zone:
             instants = column.cast(UTC_MICROSECONDS, safe=False)
@@ -59,6 +61,16 @@ def parse(column: Column, place: Place) -> Column:
             except pa.ArrowInvalid:  # such as month 13: a code that only looks like a date
                 return column
     return column
+
+
+def _check_seconds(column: Column, place: Place) -> None:
+    """Raise `Invalid` for what would overflow as microseconds, which the cast does not notice."""
+    zone = column.type.tz if isinstance(column.type, pa.TimestampType) else None
+    seconds = column.cast(pa.timestamp("s", tz=zone), safe=False).cast(pa.int64())
+    wrong = pc.or_(pc.less(seconds, -MAX_SECONDS), pc.greater(seconds, MAX_SECONDS))
+    row = pc.index(wrong, True).as_py()
+    if row >= 0:
+        raise place.invalid(OUT_OF_RANGE, row)
 
 
 def _checked(instants: Column, place: Place) -> Column:

@@ -156,6 +156,11 @@ def test_types_without_a_place_are_refused(read: Read, type_: pa.DataType) -> No
         (pa.table({"x": pa.array([[1], None], pa.list_(pa.int8(), 1))}), "/columns/x", "lacks"),
         (pa.table({"x": pa.array([[1], [None]], pa.list_(pa.int8(), 1))}), "/columns/x", "lacks"),
         (pa.table({"x": pa.array([2**30], pa.date32())}), "/columns/x/0", "the years 1 to 9999"),
+        (
+            pa.table({"x": pa.array([0, -(2**63)], pa.timestamp("s"))}),  # 0 as microseconds
+            "/columns/x/1",
+            "the years 1 to 9999",
+        ),
         (pa.table({"x": pa.array(["0000-01-01"])}), "/columns/x/0", "the years 1 to 9999"),
     ],
 )
