@@ -106,9 +106,9 @@ def check_names(
     required: str = "required; null stands for a missing value",
 ) -> None:
     """Raise `Invalid` with every feature that is not given, and every name that is no feature."""
-    known = [feature.name for feature in features]
-    missing = [name for name in known if name not in given]
-    unknown = [name for name in given if name not in set(known)]
+    known, present = {feature.name for feature in features}, set(given)
+    missing = [feature.name for feature in features if feature.name not in present]
+    unknown = [name for name in given if name not in known]
     no_feature = f"not a feature; the model has {listed(features)}"
     errors = [(pointer((*where, name)), required) for name in missing]
     errors += [(pointer((*where, name)), no_feature) for name in unknown]
