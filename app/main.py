@@ -17,6 +17,7 @@ from app.routers import (
     datasets,
     docs,
     health,
+    inference_protocol,
     jobs,
     models,
     predictions,
@@ -57,7 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.settings = settings
-    for module in (predictions, datasets, training, jobs, models, health, docs):
+    for module in (predictions, inference_protocol, datasets, training, jobs, models, health, docs):
         app.include_router(module.router)
     docs.mount_assets(app)
     errors.install(app)

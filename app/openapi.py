@@ -13,6 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from app.errors import MEDIA_TYPE
 from app.schemas.common import Problem
+from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
 from app.schemas.predictions import PredictRequest, PredictResponse
 from app.schemas.training import TrainRequest
@@ -23,8 +24,9 @@ REQUESTS: tuple[type[BaseModel], ...] = (
     AliasRequest,
     EvaluateRequest,
     PredictRequest,
+    InferRequest,
 )
-RESPONSES: tuple[type[BaseModel], ...] = (Problem, PredictResponse)
+RESPONSES: tuple[type[BaseModel], ...] = (Problem, PredictResponse, InferResponse)
 Document = dict[str, Any]
 
 

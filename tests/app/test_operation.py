@@ -96,6 +96,8 @@ def test_openapi_describes_every_route_with_its_bodies_and_problems(service: Ser
     assert with_body == {
         ("POST", "/datasets"), ("POST", "/train"), ("POST", "/predict"),
         ("PUT", "/models/{name}/aliases/{alias}"), ("POST", "/models/{name}/evaluate"),
+        ("POST", "/v2/models/{model}/infer"),
+        ("POST", "/v2/models/{model}/versions/{version}/infer"),
     }  # fmt: skip
     schemas = document["components"]["schemas"]
     for reference in re.findall(

@@ -1,0 +1,7 @@
+"""The Open Inference Protocol v2 with its binary tensor extension: another skin of predictions.
+
+tensors   bytes or JSON ↔ arrays of the protocol's data types
+inputs    input tensors → the columns that a model names
+outputs   a prediction → output tensors
+messages  a request's body → a question; an answer → a response's body
+"""

@@ -1,0 +1,124 @@
+"""Input tensors → columns: one tensor per feature, or all number features in one called `inputs`.
+
+The protocol has no null. NaN in a tensor of floats, or null in JSON, stands for a missing number
+where training rows lacked some, so that the model knows what that means; elsewhere it is refused.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from app.schemas.inference_protocol import Datatype, TensorMetadata
+from app.serving.decode import check_names
+from app.serving.inference_protocol.tensors import BOOL, BYTES, NUMBERS, Tensor
+from app.serving.values import FLOAT32_MAX, read_values
+from core.exceptions import Invalid
+from models.features import Columns, InputColumn
+
+MATRIX = "inputs"
+DATATYPES: dict[str, tuple[Datatype, ...]] = {
+    "number": NUMBERS,
+    "tensor": NUMBERS,
+    "boolean": (BOOL,),
+    "category": (BYTES,),
+    "datetime": (BYTES,),
+}
+TOLD: dict[str, Datatype] = {
+    "number": "FP64",
+    "tensor": "FP32",
+}  # of several that fit, the one that metadata names
+
+
+def describe(features: Iterable[InputColumn]) -> list[TensorMetadata]:
+    """A tensor per feature, as the model's metadata tell them."""
+    return [
+        TensorMetadata(
+            name=f.name,
+            datatype=TOLD.get(f.type, DATATYPES[f.type][0]),
+            shape=[-1, *(f.shape or ())],
+        )
+        for f in features
+    ]
+
+
+def to_columns(tensors: Sequence[Tensor], features: Sequence[InputColumn]) -> Columns:
+    """Arrays by feature, in the convention of `models.features`.
+
+    Raises:
+        Invalid: naming the tensor, and the row where there is one: a feature without a tensor, a
+            tensor that is no feature, another data type or shape, a value that is none.
+    """
+    given = {tensor.name: tensor for tensor in tensors}
+    columns: dict[str, np.ndarray] = {}
+    numbers = [feature for feature in features if feature.type == "number"]
+    if MATRIX in given and numbers and all(feature.name != MATRIX for feature in features):
+        columns = _numbers(given.pop(MATRIX), numbers)
+    if twice := [name for name in given if name in columns]:
+        raise Invalid([(given[name].path, f"{name!r} is in {MATRIX!r} too") for name in twice])
+    check_names([*columns, *given], features, ("inputs",), "required: a tensor of this name")
+    for feature in features:
+        if feature.name in given:
+            columns |= _read(given[feature.name], feature)
+    return columns
+
+
+def _read(tensor: Tensor, feature: InputColumn) -> dict[str, np.ndarray]:
+    match feature.type:
+        case "number":
+            return _numbers(tensor, [feature])
+        case "tensor":
+            return {feature.name: _tensor(tensor, feature)}
+        case "boolean":
+            _check(tensor, feature.type, 1)
+            return {feature.name: tensor.values.reshape(-1).astype(np.float64)}
+    _check(tensor, feature.type, 1)
+    texts = tensor.values.reshape(-1).tolist()
+    return {feature.name: read_values(feature, texts, lambda i: f"{tensor.path}/data/{i}")}
+
+
+def _numbers(tensor: Tensor, features: Sequence[InputColumn]) -> dict[str, np.ndarray]:
+    """The features of a matrix: float64, NaN where a number is missing."""
+    _check(tensor, "number", len(features))
+    matrix = tensor.values.reshape(-1, len(features)).astype(np.float64, copy=False)
+    wrong = ~(np.abs(matrix) <= FLOAT32_MAX)
+    if wrong.any():
+        wrong &= ~(np.isnan(matrix) & [feature.missing for feature in features])
+    if wrong.any():
+        row, column = (int(index[0]) for index in np.nonzero(wrong))
+        feature = features[column]
+        message = f"must be a finite number within float32 (±3.4e38) for {feature.name!r}"
+        if np.isnan(matrix[row, column]):
+            message += ", in which no training row lacked one"
+        raise tensor.invalid(message, row)
+    return {feature.name: matrix[:, i] for i, feature in enumerate(features)}
+
+
+def _tensor(tensor: Tensor, feature: InputColumn) -> np.ndarray:
+    """float32 [rows, …]."""
+    _check_datatype(tensor, feature.type)
+    if feature.shape is not None and tensor.shape[1:] != feature.shape:
+        raise _wrong_shape(tensor, ["rows", *feature.shape])
+    with np.errstate(over="ignore"):
+        values = tensor.values.astype(np.float32, copy=False)
+    flat = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    if not flat.all():
+        raise tensor.invalid("holds NaN, infinity or a number outside float32", int(flat.argmin()))
+    return values
+
+
+def _check(tensor: Tensor, type_: str, width: int) -> None:
+    """One value per row and feature: [rows], [rows, 1] or [rows, width]."""
+    _check_datatype(tensor, type_)
+    if tensor.shape[1:] != (width,) and (width != 1 or tensor.shape[1:]):
+        raise _wrong_shape(tensor, ["rows", width])
+
+
+def _check_datatype(tensor: Tensor, type_: str) -> None:
+    if tensor.datatype not in DATATYPES[type_]:
+        known = ", ".join(DATATYPES[type_])
+        raise tensor.invalid(f"has datatype {tensor.datatype}: a {type_} feature takes {known}")
+
+
+def _wrong_shape(tensor: Tensor, expected: Sequence[int | str]) -> Invalid:
+    shape = ", ".join(map(str, expected))
+    return tensor.invalid(f"has shape {list(tensor.shape)}: the model takes [{shape}]")

@@ -1,0 +1,217 @@
+"""The protocol's messages: a request's body → a question, an answer → a response's body.
+
+A body is JSON, or JSON and after it the binary data of the tensors, in their order.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+import orjson
+
+from app.bodies import Document, parse, refuse_non_finite
+from app.schemas.inference_protocol import InferHeader, InputHeader, OutputHeader
+from app.schemas.predictions import PredictParameters
+from app.serving.exchange import Write
+from app.serving.inference_protocol import outputs
+from app.serving.inference_protocol.inputs import to_columns
+from app.serving.inference_protocol.tensors import (
+    Tensor,
+    datatype_of,
+    from_bytes,
+    from_json,
+    to_bytes,
+)
+from app.serving.query import scalar
+from app.serving.question import Answer, Question
+from app.validation import validate
+from core.exceptions import Invalid, NotParseable
+from models.exceptions import InvalidInput
+
+PARAMETERS = "/parameters"
+BINARY, TIMEOUT = "binary_data_output", "timeout"
+DEFAULT_LEVEL = 0.9
+NOT_PARAMETERS = ("model", "version", "return_draws")  # the path and the outputs say these
+MICROSECONDS = 1000  # in one of `deadline_ms`
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response's body; `header_length` is that of its JSON if binary data follow."""
+
+    body: bytes
+    header_length: int | None
+
+
+def read_request(
+    model: str, version: str | None, header_length: int | None, body: bytes
+) -> tuple[Question, Write[Reply]]:
+    """The question in a body, and what writes its answer.
+
+    Raises:
+        NotParseable: the JSON is none, or the binary data are more or fewer than it says.
+        Invalid: naming the field.
+    """
+    length = len(body) if header_length is None else header_length
+    if length > len(body):
+        raise NotParseable(
+            f"Inference-Header-Content-Length is {length}, and the body has {len(body)} bytes"
+        )
+    document = parse(body[:length])
+    data = _take_data(document)
+    refuse_non_finite(document)
+    header = validate(InferHeader, document)
+    if header.model_name not in (None, model):
+        raise Invalid([("/model_name", f"the path says {model!r}")])
+    tensors = _tensors(header.inputs, data, memoryview(body)[length:])
+    asked = _options(model, version, header)
+    question = Question.of(asked, _num_rows(tensors), len(body), partial(to_columns, tensors))
+    return question, partial(write_response, header)
+
+
+def write_response(header: InferHeader, answer: Answer) -> Reply:
+    """The outputs that the request wants, binary where it says so."""
+    prediction = answer.prediction
+    arrays = outputs.select(prediction, _wanted(header))
+    binary = {name: to_bytes(arrays[name]) for name in _binary_names(header, list(arrays))}
+    document = {
+        "model_name": answer.version.model,
+        "model_version": str(answer.version.version),
+        **({} if header.id is None else {"id": header.id}),
+        "parameters": {
+            "samples": prediction.samples,
+            "seed": prediction.seed,
+            "sampler": prediction.sampler,
+            "prune": prediction.prune,
+        },
+        "outputs": [_output(name, array, binary) for name, array in arrays.items()],
+    }
+    text = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+    return Reply(b"".join([text, *binary.values()]), len(text) if binary else None)
+
+
+@contextmanager
+def parameters_located() -> Iterator[None]:
+    """What is found out later about an option points to where it stands in the request."""
+    try:
+        yield
+    except Invalid as error:
+        raise Invalid([(_located(path), message) for path, message in error.errors]) from None
+    except InvalidInput as error:
+        raise Invalid([(_located(error.path), error.message)]) from None
+
+
+def _located(path: str) -> str:
+    name = path.removeprefix("/").partition("/")[0]
+    is_option = name in PredictParameters.model_fields and name not in NOT_PARAMETERS
+    return PARAMETERS + path if is_option else path
+
+
+def _take_data(document: Document) -> list[Any]:
+    """The `data` of each input, taken out so that no schema looks at them; ... where none are."""
+    inputs = document.get("inputs")
+    if not isinstance(inputs, list):
+        return []
+    return [item.pop("data", ...) if isinstance(item, dict) else ... for item in inputs]
+
+
+def _tensors(headers: Sequence[InputHeader], data: list[Any], binary: memoryview) -> list[Tensor]:
+    tensors, position = [], 0
+    for i, (header, values) in enumerate(zip(headers, data, strict=True)):
+        path = f"/inputs/{i}"
+        size = None if header.parameters is None else header.parameters.binary_data_size
+        if (size is None) == (values is ...):
+            raise Invalid([(path, "give either data, or parameters.binary_data_size")])
+        if not prod(header.shape):
+            raise Invalid([(f"{path}/shape", "is empty: give at least one row")])
+        if size is None:
+            array = from_json(values, header.datatype, header.shape, path)
+        else:
+            if position + size > len(binary):
+                raise NotParseable(f"the body ends before the data of {header.name!r} do")
+            part = binary[position : position + size]
+            array = from_bytes(part, header.datatype, header.shape, path)
+            position += size
+        tensors.append(Tensor(header.name, header.datatype, array, path))
+    if position != len(binary):
+        raise NotParseable(f"{len(binary) - position} bytes follow that belong to no input")
+    return tensors
+
+
+def _num_rows(tensors: Sequence[Tensor]) -> int:
+    """The first size, which all tensors share."""
+    rows, seen = tensors[0].shape[0], set()
+    for tensor in tensors:
+        if tensor.name in seen:
+            raise tensor.invalid("is given twice")
+        if tensor.shape[0] != rows:
+            raise tensor.invalid(f"has {tensor.shape[0]} rows where the first one has {rows}")
+        seen.add(tensor.name)
+    return rows
+
+
+def _options(model: str, version: str | None, header: InferHeader) -> PredictParameters:
+    given: dict[str, Any] = {k: v for k, v in (header.parameters or {}).items() if v is not None}
+    if strange := [name for name in NOT_PARAMETERS if name in given]:
+        raise Invalid([(f"{PARAMETERS}/{name}", "unknown parameter") for name in strange])
+    if not isinstance(given.pop(BINARY, False), bool):
+        raise Invalid([(f"{PARAMETERS}/{BINARY}", "must be true or false")])
+    if TIMEOUT in given:
+        given["deadline_ms"] = _milliseconds(given.pop(TIMEOUT))
+    names = _wanted(header)
+    outputs.check_names(names or ())
+    options = {
+        "model": model,
+        "version": version,
+        "return_draws": outputs.DRAWS in (names or ()),
+        **given,
+        "intervals": _intervals(given.get("intervals"), names),
+    }
+    try:
+        return validate(PredictParameters, options)
+    except Invalid as error:
+        raise Invalid([(PARAMETERS + path, message) for path, message in error.errors]) from None
+
+
+def _intervals(given: object, names: list[str] | None) -> list[Any]:
+    """Levels, which the protocol can only take as text; none where nobody wants the quantiles."""
+    if given is None:
+        return [DEFAULT_LEVEL] if outputs.QUANTILES in (names or ()) else []
+    if names is not None and outputs.QUANTILES not in names:
+        message = f"are returned as the output {outputs.QUANTILES!r}: ask for it too"
+        raise Invalid([(f"{PARAMETERS}/intervals", message)])
+    return [scalar(part) for part in str(given).split(",") if part]
+
+
+def _milliseconds(timeout: object) -> object:
+    """The protocol's microseconds; what is no number is left for the schema to refuse."""
+    return timeout / MICROSECONDS if type(timeout) in (int, float) else timeout  # type: ignore[operator]
+
+
+def _wanted(header: InferHeader) -> list[str] | None:
+    """The names of the outputs; None for those that come unasked."""
+    return [output.name for output in header.outputs] if header.outputs else None
+
+
+def _binary_names(header: InferHeader, names: list[str]) -> list[str]:
+    asked: dict[str, OutputHeader] = {output.name: output for output in header.outputs or ()}
+    default = (header.parameters or {}).get(BINARY) is True
+
+    def is_binary(name: str) -> bool:
+        parameters = asked[name].parameters if name in asked else None
+        own = None if parameters is None else parameters.binary_data
+        return default if own is None else own
+
+    return [name for name in names if is_binary(name)]
+
+
+def _output(name: str, array: np.ndarray, binary: dict[str, bytes]) -> dict[str, Any]:
+    document = {"name": name, "datatype": datatype_of(array), "shape": list(array.shape)}
+    if name in binary:
+        return document | {"parameters": {"binary_data_size": len(binary[name])}}
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return document | {"data": flat.tolist() if array.dtype == object else flat}
