@@ -14,6 +14,7 @@ from app.metrics import Metrics
 from app.middleware import middleware
 from app.release import release
 from app.routers import (
+    batch,
     datasets,
     docs,
     health,
@@ -58,7 +59,17 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.settings = settings
-    for module in (predictions, inference_protocol, datasets, training, jobs, models, health, docs):
+    for module in (
+        predictions,
+        inference_protocol,
+        batch,
+        datasets,
+        training,
+        jobs,
+        models,
+        health,
+        docs,
+    ):
         app.include_router(module.router)
     docs.mount_assets(app)
     errors.install(app)

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.errors import MEDIA_TYPE
+from app.schemas.batch import BatchRequest
 from app.schemas.common import Problem
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
@@ -25,6 +26,7 @@ REQUESTS: tuple[type[BaseModel], ...] = (
     EvaluateRequest,
     PredictRequest,
     InferRequest,
+    BatchRequest,
 )
 RESPONSES: tuple[type[BaseModel], ...] = (Problem, PredictResponse, InferResponse)
 Document = dict[str, Any]

@@ -28,6 +28,7 @@ def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, req
 def wake(context: Context, job: Job) -> None:
     """Tell the workers. Without a broker the job waits until a worker sweeps for queued ones."""
     try:
-        context.queue.send(job.id)
+        for job_id in context.jobs.queued_ids(job.id):  # of a job in chunks those
+            context.queue.send(job_id)
     except Unavailable as error:
         log.warning("no worker was woken: the job waits", job_id=job.id, reason=str(error))

@@ -1,16 +1,14 @@
 """An evaluation job: a stored version scored on labelled rows."""
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from core.context import Context
+from core.inputs import check_inputs
 from core.jobs import EvaluateSpec
 from models import checkpoint
 from models.config import Json
 from models.exceptions import InvalidData
 from models.features import Columns
-from models.model import BayesianModel
 from models.targets import present
 
 
@@ -19,23 +17,12 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     version = context.registry.get(spec.model, spec.version)
     model = checkpoint.read(context.registry.path(version))
     names = [feature.name for feature in model.features] + [model.config.target]
-    dataset = context.datasets.get(spec.dataset)
-    types = {profile.name: profile.type for profile in dataset.columns}
-    _check_columns(model, types)
+    profiles = context.datasets.get(spec.dataset).columns
+    check_inputs(model.inputs, profiles)
+    if model.config.target not in {profile.name for profile in profiles}:
+        raise InvalidData(f"the data set has no column {model.config.target!r} to compare with")
     columns = context.datasets.columns(spec.dataset, names)
     return model.evaluate(_labelled(columns, model.config.target), prune=spec.prune)
-
-
-def _check_columns(model: BayesianModel, types: Mapping[str, str]) -> None:
-    """Every column that the model needs, of the type that it was trained on."""
-    needed = {column.name: column.type for column in model.inputs}
-    for name in [*needed, model.config.target]:
-        if name not in types:
-            raise InvalidData(f"the data set has no column {name!r}, which the model needs")
-        if types[name] != needed.get(name, types[name]):
-            raise InvalidData(
-                f"column {name!r} is of type {types[name]}; the model needs {needed[name]}"
-            )
 
 
 def _labelled(columns: Columns, target: str) -> Columns:

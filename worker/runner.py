@@ -9,11 +9,12 @@ import torch
 
 from core.context import Context
 from core.exceptions import CredenceError, LostClaim, NotFound
-from core.jobs import Claim, EvaluateSpec, Job, JobStatus, TrainSpec
+from core.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, TrainSpec
 from models.exceptions import Diverged, ModelError, Stopped
 from worker.evaluation import run_evaluation
 from worker.lease import Lease
 from worker.metrics import WorkerMetrics
+from worker.prediction import run_chunk
 from worker.training import run_training
 
 log = structlog.get_logger()
@@ -67,6 +68,8 @@ class JobRunner:
         if job.kind == "train":
             spec = TrainSpec.model_validate(job.spec)
             run_training(self.context, claim, spec, self.metrics, should_stop)
+        elif job.kind == "chunk":
+            run_chunk(self.context, claim, ChunkSpec.model_validate(job.spec), should_stop)
         else:
             evaluate = EvaluateSpec.model_validate(job.spec)
             metrics = run_evaluation(self.context, evaluate)

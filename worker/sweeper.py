@@ -15,6 +15,7 @@ log = structlog.get_logger()
 
 _BEAT_SECONDS = 2.0
 _SWEEP_EVERY = 5  # beats
+_MOST_SENT = 100  # wake-ups in one sweep: the chunks of a job may be a thousand
 
 
 class Sweeper:
@@ -62,5 +63,5 @@ class Sweeper:
             log.warning("jobs of lost workers taken back", jobs=list(taken_back))
         if self._runner.busy:
             return
-        for job_id in jobs.queued_ids():
+        for job_id in jobs.queued_ids()[:_MOST_SENT]:
             self._context.queue.send(job_id)

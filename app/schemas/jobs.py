@@ -3,19 +3,21 @@
 from datetime import datetime
 from typing import Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
-from app.schemas.common import Json, Response
+from app.schemas.common import Json, Response, is_none
 from core.events import Event
 from core.jobs import JobStatus
 
 
 class Progress(Response):
-    """How far a running job is."""
+    """How far a running job is: epochs of a training, finished chunks of an offline prediction."""
 
     model_config = ConfigDict(extra="allow")
-    epoch: int
-    epochs: int
+    epoch: int | None = Field(None, exclude_if=is_none)
+    epochs: int | None = Field(None, exclude_if=is_none)
+    chunk: int | None = Field(None, exclude_if=is_none)
+    chunks: int | None = Field(None, exclude_if=is_none)
     fraction: float
     eta_seconds: float | None
 

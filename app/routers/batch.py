@@ -1,0 +1,85 @@
+"""`POST /predict/batch`: a whole data set becomes a job, and the job's result one Parquet file."""
+
+from typing import Annotated
+
+from anyio import from_thread
+from fastapi import APIRouter, Depends, Response
+from fastapi.responses import StreamingResponse
+
+from app.bodies import json_body
+from app.dependencies import ContextDep, Services, ServicesDep
+from app.openapi import json_request, problems
+from app.schemas.batch import BatchRequest
+from app.schemas.jobs import JobResponse
+from app.submission import wake
+from core.datasets import Dataset
+from core.inputs import check_inputs
+from core.registry import Version
+from core.results import join
+from core.specs import PredictSpec, plan_chunk_rows
+from models.model import BayesianModel
+
+router = APIRouter(tags=["predictions"])
+
+PARQUET = "application/vnd.apache.parquet"
+EXAMPLE = {"model": "concrete", "version": "champion", "dataset": "ds_6f0c", "samples": 100}
+
+
+@router.post(
+    "/predict/batch",
+    status_code=202,
+    responses=problems(400, 404, 415, 422, 503),
+    openapi_extra=json_request(BatchRequest, EXAMPLE),
+)
+def predict_batch(
+    request: Annotated[BatchRequest, Depends(json_body(BatchRequest))],
+    response: Response,
+    services: ServicesDep,
+) -> JobResponse:
+    """Queue a job that predicts every row of a data set; `GET /jobs/{id}/result` has the answers.
+
+    What the version's name means, the seed and the sampler are settled now, for all rows.
+    """
+    context = services.context
+    dataset = context.datasets.get(request.dataset)
+    version = context.registry.get(request.model, request.version)
+    spec = _spec(services, request, dataset, version)
+    job = context.jobs.create_batch(spec, dataset.rows, spec.model_dump(mode="json"))
+    wake(context, job)
+    response.headers["Location"] = f"/jobs/{job.id}"
+    return JobResponse.model_validate(job)
+
+
+def _spec(
+    services: Services, request: BatchRequest, dataset: Dataset, version: Version
+) -> PredictSpec:
+    """What is to be done, once it is known that the model can do it with these data."""
+    services.predictor.limits.check(0, request.samples)  # of rows there may be any number
+    model: BayesianModel = from_thread.run(services.predictor.cache.get, version)
+    options = model.settle(request.options)
+    check_inputs(model.inputs, dataset.columns)
+    settled = {
+        "version": version.version,
+        "seed": options.seed,
+        "sampler": options.sampler,
+        "chunk_rows": plan_chunk_rows(dataset.rows, options.samples, request.chunk_rows),
+    }
+    return PredictSpec.model_validate(request.model_dump() | settled)
+
+
+@router.get(
+    "/jobs/{job_id}/result",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "description": "one row per row of the data set, in its order",
+            "content": {PARQUET: {}},
+        },
+        **problems(404, 409, 503),
+    },
+)
+def get_result(context: ContextDep, job_id: str) -> StreamingResponse:
+    """The predictions of a job that has succeeded, as one Parquet file."""
+    paths = context.results.paths(job_id)
+    name = f'attachment; filename="{job_id}.parquet"'
+    return StreamingResponse(join(paths), media_type=PARQUET, headers={"Content-Disposition": name})

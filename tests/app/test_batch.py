@@ -1,0 +1,238 @@
+"""POST /predict/batch and GET /jobs/{id}/result: a data set in, one Parquet file out, in order."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from core.jobs import JobStatus
+from tests.app.conftest import MakeService
+from tests.app.running import Service, class_columns, regression_columns
+from worker.metrics import WorkerMetrics
+from worker.runner import JobRunner
+
+LEVELS = [0.5, 0.9]
+
+
+@pytest.fixture
+def own(make_service: MakeService) -> Iterator[Service]:
+    return make_service()
+
+
+def dataset_of(service: Service, name: str) -> str:
+    found = service.http.get("/datasets").json()["data"]
+    return str(next(dataset["id"] for dataset in found if dataset["name"] == name))
+
+
+def one_row() -> dict[str, Any]:
+    return {"size": 1.0, "wood": "oak", "wet": True, "day": "2026-01-01T00:00:00Z"}
+
+
+def submit(service: Service, name: str = "price", **body: Any) -> httpx.Response:
+    request = {"model": name, "dataset": dataset_of(service, name)} | body
+    return service.post("/predict/batch", request)
+
+
+def run(service: Service, job: dict[str, Any]) -> dict[str, Any]:
+    """Do what a worker does with each wake-up, the last chunk first."""
+    runner = JobRunner(service.context, "test", WorkerMetrics.create(), lambda: False)
+    for job_id in reversed(service.context.jobs.queued_ids(job["id"])):
+        runner.run(job_id)
+    return dict(service.http.get(f"/jobs/{job['id']}").json())
+
+
+def result(service: Service, job: dict[str, Any]) -> pa.Table:
+    answer = service.http.get(f"/jobs/{job['id']}/result")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/vnd.apache.parquet"
+    disposition = f'attachment; filename="{job["id"]}.parquet"'
+    assert answer.headers["content-disposition"] == disposition
+    return parquet.read_table(io.BytesIO(answer.content))
+
+
+def same(column: Any, expected: list[Any]) -> bool:
+    """Networks compute in float32, and in another order for another number of rows."""
+    return np.allclose(column.to_numpy(), np.array(expected), rtol=1e-5, atol=1e-5)
+
+
+def test_a_data_set_becomes_a_job_with_every_default_filled_in(own: Service) -> None:
+    answer = submit(own, version="champion")
+    assert answer.status_code == 202, answer.text
+    job = answer.json()
+    assert answer.headers["location"] == f"/jobs/{job['id']}"
+    assert (job["kind"], job["status"], job["model"]) == ("predict", "queued", "price")
+    assert (job["version"], job["queue_position"], job["progress"]) == (1, 1, None)
+    request = job["request"]
+    assert (request["version"], request["samples"], request["prune"]) == (1, 100, 0.0)
+    online = own.post("/predict", {"model": "price", "inputs": [one_row()], "version": 1}).json()
+    assert (request["sampler"], request["seed"]) == (online["sampler"], online["seed"])
+    assert request["intervals"] == [0.9]
+    again = own.post("/predict/batch", request)
+    assert again.status_code == 202, again.text
+    assert again.json()["request"] == request
+
+
+def test_numbers_are_those_of_predict_in_row_order(own: Service) -> None:
+    options = {"samples": 50, "seed": 7, "prune": 0.5, "intervals": LEVELS}
+    job = submit(own, **options, chunk_rows=50).json()
+    assert len(own.context.jobs.chunks(job["id"])) == 3
+    done = run(own, job)
+    assert (done["status"], done["error"]) == ("succeeded", None)
+    assert done["progress"] == {"chunk": 3, "chunks": 3, "fraction": 1.0, "eta_seconds": 0.0}
+    table = result(own, job)
+    columns = regression_columns()
+    columns.pop("price")
+    online = own.post("/predict", {"model": "price", "inputs": columns} | options).json()
+    assert table.num_rows == 120
+    for kind, values in online["variance"].items():
+        assert same(table.column(f"{kind}_variance"), values)
+    for interval in online["intervals"]:
+        assert same(table.column(f"lower_{interval['level']}"), interval["lower"])
+        assert same(table.column(f"upper_{interval['level']}"), interval["upper"])
+    assert same(table.column("mean"), online["mean"])
+    assert same(table.column("mc_error"), online["mc_error"])
+    assert table.schema.metadata == {
+        b"model": b"price",
+        b"version": b"2",
+        b"samples": b"50",
+        b"seed": b"7",
+        b"sampler": online["sampler"].encode(),
+        b"prune": b"0.5",
+    }
+
+
+def test_classes_are_those_of_predict(own: Service) -> None:
+    job = submit(own, "tree", chunk_rows=70).json()
+    assert run(own, job)["status"] == "succeeded"
+    table = result(own, job)
+    columns = class_columns()
+    columns.pop("tree")
+    online = own.post("/predict", {"model": "tree", "inputs": columns}).json()
+    assert table.column("label").to_pylist() == online["labels"]
+    for i, name in enumerate(online["classes"]):
+        probabilities = [row[i] for row in online["probabilities"]]
+        assert same(table.column(f"probability_{name}"), probabilities)
+        assert same(table.column(f"mc_error_{name}"), [row[i] for row in online["mc_error"]])
+    assert same(table.column("predictive_entropy"), online["entropy"]["total"])
+    assert same(table.column("expected_entropy"), online["entropy"]["aleatoric"])
+    assert same(table.column("mutual_information"), online["entropy"]["epistemic"])
+
+
+def test_a_moved_alias_does_not_mix_versions(own: Service) -> None:
+    job = submit(own, version="champion", chunk_rows=60).json()
+    own.http.put("/models/price/aliases/champion", json={"version": 2})
+    run(own, job)
+    assert result(own, job).schema.metadata[b"version"] == b"1"
+
+
+def test_chunks_stay_behind_the_scenes(own: Service) -> None:
+    job = submit(own, chunk_rows=30).json()
+    assert own.http.get("/jobs?status=queued").json()["data"] == [job]
+    assert own.metric("credence_jobs", status="queued") == 1
+    events = own.http.get(f"/jobs/{job['id']}/events").json()["data"]
+    assert [event["status"] for event in events] == ["queued"]
+    run(own, job)
+    events = own.http.get(f"/jobs/{job['id']}/events").json()["data"]
+    fractions = [event["fraction"] for event in events if event["type"] == "progress"]
+    assert fractions == [0.25, 0.5, 0.75, 1.0]
+    assert events[-1]["status"] == "succeeded"
+
+
+def test_there_is_no_result_before_the_job_has_succeeded(own: Service, trained: Path) -> None:
+    job = submit(own, chunk_rows=60).json()
+    path = f"/jobs/{job['id']}/result"
+    early = own.http.get(path)
+    assert early.status_code == 409
+    assert "is queued" in early.json()["detail"]
+    own.http.post(f"/jobs/{job['id']}/cancel")
+    assert "is cancelled" in own.http.get(path).json()["detail"]
+    training = own.http.get("/jobs?status=succeeded").json()["data"][0]["id"]
+    for other in ("job_none", training):
+        assert own.http.get(f"/jobs/{other}/result").status_code == 404
+
+
+def test_a_cancelled_job_goes_on_with_what_is_not_done(own: Service) -> None:
+    job = submit(own, chunk_rows=40).json()
+    first = own.context.jobs.queued_ids(job["id"])[0]
+    JobRunner(own.context, "test", WorkerMetrics.create(), lambda: False).run(first)
+    assert own.http.post(f"/jobs/{job['id']}/cancel").json()["status"] == "cancelled"
+    assert own.http.post(f"/jobs/{job['id']}/resume").json()["status"] == "queued"
+    assert run(own, job)["status"] == "succeeded"
+    assert [chunk.attempt for chunk in own.context.jobs.chunks(job["id"])] == [1, 1, 1]
+    assert result(own, job).num_rows == 120
+
+
+def test_a_version_that_was_deleted_fails_the_job(own: Service) -> None:
+    job = submit(own, chunk_rows=40).json()
+    assert own.http.delete("/models/price/versions/2").status_code == 204
+    failed = run(own, job)
+    assert failed["status"] == "failed"
+    assert failed["error"]["code"] == "not_found"
+    chunks = own.context.jobs.chunks(job["id"])
+    assert {chunk.status for chunk in chunks} == {JobStatus.FAILED, JobStatus.CANCELLED}
+
+
+@pytest.mark.parametrize(
+    "change", [{"model": "none"}, {"dataset": "ds_none"}, {"version": 9}, {"version": "none"}]
+)
+def test_what_is_not_there_is_404(service: Service, change: dict[str, Any]) -> None:
+    answer = submit(service, **change)
+    assert answer.status_code == 404, answer.text
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"prune": 0.3}, "/prune"),
+        ({"sampler": "none"}, "/sampler"),
+        ({"samples": 0}, "/samples"),
+        ({"samples": 10_001}, "/samples"),
+        ({"seed": -1}, "/seed"),
+        ({"intervals": [1.0]}, "/intervals/0"),
+        ({"chunk_rows": 0}, "/chunk_rows"),
+        ({"return_draws": True}, "/return_draws"),
+        ({"model": None}, "/model"),
+        ({"dataset": None}, "/dataset"),
+    ],
+)
+def test_a_wrong_field_is_named(service: Service, change: dict[str, Any], path: str) -> None:
+    answer = submit(service, **change)
+    assert answer.status_code == 422, answer.text
+    assert [error["path"] for error in answer.json()["errors"]] == [path]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"wood": ["oak"], "day": ["2026-01-01T00:00:00Z"]}, "lacks the columns size, wet"),
+        (
+            {"size": ["big"], "wood": ["oak"], "wet": [True], "day": ["2026-01-01T00:00:00Z"]},
+            "column 'size' is of type category; the model needs of type number",
+        ),
+    ],
+)
+def test_a_data_set_that_the_model_cannot_read_is_refused(
+    own: Service, columns: dict[str, list[Any]], message: str
+) -> None:
+    dataset, _ = own.context.datasets.add_columns("other", columns)
+    answer = submit(own, dataset=dataset.id)
+    assert answer.status_code == 422
+    assert message in answer.json()["errors"][0]["message"]
+    assert own.http.get("/jobs?status=queued").json()["data"] == []
+
+
+def test_a_data_set_in_use_is_not_deleted(own: Service) -> None:
+    job = submit(own).json()
+    path = f"/datasets/{job['request']['dataset']}"
+    refused = own.http.delete(path)
+    assert refused.status_code == 409
+    assert job["id"] in refused.json()["detail"]
+    run(own, job)
+    assert own.http.delete(path).status_code == 204
+    assert result(own, job).num_rows == 120

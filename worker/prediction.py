@@ -1,0 +1,67 @@
+"""A chunk of an offline prediction: some rows of a data set, predicted into one Parquet file."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import torch
+from pyarrow import parquet
+
+from core.context import Context
+from core.devices import service_device
+from core.jobs import ChunkSpec, Claim, JobStatus
+from core.prediction_table import to_table, with_metadata
+from core.results import COMPRESSION
+from models import checkpoint
+from models.exceptions import Stopped
+from models.model import BayesianModel
+
+BLOCK_BYTES = 2**25  # of inputs and answers that are in memory at a time
+MAX_BLOCK_ROWS = 2**13  # between two looks at whether to stop
+
+
+def run_chunk(
+    context: Context, claim: Claim, spec: ChunkSpec, should_stop: Callable[[], bool]
+) -> JobStatus:
+    """Predicts, then publishes the file and ends the chunk; what it ended as.
+
+    Raises:
+        Stopped: if `should_stop` said so between two blocks of rows.
+    """
+    version = context.registry.get(spec.model, spec.version)
+    model = checkpoint.read(context.registry.path(version), service_device(context.settings))
+    torch.set_num_threads(context.settings.threads)
+    with tempfile.TemporaryDirectory(dir=context.settings.data_dir) as folder:
+        path = Path(folder) / "part.parquet"
+        _write(path, _tables(context, model, spec, should_stop))
+        return context.results.publish(claim, spec, path)
+
+
+def _tables(
+    context: Context, model: BayesianModel, spec: ChunkSpec, should_stop: Callable[[], bool]
+) -> Iterator[pa.Table]:
+    """The same as `POST /predict` answers for the same rows, block by block."""
+    names = [column.name for column in model.inputs]
+    step = block_rows(model)
+    for start in range(spec.start, spec.stop, step):
+        if should_stop():
+            raise Stopped
+        rows = slice(start, min(start + step, spec.stop))
+        columns = context.datasets.columns(spec.dataset, names, rows)
+        prediction = model.predict(columns, spec.options)
+        yield with_metadata(to_table(prediction), spec.model, spec.version, prediction)
+
+
+def block_rows(model: BayesianModel) -> int:
+    """As many rows as fit, in float64, with their encoding and some arrays per class."""
+    per_row = 8 * (2 * model.encoder.width + 10 * len(model.classes or (1,)))
+    return max(1, min(MAX_BLOCK_ROWS, BLOCK_BYTES // per_row))
+
+
+def _write(path: Path, tables: Iterator[pa.Table]) -> None:
+    first = next(tables)
+    with parquet.ParquetWriter(path, first.schema, compression=COMPRESSION) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table)
