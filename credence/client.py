@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -143,6 +143,18 @@ class Client(AbstractContextManager["Client"]):
         """Predict; `request` is the body of `POST /predict`."""
         return self._call("POST", "/predict", json=request)
 
+    def predict_batch(self, request: Json) -> Job:
+        """Queue the prediction of a whole data set; `request` is the body of its route."""
+        return self._call("POST", "/predict/batch", json=request)
+
+    def download_result(self, job_id: str, path: Path) -> None:
+        """Stream the Parquet file of an offline prediction to `path`: all of it, or nothing."""
+        partial = path.with_name(f"{path.name}.part")
+        with self._stream(_path("jobs", job_id, "result")) as response, partial.open("wb") as file:
+            for chunk in response.iter_bytes():
+                file.write(chunk)
+        partial.replace(path)
+
     def metrics(self) -> str:
         """The service's metrics in Prometheus' text format."""
         return self._send("GET", "/metrics").text
@@ -162,14 +174,27 @@ class Client(AbstractContextManager["Client"]):
         response = self._send(method, path, **options)
         return response.json() if response.content else None
 
+    @contextmanager
+    def _stream(self, path: str) -> Iterator[httpx.Response]:
+        with self._reachable(), self._http.stream("GET", path) as response:
+            if response.is_error:
+                response.read()
+                raise CredenceAPIError.from_response(response)
+            yield response
+
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        try:
+        with self._reachable():
             response = self._http.request(method, path, **options)
-        except httpx.TransportError as error:
-            raise ServiceUnreachable(self.url, str(error) or type(error).__name__) from error
         if response.is_error:
             raise CredenceAPIError.from_response(response)
         return response
+
+    @contextmanager
+    def _reachable(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TransportError as error:
+            raise ServiceUnreachable(self.url, str(error) or type(error).__name__) from error
 
 
 def _path(*parts: str | int) -> str:

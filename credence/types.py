@@ -38,11 +38,16 @@ class Dataset(TypedDict):
 
 
 class Progress(TypedDict):
-    """How far a job is: `fraction` of all its stages; epochs count within the present `stage`."""
+    """How far a job is: `fraction` of all its stages; epochs count within the present `stage`.
 
-    stage: str
-    epoch: int
-    epochs: int
+    An offline prediction counts chunks instead.
+    """
+
+    stage: NotRequired[str]
+    epoch: NotRequired[int]
+    epochs: NotRequired[int]
+    chunk: NotRequired[int]
+    chunks: NotRequired[int]
     fraction: float
     eta_seconds: float | None
 
@@ -55,10 +60,10 @@ class JobError(TypedDict):
 
 
 class Job(TypedDict):
-    """A training or evaluation job."""
+    """A training, an evaluation or an offline prediction."""
 
     id: str
-    kind: Literal["train", "evaluate"]
+    kind: Literal["train", "evaluate", "predict"]
     status: JobStatus
     model: str
     version: int | None

@@ -55,7 +55,8 @@ def _note(job: Job) -> str:
     progress = job["progress"]
     if progress is None:
         return ""
-    parts = [f"epoch {progress['epoch']}/{progress['epochs']}"]
+    unit = "chunk" if "chunk" in progress else "epoch"
+    parts = [f"{unit} {progress.get(unit)}/{progress.get(f'{unit}s')}"]
     if "nelbo" in job["metrics"]:
         parts.append(f"nelbo {job['metrics']['nelbo']:.4g}")
     if progress["eta_seconds"] is not None and job["status"] == "running":
