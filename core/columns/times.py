@@ -67,7 +67,8 @@ def _check_seconds(column: Column, place: Place) -> None:
     """Raise `Invalid` for what would overflow as microseconds, which the cast does not notice."""
     zone = column.type.tz if isinstance(column.type, pa.TimestampType) else None
     seconds = column.cast(pa.timestamp("s", tz=zone), safe=False).cast(pa.int64())
-    wrong = pc.or_(pc.less(seconds, -MAX_SECONDS), pc.greater(seconds, MAX_SECONDS))
+    most = pa.scalar(MAX_SECONDS)
+    wrong = pc.or_(pc.less(seconds, pc.negate(most)), pc.greater(seconds, most))
     row = pc.index(wrong, True).as_py()
     if row >= 0:
         raise place.invalid(OUT_OF_RANGE, row)
