@@ -1,6 +1,7 @@
 """The other end of `child`: starts a library's process, gives it orders, and stops it."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from benchmarks.peers import environments
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 120
+# Idle threads sleep, as the service has it: by default they spin while they wait, and whoever else
+# runs on the machine then slows small operations a hundredfold.
+SETTING = {"OMP_WAIT_POLICY": "PASSIVE"}
 STOP_SECONDS = 5
 
 
@@ -29,6 +33,7 @@ class Peer:
     module: str
     arguments: tuple[str, ...] = ()
     environment: str | None = None  # None: the project's own
+    loops: bool = True  # its time grows in proportion to the samples
 
     @property
     def python(self) -> str:
@@ -40,9 +45,9 @@ class Peer:
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("credence", "credence", ("own",)),
-        Peer("credence, new seed", "credence", ("new",)),
-        Peer("one forward", "forward"),
+        Peer("credence", "credence", ("own",), loops=False),
+        Peer("credence, new seed", "credence", ("new",), loops=False),
+        Peer("one forward", "forward", loops=False),
         Peer("torchbnn", "torchbnn", environment="torchbnn"),
         Peer("bayesian-torch", "bayesian_torch", ("Reparameterization",), "bayesian-torch"),
         Peer("bayesian-torch, Flipout", "bayesian_torch", ("Flipout",), "bayesian-torch"),
@@ -96,11 +101,12 @@ def running(peer: Peer, threads: int, log: Path) -> Iterator[Child]:
     """
     module = f"benchmarks.peers.{peer.module}"
     command = [peer.python, "-m", module, str(threads), *peer.arguments]
+    setting = {**os.environ, **SETTING}
     pipe = subprocess.PIPE
     with (
         log.open("a") as errors,
         subprocess.Popen(
-            command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=errors, text=True
+            command, cwd=ROOT, env=setting, stdin=pipe, stdout=pipe, stderr=errors, text=True
         ) as process,
     ):
         try:

@@ -30,10 +30,11 @@ def test_a_slow_library_gets_fewer_turns_and_none_beyond_the_budget():
     assert not limits.allows(11_000.0)
 
 
-def test_the_time_of_a_cell_is_predicted_from_the_last_one():
-    cells = [{"network": "n", "rows": 1, "samples": 100, "times": {"a": [1.0, 3.0, 2.0]}}]
-    assert predict(cells, Cell("n", 1, 1000))["a"] == 20.0
-    assert "a" not in predict(cells, Cell("n", 32, 1000))
+def test_the_time_of_a_loop_is_predicted_from_fewer_samples():
+    times = {"blitz": [3.0, 2.0], "credence": [3.0, 2.0]}
+    cells = [{"network": "n", "rows": 1, "samples": 100, "times": times}]
+    assert predict(cells, Cell("n", 1, 1000)) == {"blitz": 20.0}
+    assert predict(cells, Cell("n", 32, 1000)) == {}
 
 
 @pytest.mark.parametrize(
