@@ -107,7 +107,12 @@ def _to_json(model: BayesianModel) -> Json:
         "history": list(model.history),
         "notes": list(model.notes),
         "variants": [
-            {"prune": v.prune, "metrics": v.metrics, "bytes": v.num_bytes}
+            {
+                "prune": v.prune,
+                "metrics": v.metrics,
+                "bytes": v.num_bytes,
+                "error_factors": {str(n): factor for n, factor in v.error_factors.items()},
+            }
             for v in model.variants_by_prune.values()
         ],
     }
@@ -132,7 +137,8 @@ def _from_json(data: Json, directory: Path, device: str) -> BayesianModel:
 def _read_variant(data: Json, model: BayesianModel, directory: Path, device: str) -> Variant:
     tensors = load_file(directory / _file_name(data["prune"]))
     state = unpack(tensors, model.num_weights).to(device)
-    return Variant(data["prune"], state, data["metrics"], data["bytes"])
+    factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
+    return Variant(data["prune"], state, data["metrics"], data["bytes"], factors)
 
 
 def _file_name(prune: float) -> str:

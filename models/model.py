@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -14,20 +16,21 @@ from models.features import Columns, FeatureEncoder, InputColumn
 from models.inference.bbb import BBBState
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
 from models.networks import MLP
-from models.prediction.engine import Engine, Fitted
+from models.prediction.engine import Engine
+from models.prediction.fitted import Fitted
+from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
 from models.prediction.prediction import (
     Arrays,
     ClassName,
     Prediction,
     PredictOptions,
+    Sampler,
     concatenate,
     epistemic_share,
     intervals,
     summarise,
 )
 from models.targets import ClassTarget, NumberTarget, Target
-
-SAMPLERS = ("monte_carlo",)
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,7 @@ class Variant:
     state: BBBState
     metrics: Json = field(default_factory=dict)
     num_bytes: int = 0
-
-    @cached_property
-    def fitted(self) -> Fitted:
-        return Fitted.of(self.state)
+    error_factors: Mapping[int, float] = field(default_factory=dict)
 
     def describe(self) -> Json:
         return {
@@ -64,6 +64,7 @@ class BayesianModel:
     ood_threshold: float
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
+    _fitted: dict[float, Fitted] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def features(self) -> tuple[FeatureConfig, ...]:
@@ -113,6 +114,21 @@ class BayesianModel:
         return Engine(self.network, self.likelihood, self.target)
 
     @property
+    def device(self) -> torch.device:
+        """Where the posteriors are."""
+        return next(iter(self.variants_by_prune.values())).state.posterior.loc.device
+
+    def fitted(self, prune: float) -> Fitted:
+        """A variant ready for prediction, made at its first use.
+
+        Raises:
+            UnknownVariant: naming the fractions that exist.
+        """
+        if prune not in self._fitted:  # two threads may make the same: the first one stays
+            self._fitted.setdefault(prune, Fitted.of(self.network, self.variant(prune).state))
+        return self._fitted[prune]
+
+    @property
     def description(self) -> Json:
         """What the registry and the API say about a version."""
         config = asdict(self.config)
@@ -151,7 +167,8 @@ class BayesianModel:
         self._check_sampler(options)
         self.variant(options.prune)
         seed = self.default_seed if options.seed is None else options.seed
-        return replace(options, seed=seed, sampler="monte_carlo")
+        sampler = options.sampler or self.engine.samplers[0]
+        return replace(options, seed=seed, sampler=sampler)
 
     def predict_rows(self, x: Float[Tensor, "rows inputs"], options: PredictOptions) -> Prediction:
         """`predict` of rows that `encode` made.
@@ -159,11 +176,19 @@ class BayesianModel:
         A row's answer does not depend on the rows around it: requests may be joined and cut.
         """
         options = self.settle(options)
-        fitted, seed = self.variant(options.prune).fitted, int(options.seed or 0)
-        summary = self._summary(fitted, x, seed, options.samples, options.intervals)
-        answer = self._prediction(summary, options, seed)
+        fitted = self.fitted(options.prune)
+
+        def summarise_with(samples: int) -> Arrays:
+            return self._summary(fitted, x, replace(options, samples=samples))
+
+        if options.target_mc_error is None or options.sampler == "moments":
+            summary, samples = summarise_with(options.samples), options.samples
+        else:
+            target = options.target_mc_error
+            summary, samples = until_accurate(summarise_with, target, options.samples)
+        answer = self._prediction(summary, replace(options, samples=samples))
         if options.return_draws:
-            answer = replace(answer, draws=self.engine.draws(fitted, x, seed, options.samples))
+            answer = replace(answer, draws=self.engine.draws(fitted, x, answer.seed, samples))
         return answer
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
@@ -173,15 +198,24 @@ class BayesianModel:
             InvalidInput: for missing columns, or classes never seen in training.
         """
         targets = self.target.encode(columns[self.config.target])
-        fitted = self.variant(prune).fitted
+        fitted = self.fitted(prune)
         x = self.encode(columns)
         return self.engine.score(fitted, x, targets.to(x.device), self.default_seed, samples)
 
-    def strangeness(
-        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], samples: int
-    ) -> np.ndarray:
+    def strangeness(self, x: Float[Tensor, "rows inputs"], samples: int) -> np.ndarray:
         """Per row: epistemic variance (squared target units) or mutual information (nats)."""
-        return self._summary(fitted, x, self.default_seed, samples, ())["strangeness"]
+        options = self.settle(PredictOptions(samples=samples, intervals=()))
+        return self._summary(self.fitted(0.0), x, options)["strangeness"]
+
+    def measure_error_factors(
+        self, prune: float, x: Float[Tensor, "rows inputs"]
+    ) -> dict[int, float]:
+        """How much smaller the default sampler's error is than that of independent samples."""
+        fitted, rows = self.fitted(prune), x[:ROWS]
+        plain = self.settle(PredictOptions(prune=prune, intervals=()))
+        return measure_factors(
+            lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n))
+        )
 
     def variant(self, prune: float) -> Variant:
         """
@@ -198,27 +232,34 @@ class BayesianModel:
         missing = [f.name for f in self.features if f.name not in columns]
         if missing:
             raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
-        return self.encoder.encode(columns).to(self.variant(0.0).state.posterior.loc.device)
+        return self.encoder.encode(columns).to(self.device)
 
     def _check_sampler(self, options: PredictOptions) -> None:
-        if options.sampler is not None and options.sampler not in SAMPLERS:
+        known = self.engine.samplers
+        if options.sampler is not None and options.sampler not in known:
             raise InvalidInput(
-                f"this model has no sampler {options.sampler!r}; it has {', '.join(SAMPLERS)}",
+                f"this model has no sampler {options.sampler!r}; it has {', '.join(known)}",
                 "/sampler",
             )
 
-    def _summary(
-        self, fitted: Fitted, x: Tensor, seed: int, samples: int, levels: tuple[float, ...]
-    ) -> Arrays:
-        chunks = self.engine.mixtures(fitted, x, seed, samples)
-        return concatenate([summarise(mixture, levels) for _, mixture in chunks])
+    def _summary(self, fitted: Fitted, x: Tensor, options: PredictOptions) -> Arrays:
+        """Summaries of all rows; `mc_error` is what the sampler's error is measured to be."""
+        sampler, seed = str(options.sampler), int(options.seed or 0)
+        chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
+        summary = concatenate([summarise(mixture, options.intervals) for _, mixture in chunks])
+        if sampler == "moments":
+            del summary["mc_error"]
+        elif sampler == "sobol" and "mc_error" in summary:
+            factors = self.variant(options.prune).error_factors
+            summary["mc_error"] = summary["mc_error"] * factor_at(factors, options.samples)
+        return summary
 
-    def _prediction(self, summary: Arrays, options: PredictOptions, seed: int) -> Prediction:
+    def _prediction(self, summary: Arrays, options: PredictOptions) -> Prediction:
         aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
         answer = Prediction(
-            samples=options.samples,
-            seed=seed,
-            sampler="monte_carlo",
+            samples=0 if options.sampler == "moments" else options.samples,
+            seed=int(options.seed or 0),
+            sampler=cast(Sampler, options.sampler),
             prune=options.prune,
             mean=summary["mean"],
             variance={

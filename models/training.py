@@ -14,7 +14,7 @@ from models.features import Columns
 from models.fitting import EpochResult, FitState, Trainer, required
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.model import BayesianModel, Variant
-from models.prediction.sampling import sample_outputs
+from models.prediction.fitted import Fitted
 from models.preparation import prepare
 from models.progress import Progress, ProgressReporter
 from models.pruning import prune
@@ -141,26 +141,23 @@ class _Pass:
     def _score(self, state: BBBState, rows: Rows) -> float:
         """Mean log predictive density of held-out rows, for a target in standard units."""
         model = self.model
-        outputs = sample_outputs(
-            model.network,
-            state.posterior.distribution().moments(),
-            rows.inputs,
-            seed=model.default_seed,
-            num_samples=_EARLY_STOPPING_SAMPLES,
+        fitted = Fitted.of(model.network, state)
+        outputs = model.engine.outputs(
+            fitted, rows.inputs, model.default_seed, _EARLY_STOPPING_SAMPLES
         )
         log_prob = model.likelihood.log_prob(outputs, rows.targets, state.point)
         return float((log_prob.logsumexp(0) - math.log(len(outputs))).mean())
 
 
 def _with_scores(model: BayesianModel, held_out: Rows) -> BayesianModel:
-    """Metrics of every variant on the held-out rows, and the threshold for strange rows."""
+    """Metrics and sampling error of every variant on the held-out rows; the strange rows' bound."""
     x, targets, seed = held_out.inputs, held_out.targets, model.default_seed
     scored = {}
     for fraction, variant in model.variants_by_prune.items():
-        metrics = model.engine.score(variant.fitted, x, targets, seed, SCORE_SAMPLES)
-        scored[fraction] = replace(variant, metrics=metrics)
-    strangeness = model.strangeness(scored[0.0].fitted, x, SCORE_SAMPLES)
-    threshold = float(np.quantile(strangeness, 1 - _FALSE_ALARMS))
+        metrics = model.engine.score(model.fitted(fraction), x, targets, seed, SCORE_SAMPLES)
+        factors = model.measure_error_factors(fraction, x)
+        scored[fraction] = replace(variant, metrics=metrics, error_factors=factors)
+    threshold = float(np.quantile(model.strangeness(x, SCORE_SAMPLES), 1 - _FALSE_ALARMS))
     return replace(model, variants_by_prune=scored, ood_threshold=threshold)
 
 

@@ -1,7 +1,9 @@
 """The prediction engine: encoded rows and a posterior in, predictive mixtures out, in chunks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +12,6 @@ from torch import Tensor
 
 from models import metrics
 from models.config import Json
-from models.inference.bbb import BBBState
 from models.likelihoods import (
     Bernoulli,
     Categorical,
@@ -18,58 +19,54 @@ from models.likelihoods import (
     GaussianLikelihood,
 )
 from models.networks import MLP
-from models.posteriors import MeanFieldNormal
+from models.prediction.fitted import Fitted
+from models.prediction.noise import Noise, NoiseCache, NoiseSource
+from models.prediction.prediction import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
-from models.prediction.sampling import (
-    DEFAULT_MEMORY_BYTES,
-    Chunks,
-    Moments,
-    sample_functions,
-    sample_outputs,
-)
+from models.prediction.samplers import DrawNoise, Sampled, sample, sample_moments
+from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks, sample_functions
 from models.targets import NumberTarget, Target
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """What predicting needs of a state, made once: it costs more than a small request."""
-
-    posterior: MeanFieldNormal
-    moments: Moments
-    point: dict[str, Tensor]
-
-    @classmethod
-    @torch.inference_mode()
-    def of(cls, state: BBBState) -> "Fitted":
-        return cls(state.posterior, state.posterior.distribution().moments(), state.point)
-
-
-@dataclass(frozen=True)
 class Engine:
-    """A network with its likelihood and target. It holds no weights and remembers nothing."""
+    """A network with its likelihood and target. It holds no weights.
+
+    All it remembers is the noise of the latest questions, which follows from their seeds.
+    """
 
     network: MLP
     likelihood: GaussianLikelihood | ClassLikelihood
     target: Target
     memory_bytes: int = DEFAULT_MEMORY_BYTES
+    noise_cache: NoiseCache = field(default_factory=NoiseCache)
+
+    @cached_property
+    def noise(self) -> NoiseSource:
+        return NoiseSource(tuple(self.network.noise_widths()))
+
+    @property
+    def samplers(self) -> tuple[Sampler, ...]:
+        """What this network can be sampled with, the best first."""
+        always: tuple[Sampler, ...] = ("monte_carlo", "moments")
+        return ("sobol", *always) if self.noise.has_sobol else always
 
     def mixtures(
-        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], seed: int, samples: int
+        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], sampler: str, seed: int, samples: int
     ) -> Iterator[tuple[slice, Mixture]]:
         """The predictive mixture of each chunk of rows, in the target's units."""
-        chunks = Chunks.plan(self.network, len(x), samples, self.memory_bytes)
-        for start in range(0, len(x), chunks.rows):
-            rows = slice(start, start + chunks.rows)
+        for rows, sampled in self._sampled(fitted, x, sampler, seed, samples):
             with torch.inference_mode():
-                outputs = sample_outputs(
-                    self.network,
-                    fitted.moments,
-                    x[rows],
-                    seed=seed,
-                    num_samples=samples,
-                    chunk=chunks.samples,
-                )
-                yield rows, self._mixture(fitted, outputs)
+                mixture = self._mixture(fitted, sampled, sampler)
+            yield rows, mixture
+
+    @torch.inference_mode()
+    def outputs(
+        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], seed: int, samples: int
+    ) -> Float[Tensor, "samples rows outputs"]:
+        """The network's outputs by plain Monte Carlo, before any likelihood."""
+        parts = self._sampled(fitted, x, "monte_carlo", seed, samples)
+        return torch.cat([sampled.drawn() for _, sampled in parts], dim=1)
 
     @torch.inference_mode()
     def draws(
@@ -84,9 +81,11 @@ class Engine:
             num_samples=samples,
             memory_bytes=self.memory_bytes,
         )
-        mixture = self._mixture(fitted, outputs)
-        values = mixture.probs if isinstance(mixture, CategoricalMixture) else mixture.means
-        return values.cpu().numpy()
+        if isinstance(self.likelihood, Categorical | Bernoulli):
+            return self.likelihood.probabilities(outputs.double()).cpu().numpy()
+        target = self._number_target()
+        means, _ = self.likelihood.moments(outputs.double(), fitted.point)
+        return (means * target.std + target.mean).cpu().numpy()
 
     def score(
         self,
@@ -99,7 +98,7 @@ class Engine:
         """Metrics of labelled rows, in the target's units."""
         parts = [
             self._row_scores(mixture, targets[rows])
-            for rows, mixture in self.mixtures(fitted, x, seed, samples)
+            for rows, mixture in self.mixtures(fitted, x, self.samplers[0], seed, samples)
         ]
         scores = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         if isinstance(self.target, NumberTarget):
@@ -112,14 +111,54 @@ class Engine:
         target = self._number_target()
         return metrics.regression_scores(mixture, targets.double() * target.std + target.mean)
 
-    def _mixture(self, fitted: Fitted, outputs: Tensor) -> Mixture:
-        """Summaries are made in float64: differences of nearly equal samples matter there."""
-        outputs = outputs.double()
+    def _sampled(
+        self, fitted: Fitted, x: Tensor, sampler: str, seed: int, samples: int
+    ) -> Iterator[tuple[slice, Sampled]]:
+        x = fitted.inputs(x)
+        chunks = Chunks.plan(fitted.local.widths, len(x), samples, self.memory_bytes)
+        noise = self._noise(fitted, sampler, seed)
+        for start in range(0, len(x), chunks.rows):
+            rows = slice(start, start + chunks.rows)
+            with torch.inference_mode():
+                if sampler == "moments":
+                    sampled = sample_moments(fitted, x[rows])
+                else:
+                    sampled = sample(fitted, x[rows], noise, samples, chunks.samples)
+            yield rows, sampled
+
+    def _noise(self, fitted: Fitted, sampler: str, seed: int) -> DrawNoise:
+        device = fitted.posterior.loc.device
+
+        def draw(*key: Any) -> Noise:
+            return tuple(block.to(device) for block in self.noise.draw(*key))
+
+        def cached(start: int, stop: int) -> Noise:
+            return fitted.noise(self.noise_cache.get((sampler, seed, start, stop), draw))
+
+        return cached
+
+    def _mixture(self, fitted: Fitted, sampled: Sampled, sampler: str) -> Mixture:
+        """Summaries are made in float64: differences of nearly equal samples matter there.
+
+        Where more than one sample is evenly spread, the last layer of a Gaussian's mean is
+        integrated; one sample alone is a draw of the network, without epistemic variance.
+        """
+        sampled = sampled.double()
         if isinstance(self.likelihood, Categorical | Bernoulli):
-            return CategoricalMixture(self.likelihood.probabilities(outputs))
-        means, variances = self.likelihood.moments(outputs, fitted.point)
+            return CategoricalMixture(self.likelihood.probabilities(sampled.drawn()))
+        drawn_whole = sampler == "monte_carlo" or len(sampled.noise) == 1
+        outputs = sampled.drawn(keep_mean=not drawn_whole)
+        means, noise = self.likelihood.moments(outputs, fitted.point)
         target = self._number_target()
-        return GaussianMixture(means * target.std + target.mean, variances * target.std**2)
+        means, noise = means * target.std + target.mean, noise * target.std**2
+        if drawn_whole:
+            return GaussianMixture(means, noise)
+        spread = sampled.outputs[1][..., 0].expand_as(means) * target.std**2
+        integrated = None
+        if sampled.integrated is not None:
+            mean, variance = (part[..., 0] for part in sampled.integrated)
+            integrated = mean * target.std + target.mean, variance * target.std**2
+        return GaussianMixture(means, noise, spread, integrated)
 
     def _number_target(self) -> NumberTarget:
         if not isinstance(self.target, NumberTarget):

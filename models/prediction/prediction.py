@@ -104,9 +104,11 @@ def _summarise_numbers(mixture: GaussianMixture, levels: tuple[float, ...]) -> d
         "epistemic": epistemic,
         "strangeness": epistemic,
     }
-    for level in levels:
-        summary[f"lower {level}"] = mixture.quantile(0.5 * (1 - level))
-        summary[f"upper {level}"] = mixture.quantile(0.5 * (1 + level))
+    if levels:
+        tails = [0.5 * (1 - level) for level in levels]
+        quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
+        for level, lower, upper in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
+            summary |= {f"lower {level}": lower, f"upper {level}": upper}
     return summary
 
 

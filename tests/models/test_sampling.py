@@ -8,17 +8,18 @@ import pytest
 import torch
 
 from models.config import NetworkConfig
+from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors import MeanFieldNormal
-from models.prediction.sampling import (
-    NOISE_BLOCK,
-    Chunks,
-    sample_functions,
-    sample_outputs,
-    standard_normal,
-)
+from models.prediction.fitted import Fitted
+from models.prediction.local import Scratch
+from models.prediction.noise import NoiseCache, NoiseSource, standard_normal
+from models.prediction.samplers import sample
+from models.prediction.sampling import CACHE_BYTES, Chunks, sample_functions
+from models.pruning import prune
 
 NETWORK = MLP.build(NetworkConfig(hidden=(20, 15)), 6, 2)
+NOISE = NoiseSource(tuple(NETWORK.noise_widths()))
 
 
 @pytest.fixture
@@ -32,30 +33,91 @@ def x() -> torch.Tensor:
     return torch.randn(12, 6, generator=torch.Generator().manual_seed(1))
 
 
+def _outputs(
+    posterior: MeanFieldNormal,
+    x: torch.Tensor,
+    num_samples: int,
+    *,
+    sampler: str = "monte_carlo",
+    seed: int = 7,
+    chunk: int | None = None,
+) -> torch.Tensor:
+    fitted = Fitted.of(NETWORK, BBBState(posterior, {}))
+
+    def noise(start: int, stop: int) -> tuple[torch.Tensor, ...]:
+        return fitted.noise(NOISE.draw(sampler, seed, start, stop))
+
+    return sample(fitted, fitted.inputs(x), noise, num_samples, chunk or num_samples).drawn()
+
+
+@pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
+def test_the_fused_pass_is_the_networks_own(
+    posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
+) -> None:
+    """Same noise, same outputs as the plain local estimator that training uses."""
+    moments = map(NETWORK.layout.unflatten, posterior.distribution().moments())
+    noise = [block.unsqueeze(1) for block in NOISE.draw(sampler, 7, 0, 50)]
+    expected = NETWORK.local(*moments, x, noise)
+    found = _outputs(posterior, x, 50, sampler=sampler)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "gelu"])
+def test_every_activation_has_its_fused_pass(activation: str, x: torch.Tensor) -> None:
+    network = MLP.build(NetworkConfig(hidden=(9, 9), activation=activation), 6, 2)
+    loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
+    posterior = MeanFieldNormal(loc, torch.full_like(loc, -2.0))
+    source = NoiseSource(tuple(network.noise_widths()))
+    noise = source.draw("sobol", 1, 0, 30)
+    local = Fitted.of(network, BBBState(posterior, {})).local
+    mean, variance = local.outputs(local.first(x), noise, Scratch(30 * len(x), 9, x))
+    moments = map(network.layout.unflatten, posterior.distribution().moments())
+    expected = network.local(*moments, x, [block.unsqueeze(1) for block in noise])
+    found = mean + variance.sqrt() * noise[-1].unsqueeze(1)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.9, 0.99])
+def test_dropping_dead_units_changes_nothing(
+    posterior: MeanFieldNormal, x: torch.Tensor, fraction: float
+) -> None:
+    """A pruned posterior whose signs decide what is left, biases too."""
+    rho = posterior.rho - torch.randn(
+        len(posterior.rho), generator=torch.Generator().manual_seed(3)
+    )
+    pruned = prune(MeanFieldNormal(posterior.loc, rho), fraction)
+    moments = map(NETWORK.layout.unflatten, pruned.distribution().moments())
+    noise = [block.unsqueeze(1) for block in NOISE.draw("monte_carlo", 7, 0, 40)]
+    expected = NETWORK.local(*moments, x, noise)
+    found = _outputs(pruned, x, 40)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    widths = Fitted.of(NETWORK, BBBState(pruned, {})).local.widths
+    assert sum(widths) < 37 or fraction == 0.5
+
+
 def test_a_row_does_not_depend_on_the_rows_around_it(
     posterior: MeanFieldNormal, x: torch.Tensor
 ) -> None:
-    together = sample_outputs(
-        NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=50
-    )
-    alone = sample_outputs(
-        NETWORK, posterior.distribution().moments(), x[4:5], seed=7, num_samples=50
-    )
+    together, alone = _outputs(posterior, x, 50), _outputs(posterior, x[4:5], 50)
     torch.testing.assert_close(together[:, 4:5], alone, rtol=1e-5, atol=1e-5)
 
 
-def test_chunks_of_samples_change_nothing(posterior: MeanFieldNormal, x: torch.Tensor) -> None:
-    whole = sample_outputs(NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=200)
-    for chunk in (NOISE_BLOCK, 2 * NOISE_BLOCK, 70):
-        parts = sample_outputs(
-            NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=200, chunk=chunk
-        )
+@pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
+def test_chunks_of_samples_change_nothing(
+    posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
+) -> None:
+    whole = _outputs(posterior, x, 200, sampler=sampler)
+    for chunk in (1, 64, 70):
+        parts = _outputs(posterior, x, 200, sampler=sampler, chunk=chunk)
         torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-5)
 
 
-def test_more_samples_extend_fewer(posterior: MeanFieldNormal, x: torch.Tensor) -> None:
-    few = sample_outputs(NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=30)
-    many = sample_outputs(NETWORK, posterior.distribution().moments(), x, seed=7, num_samples=90)
+@pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
+def test_more_samples_extend_fewer(
+    posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
+) -> None:
+    few = _outputs(posterior, x, 30, sampler=sampler)
+    many = _outputs(posterior, x, 90, sampler=sampler)
     torch.testing.assert_close(many[:30], few, rtol=1e-5, atol=1e-5)
 
 
@@ -75,14 +137,29 @@ def test_noise_is_standard_normal() -> None:
     assert abs((first * second).mean().item()) < error
 
 
+def test_the_noise_cache_forgets_the_oldest_and_draws_nothing_twice() -> None:
+    drawn: list[int] = []
+
+    def draw(sampler: str, seed: int, start: int, stop: int) -> tuple[torch.Tensor, ...]:
+        drawn.append(seed)
+        return (torch.full((stop - start, 10), float(seed)),)
+
+    cache = NoiseCache(max_bytes=2 * 4000)
+    for seed in (1, 2, 1, 3, 1, 2):
+        (block,) = cache.get(("sobol", seed, 0, 100), draw)
+        assert block[0, 0] == seed
+    assert drawn == [1, 2, 3, 2]
+    cache.get(("sobol", 4, 0, 1000), draw)  # too large to keep: it evicts nobody
+    cache.get(("sobol", 2, 0, 100), draw)
+    assert drawn == [1, 2, 3, 2, 4]
+
+
 def test_local_and_weight_samples_have_the_same_distribution(
     posterior: MeanFieldNormal, x: torch.Tensor
 ) -> None:
     """Means of 4,000 samples each way, within 4.5 standard errors on all 24 outputs."""
     count = 4000
-    local = sample_outputs(
-        NETWORK, posterior.distribution().moments(), x, seed=1, num_samples=count
-    ).double()
+    local = _outputs(posterior, x, count, seed=1).double()
     drawn = sample_functions(NETWORK, posterior, x, seed=2, num_samples=count).double()
     error = ((local.var(0) + drawn.var(0)) / count).sqrt()
     assert ((local.mean(0) - drawn.mean(0)).abs() < 4.5 * error).all()
@@ -101,13 +178,13 @@ def test_a_weight_draw_is_one_function_for_all_rows(
 
 
 def test_a_plan_stays_within_its_memory() -> None:
-    network = MLP.build(NetworkConfig(hidden=(1200, 1200)), 784, 10)
-    for rows, samples in [(1, 10_000), (10_000, 100), (1000, 10_000), (1, 1)]:
-        chunks = Chunks.plan(network, rows, samples, 256 * 2**20)
+    widths = (1200, 1200, 10)
+    for rows, samples in [(1, 10_000), (10_000, 100), (1000, 10_000), (1, 1), (256, 100)]:
+        chunks = Chunks.plan(widths, rows, samples, 256 * 2**20)
         assert 1 <= chunks.rows <= rows
-        widest = chunks.rows * min(chunks.samples, samples) * 1200 * 4 * 6
+        assert 1 <= chunks.samples <= samples
+        assert chunks.rows * chunks.samples * 1200 * 4 * 3 <= CACHE_BYTES
         kept = chunks.rows * samples * 10 * 8 * 6
-        assert widest <= 128 * 2**20 or chunks.samples == NOISE_BLOCK
         assert kept <= 128 * 2**20 or chunks.rows == 1
 
 
@@ -119,15 +196,17 @@ from models.posteriors import MeanFieldNormal
 from models.likelihoods import HeteroscedasticGaussian
 from models.targets import NumberTarget
 from models.inference.bbb import BBBState
-from models.prediction.engine import Engine, Fitted
+from models.prediction.engine import Engine
+from models.prediction.fitted import Fitted
 from models.prediction.prediction import summarise
 torch.set_num_threads(1)
 network = MLP.build(NetworkConfig(hidden=(256, 256)), 8, 2)
 loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
 state = BBBState(MeanFieldNormal(loc, loc * 0 - 3), {})
 engine = Engine(network, HeteroscedasticGaussian(), NumberTarget(0.0, 1.0), 64 * 2**20)
+fitted = Fitted.of(network, state)
 def run(rows, samples):
-    for _, mixture in engine.mixtures(Fitted.of(state), torch.zeros(rows, 8), 1, samples):
+    for _, mixture in engine.mixtures(fitted, torch.zeros(rows, 8), "sobol", 1, samples):
         summarise(mixture, (0.9,))
 run(4, 64)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

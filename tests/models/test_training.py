@@ -82,7 +82,7 @@ def test_the_same_question_gets_the_same_answer(line: BayesianModel) -> None:
     assert np.array_equal(first.mean, second.mean)
     assert first.seed == line.default_seed
     other = line.predict(x, PredictOptions(seed=first.seed + 1))
-    assert not np.array_equal(first.mean, other.mean)
+    assert not np.array_equal(first.intervals[0].lower, other.intervals[0].lower)
 
 
 def test_one_sample_has_no_epistemic_variance_and_no_known_error(line: BayesianModel) -> None:
@@ -165,8 +165,6 @@ def test_what_a_model_cannot_do_is_refused(line: BayesianModel) -> None:
     x = {"x": np.array([0.2])}
     with pytest.raises(UnknownVariant, match=r"no variant with prune 0\.3; stored are 0, 0\.5"):
         line.predict(x, PredictOptions(prune=0.3))
-    with pytest.raises(InvalidInput, match="no sampler 'moments'"):
-        line.predict(x, PredictOptions(sampler="moments"))
     with pytest.raises(InvalidInput, match="missing features: x"):
         line.predict({}, PredictOptions())
 

@@ -1,0 +1,45 @@
+"""What predicting needs of a posterior, made once: it costs more than a small request."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from models.inference.bbb import BBBState
+from models.networks import MLP
+from models.posteriors import MeanFieldNormal
+from models.prediction.compaction import Live, live_units, select
+from models.prediction.local import LayerMoments, LocalNetwork
+from models.prediction.noise import Noise
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A posterior ready for prediction: of a pruned one only the units that still matter."""
+
+    posterior: MeanFieldNormal
+    point: dict[str, Tensor]
+    local: LocalNetwork
+    live: Live | None
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, network: MLP, state: BBBState) -> "Fitted":
+        posterior = state.posterior
+        loc, variance = map(network.layout.unflatten, posterior.distribution().moments())
+        layers = tuple(LayerMoments.of(layer, loc, variance) for layer in network.layers)
+        live = None if posterior.mask is None else live_units(network, posterior.mask)
+        if live is not None:
+            layers = tuple(
+                layer.select(inputs, outputs)
+                for layer, inputs, outputs in zip(layers, live, live[1:], strict=False)
+            )
+        return cls(posterior, state.point, LocalNetwork(layers, network.activation), live)
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """The inputs that the network reads."""
+        return x if self.live is None or self.live[0] is None else x[:, self.live[0]]
+
+    def noise(self, noise: Noise) -> Noise:
+        """The noise of the units that are left."""
+        return noise if self.live is None else select(noise, self.live)

@@ -1,0 +1,96 @@
+"""The noise of a prediction: standard normals that are a function of (seed, layer, sample) alone.
+
+All rows share them, so that a row's answer depends neither on the rows around it nor on how work
+is cut into chunks, and nothing is drawn for a question that was asked before.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.prediction.sobol import MAX_DIMENSION, Sobol
+from models.randomness import generator
+
+BLOCK = 64  # samples per generator: small enough to bound memory, large enough to be cheap
+DEFAULT_CACHE_BYTES = 32 * 2**20
+
+Noise = tuple[Float[Tensor, "samples _"], ...]
+"""One block per layer, as wide as that."""
+
+
+@dataclass(frozen=True)
+class NoiseSource:
+    """Standard normals for layers of these widths."""
+
+    widths: tuple[int, ...]
+
+    @property
+    def has_sobol(self) -> bool:
+        """Whether a Sobol sequence has as many coordinates as the layers need together."""
+        return sum(self.widths) <= MAX_DIMENSION
+
+    @cached_property
+    def sobol(self) -> Sobol:
+        return Sobol.build(sum(self.widths))
+
+    def draw(self, sampler: str, seed: int, start: int, stop: int) -> Noise:
+        """Samples start … stop of the endless sequence that belongs to (sampler, seed)."""
+        if sampler == "sobol":
+            return self.sobol.normals(seed, start, stop).split(self.widths, dim=1)
+        return tuple(
+            standard_normal(seed, layer, start, stop, width)
+            for layer, width in enumerate(self.widths)
+        )
+
+
+def standard_normal(
+    seed: int, layer: int | str, start: int, stop: int, width: int
+) -> Float[Tensor, "samples width"]:
+    """Rows start … stop of the endless matrix of pseudo-random normals of (seed, layer)."""
+    first, last = start // BLOCK, -(-stop // BLOCK)
+    blocks = [
+        torch.randn(BLOCK, width, generator=generator(seed, "noise", layer, block))
+        for block in range(first, last)
+    ]
+    offset = first * BLOCK
+    return torch.cat(blocks)[start - offset : stop - offset]
+
+
+class NoiseCache:
+    """The noise of the latest questions, within a bound. Any number of threads may use it."""
+
+    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._entries: OrderedDict[tuple[str, int, int, int], Noise] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(
+        self,
+        key: tuple[str, int, int, int],
+        draw: Callable[[str, int, int, int], Noise],
+    ) -> Noise:
+        """What `draw(*key)` gives; key is (sampler, seed, start, stop)."""
+        with self._lock:
+            if key in self._entries:
+                self._entries.move_to_end(key)
+                return self._entries[key]
+        noise = draw(*key)
+        if _num_bytes(noise) <= self._max_bytes:
+            self._keep(key, noise)
+        return noise
+
+    def _keep(self, key: tuple[str, int, int, int], noise: Noise) -> None:
+        with self._lock:
+            self._entries[key] = noise
+            while sum(map(_num_bytes, self._entries.values())) > self._max_bytes:
+                self._entries.popitem(last=False)
+
+
+def _num_bytes(noise: Sequence[Tensor]) -> int:
+    return sum(block.numel() * block.element_size() for block in noise)

@@ -1,0 +1,95 @@
+"""Outputs of a network under its posterior: sampled, or by moments alone."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.prediction.fitted import Fitted
+from models.prediction.local import Gaussian, Scratch
+from models.prediction.moments import integrate_last, propagate
+from models.prediction.noise import Noise
+from models.prediction.sobol import Sobol
+
+MEAN = slice(0, 1)  # the output that predicts the mean where the likelihood is a Gaussian
+_NODES = 128  # of the outputs' own noise, where nothing else is sampled
+
+DrawNoise = Callable[[int, int], Noise]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The outputs' Gaussian given each sample's hidden layers, and a draw of its noise.
+
+    `integrated` is the Gaussian of the first output with nothing drawn, where that is known.
+    """
+
+    outputs: Gaussian
+    noise: Float[Tensor, "samples outputs"]
+    integrated: Gaussian | None = None
+
+    def drawn(self, *, keep_mean: bool = False) -> Float[Tensor, "samples rows outputs"]:
+        """A draw of the outputs; with `keep_mean`, the predicted mean's own noise is left out."""
+        mean, variance = self.outputs
+        noise = self.noise.unsqueeze(1)
+        if keep_mean:
+            noise = torch.cat([torch.zeros_like(noise[..., MEAN]), noise[..., 1:]], dim=-1)
+        return torch.addcmul(mean, variance.sqrt(), noise)
+
+    def double(self) -> "Sampled":
+        """In float64, in which summaries are made."""
+        integrated = self.integrated and _double(self.integrated)
+        return Sampled(_double(self.outputs), self.noise.double(), integrated)
+
+
+def sample(
+    fitted: Fitted,
+    x: Float[Tensor, "rows inputs"],
+    draw_noise: DrawNoise,
+    num_samples: int,
+    chunk: int,
+) -> Sampled:
+    """Outputs by local reparameterisation, `chunk` samples at a time."""
+    local = fitted.local
+    first = local.first(x)
+    scratch = Scratch(chunk * len(x), local.max_width, x)
+    parts = []
+    for start in range(0, num_samples, chunk):
+        noise = draw_noise(start, min(start + chunk, num_samples))
+        parts.append((*local.outputs(first, noise, scratch), noise[-1]))
+    mean, variance, noise_of_outputs = map(_join, zip(*parts, strict=True))
+    return Sampled((mean, variance), noise_of_outputs, _exact(fitted, first))
+
+
+def sample_moments(fitted: Fitted, x: Float[Tensor, "rows inputs"]) -> Sampled:
+    """The outputs' Gaussian by propagation, and evenly spread nodes for what follows from it."""
+    mean, variance = (part.unsqueeze(0) for part in propagate(fitted.local, x))
+    nodes = Sobol.build(mean.shape[-1]).normals(0, 0, _NODES).to(x)
+    return Sampled((mean, variance), nodes, (mean[..., MEAN], variance[..., MEAN]))
+
+
+def _exact(fitted: Fitted, first: Gaussian) -> Gaussian | None:
+    """The predicted mean without any sampling, where its moments are exact and cheap.
+
+    With one hidden layer, whose units are independent, they cost one row's work, not that of all
+    samples. Deeper, integrating the last hidden layer of each sample costs more than the samples
+    that it saves (docs/benchmarks.md).
+    """
+    match len(fitted.local.layers):
+        case 1:
+            return first[0][..., MEAN], first[1][..., MEAN]
+        case 2:
+            return integrate_last(fitted.local, first, MEAN)
+    return None
+
+
+def _join(parts: Sequence[Tensor]) -> Tensor:
+    """Samples of consecutive chunks."""
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+
+def _double(gaussian: Gaussian) -> Gaussian:
+    mean, variance = gaussian
+    return mean.double(), variance.double()
