@@ -7,7 +7,7 @@ fail or be lost, and memory does not grow with the rows.
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -16,7 +16,6 @@ from core.exceptions import Conflict, NotFound
 from core.jobs import ChunkSpec, Claim, Jobs, JobStatus
 from core.storage import ArtifactStore
 
-COMPRESSION: Final = "zstd"
 GROUP_BYTES = 2**24  # of a row group in memory
 MAX_GROUP_ROWS = 2**16
 
@@ -71,12 +70,17 @@ def parts_key(job_id: str) -> str:
     return f"results/{job_id}"
 
 
+def open_writer(file: Path | pa.NativeFile, schema: pa.Schema) -> parquet.ParquetWriter:
+    """Without dictionaries: numbers hardly repeat, and zstd finds the labels that do."""
+    return parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=False)
+
+
 def join(paths: Sequence[Path]) -> Iterator[bytes]:
     """The bytes of one Parquet file with the rows of several, which have the same columns."""
     schema, sink = parquet.read_schema(paths[0]), _Sink()
     rows = max(1, min(MAX_GROUP_ROWS, GROUP_BYTES // (8 * len(schema))))
     file = pa.PythonFile(sink, mode="w")
-    with parquet.ParquetWriter(file, schema, compression=COMPRESSION) as writer:
+    with open_writer(file, schema) as writer:
         for path in paths:
             with parquet.ParquetFile(path) as part:
                 for batch in part.iter_batches(batch_size=rows):

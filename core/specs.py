@@ -15,7 +15,8 @@ MAX_METADATA_BYTES = 16_384
 JobKind = Literal["train", "evaluate", "predict", "chunk"]
 
 MAX_CHUNKS = 1000  # of one job: each is a row that is counted whenever another one ends
-CHUNK_WORK = 10_000_000  # rows × samples: some seconds, of which a lost worker loses half
+CHUNK_WORK = 5_000_000  # rows × samples: some seconds, of which a lost worker loses half
+CHUNK_ROWS = 50_000  # with few samples a row costs more than they do
 
 
 def _named(check: Any) -> AfterValidator:
@@ -109,7 +110,7 @@ def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:
     """
     least = -(-rows // MAX_CHUNKS)
     if wanted is None:
-        return max(least, CHUNK_WORK // samples, 1)
+        return max(least, min(CHUNK_WORK // samples, CHUNK_ROWS), 1)
     if wanted < least:
         message = f"{rows} rows may have {MAX_CHUNKS} chunks: give at least {least}"
         raise Invalid([("/chunk_rows", message)])

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import torch
-from pyarrow import parquet
 
 from core.context import Context
 from core.devices import service_device
 from core.jobs import ChunkSpec, Claim, JobStatus
 from core.prediction_table import to_table, with_metadata
-from core.results import COMPRESSION
+from core.results import open_writer
 from models import checkpoint
 from models.exceptions import Stopped
 from models.model import BayesianModel
@@ -62,6 +61,6 @@ def block_rows(model: BayesianModel) -> int:
 
 def _write(path: Path, tables: Iterator[pa.Table]) -> None:
     first = next(tables)
-    with parquet.ParquetWriter(path, first.schema, compression=COMPRESSION) as writer:
+    with open_writer(path, first.schema) as writer:
         for table in chain([first], tables):
             writer.write_table(table)
