@@ -15,11 +15,8 @@ from core.formats.limits import check_size
 
 def read(path: Path, max_bytes: int) -> pa.Table:
     """Read a file; see `read_stream`."""
-    try:
-        with pa.memory_map(str(path)) as file:
-            return read_stream(file, max_bytes)
-    except OSError as error:  # an empty file cannot be mapped
-        raise NotParseable("the Arrow stream is empty") from error
+    with pa.memory_map(str(path)) as file:
+        return read_stream(file, max_bytes)
 
 
 def read_stream(file: pa.NativeFile, max_bytes: int, pointer: str = "/columns") -> pa.Table:
@@ -34,10 +31,17 @@ def read_stream(file: pa.NativeFile, max_bytes: int, pointer: str = "/columns") 
         check_size(sum(decoded_sizes(file)), max_bytes, "the Arrow stream")
         file.seek(0)
         reader = pa.ipc.open_stream(file)
+        _check_texts(reader.schema)
         check_types(reader.schema, pointer)
         return collect(reader.schema, reader, max_bytes, "the Arrow stream")
     except (pa.ArrowException, OSError, ValueError) as error:
         raise NotParseable("this is not an Arrow stream, or damaged") from error
+
+
+def _check_texts(schema: pa.Schema) -> None:
+    """Names and time zones are the sender's bytes: `UnicodeDecodeError` where they are no text."""
+    for field in schema:
+        _ = field.name, getattr(field.type, "tz", None)
 
 
 def collect(

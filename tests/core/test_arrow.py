@@ -197,8 +197,23 @@ STRINGS = pa.table({"x": ["aa", "bb", "cc"]})
             struct.pack("<2i", 0, 1),
             struct.pack("<2i", 0, 9),
         ),
+        _patched(stream(pa.table({"name": [1]})), b"name", b"n\xffme"),
+        _patched(
+            stream(pa.table({"x": pa.array([0], pa.timestamp("s", "Zone"))})), b"Zone", b"Z\xffne"
+        ),
     ],
-    ids=["nothing", "text", "magic", "cut", "cut-parquet", "offsets", "utf-8", "index"],
+    ids=[
+        "nothing",
+        "text",
+        "magic",
+        "cut",
+        "cut-parquet",
+        "offsets",
+        "utf-8",
+        "index",
+        "name",
+        "zone",
+    ],
 )
 def test_damage_is_seen(read: Read, content: bytes) -> None:
     """Offsets and indices are addresses in memory: believing them would be a way in."""
