@@ -17,7 +17,7 @@ def check_inputs(needed: Sequence[InputColumn], columns: Sequence[ColumnProfile]
         given = found[column.name]
         if (given.type, given.shape) != (column.type, column.shape):
             raise _invalid(
-                f"column {column.name!r} is {_kind(given)}; the model needs {_kind(column)}"
+                f"column {column.name!r} is {_kind(given)}; the model needs one {_kind(column)}"
             )
 
 

@@ -213,7 +213,7 @@ def test_a_wrong_field_is_named(service: Service, change: dict[str, Any], path: 
         ({"wood": ["oak"], "day": ["2026-01-01T00:00:00Z"]}, "lacks the columns size, wet"),
         (
             {"size": ["big"], "wood": ["oak"], "wet": [True], "day": ["2026-01-01T00:00:00Z"]},
-            "column 'size' is of type category; the model needs of type number",
+            "column 'size' is of type category; the model needs one of type number",
         ),
     ],
 )

@@ -25,11 +25,11 @@ def test_more_columns_in_any_order_are_fine() -> None:
         ([X], "lacks the columns image"),
         (
             [ColumnProfile(name="x", type="boolean"), IMAGE],
-            "'x' is of type boolean; the model needs of type number",
+            "'x' is of type boolean; the model needs one of type number",
         ),
         (
             [X, ColumnProfile(name="image", type="tensor", shape=(3, 2))],
-            r"of type tensor and shape \[3, 2\]; the model needs of type tensor and shape \[2, 3\]",
+            r"of type tensor and shape \[3, 2\]; the model needs one of type tensor and shape \[2, 3\]",
         ),
     ],
 )
