@@ -244,6 +244,13 @@ def test_compressed_requests_are_inflated(
     assert result.as_numpy("mean").tolist() == predicted(http)["mean"]
 
 
+def test_the_protocols_timeout_is_a_deadline(client: triton.InferenceServerClient) -> None:
+    assert client.infer("price", tensors(INPUTS), timeout=30_000_000).as_numpy("mean").size == 3
+    with pytest.raises(InferenceServerException, match="deadline_ms=0.001") as caught:
+        client.infer("price", tensors(INPUTS), timeout=1)
+    assert caught.value.status() == "503"
+
+
 def test_several_threads_get_their_own_answers(url: str, http: httpx.Client) -> None:
     def ask(seed: int) -> list[float]:
         with triton.InferenceServerClient(url.removeprefix("http://")) as client:
