@@ -246,7 +246,7 @@ def test_compressed_requests_are_inflated(
 
 def test_the_protocols_timeout_is_a_deadline(client: triton.InferenceServerClient) -> None:
     assert client.infer("price", tensors(INPUTS), timeout=30_000_000).as_numpy("mean").size == 3
-    with pytest.raises(InferenceServerException, match="deadline_ms=0.001") as caught:
+    with pytest.raises(InferenceServerException, match=r"deadline_ms=0\.001") as caught:
         client.infer("price", tensors(INPUTS), timeout=1)
     assert caught.value.status() == "503"
 
