@@ -131,7 +131,7 @@ def _from_json(data: Json, directory: Path, device: str) -> BayesianModel:
         notes=tuple(data["notes"]),
     )
     variants = {v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]}
-    return replace(model, variants_by_prune=variants)
+    return replace(model, variants_by_prune=variants, tuned=True)
 
 
 def _read_variant(data: Json, model: BayesianModel, directory: Path, device: str) -> Variant:

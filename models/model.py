@@ -64,6 +64,7 @@ class BayesianModel:
     ood_threshold: float
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
+    tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
     _fitted: dict[float, Fitted] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -125,7 +126,8 @@ class BayesianModel:
             UnknownVariant: naming the fractions that exist.
         """
         if prune not in self._fitted:  # two threads may make the same: the first one stays
-            self._fitted.setdefault(prune, Fitted.of(self.network, self.variant(prune).state))
+            fitted = Fitted.of(self.network, self.variant(prune).state)
+            self._fitted.setdefault(prune, fitted.tuned() if self.tuned else fitted)
         return self._fitted[prune]
 
     @property

@@ -23,7 +23,7 @@ from models.prediction.fitted import Fitted
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.prediction import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
-from models.prediction.samplers import DrawNoise, Sampled, sample, sample_moments
+from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample, sample_moments
 from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks, sample_functions
 from models.targets import NumberTarget, Target
 
@@ -44,6 +44,10 @@ class Engine:
     @cached_property
     def noise(self) -> NoiseSource:
         return NoiseSource(tuple(self.network.noise_widths()))
+
+    @cached_property
+    def nodes(self) -> Float[Tensor, "nodes outputs"]:
+        return output_nodes(self.likelihood.num_outputs)
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -121,7 +125,7 @@ class Engine:
             rows = slice(start, start + chunks.rows)
             with torch.inference_mode():
                 if sampler == "moments":
-                    sampled = sample_moments(fitted, x[rows])
+                    sampled = sample_moments(fitted, x[rows], self.nodes.to(x))
                 else:
                     sampled = sample(fitted, x[rows], noise, samples, chunks.samples)
             yield rows, sampled

@@ -8,6 +8,7 @@ results are written into buffers that stay in the processor's cache from chunk t
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -27,6 +28,20 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
 
 Gaussian = tuple[Float[Tensor, "..."], Float[Tensor, "..."]]
 """Means and variances of independent units, (samples ×) rows × units."""
+
+
+@runtime_checkable
+class Layer(Protocol):
+    """A dense layer whose weights are known by their moments, however it multiplies."""
+
+    @property
+    def width(self) -> int: ...
+
+    def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian: ...
+
+    def into(self, x: Float[Tensor, "rows inputs"], mean: Tensor, variance: Tensor) -> None: ...
+
+    def of_gaussian(self, mean: Tensor, variance: Tensor) -> Gaussian: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +67,7 @@ class LayerMoments:
     def squared_loc(self) -> Float[Tensor, "outputs inputs"]:
         return self.loc.square()
 
-    def __call__(self, x: Float[Tensor, "rows inputs"]) -> Gaussian:
+    def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
         """Pre-activations of given inputs: N(xμ + b, x²σ² + σ_b²)."""
         mean = linear(x, self.loc, self.loc_bias)
         return mean, linear(x.square(), self.variance, self.variance_bias)
@@ -98,7 +113,7 @@ class Scratch:
 class LocalNetwork:
     """The layers' moments and the activation between them."""
 
-    layers: tuple[LayerMoments, ...]
+    layers: tuple[Layer, ...]
     activation: str
 
     @property
@@ -114,24 +129,38 @@ class LocalNetwork:
         mean, variance = self.layers[0](x)
         return mean.unsqueeze(0), variance.unsqueeze(0)
 
-    def outputs(self, first: Gaussian, noise: Noise, scratch: Scratch) -> Gaussian:
-        """Outputs given a draw of each hidden layer: [samples, rows, outputs]."""
+    def outputs(self, first: Gaussian, noise: Noise, scratch: Scratch | None = None) -> Gaussian:
+        """Outputs given a draw of each hidden layer: [samples, rows, outputs].
+
+        Args:
+            first: from `first`.
+            noise: standard normals for every layer.
+            scratch: buffers to work in; None takes fresh memory, which is faster for a few rows.
+        """
         mean, variance = first
-        for layer, block in zip(self.layers[1:], noise, strict=False):
-            mean, variance = self._next(layer, mean, variance, block, scratch)
         if len(self.layers) == 1:
             return mean.expand(len(noise[-1]), -1, -1), variance.expand(len(noise[-1]), -1, -1)
-        return mean.clone(), variance.clone()
+        for layer, block in zip(self.layers[1:], noise, strict=False):
+            mean, variance = self._next(layer, mean, variance, block, scratch)
+        return (mean, variance) if scratch is None else (mean.clone(), variance.clone())
 
     def _next(
-        self, layer: LayerMoments, mean: Tensor, variance: Tensor, noise: Tensor, scratch: Scratch
+        self,
+        layer: Layer,
+        mean: Tensor,
+        variance: Tensor,
+        noise: Tensor,
+        scratch: Scratch | None,
     ) -> Gaussian:
         """Draw this layer's inputs, and give the Gaussian of its outputs."""
+        activate = IN_PLACE[self.activation]
+        if scratch is None:
+            return layer(activate(torch.addcmul(mean, variance.sqrt(), noise.unsqueeze(1))))
         samples, rows = len(noise), mean.shape[1]
         hidden = scratch.views(samples, rows, mean.shape[2])[0]
         scale = variance.sqrt() if len(variance) == 1 else variance.sqrt_()
         torch.addcmul(mean, scale, noise.unsqueeze(1), out=hidden)
-        IN_PLACE[self.activation](hidden)
+        activate(hidden)
         _, mean, variance = scratch.views(samples, rows, layer.width)
         layer.into(hidden.flatten(0, 1), mean.flatten(0, 1), variance.flatten(0, 1))
         return mean, variance

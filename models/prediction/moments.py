@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.special import ndtr
 
 from models.networks import ACTIVATIONS
-from models.prediction.local import Gaussian, LayerMoments, LocalNetwork
+from models.prediction.local import Gaussian, LocalNetwork
 
 _TINY = 1e-20  # below the variance of any float32 product; a unit without variance stays a number
 _NODES = 32  # exact for polynomials up to degree 63
@@ -57,14 +57,9 @@ def integrate_last(network: LocalNetwork, last: Gaussian, output: slice) -> Gaus
 
     Exact where those are independent Gaussians: if they are the first layer's.
     """
-    layer = network.layers[-1]
-    chosen = LayerMoments(
-        layer.loc[output],
-        layer.loc_bias[output],
-        layer.variance[output],
-        layer.variance_bias[output],
-    )
-    return chosen.of_gaussian(*activation_moments(network.activation, *last))
+    mean, variance = activation_moments(network.activation, *last)
+    outputs = network.layers[-1].of_gaussian(mean, variance)
+    return outputs[0][..., output], outputs[1][..., output]
 
 
 def propagate(network: LocalNetwork, x: Float[Tensor, "rows inputs"]) -> Gaussian:

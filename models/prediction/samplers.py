@@ -33,10 +33,10 @@ class Sampled:
     def drawn(self, *, keep_mean: bool = False) -> Float[Tensor, "samples rows outputs"]:
         """A draw of the outputs; with `keep_mean`, the predicted mean's own noise is left out."""
         mean, variance = self.outputs
-        noise = self.noise.unsqueeze(1)
+        drawn = torch.addcmul(mean, variance.sqrt(), self.noise.unsqueeze(1))
         if keep_mean:
-            noise = torch.cat([torch.zeros_like(noise[..., MEAN]), noise[..., 1:]], dim=-1)
-        return torch.addcmul(mean, variance.sqrt(), noise)
+            drawn[..., MEAN] = mean[..., MEAN]
+        return drawn
 
     def double(self) -> "Sampled":
         """In float64, in which summaries are made."""
@@ -54,7 +54,7 @@ def sample(
     """Outputs by local reparameterisation, `chunk` samples at a time."""
     local = fitted.local
     first = local.first(x)
-    scratch = Scratch(chunk * len(x), local.max_width, x)
+    scratch = Scratch(chunk * len(x), local.max_width, x) if chunk < num_samples else None
     parts = []
     for start in range(0, num_samples, chunk):
         noise = draw_noise(start, min(start + chunk, num_samples))
@@ -63,10 +63,16 @@ def sample(
     return Sampled((mean, variance), noise_of_outputs, _exact(fitted, first))
 
 
-def sample_moments(fitted: Fitted, x: Float[Tensor, "rows inputs"]) -> Sampled:
-    """The outputs' Gaussian by propagation, and evenly spread nodes for what follows from it."""
+def output_nodes(num_outputs: int) -> Float[Tensor, "nodes outputs"]:
+    """Evenly spread standard normals: a quadrature of whatever follows from the outputs."""
+    return Sobol.build(num_outputs).normals(0, 0, _NODES)
+
+
+def sample_moments(
+    fitted: Fitted, x: Float[Tensor, "rows inputs"], nodes: Float[Tensor, "nodes outputs"]
+) -> Sampled:
+    """The outputs' Gaussian by propagation, drawn at the nodes."""
     mean, variance = (part.unsqueeze(0) for part in propagate(fitted.local, x))
-    nodes = Sobol.build(mean.shape[-1]).normals(0, 0, _NODES).to(x)
     return Sampled((mean, variance), nodes, (mean[..., MEAN], variance[..., MEAN]))
 
 
