@@ -9,6 +9,7 @@ import math
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from email.message import Message
+from functools import lru_cache
 from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
@@ -175,7 +176,9 @@ def refuse_encoding(request: Request) -> None:
         raise UnsupportedMedia("only /datasets and /v2 take a Content-Encoding")
 
 
+@lru_cache(maxsize=64)
 def _content(content_type: str) -> Message:
+    """A parsed header; clients send the same few over and over."""
     content = Message()
     content["content-type"] = content_type
     return content

@@ -1,12 +1,12 @@
 """What routes are given: the process's services, and parameters that mean the same everywhere."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import anyio
-from fastapi import Depends, Query, Request, params
+from fastapi import Depends, Query, Request, Response, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
@@ -102,6 +102,19 @@ async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
+
+
+class DirectRoute(APIRoute):
+    """A route whose endpoint is called with the request and the services, and answers with a
+    response: FastAPI documents it, and resolves nothing for it at each request.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        async def handle(request: Request) -> Response:
+            await refuse_strange_parameters(request)
+            return await self.endpoint(request, await get_services(request))
+
+        return handle
 
 
 def _unknown(known: set[str]) -> str:

@@ -23,6 +23,7 @@ from core.exceptions import Unavailable
 from models.prediction.prediction import Prediction
 
 SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
+STAGES = ("decode", "queue", "compute", "encode")
 NO_MODEL = ""  # requests that name no model that exists: callers must not create label values
 
 # Four per decade around the latencies of interest: 1 ms and 10 s are told from their neighbours.
@@ -53,6 +54,7 @@ class Metrics:
             buckets=SECONDS,
             registry=registry,
         )
+        self._stages = {stage: self.predict_stage.labels(stage) for stage in STAGES}
         self.predict_requests = Counter(
             "credence_predict_requests",
             "Prediction requests by HTTP status",
@@ -99,7 +101,7 @@ class Metrics:
             raise
         self.predict_requests.labels(measure.model, "200").inc()
         for stage, seconds in measure.stages.items():
-            self.predict_stage.labels(stage).observe(seconds)
+            self._stages[stage].observe(seconds)
 
     def observe_batch(self, batch: Batch) -> None:
         """Called once for each batch, by the engine's thread."""

@@ -6,7 +6,7 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 
 from app.bodies import media_type, read_body, read_bytes, refuse_encoding
-from app.dependencies import ServicesDep, or_disconnect
+from app.dependencies import DirectRoute, ServicesDep, or_disconnect
 from app.negotiation import negotiate
 from app.openapi import json_response, option_parameters, problems, request_bodies
 from app.schemas.predictions import PredictParameters, PredictRequest, PredictResponse
@@ -16,7 +16,7 @@ from app.serving.exchange import exchange
 from app.serving.question import Answer, Question
 from core.exceptions import Invalid
 
-router = APIRouter(tags=["predictions"])
+router = APIRouter(tags=["predictions"], route_class=DirectRoute)
 
 JSON = "application/json"
 ARROW = arrow_format.MEDIA_TYPE

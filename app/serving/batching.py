@@ -19,7 +19,10 @@ from torch import Tensor
 from app.serving.throughput import Throughput
 from models.prediction.prediction import Prediction, PredictOptions
 
-BATCH_SECONDS = 0.1  # rows gain little from more company than this; others wait for its end
+# Measured on a CPU with 784-400-400-10 and 100 samples, per row: 3.2 ms alone, 2.2 by two, 1.8 by
+# four, 1.5 by eight, 1.5 by 32, 2.0 by 128. More company than this only makes others wait.
+CHEAPER_ROWS = 8
+BATCH_SECONDS = 0.05
 SAMPLE_STEPS = (10_000, 3000, 1000, 300, 100, 30, 10)  # few, so that reduced requests meet
 MARGIN = 1.25  # predicted times scatter by about a quarter
 
@@ -140,15 +143,16 @@ def take(waiting: Iterable[Entry], now: float, throughput: Throughput) -> Taken:
 
 
 class _Forming:
-    """A batch that grows while it is predicted to end within `BATCH_SECONDS`, and in time for the
-    most urgent in it. Its oldest request is there whatever it takes.
+    """A batch that grows up to `CHEAPER_ROWS`, and further while it is predicted to end within
+    `BATCH_SECONDS`; but never so that it ends too late for the most urgent in it. Its oldest
+    request is there whatever it takes.
     """
 
     def __init__(self, oldest: Entry, samples: int, now: float, throughput: Throughput) -> None:
         self._entries, self._samples = [oldest], samples
         self._key, self._rows = oldest.batch_key(samples), oldest.rows
         self._now, self._throughput = now, throughput
-        self._bound_seconds = min(BATCH_SECONDS, self._left(oldest))
+        self._left_seconds = self._left(oldest)
 
     @property
     def batch(self) -> Batch:
@@ -158,11 +162,11 @@ class _Forming:
         """Take it in if it is alike and there is room."""
         if entry.batch_key(samples) != self._key:
             return
-        rows = self._rows + entry.rows
-        bound = min(self._bound_seconds, self._left(entry))
-        if self._throughput.seconds(entry.speed_key, rows, samples) <= bound:
+        rows, left = self._rows + entry.rows, min(self._left_seconds, self._left(entry))
+        seconds = self._throughput.seconds(entry.speed_key, rows, samples)
+        if seconds <= left and (rows <= CHEAPER_ROWS or seconds <= BATCH_SECONDS):
             self._entries.append(entry)
-            self._rows, self._bound_seconds = rows, bound
+            self._rows, self._left_seconds = rows, left
 
     def _left(self, entry: Entry) -> float:
         return (entry.deadline - self._now) / MARGIN

@@ -16,7 +16,8 @@ Reference = int | str | None
 Question = tuple[str, Reference]
 Lookup = Callable[[str, Reference], Version]
 
-FRESH_SECONDS = 0.25  # for so long another process's change may go unseen
+FRESH_SECONDS = 0.25  # then the registry is asked again, and nobody waits for it
+STALE_SECONDS = 1.0  # then whoever asks waits: longer no other process's change goes unseen
 TIMEOUT_SECONDS = 1.0
 PATIENCE_SECONDS = 2.0  # between two questions to a database that did not answer
 MAX_LOOKUPS = 8  # threads that may hang in a database that neither answers nor refuses
@@ -28,13 +29,13 @@ log = structlog.stdlib.get_logger(__name__)
 class _Known:
     version: Version
     epoch: int
-    fresh_until: float
+    asked_at: float
 
 
 class Resolver:
     """Asks the registry, once for all who ask at once; belongs to the event loop.
 
-    An answer holds for `FRESH_SECONDS`, or until `forget`.
+    An answer holds for `STALE_SECONDS` at most, and never beyond a `forget`.
     """
 
     def __init__(self, lookup: Lookup) -> None:
@@ -55,7 +56,7 @@ class Resolver:
         """
         question = (model, reference)
         known = self._known.get(question)
-        if known is not None and self._is_fresh(known):
+        if known is not None and self._holds(question, known):
             return known.version
         if known is not None and self._is_away:
             self._ask_in_background(question)
@@ -73,8 +74,13 @@ class Resolver:
         self._epoch += 1
         self._asking.clear()  # who waits gets an answer, who comes now another
 
-    def _is_fresh(self, known: _Known) -> bool:
-        return known.epoch == self._epoch and monotonic() < known.fresh_until
+    def _holds(self, question: Question, known: _Known) -> bool:
+        age = monotonic() - known.asked_at
+        if known.epoch != self._epoch or age >= STALE_SECONDS:
+            return False
+        if age >= FRESH_SECONDS:
+            self._ask(question)
+        return True
 
     def _ask(self, question: Question) -> "asyncio.Task[Version]":
         """The lookup that all who ask this now wait for."""
@@ -91,6 +97,7 @@ class Resolver:
             task.exception()  # seen, even if all who waited went away
 
     async def _look_up(self, question: Question, epoch: int) -> Version:
+        asked_at = monotonic()
         lookup = to_thread.run_sync(
             self._lookup, *question, abandon_on_cancel=True, limiter=self._threads
         )
@@ -107,9 +114,15 @@ class Resolver:
             self._is_away = True
             raise
         self._is_away = False
-        known = _Known(version, epoch, monotonic() + FRESH_SECONDS)
-        self._known[question] = self._known[question[0], version.version] = known
+        for key in (question, (question[0], version.version)):
+            self._remember(key, _Known(version, epoch, asked_at))
         return version
+
+    def _remember(self, question: Question, known: _Known) -> None:
+        """Unless what is known was asked for later: answers may overtake each other."""
+        before = self._known.get(question)
+        if before is None or before.asked_at <= known.asked_at:
+            self._known[question] = known
 
     def _ask_in_background(self, question: Question) -> None:
         """See whether the database is back, without a request that waits for it."""

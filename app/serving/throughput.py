@@ -39,13 +39,10 @@ class Throughput:
         self._means: dict[Hashable, dict[tuple[int, int], _Mean]] = {}
 
     def observe(self, key: Hashable, rows: int, samples: int, seconds: float) -> None:
-        """Learn from a computation, but not from a key's first, which makes what is made once."""
-        if key not in self._means:
-            self._means[key] = {}
-            return
-        size = (rows.bit_length(), samples.bit_length())
-        mean = self._means[key].get(size, _Mean(rows, samples, seconds))
-        self._means[key] = self._means[key] | {size: mean.towards(rows, samples, seconds)}
+        """Learn from a computation."""
+        means, size = self._means.get(key, {}), (rows.bit_length(), samples.bit_length())
+        mean = means.get(size, _Mean(rows, samples, seconds))
+        self._means[key] = means | {size: mean.towards(rows, samples, seconds)}
 
     def seconds(self, key: Hashable, rows: int, samples: int) -> float:
         """What `rows` × `samples` will take at once; 0 while nothing is known."""
