@@ -29,7 +29,7 @@ def test_more_columns_in_any_order_are_fine() -> None:
         ),
         (
             [X, ColumnProfile(name="image", type="tensor", shape=(3, 2))],
-            r"of type tensor and shape \[3, 2\]; the model needs one of type tensor and shape \[2, 3\]",
+            r"shape \[3, 2\]; the model needs one of type tensor and shape \[2, 3\]",
         ),
     ],
 )
