@@ -3,11 +3,11 @@
     python -m benchmarks.servers [--install] [--rounds 5] [--seconds 4] [--rates 100 200 400 800]
 
 All serve the same stored model (784-400-400-10) through `BayesianModel.predict`; what differs is
-the server. They run one after the other in rounds, each round starting with another; whoever has
-no turn is stopped (SIGSTOP), since an idle server may take half a core. Closed loop: 1 and 64
-clients. Open loop: requests come at times fixed beforehand, and latency counts from then. Writes
-benchmarks/results/servers.json after every turn, prints tables and draws a picture. `--resume`
-goes on there, if commit and settings are the same.
+the server. They take turns in rounds, each round starting with another, and every turn has a server
+of its own: an idle one may take a fifth of a core, and one that adapts to an overload keeps waiting
+after it. Closed loop: 1 and 64 clients. Open loop: requests come at times fixed beforehand, and
+latency counts from then. Writes benchmarks/results/servers.json after every turn, prints tables and
+draws a picture. `--resume` goes on there, if commit and settings are the same.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Coroutine
-from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,72 +40,76 @@ T = TypeVar("T")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Start all, then take turns; what is measured so far is on disk after each."""
+    """Take turns; what is measured so far is on disk after each."""
     plan = Plan(arguments.concurrency, arguments.rates, arguments.seconds)
     data = results.resumable(NAME, vars(plan)) if arguments.resume else {}
     data = data or {"machine": results.machine(), "settings": vars(plan), "turns": []}
     data |= {"versions": {}, "absent": {}}
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
-        servers = _start_all(arguments, folder, stack, data)
-        done = Counter(turn["system"] for turn in data["turns"])
-        repetitions = {name: max(0, arguments.rounds - done[name]) for name in servers}
-        for name in rounds(list(servers), repetitions):
+    names = _installed(arguments, data)
+    done = Counter(turn["system"] for turn in data["turns"])
+    repetitions = {name: max(0, arguments.rounds - done[name]) for name in names}
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
+        bench = _Bench.make(Path(folder), plan, arguments.idle)
+        for name in rounds(names, repetitions):
+            if name in data["absent"]:
+                continue
             try:
-                data["turns"].append(_turn(servers[name], name, plan, arguments.idle))
+                data["turns"].append(bench.turn(SYSTEMS[name]))
+                print(f"{name}: turn done", flush=True)
             except (OSError, NotServing) as error:
-                data["absent"][name] = f"{name} failed in its turn: {error}"
+                data["absent"][name] = f"failed in a turn: {error}"
             results.save(NAME, data)
-            print(f"{name}: turn done", flush=True)
     return data
 
 
-def _turn(server: Server, name: str, plan: Plan, idle_seconds: float) -> dict[str, Any]:
-    """Wake the server, measure it, and stop it again."""
-    server.resume()
-    try:
-        idle = {"system": name, "idle_cores": _idle(server, idle_seconds)}
-        return {**idle, **_await(take(server, SYSTEMS[name], plan))}
-    finally:
-        server.pause()
-
-
-def _start_all(
-    arguments: argparse.Namespace, folder: Path, stack: ExitStack, data: dict[str, Any]
-) -> dict[str, Server]:
-    """The servers that give the right answer, paused; why the others do not goes into `data`."""
-    results.RESULTS.mkdir(exist_ok=True)
-    log = results.RESULTS / f"{NAME}.log"
-    data_dir = folder / "data"
-    place = Place(data_dir, artifact.make(data_dir, log), folder)
-    servers: dict[str, Server] = {}
-    expected: list[float] = []
+def _installed(arguments: argparse.Namespace, data: dict[str, Any]) -> list[str]:
+    """The systems that can be started; why the others cannot goes into `data`."""
+    names = []
     for name in arguments.systems:
         system = SYSTEMS[name]
         try:
             if arguments.install and system.environment is not None:
                 print(f"installing {system.environment}", flush=True)
                 environments.install(system.environment)
-            server, mean = _start(system, place, stack, log)
-            expected = expected or mean
-            _check(name, mean, expected)
-        except (environments.NotInstalled, NotServing) as error:
+            data["versions"][name] = system.version if system.python else ""
+            names.append(name)
+        except environments.NotInstalled as error:
             data["absent"][name] = str(error)
-            continue
-        servers[name] = server
-        data["versions"][name] = system.version
-    return servers
+    return names
 
 
-def _start(system: System, place: Place, stack: ExitStack, log: Path) -> tuple[Server, list[float]]:
-    folder = place.folder / system.name
-    folder.mkdir()
-    launch = system.launch(system.python, Place(place.data_dir, place.artifact, folder))
-    started = running(launch.command, launch.environment, launch.port, log)
-    server = stack.enter_context(started)
-    mean = _await(first_answer(server, system))
-    server.pause()
-    return server, mean
+@dataclass
+class _Bench:
+    """What all turns share: the model, the plan, and the answer that everyone must give."""
+
+    place: Place
+    log: Path
+    plan: Plan
+    idle_seconds: float
+    expected: list[float] = field(default_factory=list)
+
+    @classmethod
+    def make(cls, folder: Path, plan: Plan, idle_seconds: float) -> "_Bench":
+        results.RESULTS.mkdir(exist_ok=True)
+        log = results.RESULTS / f"{NAME}.log"
+        data_dir = folder / "data"
+        return cls(Place(data_dir, artifact.make(data_dir, log), folder), log, plan, idle_seconds)
+
+    def turn(self, system: System) -> dict[str, Any]:
+        """Start a server, see that it answers as the others do, measure it, and stop it.
+
+        Raises:
+            NotServing, OSError: if it does not answer, or otherwise than the first.
+        """
+        with tempfile.TemporaryDirectory(dir=self.place.folder) as folder:
+            place = replace(self.place, folder=Path(folder))
+            launch = system.launch(system.python, place)
+            with running(launch.command, launch.environment, launch.port, self.log) as server:
+                mean = _await(first_answer(server, system))
+                self.expected = self.expected or mean
+                _check(system.name, mean, self.expected)
+                idle = {"system": system.name, "idle_cores": _idle(server, self.idle_seconds)}
+                return {**idle, **_await(take(server, system, self.plan))}
 
 
 def _check(name: str, mean: list[float], expected: list[float]) -> None:
@@ -117,7 +121,7 @@ def _check(name: str, mean: list[float], expected: list[float]) -> None:
 
 def _idle(server: Server, seconds: float) -> float:
     """Cores that the server takes while nobody asks."""
-    time.sleep(1.0)  # what it had put off while it was stopped
+    time.sleep(1.0)  # what a start leaves to be done
     before, started = server.cpu_seconds(), time.monotonic()
     time.sleep(seconds)
     return (server.cpu_seconds() - before) / (time.monotonic() - started)

@@ -1,4 +1,4 @@
-"""A server as a tree of processes: started, stopped for the others' turns, measured, ended."""
+"""A server as a tree of processes: started, measured, ended."""
 
 import os
 import signal
@@ -33,13 +33,6 @@ class Server:
         except psutil.NoSuchProcess:
             return []
 
-    def pause(self) -> None:
-        """Stop the processes, so that they take nothing from the server whose turn it is."""
-        self._signal(self.tree(), signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self._signal(reversed(self.tree()), signal.SIGCONT)
-
     def cpu_seconds(self) -> float:
         """Processor time of the whole tree so far."""
         total = 0.0
@@ -51,7 +44,6 @@ class Server:
 
     def stop(self) -> None:
         """Ask, wait, and end whatever is left of the tree."""
-        self.resume()
         tree = self.tree()
         self._signal(tree[:1], signal.SIGTERM)
         _, left = psutil.wait_procs(tree, timeout=STOP_SECONDS)
