@@ -189,5 +189,5 @@ def affordable_samples(entry: Entry, now: float, throughput: Throughput) -> int:
 
 
 def speed_key(artifact: str, options: PredictOptions) -> Hashable:
-    """What has a throughput of its own."""
-    return (artifact, options.prune, options.sampler)
+    """What has a throughput of its own: moments draw nothing, and draws are of all weights."""
+    return (artifact, options.prune, options.sampler == "moments", options.return_draws)

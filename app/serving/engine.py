@@ -135,7 +135,8 @@ class Engine:
                 self._run(alone)
         else:
             seconds = perf_counter() - started
-            self._throughput.observe(batch.speed_key, batch.rows, batch.samples, seconds)
+            samples = predictions[0].samples or batch.samples  # fewer where it was exact enough
+            self._throughput.observe(batch.speed_key, batch.rows, samples, seconds)
             _deliver(
                 [
                     (entry, Computed(prediction, started - entry.submitted, seconds))

@@ -12,11 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from app.serving.batching import BATCH_SECONDS, CHEAPER_ROWS, Entry, affordable_samples, take
+from app.serving.batching import (
+    BATCH_SECONDS,
+    CHEAPER_ROWS,
+    Entry,
+    affordable_samples,
+    speed_key,
+    take,
+)
 from app.serving.throughput import Throughput
 from models.prediction.prediction import Interval, Prediction, PredictOptions
 
-SPEED = ("a", 0.0, "monte_carlo")
+SPEED = speed_key("a", PredictOptions())
+MOMENTS = speed_key("a", PredictOptions(sampler="moments"))
 
 
 def truth(x: Tensor, options: PredictOptions) -> Prediction:
@@ -201,7 +209,7 @@ def test_a_deadline_is_met_with_fewer_samples(
 
 
 def test_moments_have_no_samples_to_do_without(loop: asyncio.AbstractEventLoop) -> None:
-    machine = at(0.001, speed=("a", 0.0, "moments"))
+    machine = at(0.001, speed=MOMENTS)
     urgent = entry(loop, samples=100, sampler="moments", deadline=0.05)
     assert affordable_samples(urgent, 0.0, machine) == 0
 
@@ -241,6 +249,17 @@ def test_the_throughput_is_the_least_of_what_is_known() -> None:
     assert throughput.seconds("k", 16, 200) == pytest.approx(0.080)
     assert throughput.seconds("k", 1, 10) == pytest.approx(0.010), "fewer samples: no slower"
     assert throughput.seconds("other", 1, 100) == 0.0
+
+
+def test_what_costs_otherwise_has_a_speed_of_its_own() -> None:
+    options = (
+        PredictOptions(),
+        PredictOptions(prune=0.5),
+        PredictOptions(sampler="moments"),
+        PredictOptions(return_draws=True),
+    )
+    assert len({speed_key("a", o) for o in options} | {speed_key("b", options[0])}) == 5
+    assert speed_key("a", PredictOptions(sampler="sobol", seed=3)) == SPEED
 
 
 def test_the_throughput_follows_what_it_sees_and_comes_down_when_it_is_doubted() -> None:
