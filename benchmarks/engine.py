@@ -1,8 +1,9 @@
-"""What 100 samples cost beside one deterministic forward pass, in interleaved runs.
+"""What 100 samples cost beside one deterministic forward pass, and beside the processor's peak.
 
     python -m benchmarks.engine
 
-Prints medians over the repetitions and the ratio. Also the peak memory of one row with more and
+Medians over interleaved repetitions. The peak is that of the machine's own matrix product of
+2,048 × 1,200 × 1,200 numbers, run in the same rounds. Also the peak memory of 16 rows with more and
 more samples, which must not grow with them.
 """
 
@@ -11,78 +12,121 @@ import resource
 import statistics
 import time
 from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from models.config import NetworkConfig
-from models.inference.bbb import BBBState
-from models.likelihoods import Categorical
-from models.networks import MLP
-from models.posteriors import MeanFieldNormal
-from models.prediction.engine import Engine, Fitted
+from benchmarks import results
+from benchmarks.interleaving import interleave, ratio
+from benchmarks.shapes import Shape, build
+from models.model import BayesianModel
 from models.prediction.prediction import summarise
-from models.targets import ClassTarget
 
-HIDDEN = (1200, 1200)
-REPETITIONS = 30
-
-
-def build() -> tuple[Engine, Fitted]:
-    """An untrained 784-1200-1200-10 classifier: speed does not depend on the weights."""
-    network = MLP.build(NetworkConfig(hidden=HIDDEN), 784, 10)
-    loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
-    state = BBBState(MeanFieldNormal(loc, torch.full_like(loc, -4.0)), {})
-    return Engine(network, Categorical(10), ClassTarget(tuple(range(10)))), Fitted.of(state)
-
-
-def interleave(runs: dict[str, Callable[[], object]], repetitions: int) -> dict[str, float]:
-    """Median milliseconds of each, run in turns so that drifts of the machine hit all alike."""
-    for run in runs.values():
-        run()
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(repetitions):
-        for name, run in runs.items():
-            started = time.perf_counter()
-            run()
-            times[name].append(1000 * (time.perf_counter() - started))
-    return {name: statistics.median(values) for name, values in times.items()}
+NETWORKS = ("784-1200-1200-10", "13-50-50-2")
+ROWS = (1, 32, 256)
+SAMPLES = 100
+PEAK_ROWS, PEAK_WIDTH = 2048, 1200
+SAMPLERS = ("sobol", "monte_carlo", "moments")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
+    parser.add_argument("--repetitions", type=int, default=30)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    engine, fitted = build()
-    weights = engine.network.layout.unflatten(fitted.posterior.loc)
+    cells = []
+    for network in NETWORKS:
+        model = build(Shape.parse(network))
+        cells += [measure(network, model, rows, arguments.repetitions) for rows in ROWS]
+    results.save("engine", {"machine": results.machine(), "cells": cells})
+    print(table(cells))
+    print(memory(build(Shape.parse("784-1200-1200-10"))))
 
-    def predict(x: Tensor, samples: int) -> None:
-        for _, mixture in engine.mixtures(fitted, x, 1, samples):
-            summarise(mixture, ())
 
-    for rows in (1, 32):
-        x = torch.randn(rows, 784, generator=torch.Generator().manual_seed(1))
+def measure(network: str, model: BayesianModel, rows: int, repetitions: int) -> dict[str, Any]:
+    """Times of each sampler, of a forward pass and of the peak's product, in turns."""
+    shape = Shape.parse(network)
+    x = torch.randn(rows, shape.inputs, generator=torch.Generator().manual_seed(1))
+    weights = model.network.layout.unflatten(model.variant(0.0).state.posterior.loc)
+    runs = {
+        "forward": timed(lambda: model.network(weights, x)),
+        "peak": timed(peak_product()),
+        **{name: timed(lambda name=name: predict(model, x, name)) for name in SAMPLERS},
+    }
+    for run in runs.values():
+        run()
+    times = interleave(runs, dict.fromkeys(runs, max(5, repetitions // (1 + rows // 64))))
+    return {"network": network, "rows": rows, "flop": flop(shape, rows), "times": times}
 
-        def forward(x: Tensor = x) -> None:
-            with torch.inference_mode():
-                engine.network(weights, x)
 
-        def sampled(x: Tensor = x) -> None:
-            predict(x, 100)
+def predict(model: BayesianModel, x: Tensor, sampler: str) -> None:
+    """Mixtures and their summaries, without intervals: as a library's mean and variance."""
+    mixtures = model.engine.mixtures(model.fitted(0.0), x, sampler, 1, SAMPLES)
+    for _, mixture in mixtures:
+        summarise(mixture, ())
 
-        medians = interleave({"forward": forward, "sampled": sampled}, arguments.repetitions)
-        ratio = medians["sampled"] / medians["forward"]
-        print(
-            f"{rows:3} rows: one forward {medians['forward']:.2f} ms, "
-            f"100 samples {medians['sampled']:.2f} ms, ratio {ratio:.1f}"
+
+def timed(work: Callable[[], object]) -> Callable[[], float]:
+    """Milliseconds of one run."""
+
+    def run() -> float:
+        with torch.inference_mode():
+            started = time.perf_counter()
+            work()
+            return 1000 * (time.perf_counter() - started)
+
+    return run
+
+
+def peak_product() -> Callable[[], Tensor]:
+    """A product large enough to run at full speed."""
+    x, w = torch.rand(PEAK_ROWS, PEAK_WIDTH), torch.rand(PEAK_WIDTH, PEAK_WIDTH)
+    out = torch.empty(PEAK_ROWS, PEAK_WIDTH)
+    return lambda: torch.mm(x, w, out=out)
+
+
+def flop(shape: Shape, rows: int) -> float:
+    """Operations in the products: mean and variance, the first layer once for all samples."""
+    widths = [shape.inputs, *shape.hidden, shape.outputs]
+    first, *later = (2 * 2 * a * b for a, b in pairwise(widths))
+    return rows * (first + SAMPLES * sum(later))
+
+
+def table(cells: list[dict[str, Any]]) -> str:
+    """One line per network and number of rows."""
+    lines = []
+    for cell in cells:
+        times = cell["times"]
+        share = ratio([cell["flop"] / t for t in times["sobol"]], _peak_rates(times["peak"]))
+        lines.append(
+            [
+                cell["network"],
+                cell["rows"],
+                *(results.figure(statistics.median(times[n])) for n in ("forward", *SAMPLERS)),
+                results.figure(ratio(times["sobol"], times["forward"])),
+                f"{100 * share:.0f} %",
+            ]
         )
-    x = torch.randn(16, 784)
-    for samples in (100, 1000, 10_000, 40_000):
-        predict(x, samples)
+    headers = ["network", "rows", "one forward, ms", *(f"{n}, ms" for n in SAMPLERS)]
+    return results.markdown([*headers, "sobol ÷ forward", "of the peak"], lines)
+
+
+def _peak_rates(times: list[float]) -> list[float]:
+    return [2 * PEAK_ROWS * PEAK_WIDTH**2 / t for t in times]
+
+
+def memory(model: BayesianModel) -> str:
+    """Peak memory of this process after more and more samples."""
+    x, lines = torch.randn(16, 784), []
+    for samples in (100, 1000, 10_000):
+        for _, mixture in model.engine.mixtures(model.fitted(0.0), x, "sobol", 1, samples):
+            summarise(mixture, ())
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"16 rows × {samples:6} samples: peak memory of the process {peak:.0f} MiB")
+        lines.append(f"16 rows × {samples:6} samples: peak memory of the process {peak:.0f} MiB")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -109,3 +109,32 @@ def _legend_below(axes: Axes) -> None:
     assert figure is not None
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5)
+
+
+def draw_samplers(data: dict[str, Any], path: Path) -> None:
+    """Error of the mean and of the variance over samples, a column per network."""
+    cells = data["cells"]
+    networks = list(dict.fromkeys(cell["model"] for cell in cells))
+    titles = {"mean": "error of the mean", "variance": "error of the variance"}
+    with picture(path, 2, len(networks), (9.5, 5.4)) as axes:
+        for column, network in enumerate(networks):
+            for row, (name, label) in enumerate(titles.items()):
+                mine = [cell for cell in cells if cell["model"] == network]
+                _draw_errors(axes[row][column], mine, name)
+                axes[row][0].set_ylabel(label)
+            axes[0][column].set_title(network)
+            axes[1][column].set_xlabel("samples")
+        _legend_below(axes[0][-1])
+
+
+def _draw_errors(axes: Axes, cells: list[dict[str, Any]], name: str) -> None:
+    for sampler, colour in (("monte_carlo", ORANGE), ("sobol", BLUE)):
+        points = [c for c in cells if c["sampler"] == sampler]
+        samples = [c["samples"] for c in points]
+        axes.plot(samples, [c[name] for c in points], color=colour, marker="o", label=sampler)
+        if name == "mean":
+            said = [c["said"] for c in points]
+            axes.plot(samples, said, color=colour, linestyle=":", label=f"{sampler}: mc_error")
+    moments = next(c for c in cells if c["sampler"] == "moments")
+    axes.axhline(moments[name], color=GREY, linestyle="--", label="moments")
+    axes.set(xscale="log", yscale="log")

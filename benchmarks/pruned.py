@@ -1,0 +1,104 @@
+"""Pruned variants beside the full posterior: milliseconds, bytes, held-out scores.
+
+    python -m benchmarks.pruned [--artifact DIRECTORY] [--data FOLDER]
+
+Without arguments a 64-400-400-10 network is trained on scikit-learn's digits; with a folder of
+data sets, 784-400-400-10 on MNIST (some minutes); or the directory of a stored version is read.
+"""
+
+import argparse
+import statistics
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks import data, results
+from benchmarks.engine import timed
+from benchmarks.interleaving import interleave, ratio
+from benchmarks.samplers import digits
+from models import checkpoint
+from models.config import ModelConfig, NetworkConfig, TrainingConfig
+from models.features import ColumnProfile
+from models.model import BayesianModel
+from models.prediction.prediction import summarise
+from models.recipe import resolve
+from models.training import train
+
+HIDDEN = (400, 400)
+ROWS = (1, 32, 256)
+SAMPLES = 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--artifact", type=Path, help="of a stored version")
+    parser.add_argument("--data", type=Path, help="a folder of data sets: benchmarks/data.py")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repetitions", type=int, default=30)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = arguments.artifact or store(arguments.data, Path(temporary))
+        print(table(checkpoint.read(directory), arguments.repetitions))
+
+
+def store(folder: Path | None, directory: Path) -> Path:
+    """Train on MNIST if the folder is given, else on the digits, and write the artifact."""
+    columns, epochs = digits(), 40
+    if folder:
+        images, labels = data.mnist(folder, "train")
+        columns, epochs = {"x": images, "y": np.array(labels.astype(str), dtype=object)}, 5
+    x = columns["x"]
+    profiles = [ColumnProfile(name="x", type="tensor", shape=x.shape[1:])]
+    profiles.append(ColumnProfile(name="y", type="category"))
+    config = ModelConfig(
+        target="y",
+        network=NetworkConfig(hidden=HIDDEN),
+        training=TrainingConfig(epochs=epochs),
+    )
+    types = {"x": "tensor", "y": "category"}
+    checkpoint.write(train(columns, types, resolve(config, profiles, len(x))), directory)
+    return directory
+
+
+def table(model: BayesianModel, repetitions: int) -> str:
+    """One line per variant."""
+    times = {rows: measure(model, rows, repetitions) for rows in ROWS}
+    full = model.variant(0.0)
+    lines = []
+    for prune in model.variants:
+        variant, name = model.variant(prune), f"{prune:g}"
+        speed = [
+            f"{results.figure(statistics.median(times[rows][name]))} "
+            f"({results.figure(1 / ratio(times[rows][name], times[rows]['0']), 2)} ×)"
+            for rows in ROWS
+        ]
+        share = f"{100 * variant.num_bytes / full.num_bytes:.1f} %"
+        widths = "-".join(map(str, model.fitted(prune).local.widths[:-1]))
+        accuracy = f"{100 * float(variant.metrics['accuracy']):.2f} %"
+        lines.append([name, widths, share, accuracy, *speed])
+    headers = ["removed", "hidden units left", "bytes", "held-out accuracy"]
+    return results.markdown([*headers, *(f"{rows} rows, ms (faster)" for rows in ROWS)], lines)
+
+
+def measure(model: BayesianModel, rows: int, repetitions: int) -> dict[str, list[float]]:
+    """Milliseconds of every variant, in turns."""
+    width = model.encoder.width
+    x = torch.rand(rows, width, generator=torch.Generator().manual_seed(1))
+
+    def predict(prune: float) -> None:
+        mixtures = model.engine.mixtures(model.fitted(prune), x, "sobol", 1, SAMPLES)
+        for _, mixture in mixtures:
+            summarise(mixture, ())
+
+    runs = {f"{prune:g}": timed(partial(predict, prune)) for prune in model.variants}
+    for run in runs.values():
+        run()
+    return interleave(runs, dict.fromkeys(runs, max(5, repetitions // (1 + rows // 64))))
+
+
+if __name__ == "__main__":
+    main()
