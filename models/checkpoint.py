@@ -112,6 +112,7 @@ def _to_json(model: BayesianModel) -> Json:
                 "metrics": v.metrics,
                 "bytes": v.num_bytes,
                 "error_factors": {str(n): factor for n, factor in v.error_factors.items()},
+                "bfloat16": v.bfloat16,
             }
             for v in model.variants_by_prune.values()
         ],
@@ -138,7 +139,8 @@ def _read_variant(data: Json, model: BayesianModel, directory: Path, device: str
     tensors = load_file(directory / _file_name(data["prune"]))
     state = unpack(tensors, model.num_weights).to(device)
     factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
-    return Variant(data["prune"], state, data["metrics"], data["bytes"], factors)
+    bfloat16 = data.get("bfloat16", False)
+    return Variant(data["prune"], state, data["metrics"], data["bytes"], factors, bfloat16)
 
 
 def _file_name(prune: float) -> str:

@@ -30,6 +30,7 @@ from models.prediction.prediction import (
     intervals,
     summarise,
 )
+from models.prediction.rounding import is_accurate, rounded
 from models.targets import ClassTarget, NumberTarget, Target
 
 
@@ -42,6 +43,7 @@ class Variant:
     metrics: Json = field(default_factory=dict)
     num_bytes: int = 0
     error_factors: Mapping[int, float] = field(default_factory=dict)
+    bfloat16: bool = False  # whether its rounding is small beside the sampling error
 
     def describe(self) -> Json:
         return {
@@ -127,7 +129,9 @@ class BayesianModel:
         """
         if prune not in self._fitted:  # two threads may make the same: the first one stays
             fitted = Fitted.of(self.network, self.variant(prune).state)
-            self._fitted.setdefault(prune, fitted.tuned() if self.tuned else fitted)
+            if self.tuned:
+                fitted = fitted.tuned(bfloat16=self.variant(prune).bfloat16)
+            self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
 
     @property
@@ -218,6 +222,13 @@ class BayesianModel:
         return measure_factors(
             lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n))
         )
+
+    def bears_bfloat16(self, prune: float, x: Float[Tensor, "rows inputs"]) -> bool:
+        """Whether products in bfloat16 would move the means by less than sampling does."""
+        options = self.settle(PredictOptions(prune=prune, sampler="monte_carlo", intervals=()))
+        fitted, rows = self.fitted(prune), x[:ROWS]
+        exact = self._summary(fitted, rows, options)
+        return is_accurate(exact, self._summary(rounded(fitted), rows, options))
 
     def variant(self, prune: float) -> Variant:
         """

@@ -155,8 +155,12 @@ def _with_scores(model: BayesianModel, held_out: Rows) -> BayesianModel:
     scored = {}
     for fraction, variant in model.variants_by_prune.items():
         metrics = model.engine.score(model.fitted(fraction), x, targets, seed, SCORE_SAMPLES)
-        factors = model.measure_error_factors(fraction, x)
-        scored[fraction] = replace(variant, metrics=metrics, error_factors=factors)
+        scored[fraction] = replace(
+            variant,
+            metrics=metrics,
+            error_factors=model.measure_error_factors(fraction, x),
+            bfloat16=model.bears_bfloat16(fraction, x),
+        )
     threshold = float(np.quantile(model.strangeness(x, SCORE_SAMPLES), 1 - _FALSE_ALARMS))
     return replace(model, variants_by_prune=scored, ood_threshold=threshold)
 

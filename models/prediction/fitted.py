@@ -9,9 +9,9 @@ from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors import MeanFieldNormal
 from models.prediction.compaction import Live, live_units, select
+from models.prediction.kernels import fastest
 from models.prediction.local import LayerMoments, LocalNetwork
 from models.prediction.noise import Noise
-from models.prediction.sparse import fastest
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,13 @@ class Fitted:
         return cls(posterior, state.point, LocalNetwork(layers, network.activation), live)
 
     @torch.inference_mode()
-    def tuned(self) -> "Fitted":
-        """With the kernels that are fastest on this machine; answers differ by rounding alone."""
-        if self.live is None:
-            return self
-        layers = tuple(fastest(layer) for layer in self.local.layers)
+    def tuned(self, *, bfloat16: bool) -> "Fitted":
+        """With the kernels that are fastest on this machine.
+
+        The first layer stays as it is: it sees the inputs, and all samples share its products.
+        """
+        first, *later = self.local.layers
+        layers = (first, *(fastest(layer, bfloat16=bfloat16) for layer in later))
         return replace(self, local=replace(self.local, layers=layers))
 
     def inputs(self, x: Tensor) -> Tensor:

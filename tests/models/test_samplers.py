@@ -12,8 +12,10 @@ from models.likelihoods import HeteroscedasticGaussian
 from models.model import BayesianModel
 from models.networks import MLP
 from models.prediction.engine import Engine
+from models.prediction.fitted import Fitted
 from models.prediction.mc_error import factor_at, until_accurate
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.prediction import Arrays, Prediction, PredictOptions, summarise
+from models.prediction.rounding import rounded
 from models.recipe import resolve
 from models.targets import NumberTarget
 from models.training import train
@@ -136,6 +138,25 @@ def test_a_target_error_is_met_or_all_samples_are_used(model: BayesianModel) -> 
     np.testing.assert_array_equal(same.mean, found.mean)
     capped = _predict(model, sampler="monte_carlo", samples=100, target_mc_error=target)
     assert capped.samples == 100
+
+
+def test_bfloat16_is_allowed_where_it_is_hidden_by_the_sampling_error(
+    model: BayesianModel,
+) -> None:
+    """The verdict of training, from its own held-out rows, holds for rows that it did not see."""
+    x = model.encode(ROWS)
+
+    def summary(fitted: Fitted) -> Arrays:
+        ((_, mixture),) = model.engine.mixtures(fitted, x, "monte_carlo", 5, 100)
+        return summarise(mixture, ())
+
+    for prune in model.variants:
+        fitted = model.fitted(prune)
+        exact, short = summary(fitted), summary(rounded(fitted))
+        moved = np.sqrt(np.square(short["mean"] - exact["mean"]).mean())
+        assert moved > 0
+        if model.variant(prune).bfloat16:
+            assert moved < np.sqrt(np.square(exact["mc_error"]).mean())
 
 
 def test_moments_draw_nothing(model: BayesianModel) -> None:

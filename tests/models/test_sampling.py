@@ -12,11 +12,11 @@ from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors import MeanFieldNormal
 from models.prediction.fitted import Fitted
+from models.prediction.kernels import Bfloat16Layer, SparseLayer, fastest
 from models.prediction.local import LayerMoments, Scratch
 from models.prediction.noise import NoiseCache, NoiseSource, standard_normal
 from models.prediction.samplers import sample
 from models.prediction.sampling import CACHE_BYTES, Chunks, sample_functions
-from models.prediction.sparse import SparseLayer, fastest
 from models.pruning import prune
 
 NETWORK = MLP.build(NetworkConfig(hidden=(20, 15)), 6, 2)
@@ -96,27 +96,31 @@ def test_dropping_dead_units_changes_nothing(
     assert sum(widths) < 37 or fraction == 0.5
 
 
+@pytest.mark.parametrize(("kernel", "digits"), [(SparseLayer, 1e-5), (Bfloat16Layer, 2**-7)])
 @pytest.mark.parametrize("samples", [1, 30])
-def test_a_sparse_layer_is_its_dense_twin(samples: int) -> None:
+def test_a_kernel_is_the_dense_layers_twin(
+    kernel: type[SparseLayer | Bfloat16Layer], digits: float, samples: int
+) -> None:
+    """To the digits that its numbers have."""
     random = torch.Generator().manual_seed(0)
     kept = torch.rand(80, 70, generator=random) < 0.1
     parts = [torch.rand(*shape, generator=random) for shape in ((80, 70), (80,), (80, 70), (80,))]
     dense = LayerMoments(parts[0] * kept, parts[1], parts[2] * kept, parts[3])
-    sparse = SparseLayer.of(dense)
-    x = torch.randn(samples, 4, 70, generator=random)
-    for found, expected in zip(sparse(x), dense(x), strict=True):
-        torch.testing.assert_close(found, expected)
+    twin = kernel.of(dense)
+    x = torch.rand(samples, 4, 70, generator=random)
+    for found, expected in zip(twin(x), dense(x), strict=True):
+        torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
     found, expected = torch.empty(2, 4, 80), torch.empty(2, 4, 80)
-    sparse.into(x[0].clone(), *found)
+    twin.into(x[0].clone(), *found)
     dense.into(x[0].clone(), *expected)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
 
 
 def test_small_and_dense_layers_stay_as_they_are() -> None:
     ones = LayerMoments(torch.ones(90, 90), torch.ones(90), torch.ones(90, 90), torch.ones(90))
-    assert fastest(ones) is ones
+    assert fastest(ones, bfloat16=False) is ones
     few = LayerMoments(torch.zeros(9, 9), torch.ones(9), torch.zeros(9, 9), torch.ones(9))
-    assert fastest(few) is few
+    assert fastest(few, bfloat16=True) is few
 
 
 def test_a_row_does_not_depend_on_the_rows_around_it(

@@ -1,0 +1,134 @@
+"""Other ways to multiply by a layer's moments, taken where a short measurement finds them faster.
+
+Pruned layers may gain from sparse products, large ones from bfloat16 where the processor has units
+for it. Which is taken depends on layer and machine, never on the load.
+"""
+
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import linear
+
+from models.prediction.local import Gaussian, Layer, LayerMoments
+
+_MAX_DENSITY = 0.25  # above it no sparse product was ever faster
+_MIN_SIZE = 4096  # weights; below it a product is all overhead
+_ROWS = 100  # of the measurement: one row under the default number of samples
+_REPETITIONS = 5
+# How much shorter another kernel must take. Sparse products gain 1.5 times and more or nothing;
+# bfloat16 gains several times with units for it and loses several times without.
+_SPARSE_GAIN, _BFLOAT16_GAIN = 0.8, 0.7
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """What the kernels share: another product, and the dense layer for what is done once a row."""
+
+    dense: LayerMoments
+    loc: Tensor
+    variance: Tensor
+
+    @property
+    def width(self) -> int:
+        return self.dense.width
+
+    def product(
+        self, weight: Tensor, bias: Tensor, x: Float[Tensor, "rows inputs"]
+    ) -> Float[Tensor, "rows outputs"]:
+        """x Wᵀ + b in float32."""
+        raise NotImplementedError
+
+    def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
+        """Pre-activations of given inputs; see `LayerMoments`."""
+        flat = x.flatten(0, -2)
+        mean = self.product(self.loc, self.dense.loc_bias, flat)
+        variance = self.product(self.variance, self.dense.variance_bias, flat.square())
+        shape = (*x.shape[:-1], self.width)
+        return mean.reshape(shape), variance.reshape(shape)
+
+    def into(self, x: Float[Tensor, "rows inputs"], mean: Tensor, variance: Tensor) -> None:
+        """The same, written into buffers; `x` is squared in place."""
+        mean.copy_(self.product(self.loc, self.dense.loc_bias, x))
+        variance.copy_(self.product(self.variance, self.dense.variance_bias, x.square_()))
+
+    def of_gaussian(self, mean: Tensor, variance: Tensor) -> Gaussian:
+        """Outputs of uncertain inputs: once per row, so no speed is lost on dense weights."""
+        return self.dense.of_gaussian(mean, variance)
+
+
+class SparseLayer(_Kernel):
+    """Weights in compressed rows."""
+
+    @classmethod
+    def of(cls, layer: LayerMoments) -> "SparseLayer":
+        with warnings.catch_warnings():  # torch calls its sparse tensors a beta
+            warnings.simplefilter("ignore", UserWarning)
+            return cls(layer, layer.loc.to_sparse_csr(), layer.variance.to_sparse_csr())
+
+    def product(
+        self, weight: Tensor, bias: Tensor, x: Float[Tensor, "rows inputs"]
+    ) -> Float[Tensor, "rows outputs"]:
+        return torch.addmm(bias.unsqueeze(1), weight, x.mT).mT
+
+
+class Bfloat16Layer(_Kernel):
+    """Products of numbers with eight significant bits, summed in float32 by the hardware."""
+
+    @classmethod
+    def of(cls, layer: LayerMoments) -> "Bfloat16Layer":
+        return cls(layer, layer.loc.bfloat16(), layer.variance.bfloat16())
+
+    def product(
+        self, weight: Tensor, bias: Tensor, x: Float[Tensor, "rows inputs"]
+    ) -> Float[Tensor, "rows outputs"]:
+        return linear(x.bfloat16(), weight).float().add_(bias)
+
+
+def fastest(layer: Layer, *, bfloat16: bool) -> Layer:
+    """The layer itself, or a twin that is clearly faster on this machine.
+
+    Args:
+        bfloat16: whether so few digits are enough for this model (`models.prediction.rounding`).
+    """
+    if not isinstance(layer, LayerMoments) or layer.loc.numel() < _MIN_SIZE:
+        return layer
+    x = layer.loc.new_ones(1, _ROWS, layer.loc.shape[1])
+    seconds = _seconds(layer, x)
+    if is_sparse(layer):
+        sparse = SparseLayer.of(layer)
+        if _seconds(sparse, x) < _SPARSE_GAIN * seconds:
+            return sparse
+    if bfloat16:
+        short = Bfloat16Layer.of(layer)
+        if _seconds(short, x) < _BFLOAT16_GAIN * seconds:
+            return short
+    return layer
+
+
+def is_sparse(layer: LayerMoments) -> bool:
+    """Whether sparse products can gain at all."""
+    density = float((layer.variance != 0).float().mean())
+    return layer.loc.device.type == "cpu" and density <= _MAX_DENSITY
+
+
+def _seconds(layer: Callable[[Tensor], Gaussian], x: Tensor) -> float:
+    times = []
+    layer(x)
+    for _ in range(_REPETITIONS):
+        _synchronize(x)
+        started = time.perf_counter()
+        layer(x)
+        _synchronize(x)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def _synchronize(x: Tensor) -> None:
+    if x.device.type == "cuda":
+        torch.cuda.synchronize(x.device)
