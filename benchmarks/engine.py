@@ -22,13 +22,13 @@ from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.shapes import Shape, build
 from models.model import BayesianModel
-from models.prediction.prediction import summarise
+from models.prediction.prediction import PredictOptions, Sampler
 
 NETWORKS = ("784-1200-1200-10", "13-50-50-2")
 ROWS = (1, 32, 256)
 SAMPLES = 100
 PEAK_ROWS, PEAK_WIDTH = 2048, 1200
-SAMPLERS = ("sobol", "monte_carlo", "moments")
+SAMPLERS: tuple[Sampler, ...] = ("sobol", "monte_carlo", "moments")
 
 
 def main() -> None:
@@ -62,11 +62,9 @@ def measure(network: str, model: BayesianModel, rows: int, repetitions: int) -> 
     return {"network": network, "rows": rows, "flop": flop(shape, rows), "times": times}
 
 
-def predict(model: BayesianModel, x: Tensor, sampler: str) -> None:
-    """Mixtures and their summaries, without intervals: as a library's mean and variance."""
-    mixtures = model.engine.mixtures(model.fitted(0.0), x, sampler, 1, SAMPLES)
-    for _, mixture in mixtures:
-        summarise(mixture, ())
+def predict(model: BayesianModel, x: Tensor, sampler: Sampler) -> None:
+    """Encoded rows to summaries, without intervals: as a library's mean and variance."""
+    model.predict_rows(x, PredictOptions(samples=SAMPLES, sampler=sampler, intervals=()))
 
 
 def timed(work: Callable[[], object]) -> Callable[[], float]:
@@ -122,8 +120,7 @@ def memory(model: BayesianModel) -> str:
     """Peak memory of this process after more and more samples."""
     x, lines = torch.randn(16, 784), []
     for samples in (100, 1000, 10_000):
-        for _, mixture in model.engine.mixtures(model.fitted(0.0), x, "sobol", 1, samples):
-            summarise(mixture, ())
+        model.predict_rows(x, PredictOptions(samples=samples))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         lines.append(f"16 rows × {samples:6} samples: peak memory of the process {peak:.0f} MiB")
     return "\n".join(lines)

@@ -23,7 +23,7 @@ from models import checkpoint
 from models.config import ModelConfig, NetworkConfig, TrainingConfig
 from models.features import ColumnProfile
 from models.model import BayesianModel
-from models.prediction.prediction import summarise
+from models.prediction.prediction import PredictOptions
 from models.recipe import resolve
 from models.training import train
 
@@ -90,9 +90,7 @@ def measure(model: BayesianModel, rows: int, repetitions: int) -> dict[str, list
     x = torch.rand(rows, width, generator=torch.Generator().manual_seed(1))
 
     def predict(prune: float) -> None:
-        mixtures = model.engine.mixtures(model.fitted(prune), x, "sobol", 1, SAMPLES)
-        for _, mixture in mixtures:
-            summarise(mixture, ())
+        model.predict_rows(x, PredictOptions(samples=SAMPLES, prune=prune, intervals=()))
 
     runs = {f"{prune:g}": timed(partial(predict, prune)) for prune in model.variants}
     for run in runs.values():

@@ -31,6 +31,7 @@ from models.prediction.prediction import (
     summarise,
 )
 from models.prediction.rounding import is_accurate, rounded
+from models.prediction.threads import threads_for
 from models.targets import ClassTarget, NumberTarget, Target
 
 
@@ -259,7 +260,8 @@ class BayesianModel:
         """Summaries of all rows; `mc_error` is what the sampler's error is measured to be."""
         sampler, seed = str(options.sampler), int(options.seed or 0)
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
-        summary = concatenate([summarise(mixture, options.intervals) for _, mixture in chunks])
+        with threads_for(fitted.local.operations * len(x) * options.samples):
+            summary = concatenate([summarise(m, options.intervals) for _, m in chunks])
         if sampler == "moments":
             del summary["mc_error"]
         elif sampler == "sobol" and "mc_error" in summary:

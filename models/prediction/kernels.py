@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear
 
-from models.prediction.local import Gaussian, Layer, LayerMoments
+from models.prediction.local import Gaussian, Layer, LayerMoments, Pair
 
 _MAX_DENSITY = 0.25  # above it no sparse product was ever faster
 _MIN_SIZE = 4096  # weights; below it a product is all overhead
@@ -47,15 +47,18 @@ class _Kernel:
     def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
         """Pre-activations of given inputs; see `LayerMoments`."""
         flat = x.flatten(0, -2)
-        mean = self.product(self.loc, self.dense.loc_bias, flat)
-        variance = self.product(self.variance, self.dense.variance_bias, flat.square())
-        shape = (*x.shape[:-1], self.width)
+        bias, shape = self.dense.bias, (*x.shape[:-1], self.width)
+        mean = self.product(self.loc, bias[0, 0], flat)
+        variance = self.product(self.variance, bias[1, 0], flat.square())
         return mean.reshape(shape), variance.reshape(shape)
 
-    def into(self, x: Float[Tensor, "rows inputs"], mean: Tensor, variance: Tensor) -> None:
-        """The same, written into buffers; `x` is squared in place."""
-        mean.copy_(self.product(self.loc, self.dense.loc_bias, x))
-        variance.copy_(self.product(self.variance, self.dense.variance_bias, x.square_()))
+    def into(self, x: Pair, out: Pair) -> None:
+        """The same for inputs x[0], written into a buffer; x[1] is filled with their squares."""
+        torch.mul(x[0], x[0], out=x[1])
+        for part, weight, bias in zip(
+            range(2), (self.loc, self.variance), self.dense.bias, strict=True
+        ):
+            out[part] = self.product(weight, bias[0], x[part])
 
     def of_gaussian(self, mean: Tensor, variance: Tensor) -> Gaussian:
         """Outputs of uncertain inputs: once per row, so no speed is lost on dense weights."""

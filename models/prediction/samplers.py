@@ -54,7 +54,7 @@ def sample(
     """Outputs by local reparameterisation, `chunk` samples at a time."""
     local = fitted.local
     first = local.first(x)
-    scratch = Scratch(chunk * len(x), local.max_width, x) if chunk < num_samples else None
+    scratch = Scratch(min(chunk, num_samples) * len(x), local.max_width, x)
     parts = []
     for start in range(0, num_samples, chunk):
         noise = draw_noise(start, min(start + chunk, num_samples))

@@ -18,7 +18,7 @@ DEFAULT_MEMORY_BYTES = 256 * 2**20
 # Buffers that stay in the cache save a trip to memory per activation; matrix products need some
 # hundred rows to reach their speed. docs/benchmarks.md has the measurement.
 CACHE_BYTES = 12 * 2**20
-_BUFFERS = 3  # of the widest layer, in float32
+_BUFFERS = 4  # of the widest layer, in float32
 _WORKING_COPIES = 6  # of the outputs, in float64, while they are summarised
 _MIN_SAMPLES = 16  # that share the first layer's products
 
