@@ -160,14 +160,14 @@ class LocalNetwork:
         Args:
             first: from `first`.
             noise: standard normals for every layer.
-            scratch: buffers to work in; the answer does not lie there.
+            scratch: buffers to work in. The answer lies there: the next call overwrites it.
         """
         mean, variance = first
         if len(self.layers) == 1:
             return mean.expand(len(noise[-1]), -1, -1), variance.expand(len(noise[-1]), -1, -1)
         for layer, block in zip(self.layers[1:], noise, strict=False):
             mean, variance = self._next(layer, mean, variance, block, scratch)
-        return mean.clone(), variance.clone()
+        return mean, variance
 
     def _next(
         self, layer: Layer, mean: Tensor, variance: Tensor, noise: Tensor, scratch: Scratch
@@ -176,7 +176,8 @@ class LocalNetwork:
         samples, rows, units = len(noise), *mean.shape[1:]
         x = scratch.inputs(samples * rows, units)
         hidden = x[0].view(samples, rows, units)
-        torch.addcmul(mean, variance.sqrt(), noise.unsqueeze(1), out=hidden)
+        scale = variance.sqrt() if len(variance) == 1 else variance.sqrt_()
+        torch.addcmul(mean, scale, noise.unsqueeze(1), out=hidden)
         IN_PLACE[self.activation](hidden)
         out = scratch.outputs(samples * rows, layer.width)
         layer.into(x, out)

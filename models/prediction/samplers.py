@@ -1,6 +1,6 @@
 """Outputs of a network under its posterior: sampled, or by moments alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -52,15 +52,18 @@ def sample(
     chunk: int,
 ) -> Sampled:
     """Outputs by local reparameterisation, `chunk` samples at a time."""
-    local = fitted.local
+    local, outputs = fitted.local, fitted.local.widths[-1]
     first = local.first(x)
     scratch = Scratch(min(chunk, num_samples) * len(x), local.max_width, x)
-    parts = []
+    # Allocated once: small results between large temporaries would fragment the heap.
+    gaussian = x.new_empty(2, num_samples, len(x), outputs)
+    noise_of_outputs = x.new_empty(num_samples, outputs)
     for start in range(0, num_samples, chunk):
-        noise = draw_noise(start, min(start + chunk, num_samples))
-        parts.append((*local.outputs(first, noise, scratch), noise[-1]))
-    mean, variance, noise_of_outputs = map(_join, zip(*parts, strict=True))
-    return Sampled((mean, variance), noise_of_outputs, _exact(fitted, first))
+        samples = slice(start, min(start + chunk, num_samples))
+        noise = draw_noise(samples.start, samples.stop)
+        gaussian[0, samples], gaussian[1, samples] = local.outputs(first, noise, scratch)
+        noise_of_outputs[samples] = noise[-1]
+    return Sampled((gaussian[0], gaussian[1]), noise_of_outputs, _exact(fitted, first))
 
 
 def output_nodes(num_outputs: int) -> Float[Tensor, "nodes outputs"]:
@@ -89,11 +92,6 @@ def _exact(fitted: Fitted, first: Gaussian) -> Gaussian | None:
         case 2:
             return integrate_last(fitted.local, first, MEAN)
     return None
-
-
-def _join(parts: Sequence[Tensor]) -> Tensor:
-    """Samples of consecutive chunks."""
-    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
 def _double(gaussian: Gaussian) -> Gaussian:
