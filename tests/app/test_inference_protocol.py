@@ -517,6 +517,7 @@ def test_a_byte_that_is_no_boolean_is_refused(http: httpx.Client) -> None:
         ("deflate", zlib.compress(bytes(100 * 2**20), 1), 413),
         ("br", b"", 415),
     ],
+    ids=["no gzip", "wrong format", "cut", "more", "gzip bomb", "deflate bomb", "unknown"],
 )
 def test_a_compressed_body_is_bounded_and_checked(
     http: httpx.Client, encoding: str, body: bytes, status: int
