@@ -26,6 +26,7 @@ from app.routers import (
 )
 from app.serving.admission import Admission, Limits
 from app.serving.engine import Engine
+from app.serving.handover import quick_handover
 from app.serving.model_cache import ModelCache
 from app.serving.predictor import Predictor
 from app.serving.resolver import Resolver
@@ -86,7 +87,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     engine = Engine(settings.threads, throughput, metrics.observe_batch)
     try:
         app.state.services = _services(context, metrics, throughput, engine)
-        yield
+        with quick_handover():
+            yield
     finally:
         await to_thread.run_sync(engine.close, CLOSE_SECONDS)
         await to_thread.run_sync(context.close)
