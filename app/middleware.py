@@ -41,8 +41,9 @@ class RequestLogMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        with structlog.contextvars.bound_contextvars(request_id=correlation_id.get()):
-            await self._logged(scope, receive, send)
+        # Never unbound: every request has a task, and with it a context, of its own.
+        structlog.contextvars.bind_contextvars(request_id=correlation_id.get())
+        await self._logged(scope, receive, send)
 
     async def _logged(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = perf_counter()
