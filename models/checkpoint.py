@@ -24,9 +24,10 @@ from models.config import Json, ModelConfig
 from models.exceptions import CorruptArtifact
 from models.features import FeatureEncoder
 from models.inference.bbb import BBBState
-from models.model import BayesianModel, Variant
+from models.model import BayesianModel
 from models.posteriors import MeanFieldNormal
 from models.targets import target_from_json
+from models.variant import Variant
 
 FORMAT = 1
 MANIFEST, MODEL = "manifest.json", "model.json"

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import torch
@@ -13,7 +12,6 @@ from torch import Tensor
 from models.config import FeatureConfig, Json, ModelConfig
 from models.exceptions import InvalidInput, UnknownVariant
 from models.features import Columns, FeatureEncoder, InputColumn
-from models.inference.bbb import BBBState
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
 from models.networks import MLP
 from models.prediction.engine import Engine
@@ -24,35 +22,14 @@ from models.prediction.prediction import (
     ClassName,
     Prediction,
     PredictOptions,
-    Sampler,
     concatenate,
-    epistemic_share,
-    intervals,
     summarise,
+    to_prediction,
 )
 from models.prediction.rounding import is_accurate, rounded
 from models.prediction.threads import threads_for
 from models.targets import ClassTarget, NumberTarget, Target
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One posterior of a version: the full one (prune 0) or a pruned one."""
-
-    prune: float
-    state: BBBState
-    metrics: Json = field(default_factory=dict)
-    num_bytes: int = 0
-    error_factors: Mapping[int, float] = field(default_factory=dict)
-    bfloat16: bool = False  # whether its rounding is small beside the sampling error
-
-    def describe(self) -> Json:
-        return {
-            "prune": self.prune,
-            "num_weights": self.state.posterior.num_weights,
-            "bytes": self.num_bytes,
-            "metrics": self.metrics,
-        }
+from models.variant import Variant
 
 
 @dataclass(frozen=True)
@@ -193,7 +170,8 @@ class BayesianModel:
         else:
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
-        answer = self._prediction(summary, replace(options, samples=samples))
+        used = replace(options, samples=samples)
+        answer = to_prediction(summary, used, self.ood_threshold, self.classes)
         if options.return_draws:
             answer = replace(answer, draws=self.engine.draws(fitted, x, answer.seed, samples))
         return answer
@@ -268,39 +246,3 @@ class BayesianModel:
             factors = self.variant(options.prune).error_factors
             summary["mc_error"] = summary["mc_error"] * factor_at(factors, options.samples)
         return summary
-
-    def _prediction(self, summary: Arrays, options: PredictOptions) -> Prediction:
-        aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
-        answer = Prediction(
-            samples=0 if options.sampler == "moments" else options.samples,
-            seed=int(options.seed or 0),
-            sampler=cast(Sampler, options.sampler),
-            prune=options.prune,
-            mean=summary["mean"],
-            variance={
-                "aleatoric": aleatoric,
-                "epistemic": epistemic,
-                "total": aleatoric + epistemic,
-            },
-            epistemic_share=epistemic_share(summary),
-            out_of_distribution=summary["strangeness"] > self.ood_threshold,
-            mc_error=summary.get("mc_error"),
-        )
-        if self.classes is None:
-            return replace(answer, intervals=intervals(summary, options.intervals))
-        return self._with_classes(answer, summary, self.classes)
-
-    def _with_classes(
-        self, answer: Prediction, summary: Arrays, classes: tuple[ClassName, ...]
-    ) -> Prediction:
-        expected, mutual = summary["expected_entropy"], summary["mutual_information"]
-        return replace(
-            answer,
-            classes=classes,
-            labels=[classes[index] for index in summary["mean"].argmax(1).tolist()],
-            entropy={
-                "total": expected + mutual,
-                "aleatoric": expected,
-                "epistemic": mutual,
-            },
-        )

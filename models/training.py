@@ -13,7 +13,7 @@ from models.data import Rows
 from models.features import Columns
 from models.fitting import EpochResult, FitState, Trainer, required
 from models.inference.bbb import BayesByBackprop, BBBState
-from models.model import BayesianModel, Variant
+from models.model import BayesianModel
 from models.prediction.fitted import Fitted
 from models.preparation import prepare
 from models.progress import Progress, ProgressReporter
@@ -21,6 +21,7 @@ from models.pruning import prune
 from models.randomness import derive_seed, generator
 from models.resume import Checkpoints
 from models.stages import Stages
+from models.variant import Variant
 
 SCORE_SAMPLES = 100  # for the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30

@@ -148,3 +148,47 @@ def intervals(summary: Arrays, levels: tuple[float, ...]) -> tuple[Interval, ...
         )
         for level in levels
     )
+
+
+def to_prediction(
+    summary: Arrays,
+    options: PredictOptions,
+    ood_threshold: float,
+    classes: tuple[ClassName, ...] | None,
+) -> Prediction:
+    """The answer that a summary makes; `options` are settled and tell how it was sampled."""
+    aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
+    answer = Prediction(
+        samples=0 if options.sampler == "moments" else options.samples,
+        seed=int(options.seed or 0),
+        sampler=options.sampler or "monte_carlo",
+        prune=options.prune,
+        mean=summary["mean"],
+        variance={
+            "aleatoric": aleatoric,
+            "epistemic": epistemic,
+            "total": aleatoric + epistemic,
+        },
+        epistemic_share=epistemic_share(summary),
+        out_of_distribution=summary["strangeness"] > ood_threshold,
+        mc_error=summary.get("mc_error"),
+    )
+    if classes is None:
+        return replace(answer, intervals=intervals(summary, options.intervals))
+    return _with_classes(answer, summary, classes)
+
+
+def _with_classes(
+    answer: Prediction, summary: Arrays, classes: tuple[ClassName, ...]
+) -> Prediction:
+    expected, mutual = summary["expected_entropy"], summary["mutual_information"]
+    return replace(
+        answer,
+        classes=classes,
+        labels=[classes[index] for index in summary["mean"].argmax(1).tolist()],
+        entropy={
+            "total": expected + mutual,
+            "aleatoric": expected,
+            "epistemic": mutual,
+        },
+    )

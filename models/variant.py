@@ -1,0 +1,27 @@
+"""One posterior of a version, with what was measured of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from models.config import Json
+from models.inference.bbb import BBBState
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One posterior of a version: the full one (prune 0) or a pruned one."""
+
+    prune: float
+    state: BBBState
+    metrics: Json = field(default_factory=dict)
+    num_bytes: int = 0
+    error_factors: Mapping[int, float] = field(default_factory=dict)
+    bfloat16: bool = False  # whether its rounding is small beside the sampling error
+
+    def describe(self) -> Json:
+        return {
+            "prune": self.prune,
+            "num_weights": self.state.posterior.num_weights,
+            "bytes": self.num_bytes,
+            "metrics": self.metrics,
+        }
