@@ -1,5 +1,6 @@
 """The samplers of a trained model: they agree, and each knows its own error."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -157,6 +158,16 @@ def test_bfloat16_is_allowed_where_it_is_hidden_by_the_sampling_error(
         assert moved > 0
         if model.variant(prune).bfloat16:
             assert moved < np.sqrt(np.square(exact["mc_error"]).mean())
+
+
+def test_one_model_serves_any_number_of_threads(model: BayesianModel) -> None:
+    """Different questions at once, among them such that draw and forget noise."""
+    asked = [{"seed": i % 5, "samples": 20 + i % 3, "prune": 0.9 * (i % 2)} for i in range(48)]
+    alone = [_predict(model, **options) for options in asked]
+    with ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(lambda options: _predict(model, **options), asked))
+    for found, expected in zip(together, alone, strict=True):
+        np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-5, atol=1e-6)
 
 
 def test_moments_draw_nothing(model: BayesianModel) -> None:
