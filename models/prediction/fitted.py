@@ -13,6 +13,8 @@ from models.prediction.kernels import fastest
 from models.prediction.local import LayerMoments, LocalNetwork
 from models.prediction.noise import Noise
 
+_WORTH_SELECTING = 0.7  # of the operations; picking inputs and noise for the rest takes time too
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -29,13 +31,15 @@ class Fitted:
         posterior = state.posterior
         loc, variance = map(network.layout.unflatten, posterior.distribution().moments())
         layers = tuple(LayerMoments.of(layer, loc, variance) for layer in network.layers)
-        live = None if posterior.mask is None else live_units(network, posterior.mask)
-        if live is not None:
-            layers = tuple(
-                layer.select(inputs, outputs)
-                for layer, inputs, outputs in zip(layers, live, live[1:], strict=False)
-            )
-        return cls(posterior, state.point, LocalNetwork(layers, network.activation), live)
+        whole = LocalNetwork(layers, network.activation)
+        if posterior.mask is None:
+            return cls(posterior, state.point, whole, None)
+        live = live_units(network, posterior.mask)
+        pairs = zip(layers, live, live[1:], strict=False)
+        smaller = replace(whole, layers=tuple(layer.select(*ends) for layer, *ends in pairs))
+        if smaller.operations > _WORTH_SELECTING * whole.operations:
+            return cls(posterior, state.point, whole, None)
+        return cls(posterior, state.point, smaller, live)
 
     @torch.inference_mode()
     def tuned(self, *, bfloat16: bool) -> "Fitted":
