@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, TypeVar, cast
 
 import anyio
 from fastapi import Depends, Query, Request, Response, params
@@ -113,11 +113,10 @@ class DirectRoute(APIRoute):
     exceptions get as far as the application's own handlers all the same.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.app = self._answer
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in (self.methods or ()):  # FastAPI's 405
+            await super().handle(scope, receive, send)
+            return
         request = Request(scope, receive, send)
         await refuse_strange_parameters(request)
         response: Response = await self.endpoint(request, await get_services(request))

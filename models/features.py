@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -125,7 +126,7 @@ class FeatureEncoder:
         """Number of network inputs."""
         return sum(e.width for e in self.encoders)
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[InputColumn, ...]:
         """The columns that `encode` takes."""
         return tuple(
