@@ -18,16 +18,13 @@ import torch
 from benchmarks import data, results
 from benchmarks.engine import timed
 from benchmarks.interleaving import interleave, ratio
-from benchmarks.samplers import digits
+from benchmarks.samplers import digits, fit
 from models import checkpoint
-from models.config import ModelConfig, NetworkConfig, TrainingConfig
-from models.features import ColumnProfile
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
-from models.recipe import resolve
-from models.training import train
 
 HIDDEN = (400, 400)
+PRUNING = (0.5, 0.75, 0.9, 0.95)
 ROWS = (1, 32, 256)
 SAMPLES = 100
 
@@ -51,16 +48,7 @@ def store(folder: Path | None, directory: Path) -> Path:
     if folder:
         images, labels = data.mnist(folder, "train")
         columns, epochs = {"x": images, "y": np.array(labels.astype(str), dtype=object)}, 5
-    x = columns["x"]
-    profiles = [ColumnProfile(name="x", type="tensor", shape=x.shape[1:])]
-    profiles.append(ColumnProfile(name="y", type="category"))
-    config = ModelConfig(
-        target="y",
-        network=NetworkConfig(hidden=HIDDEN),
-        training=TrainingConfig(epochs=epochs),
-    )
-    types = {"x": "tensor", "y": "category"}
-    checkpoint.write(train(columns, types, resolve(config, profiles, len(x))), directory)
+    checkpoint.write(fit(columns, HIDDEN, epochs, PRUNING), directory)
     return directory
 
 

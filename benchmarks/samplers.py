@@ -80,8 +80,13 @@ def digits() -> dict[str, np.ndarray]:
     return {"x": data.images, "y": np.array([str(digit) for digit in data.target], dtype=object)}
 
 
-def fit(columns: dict[str, np.ndarray], hidden: tuple[int, ...], epochs: int) -> BayesianModel:
-    """The recipe, with these widths and epochs."""
+def fit(
+    columns: dict[str, np.ndarray],
+    hidden: tuple[int, ...],
+    epochs: int,
+    pruning: tuple[float, ...] = (),
+) -> BayesianModel:
+    """The recipe, with these widths, epochs and variants."""
     x, kind = columns["x"], "category" if columns["y"].dtype == object else "number"
     profiles = [ColumnProfile(name="x", type="tensor", shape=x.shape[1:])]
     profiles.append(ColumnProfile(name="y", type=kind))
@@ -89,7 +94,7 @@ def fit(columns: dict[str, np.ndarray], hidden: tuple[int, ...], epochs: int) ->
         target="y",
         network=NetworkConfig(hidden=hidden),
         training=TrainingConfig(epochs=epochs),
-        pruning=(),
+        pruning=pruning,
     )
     types = {"x": "tensor", "y": kind}
     return train(columns, types, resolve(config, profiles, len(x)))

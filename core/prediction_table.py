@@ -56,7 +56,7 @@ def _numbers(prediction: Prediction) -> Arrays:
     columns = {"mean": _floats(prediction.mean)}
     for kind in ("aleatoric", "epistemic", "total"):
         columns[f"{kind}_variance"] = _floats(prediction.variance[kind])
-    columns["mc_error"] = _floats(_errors(prediction))
+    columns["mc_error"] = _floats(errors(prediction))
     for interval in prediction.intervals:
         columns[f"lower_{interval.level}"] = _floats(interval.lower)
         columns[f"upper_{interval.level}"] = _floats(interval.upper)
@@ -68,15 +68,15 @@ def _classes(prediction: Prediction) -> Arrays:
     columns: Arrays = {"label": _labels(prediction.labels or [], classes)}
     columns |= _per_class("probability", classes, prediction.mean)
     columns |= {name: _floats(entropy[kind]) for name, kind in ENTROPIES.items()}
-    return columns | _per_class("mc_error", classes, _errors(prediction))
+    return columns | _per_class("mc_error", classes, errors(prediction))
 
 
 def _per_class(name: str, classes: Sequence[ClassName], values: np.ndarray) -> Arrays:
     return {f"{name}_{level_text(c)}": _floats(values[:, i]) for i, c in enumerate(classes)}
 
 
-def _errors(prediction: Prediction) -> np.ndarray:
-    """One sample has no error to estimate: the column is there all the same."""
+def errors(prediction: Prediction) -> np.ndarray:
+    """`mc_error`, NaN where it cannot be estimated: the column is there all the same."""
     missing = np.full_like(prediction.mean, np.nan)
     return missing if prediction.mc_error is None else prediction.mc_error
 

@@ -1,18 +1,19 @@
 """Predictions as HTTP asks for them. Their rows and arrays never pass through these classes."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field, SkipValidation
 
 from app.schemas.common import Json, ModelName, Reference, Request, Response
-from models.prediction.prediction import Sampler
+from models.prediction.prediction import PredictOptions, Sampler
 
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
 MAX_DEADLINE_MS = 600_000  # longer than any client holds a connection
 
 
-class PredictParameters(Request):
-    """All of a request but its rows."""
+class PredictionOptions(Request):
+    """Which model predicts, and how: the same for some rows and for a whole data set."""
 
     model: ModelName
     version: Reference | None = Field(None, description="number or alias; default: the newest")
@@ -26,6 +27,22 @@ class PredictParameters(Request):
     prune: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="a stored variant")
     intervals: Annotated[tuple[Level, ...], Field(max_length=16)] = (0.9,)
     sampler: Sampler | None = Field(None, description="default: the best that the model has")
+
+    @property
+    def options(self) -> PredictOptions:
+        """As `models` takes them, before they are settled."""
+        return PredictOptions(
+            samples=self.samples,
+            seed=self.seed,
+            prune=self.prune,
+            intervals=self.intervals,
+            sampler=self.sampler,
+        )
+
+
+class PredictParameters(PredictionOptions):
+    """All of a request but its rows."""
+
     return_draws: bool = False
     target_mc_error: Annotated[float, Field(gt=0.0)] | None = Field(
         None,
@@ -37,6 +54,15 @@ class PredictParameters(Request):
         description="milliseconds from the arrival of the request: fewer samples are drawn where "
         "that makes it possible to answer in time (`samples` in the answer), else 503",
     )
+
+    @property
+    def options(self) -> PredictOptions:
+        """With what only a request for some rows can ask."""
+        return replace(
+            super().options,
+            return_draws=self.return_draws,
+            target_mc_error=self.target_mc_error,
+        )
 
 
 class PredictRequest(PredictParameters):

@@ -29,17 +29,8 @@ class Question:
         cls, asked: PredictParameters, num_rows: int, num_bytes: int, decode: Decode
     ) -> "Question":
         """What the parameters of a request ask about rows that came beside them."""
-        options = PredictOptions(
-            samples=asked.samples,
-            seed=asked.seed,
-            prune=asked.prune,
-            intervals=asked.intervals,
-            sampler=asked.sampler,
-            return_draws=asked.return_draws,
-            target_mc_error=asked.target_mc_error,
-        )
         deadline = None if asked.deadline_ms is None else asked.deadline_ms / 1000
-        return cls(asked.model, asked.version, options, deadline, num_rows, num_bytes, decode)
+        return cls(asked.model, asked.version, asked.options, deadline, num_rows, num_bytes, decode)
 
 
 @dataclass(frozen=True)

@@ -121,13 +121,16 @@ class Engine:
         x = fitted.inputs(x)
         chunks = Chunks.plan(fitted.local.widths, len(x), samples, self.memory_bytes)
         noise = self._noise(fitted, sampler, seed)
+        integrate = isinstance(self.target, NumberTarget) and not _is_drawn_whole(sampler, samples)
         for start in range(0, len(x), chunks.rows):
             rows = slice(start, start + chunks.rows)
             with torch.inference_mode():
                 if sampler == "moments":
                     sampled = sample_moments(fitted, x[rows], self.nodes.to(x))
                 else:
-                    sampled = sample(fitted, x[rows], noise, samples, chunks.samples)
+                    sampled = sample(
+                        fitted, x[rows], noise, samples, chunks.samples, integrate=integrate
+                    )
             yield rows, sampled
 
     def _noise(self, fitted: Fitted, sampler: str, seed: int) -> DrawNoise:
@@ -150,7 +153,7 @@ class Engine:
         sampled = sampled.double()
         if isinstance(self.likelihood, Categorical | Bernoulli):
             return CategoricalMixture(self.likelihood.probabilities(sampled.drawn()))
-        drawn_whole = sampler == "monte_carlo" or len(sampled.noise) == 1
+        drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
         outputs = sampled.drawn(keep_mean=not drawn_whole)
         means, noise = self.likelihood.moments(outputs, fitted.point)
         target = self._number_target()
@@ -168,3 +171,8 @@ class Engine:
         if not isinstance(self.target, NumberTarget):
             raise TypeError(f"a Gaussian likelihood cannot predict {type(self.target).__name__}")
         return self.target
+
+
+def _is_drawn_whole(sampler: str, samples: int) -> bool:
+    """Whether nothing is integrated: one sample alone is a draw, however it was sampled."""
+    return sampler == "monte_carlo" or samples == 1

@@ -50,11 +50,17 @@ def sample(
     draw_noise: DrawNoise,
     num_samples: int,
     chunk: int,
+    *,
+    integrate: bool = False,
 ) -> Sampled:
-    """Outputs by local reparameterisation, `chunk` samples at a time."""
+    """Outputs by local reparameterisation, `chunk` samples at a time.
+
+    With `integrate` also the first output's Gaussian with nothing drawn, where that is known.
+    """
     local, outputs = fitted.local, fitted.local.widths[-1]
     first = local.first(x)
     scratch = Scratch(min(chunk, num_samples) * len(x), local.max_width, x)
+    exact = _exact(fitted, first) if integrate else None
     # Allocated once: small results between large temporaries would fragment the heap.
     gaussian = x.new_empty(2, num_samples, len(x), outputs)
     noise_of_outputs = x.new_empty(num_samples, outputs)
@@ -63,7 +69,7 @@ def sample(
         noise = draw_noise(samples.start, samples.stop)
         gaussian[0, samples], gaussian[1, samples] = local.outputs(first, noise, scratch)
         noise_of_outputs[samples] = noise[-1]
-    return Sampled((gaussian[0], gaussian[1]), noise_of_outputs, _exact(fitted, first))
+    return Sampled((gaussian[0], gaussian[1]), noise_of_outputs, exact)
 
 
 def output_nodes(num_outputs: int) -> Float[Tensor, "nodes outputs"]:

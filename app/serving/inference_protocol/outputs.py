@@ -11,7 +11,7 @@ import numpy as np
 
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
-from core.prediction_table import ENTROPIES
+from core.prediction_table import ENTROPIES, errors
 from models.features import level_text
 from models.prediction.prediction import Prediction
 
@@ -78,7 +78,7 @@ def _of_numbers() -> dict[str, Output]:
         "aleatoric_variance": Output((-1,), lambda p: p.variance["aleatoric"]),
         "epistemic_variance": Output((-1,), lambda p: p.variance["epistemic"]),
         "total_variance": Output((-1,), lambda p: p.variance["total"]),
-        "mc_error": Output((-1,), _mc_error),
+        "mc_error": Output((-1,), errors),
         QUANTILES: Output((-1, -1, 2), _quantiles, on_request=True),
     }
 
@@ -88,7 +88,7 @@ def _of_classes(count: int) -> dict[str, Output]:
     return {
         "probabilities": Output((-1, count), lambda p: p.mean),
         **entropies,
-        "mc_error": Output((-1, count), _mc_error),
+        "mc_error": Output((-1, count), errors),
         "labels": Output((-1,), _labels, "BYTES", on_request=True),
     }
 
@@ -100,11 +100,6 @@ def _on_request(classes: tuple[int, ...]) -> dict[str, Output]:
         ),
         DRAWS: Output((-1, -1, *classes), _draws, on_request=True),
     }
-
-
-def _mc_error(prediction: Prediction) -> np.ndarray:
-    error = prediction.mc_error
-    return np.full_like(prediction.mean, np.nan) if error is None else error
 
 
 def _quantiles(prediction: Prediction) -> np.ndarray:
