@@ -24,7 +24,7 @@ from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
 
 HIDDEN = (400, 400)
-PRUNING = (0.5, 0.75, 0.9, 0.95)
+PRUNING = (0.75, 0.95)
 ROWS = (1, 32, 256)
 SAMPLES = 100
 
