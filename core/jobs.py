@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 
 from core import chunks, events
+from core.backlog import count_jobs
 from core.claims import Claims
 from core.events import Event
 from core.exceptions import Conflict, Invalid, NotFound
@@ -22,9 +23,11 @@ from core.schema import DatasetRow, JobRow, Json
 from core.specs import ChunkSpec, EvaluateSpec, JobKind, PredictSpec, TrainSpec, split
 from core.transitions import (
     FINAL,
+    NOWHERE,
     UNFINISHED,
     Claim,
     JobStatus,
+    Origin,
     get_row,
     lock_row,
     move,
@@ -41,6 +44,7 @@ __all__ = [
     "Job",
     "JobStatus",
     "Jobs",
+    "Origin",
     "PredictSpec",
     "TrainSpec",
 ]
@@ -65,6 +69,7 @@ class Job:
     error: dict[str, Any] | None
     request: dict[str, Any]
     spec: dict[str, Any]
+    origin: Origin
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -74,27 +79,34 @@ class Jobs(Claims):
     """The service's side, beside the worker's."""
 
     def create(
-        self, kind: JobKind, model: str, spec: TrainSpec | EvaluateSpec, request: Json
+        self,
+        kind: JobKind,
+        model: str,
+        spec: TrainSpec | EvaluateSpec,
+        request: Json,
+        origin: Origin = NOWHERE,
     ) -> Job:
         """Queue a job; send its id to the queue after this returns.
 
         Raises:
             NotFound: when there is no such data set, or no more.
         """
-        row = _row(kind, spec, request)
+        row = _row(kind, spec, request, origin)
         row.model = check_model_name(model)
         return self._insert(row)
 
-    def create_batch(self, spec: PredictSpec, rows: int, request: Json) -> Job:
+    def create_batch(
+        self, spec: PredictSpec, rows: int, request: Json, origin: Origin = NOWHERE
+    ) -> Job:
         """Queue a job and the chunks of its `rows` rows; what `queued_ids` names is to be sent.
 
         Raises:
             NotFound: when there is no such data set, or no more.
         """
-        parent = _row("predict", spec, request)
+        parent = _row("predict", spec, request, origin)
         parent.version = spec.version
         parts = split(spec, parent.id, rows)
-        return self._insert(parent, [_row("chunk", part, {}, parent.id) for part in parts])
+        return self._insert(parent, [_row("chunk", part, {}, origin, parent.id) for part in parts])
 
     def _insert(self, row: JobRow, parts: Sequence[JobRow] = ()) -> Job:
         with self._database.begin() as session:
@@ -187,11 +199,8 @@ class Jobs(Claims):
 
     def counts(self) -> dict[str, int]:
         """The number of jobs in each status, zeros included; chunks are no jobs of their own."""
-        query = select(JobRow.status, func.count().label("number")).where(JobRow.parent.is_(None))
-        query = query.group_by(JobRow.status)
         with self._database.read() as session:
-            found = {row.status: row.number for row in session.execute(query)}
-        return {status.value: found.get(status.value, 0) for status in JobStatus}
+            return count_jobs(session)
 
     def events(self, job_id: str, after: int = 0, limit: int = 1000) -> Sequence[Event]:
         """Events with an id greater than `after`, oldest first; `NotFound` without such a job."""
@@ -238,6 +247,7 @@ def _row(
     kind: JobKind,
     spec: TrainSpec | EvaluateSpec | PredictSpec,
     request: Json,
+    origin: Origin,
     parent: str | None = None,
 ) -> JobRow:
     moment = now()
@@ -250,6 +260,8 @@ def _row(
         status=JobStatus.QUEUED,
         request=request,
         spec=spec.model_dump(mode="json"),
+        request_id=origin.request_id,
+        traceparent=origin.traceparent,
         created_at=moment,
         queued_at=moment,
     )
@@ -278,6 +290,7 @@ def _job(row: JobRow, queue_position: int | None) -> Job:
         error=row.error,
         request=row.request,
         spec=row.spec,
+        origin=Origin(row.request_id, row.traceparent),
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,

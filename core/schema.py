@@ -99,6 +99,8 @@ class JobRow(Base):
     error: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
     request: Mapped[Json]
     spec: Mapped[Json]
+    request_id: Mapped[str | None] = mapped_column(String(128))  # of the request that asked for it
+    traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C's, when that was traced
     last_event: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[datetime]
     queued_at: Mapped[datetime]
@@ -148,6 +150,20 @@ class AliasRow(Base):
     model: Mapped[str] = mapped_column(String(64), primary_key=True)
     alias: Mapped[str] = mapped_column(String(64), primary_key=True)
     version: Mapped[int]
+
+
+class KeyRow(Base):
+    """Who may call: of the key itself only the SHA-256 is kept. A revoked one stays as a record."""
+
+    __tablename__ = "keys"
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    name: Mapped[str] = mapped_column(Name)
+    scope: Mapped[str] = mapped_column(String(16))
+    sha256: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
 
 
 class WorkerRow(Base):

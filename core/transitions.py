@@ -47,6 +47,17 @@ class Claim:
     worker: str
 
 
+@dataclass(frozen=True)
+class Origin:
+    """The request that asked for a job: its id in the logs, and its span in a trace."""
+
+    request_id: str | None = None
+    traceparent: str | None = None
+
+
+NOWHERE = Origin()
+
+
 def get_row(session: Session, job_id: str) -> JobRow:
     """The row as the database has it now, or `NotFound`."""
     return _one(session, select(JobRow).where(JobRow.id == job_id), job_id)
