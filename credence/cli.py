@@ -5,7 +5,7 @@
 
 import typer
 
-from credence.commands import datasets, jobs, models, predict, service, train
+from credence.commands import datasets, jobs, keys, migrate, models, predict, service, train
 
 app = typer.Typer(
     name="credence",
@@ -14,9 +14,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (service.serve, service.api, service.worker, train.train, predict.predict):
+for command in (
+    service.serve,
+    service.api,
+    service.worker,
+    migrate.migrate,
+    train.train,
+    predict.predict,
+):
     app.command()(command)
-for name, group in (("jobs", jobs.app), ("models", models.app), ("datasets", datasets.app)):
+for name, group in (
+    ("jobs", jobs.app),
+    ("models", models.app),
+    ("datasets", datasets.app),
+    ("keys", keys.app),
+):
     app.add_typer(group, name=name)
 
 

@@ -1,0 +1,34 @@
+"""`credence migrate`: bring the database to this release, before anything else starts."""
+# ruff: noqa: PLC0415
+
+import time
+
+from credence.rendering import fail
+
+WAIT_SECONDS = 60.0  # for a database that starts at the same time
+
+
+def migrate() -> None:
+    """Bring the database's schema to this release, and wait for the database if need be.
+
+    API and workers do the same when they start, one process at a time; a deployment of many runs
+    this first, so that a migration that fails is seen once, and before anything is replaced.
+
+    Example: `CREDENCE_DATABASE_URL=postgresql://… credence migrate`
+    """
+    from core import database
+    from core.exceptions import InvalidSetting, Unavailable
+    from core.settings import load_settings
+
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            settings = load_settings()
+            database.migrate(database.Database(settings.sqlalchemy_url))
+            return
+        except InvalidSetting as error:
+            fail(str(error), 2)
+        except Unavailable as error:
+            if time.monotonic() > deadline:
+                fail(f"{error} (CREDENCE_DATABASE_URL)", 1)
+        time.sleep(1.0)

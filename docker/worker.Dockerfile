@@ -1,0 +1,47 @@
+# The worker: trains, evaluates, predicts offline. Build from the repository's root:
+#   docker build -f docker/worker.Dockerfile -t credence-worker .          (TORCH=cuda for GPUs)
+# The first stage is the same, byte for byte, as in api.Dockerfile, so that it is built once for both.
+
+# ---- environment: pinned packages in /opt/credence ----
+ARG PYTHON_IMAGE=python:3.11.11-slim-bookworm
+FROM ${PYTHON_IMAGE} AS environment
+# cpu, or cuda for the package index's default build with its NVIDIA libraries (7 GB more).
+ARG TORCH=cpu
+# For a machine that installs from elsewhere: a folder of wheels by URL, and its host.
+ARG PIP_FIND_LINKS=
+ARG PIP_TRUSTED_HOST=
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_CONSTRAINT=/src/requirements.lock
+WORKDIR /src
+RUN python3 -m venv --without-pip /opt/credence
+COPY pyproject.toml requirements.lock ./
+# Dependencies alone, so that a change of the source does not install them again.
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
+        > dependencies.txt \
+    && if [ "$TORCH" = cpu ] && [ -z "$PIP_FIND_LINKS" ]; then \
+           export PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu; fi \
+    && python3 -m pip --python /opt/credence/bin/python install --quiet -r dependencies.txt \
+    && cd /opt/credence/lib/python3.11/site-packages \
+    && rm -rf torch/include torch/share torch/bin torch/test torch/lib/*test.so pyarrow/include pyarrow/tests pyarrow/src \
+    && find . -type d -name tests -path './numpy/*' -prune -exec rm -rf {} +
+COPY . .
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python3 -m pip --python /opt/credence/bin/python install --quiet --no-deps .
+
+# ---- the image ----
+FROM ${PYTHON_IMAGE}
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /var/lib/credence credence \
+    && install -d -o credence -g credence -m 700 /var/lib/credence
+COPY --from=environment /opt/credence /opt/credence
+COPY docker/healthcheck.py /opt/healthcheck.py
+ENV PATH=/opt/credence/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
+    CREDENCE_DATA_DIR=/var/lib/credence CREDENCE_LOG_FORMAT=json
+USER credence
+WORKDIR /var/lib/credence
+VOLUME /var/lib/credence
+EXPOSE 9101
+HEALTHCHECK --interval=5s --timeout=5s --start-period=60s --retries=6 \
+    CMD ["python", "/opt/healthcheck.py", "worker"]
+ENTRYPOINT ["credence"]
+CMD ["worker"]

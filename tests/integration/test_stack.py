@@ -1,0 +1,122 @@
+"""The stack as it comes up: healthy, closed to the outside, and able to do the main job."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.integration.stack import LONG_RUNNING, MONITORING, Stack, wait_until
+from tests.integration.work import predict, train, wait
+
+
+@pytest.mark.parametrize("service", [*LONG_RUNNING, *MONITORING])
+def test_every_service_is_healthy(stack: Stack, service: str) -> None:
+    states = [container["State"]["Health"]["Status"] for container in stack.inspect(service)]
+    assert states == ["healthy"] * {"api": 2, "worker": 3}.get(service, 1)
+
+
+def test_three_ports_are_published_and_on_loopback_alone(stack: Stack) -> None:
+    published = {
+        service: [port["HostIp"] for ports in _ports(stack, service) for port in ports]
+        for service in (*LONG_RUNNING, *MONITORING)
+    }
+    assert {name: ips for name, ips in published.items() if ips} == {
+        "proxy": ["127.0.0.1"],
+        "prometheus": ["127.0.0.1"],
+        "grafana": ["127.0.0.1"],
+    }
+
+
+@pytest.mark.parametrize("service", ["api", "worker", "proxy", "store", "alertmanager"])
+def test_our_containers_are_hardened(stack: Stack, service: str) -> None:
+    (container, *_) = stack.inspect(service)
+    assert stack.execute(service, "id", "-u").stdout.strip() != "0"
+    assert container["HostConfig"]["ReadonlyRootfs"]
+    assert container["HostConfig"]["CapDrop"] == ["ALL"]
+    written = stack.execute(service, "touch", "/usr/bin/anything")
+    assert "Read-only file system" in written.stderr
+    for compiler in ("cc", "gcc", "c++", "clang"):
+        assert stack.execute(service, "which", compiler).returncode != 0
+
+
+def test_no_secret_is_in_the_environment_or_a_command_line(stack: Stack) -> None:
+    secrets = {
+        stack.key(),
+        stack.execute("api", "cat", "/run/secrets/database/password").stdout,
+        stack.execute("api", "cat", "/run/secrets/broker/password").stdout,
+    }
+    assert all(len(secret) >= 40 for secret in secrets)
+    for service in LONG_RUNNING:
+        told = json.dumps(stack.inspect(service)) + stack.compose("top", service)
+        assert not any(secret in told for secret in secrets), service
+
+
+def test_without_a_key_nobody_gets_in(stack: Stack) -> None:
+    for method, path in (("POST", "/predict"), ("GET", "/jobs"), ("GET", "/models")):
+        answer = httpx.request(method, stack.url + path)
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert httpx.get(f"{stack.url}/health/live").status_code == 200
+    assert httpx.get(f"{stack.url}/metrics").status_code == 404, "the proxy keeps it inside"
+
+
+def test_jobs_are_shared_by_workers_and_answers_by_replicas(
+    stack: Stack, http: httpx.Client, dataset: str
+) -> None:
+    """Six jobs at once; the same question, asked of both replicas, has one answer."""
+    jobs = [train(http, dataset, f"shared-{i}", epochs=30) for i in range(6)]
+    ended = [wait(http, job) for job in jobs]
+    assert [job["status"] for job in ended] == ["succeeded"] * 6
+    started = [line for line in stack.logs("worker") if line["message"] == "job started"]
+    assert {line["job_id"] for line in started} >= set(jobs)
+    assert {job["version"] for job in ended} == {1}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: predict(http, "shared-0", seed=7), range(40)))
+    assert len({json.dumps(answer["mean"]) for answer in answers}) == 1
+    assert answers[0]["mean"] == pytest.approx([2.5, -5.0], abs=1.5)
+    served = stack.query("sum by (instance) (credence_predict_requests_total)")
+    assert len(served) <= 2
+
+
+def test_an_offline_prediction_goes_through_the_store(http: httpx.Client, dataset: str) -> None:
+    wait(http, train(http, dataset, "offline"))
+    body = {"model": "offline", "dataset": dataset}
+    job = http.post("/predict/batch", json=body).json()["id"]
+    assert wait(http, job)["status"] == "succeeded"
+    result = http.get(f"/jobs/{job}/result")
+    assert result.status_code == 200
+    assert result.content[:4] == b"PAR1"
+
+
+def test_prometheus_sees_every_replica_and_its_alertmanager(stack: Stack) -> None:
+    def up() -> bool:
+        found = {(r["metric"]["job"], r["metric"]["instance"]) for r in stack.query("up == 1")}
+        jobs = [job for job, _ in found]
+        return jobs.count("api") == 2 and jobs.count("worker") == 3 and "alertmanager" in jobs
+
+    wait_until(up, 60, "all targets to be up")
+    rules = httpx.get(f"{stack.prometheus}/api/v1/rules").json()["data"]["groups"]
+    assert sum(rule["type"] == "alerting" for group in rules for rule in group["rules"]) >= 9
+    known = httpx.get(f"{stack.prometheus}/api/v1/alertmanagers").json()["data"]
+    assert len(known["activeAlertmanagers"]) == 1
+
+
+def test_a_request_can_be_followed_from_api_to_worker(
+    stack: Stack, http: httpx.Client, dataset: str
+) -> None:
+    http.headers["X-Request-ID"] = "follow-me-1"
+    try:
+        job = train(http, dataset, "followed")
+    finally:
+        del http.headers["X-Request-ID"]
+    wait(http, job)
+    in_api = [line for line in stack.logs("api") if line.get("request_id") == "follow-me-1"]
+    in_worker = [line for line in stack.logs("worker") if line.get("request_id") == "follow-me-1"]
+    assert {line["path"] for line in in_api if "path" in line} == {"/train"}
+    assert {line["job_id"] for line in in_worker} == {job}
+
+
+def _ports(stack: Stack, service: str) -> list[list[dict[str, str]]]:
+    networks = [container["NetworkSettings"]["Ports"] or {} for container in stack.inspect(service)]
+    return [ports for ports_of in networks for ports in ports_of.values() if ports]
