@@ -10,6 +10,7 @@ from torch import Tensor
 
 from models.config import KLConfig, TrainingConfig
 from models.data import Rows, batches
+from models.distributed import ALONE, Ranks
 from models.exceptions import Diverged, Stopped
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.objectives import Loss, kl_weight, warmup
@@ -63,6 +64,7 @@ class Trainer:
     config: TrainingConfig
     score: Callable[[BBBState, Rows], float]
     state: FitState
+    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
         self.device = self.rows.inputs.device
@@ -118,20 +120,25 @@ class Trainer:
                 continue  # a resumed epoch goes on after its last finished mini-batch
             if observer.should_stop():
                 raise Stopped
-            loss = self._step(self.rows[index.to(self.device)], i)
+            loss = self._step(index, i)
             terms = (loss.nelbo.item(), loss.nll.item(), loss.kl.item())
             self.state.sums = [a + b for a, b in zip(self.state.sums, terms, strict=True)]
         nelbo, nll, kl = (total / self.num_batches for total in self.state.sums)
         self.state.epoch, self.state.sums = self.state.epoch + 1, [0.0, 0.0, 0.0]
         return EpochResult(self.state.epoch, nelbo, nll, kl, self._keep_best())
 
-    def _step(self, batch: Rows, index: int) -> Loss:
-        state, kl_config = self.state, self.method.config.kl
+    def _step(self, index: Tensor, number: int) -> Loss:
+        """One step on the mini-batch of these rows; each rank computes its part of them."""
+        state, part = self.state, self.ranks.part(len(index))
+        batch = self.rows[index[part.rows].to(self.device)]
         noise = generator(self.config.seed, "step", state.step, device=self.device)
+        kl_weight = self._kl_weight(self.method.config.kl, number)
         self._set_learning_rate()
-        loss = self.method.loss(state.current, batch, self._kl_weight(kl_config, index), noise)
+        loss = self.method.loss(state.current, batch, kl_weight, noise, part)
         self.optimizer.zero_grad(set_to_none=True)
         loss.nelbo.backward()
+        terms = (loss.nll, loss.kl, loss.nelbo)
+        loss = Loss(*self.ranks.sum_gradients(state.current.parameters(), terms))
         norm = self._clip()
         check_finite(loss, norm, state.step)
         self.optimizer.step()

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import KLConfig
+from models.distributed import Part
 
 Scalar = Float[Tensor, ""]
 
@@ -27,18 +28,29 @@ class Loss:
     nelbo: Scalar
 
 
-def negative_elbo(nll: Float[Tensor, "batch"], kl: Scalar, num_data: int, kl_weight: float) -> Loss:
+def negative_elbo(
+    nll: Float[Tensor, "batch"],
+    kl: Scalar,
+    num_data: int,
+    kl_weight: float,
+    part: Part | None = None,
+) -> Loss:
     """The mini-batch estimate of the negative ELBO, divided by `num_data`.
+
+    Of a part both terms are what it adds to those of the whole: Σ nll over the whole's count, and
+    one rank's share of the KL.
 
     Args:
         nll: −log P(y_i | x_i, w) of each likelihood term in the batch, in nats.
         kl: KL(q‖P), once for the whole network.
         num_data: likelihood terms in the training set (rows; tokens or steps for sequences).
         kl_weight: c; 1 is the ELBO.
+        part: which part of the mini-batch `nll` is of; by default the whole.
     """
     if num_data < 1:
         raise ValueError(f"num_data counts the likelihood terms of the data set; got {num_data}")
-    nll_per_row, kl_per_row = nll.mean(), kl / num_data
+    part = part or Part.whole(len(nll))
+    nll_per_row, kl_per_row = nll.sum() / part.total, kl / (num_data * part.ranks)
     return Loss(nll_per_row, kl_per_row, nll_per_row + kl_weight * kl_per_row)
 
 

@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save_file
 from torch import Tensor
 
 from models.checkpoint import pack, unpack, write_json
+from models.distributed import ALONE, Ranks
 from models.fitting import EpochResult, FitState, Trainer
 from models.inference.bbb import BBBState
 
@@ -24,12 +25,15 @@ _COUNTERS = ("best_epoch", "epoch", "step", "sums")
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The folder of one job."""
+    """The folder of one job; of several ranks the first reads and writes it."""
 
     directory: Path
+    ranks: Ranks = ALONE
 
     def save(self, stage: str, trainer: Trainer) -> None:
         """Replaces the stage's checkpoint; a crash leaves the old or the new one, whole."""
+        if not self.ranks.leads:
+            return
         fresh, final = self.directory / f"{stage}.new", self.directory / stage
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
@@ -40,13 +44,11 @@ class Checkpoints:
 
     def restore(self, stage: str, trainer: Trainer) -> None:
         """Puts a saved state, where there is one, into a fresh trainer."""
-        folder = self.directory / stage
-        if not folder.is_dir():
-            folder = self.directory / f"{stage}.new"  # a crash between removal and rename
-        if not (folder / "state.json").is_file():
+        saved = self.ranks.share(lambda: self._read(stage, "state.json"))
+        if not saved:
             return
-        tensors = load_file(folder / "state.safetensors")
-        data = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        tensors = load(self.ranks.share(lambda: self._read(stage, "state.safetensors")))
+        data = json.loads(saved)
         best_score = data.pop("best_score")
         state = FitState(
             current=_state("current.", tensors, trainer),
@@ -56,6 +58,14 @@ class Checkpoints:
             **data,
         )
         trainer.restore(state, _optimizer_state(_unprefixed("optimizer.", tensors)))
+
+    def _read(self, stage: str, name: str) -> bytes:
+        """A file of the stage's checkpoint; empty where there is none."""
+        folder = self.directory / stage
+        if not folder.is_dir():
+            folder = self.directory / f"{stage}.new"  # a crash between removal and rename
+        path = folder / name
+        return path.read_bytes() if path.is_file() else b""
 
 
 def _tensors(trainer: Trainer) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ import torch
 
 from models.config import ModelConfig, TrainingConfig
 from models.data import Rows
+from models.distributed import Ranks
 from models.features import Columns
 from models.fitting import EpochResult, FitState, Trainer, required
 from models.inference.bbb import BayesByBackprop, BBBState
@@ -44,6 +45,10 @@ def train(
 ) -> BayesianModel:
     """Trains a model and its pruned variants, and scores each on held-out rows.
 
+    Where `torch.distributed` is initialised, all its processes call this with the same arguments
+    and fit one model together (`models.distributed`). All return its posteriors; the first alone
+    reports, is asked to stop, keeps checkpoints, and scores.
+
     With `training.refit` the same recipe then runs once more on all rows; those weights are
     returned, with the scores of the first run: no row is both learned from and scored.
 
@@ -60,14 +65,22 @@ def train(
     """
     prepared = prepare(columns, types, config)
     rows, held_out = prepared.rows.to(device), prepared.held_out.to(device)
-    checkpoints = Checkpoints(checkpoint_dir) if checkpoint_dir else None
-    stages = Stages(ProgressReporter(_total_epochs(config), on_progress), should_stop, checkpoints)
-    first = _Pass(prepared.model, rows, held_out, stages)
-    model = _with_scores(first.run(), held_out)
-    if not config.training.refit:
-        return model
-    again = _Pass(prepared.model, Rows.concatenate(rows, held_out), None, stages, "refit-").run()
-    return _with_weights_of(model, again)
+    ranks = Ranks.current()
+    checkpoints = Checkpoints(checkpoint_dir, ranks) if checkpoint_dir else None
+    reporter = ProgressReporter(_total_epochs(config), on_progress if ranks.leads else _keep_quiet)
+    stages = Stages(reporter, lambda: ranks.decide(should_stop), checkpoints)
+    model = _Pass(prepared.model, rows, held_out, stages, ranks).run()
+    again = None
+    if config.training.refit:
+        everything = Rows.concatenate(rows, held_out)
+        again = _Pass(prepared.model, everything, None, stages, ranks, "refit-").run()
+    if ranks.leads:  # at the end: nobody waits for it
+        model = _with_scores(model, held_out)
+    return model if again is None else _with_weights_of(model, again)
+
+
+def _keep_quiet(progress: Progress) -> None:
+    """Reports of ranks that do not lead."""
 
 
 def _total_epochs(config: ModelConfig) -> int:
@@ -84,6 +97,7 @@ class _Pass:
     rows: Rows
     held_out: Rows | None
     stages: Stages
+    ranks: Ranks
     prefix: str = ""
 
     def run(self) -> BayesianModel:
@@ -104,12 +118,15 @@ class _Pass:
 
     def _fit(self, method: BayesByBackprop) -> tuple[BBBState, list[EpochResult]]:
         state = method.init(generator(self.config.training.seed, "init"))
-        trainer = self._trainer(method, self.config.training, state.to(self.rows.inputs.device))
+        state = state.to(self.rows.inputs.device)
+        self.ranks.align(state.tensors())
+        trainer = self._trainer(method, self.config.training, state)
         return self.stages.run(f"{self.prefix}fit", trainer), trainer.state.history
 
     def _prune(self, method: BayesByBackprop, parent: BBBState, fraction: float) -> BBBState:
         """Prunes the parent further and lets the remaining weights adapt, mask fixed."""
         state = BBBState(prune(parent.posterior, fraction), parent.point).detach()
+        self.ranks.align(state.tensors())
         if self.config.training.fine_tune_epochs == 0:
             return state
         kl = replace(self.config.method.kl, warmup_epochs=0)
@@ -136,18 +153,26 @@ class _Pass:
         self, method: BayesByBackprop, training: TrainingConfig, state: BBBState
     ) -> Trainer:
         fit_state = FitState(state, state.detach())
-        return Trainer(method, self.rows, self.held_out, training, self._score, fit_state)
+        return Trainer(
+            method, self.rows, self.held_out, training, self._score, fit_state, self.ranks
+        )
 
     @torch.inference_mode()
     def _score(self, state: BBBState, rows: Rows) -> float:
-        """Mean log predictive density of held-out rows, for a target in standard units."""
-        model = self.model
-        fitted = Fitted.of(model.network, state)
-        outputs = model.engine.outputs(
-            fitted, rows.inputs, model.default_seed, _EARLY_STOPPING_SAMPLES
-        )
-        log_prob = model.likelihood.log_prob(outputs, rows.targets, state.point)
-        return float((log_prob.logsumexp(0) - math.log(len(outputs))).mean())
+        """Mean log predictive density of held-out rows, for a target in standard units.
+
+        Each rank computes its rows: they predict as much in an epoch as they learn.
+        """
+        model, mine = self.model, rows[self.ranks.part(len(rows)).rows]
+        total = rows.inputs.new_zeros(())
+        if len(mine):
+            fitted = Fitted.of(model.network, state)
+            outputs = model.engine.outputs(
+                fitted, mine.inputs, model.default_seed, _EARLY_STOPPING_SAMPLES
+            )
+            log_prob = model.likelihood.log_prob(outputs, mine.targets, state.point)
+            total = (log_prob.logsumexp(0) - math.log(len(outputs))).sum()
+        return float(self.ranks.sum(total / len(rows)))
 
 
 def _with_scores(model: BayesianModel, held_out: Rows) -> BayesianModel:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from models.config import BBBConfig
 from models.data import Rows
+from models.distributed import Part
 from models.layout import Layout
 from models.likelihoods import Likelihood
 from models.networks import MLP
@@ -34,6 +35,11 @@ class BBBState:
     def parameters(self) -> list[Tensor]:
         """The leaves an optimiser moves."""
         return [self.posterior.loc, self.posterior.rho, *self.point.values()]
+
+    def tensors(self) -> list[Tensor]:
+        """All that makes the state: the parameters, and what is pruned."""
+        mask = self.posterior.mask
+        return self.parameters() if mask is None else [*self.parameters(), mask]
 
     def detach(self) -> "BBBState":
         point = {name: value.detach().clone() for name, value in self.point.items()}
@@ -94,31 +100,45 @@ class BayesByBackprop:
         return softplus_inverse(_INITIAL_SIGMA / math.sqrt(self.network.fan_in(name)))
 
     def loss(
-        self, state: BBBState, batch: Rows, kl_weight: float, generator: torch.Generator
+        self,
+        state: BBBState,
+        batch: Rows,
+        kl_weight: float,
+        generator: torch.Generator,
+        part: Part | None = None,
     ) -> Loss:
-        """The negative ELBO per row, estimated with one draw."""
+        """The negative ELBO per row, estimated with one draw.
+
+        With a `part`, `batch` has that part's rows alone: the losses of all parts add up to that of
+        the mini-batch.
+        """
+        part = part or Part.whole(len(batch))
         q = state.posterior.distribution()
-        outputs, noise = self._outputs(q, batch.inputs, generator)
+        outputs, noise = self._outputs(q, batch.inputs, generator, part)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         if self.config.kl.direction == "forward":
             kl = self.prior.forward_kl(q)
         else:
             kl = self.prior.reverse_kl(q, noise)
-        return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight)
+        return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight, part)
 
     def _outputs(
         self,
         q: DiagonalNormal,
         x: Float[Tensor, "batch inputs"],
         generator: torch.Generator,
+        part: Part,
     ) -> tuple[Float[Tensor, "batch outputs"], Float[Tensor, "weights"] | None]:
-        """One draw of the outputs, and the weight noise that the KL may need."""
+        """One draw of the outputs, and the weight noise that the KL may need.
+
+        The whole mini-batch's noise is drawn, whatever the part: a row's does not depend on it.
+        """
         if self.config.estimator == "weight":
             noise = torch.empty_like(q.loc, requires_grad=False).normal_(generator=generator)
             return self.network(self.layout.unflatten(q.rsample(noise)), x), noise
         loc, variance = (self.layout.unflatten(part) for part in q.moments())
         blocks = [
-            x.new_empty(len(x), width).normal_(generator=generator)
+            x.new_empty(part.total, width).normal_(generator=generator)[part.rows]
             for width in self.network.noise_widths()
         ]
         outputs = self.network.local(loc, variance, x, blocks)
