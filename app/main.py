@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import torch
 from anyio import to_thread
@@ -12,7 +13,6 @@ from app.dependencies import Services, refuse_strange_parameters
 from app.health import Health
 from app.metrics import Metrics
 from app.middleware import middleware
-from app.release import release
 from app.routers import (
     batch,
     datasets,
@@ -32,9 +32,11 @@ from app.serving.predictor import Predictor
 from app.serving.resolver import Resolver
 from app.serving.throughput import Throughput
 from app.serving.warm_up import warm_up
+from core.backlog import read_backlog
 from core.context import Context, open_context
 from core.devices import service_device
 from core.registry import Version
+from core.release import release
 from core.settings import Settings
 from models import checkpoint
 from models.model import BayesianModel
@@ -83,7 +85,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Open what the process needs; close it once the requests in flight are answered."""
     settings: Settings = app.state.settings
     context = await to_thread.run_sync(open_context, settings)
-    metrics, throughput = Metrics(context.jobs.counts), Throughput()
+    metrics = Metrics(settings.data_dir, partial(read_backlog, context.database))
+    throughput = Throughput()
     engine = Engine(settings.threads, throughput, metrics.observe_batch)
     try:
         app.state.services = _services(context, metrics, throughput, engine)
@@ -103,17 +106,16 @@ def _services(
         "broker": context.queue.check,
         "artifact_store": context.store.check,
     }
+    predictor = Predictor(
+        limits=Limits(settings.max_samples, settings.max_work),
+        resolver=Resolver(context.registry.get),
+        cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
+        engine=engine,
+        admission=Admission(settings.max_queued_work, throughput),
+    )
+    metrics.watch(predictor.cache, predictor.admission, engine)
     return Services(
-        context=context,
-        metrics=metrics,
-        health=Health(engine, checks),
-        predictor=Predictor(
-            limits=Limits(settings.max_samples, settings.max_work),
-            resolver=Resolver(context.registry.get),
-            cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
-            engine=engine,
-            admission=Admission(settings.max_queued_work, throughput),
-        ),
+        context=context, metrics=metrics, health=Health(engine, checks), predictor=predictor
     )
 
 

@@ -1,25 +1,26 @@
 """What Prometheus reads from the API process; one registry per application, nothing global."""
 
-import platform
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import structlog
-import torch
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.process_collector import ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
+from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from app.collectors import BacklogCollector, ModelsCollector, watch_queue
 from app.errors import status_of
-from app.release import release
+from app.serving.admission import Admission
 from app.serving.batching import Batch
-from core.exceptions import Unavailable
+from app.serving.engine import Engine
+from app.serving.model_cache import ModelCache
+from core.backlog import Backlog
+from core.exposition import register_process
 from models.prediction.prediction import Prediction
 
 SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
@@ -32,14 +33,14 @@ WORK = tuple(10.0**exponent for exponent in range(9))
 REQUESTS = tuple(2.0**exponent for exponent in range(9))
 SHARES = tuple(round(0.05 * i, 2) for i in range(21))
 
-log = structlog.stdlib.get_logger(__name__)
-
 
 class Metrics:
     """The instruments of the contract's table that belong to the API."""
 
-    def __init__(self, count_jobs: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(self, data_dir: Path, read_backlog: Callable[[], Backlog]) -> None:
         self.registry = registry = CollectorRegistry()
+        register_process(registry, data_dir)
+        registry.register(BacklogCollector(read_backlog))
         self.predict_latency = Histogram(
             "credence_predict_latency_seconds",
             "Time from the first byte of a request to its answer",
@@ -85,10 +86,12 @@ class Metrics:
             ["model"],
             registry=registry,
         )
-        _set_build_info(registry)
         registry.register(self.epistemic_share)
-        registry.register(_JobsCollector(count_jobs))
-        ProcessCollector(registry=registry)
+
+    def watch(self, cache: ModelCache, admission: Admission, engine: Engine) -> None:
+        """Tell at each scrape what is loaded, what waits, and whether the engine gets on."""
+        self.registry.register(ModelsCollector(cache.loaded))
+        watch_queue(self.registry, admission, engine)
 
     @contextmanager
     def predict_request(self) -> Iterator["PredictMeasure"]:
@@ -179,32 +182,3 @@ def samples_label(samples: int) -> str:
     """The count rounded up to a step, so that the label has few values."""
     index = min(bisect_left(SAMPLE_STEPS, samples), len(SAMPLE_STEPS) - 1)
     return str(SAMPLE_STEPS[index])
-
-
-def _set_build_info(registry: CollectorRegistry) -> None:
-    build = Gauge(
-        "credence_build_info",
-        "Always 1; the labels tell what runs",
-        ["version", "python", "torch"],
-        registry=registry,
-    )
-    build.labels(release(), platform.python_version(), torch.__version__).set(1)
-
-
-class _JobsCollector(Collector):
-    """`credence_jobs`, counted in the database at each scrape; absent while it is away."""
-
-    def __init__(self, count_jobs: Callable[[], Mapping[str, int]]) -> None:
-        self._count_jobs = count_jobs
-
-    def describe(self) -> list[Metric]:
-        return [GaugeMetricFamily("credence_jobs", "Jobs by status", labels=["status"])]
-
-    def collect(self) -> Iterator[Metric]:
-        family = GaugeMetricFamily("credence_jobs", "Jobs by status", labels=["status"])
-        try:
-            for status, count in self._count_jobs().items():
-                family.add_metric([status], count)
-        except Unavailable as error:
-            log.warning("jobs are not counted in /metrics", reason=str(error))
-        yield family

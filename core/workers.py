@@ -37,6 +37,11 @@ class Workers:
                 WorkerRow(id=worker_id, device=device, started_at=started_at, heartbeat_at=moment)
             )
 
+    def leave(self, worker_id: str) -> None:
+        """Forget a worker that ends as it should: only one that fell silent is missed."""
+        with self._database.begin() as session:
+            session.execute(delete(WorkerRow).where(WorkerRow.id == worker_id))
+
     def list(self) -> list[Worker]:
         """The workers, the one heard of last first."""
         with self._database.read() as session:

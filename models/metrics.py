@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.prediction.predictive import CategoricalMixture, GaussianMixture
+from models.prediction.prediction import epistemic_share
+from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 ECE_BINS = 15  # as usual since Guo et al. 2017
@@ -20,7 +21,7 @@ PerRowScores = dict[str, Tensor]
 def regression_scores(
     mixture: GaussianMixture, targets: Float[Tensor, "rows"]
 ) -> dict[str, Float[Tensor, "rows"]]:
-    """Per row: log likelihood, squared and absolute error, CRPS, width, 1 where covered."""
+    """Per row: log likelihood, squared and absolute error, CRPS, width, share, 1 where covered."""
     error = mixture.mean() - targets
     few = GaussianMixture(mixture.means[:CRPS_SAMPLES], mixture.variances[:CRPS_SAMPLES])
     scores = {
@@ -28,6 +29,7 @@ def regression_scores(
         "squared_error": error.square(),
         "mae": error.abs(),
         "crps": few.crps(targets),
+        "epistemic_share": _epistemic_share(mixture),
     }
     below = mixture.cdf(targets)
     for level in COVERAGE_LEVELS:
@@ -49,13 +51,14 @@ def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> dict[str, ob
         "crps": mean["crps"],
         "coverage": coverage,
         "interval_width": {"0.9": mean["width"]},
+        "epistemic_share": mean["epistemic_share"],
     }
 
 
 def classification_scores(
     mixture: CategoricalMixture, targets: Int[Tensor, "rows"]
 ) -> dict[str, Float[Tensor, "rows"]]:
-    """Per row: log likelihood, 1 where right, Brier score, confidence of the chosen class."""
+    """Per row: log likelihood, 1 where right, Brier score, confidence of the label, share."""
     probs = mixture.mean()
     confidence, label = probs.max(-1)
     truth = torch.nn.functional.one_hot(targets, probs.shape[-1])
@@ -64,6 +67,7 @@ def classification_scores(
         "correct": (label == targets).double(),
         "brier": (probs - truth).square().sum(-1),
         "confidence": confidence,
+        "epistemic_share": _epistemic_share(mixture),
     }
 
 
@@ -77,7 +81,15 @@ def classification_metrics(
         "log_likelihood": float(scores["log_likelihood"].mean()),
         "brier": float(scores["brier"].mean()),
         "ece": expected_calibration_error(scores["confidence"], scores["correct"]),
+        "epistemic_share": float(scores["epistemic_share"].mean()),
     }
+
+
+def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
+    """As every prediction tells it, so that what is served can be compared with its mean here."""
+    variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}
+    arrays = {name: variance.cpu().numpy() for name, variance in variances.items()}
+    return torch.from_numpy(epistemic_share(arrays))
 
 
 def expected_calibration_error(

@@ -31,6 +31,8 @@ from models.prediction.threads import threads_for
 from models.targets import ClassTarget, NumberTarget, Target
 from models.variant import Variant
 
+FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution threshold flags
+
 
 @dataclass(frozen=True)
 class BayesianModel:

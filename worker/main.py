@@ -14,6 +14,7 @@ from celery.signals import setup_logging, worker_shutting_down
 
 from core.context import open_context
 from core.devices import service_device
+from core.exposition import register_process
 from core.logging import configure_logging
 from core.settings import Settings
 from worker.celery_app import build_celery
@@ -35,6 +36,7 @@ def run_worker(settings: Settings) -> None:
     device = service_device(settings)
     stopping = threading.Event()
     metrics = WorkerMetrics.create()
+    register_process(metrics.registry, settings.data_dir)
     port = serve_metrics(metrics, settings)
     context = open_context(settings)
     runner = JobRunner(context, _worker_id(), metrics, stopping.is_set)

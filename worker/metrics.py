@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from importlib.metadata import version
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Histogram, start_http_server
@@ -30,13 +29,6 @@ class WorkerMetrics:
     @classmethod
     def create(cls) -> "WorkerMetrics":
         registry = CollectorRegistry()
-        build = Gauge(
-            "credence_build_info",
-            "1, labelled by version",
-            ["version"],
-            registry=registry,
-        )
-        build.labels(version("credence")).set(1)
         return cls(
             registry,
             Histogram(

@@ -1,6 +1,7 @@
 """What nobody told the worker: jobs of lost workers, queued jobs whose wake-up was lost."""
 
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import structlog
@@ -39,6 +40,8 @@ class Sweeper:
     def stop(self) -> None:
         self._stopped.set()
         self._thread.join()
+        with suppress(SQLAlchemyError, CredenceError):
+            self._context.workers.leave(self._runner.worker_id)
 
     def _run(self) -> None:
         beat = 0

@@ -14,7 +14,6 @@ from fastapi import APIRouter, Request, Response
 from app.bodies import check_json, media_type, read_inflated
 from app.dependencies import ContextDep, Services, ServicesDep, or_disconnect
 from app.openapi import json_response, problems, request_bodies
-from app.release import release
 from app.routers import health
 from app.schemas.inference_protocol import (
     InferRequest,
@@ -31,6 +30,7 @@ from app.serving.inference_protocol.messages import Reply, parameters_located, r
 from core.context import Context
 from core.exceptions import NotFound, NotParseable
 from core.names import MODEL_NAME
+from core.release import release
 from models.model import BayesianModel
 
 router = APIRouter(prefix="/v2", tags=["Open Inference Protocol v2"])

@@ -57,6 +57,11 @@ class Admission:
         """Rows × samples that wait or run."""
         return self._queued_work
 
+    @property
+    def queued_requests(self) -> int:
+        """Requests that wait or run."""
+        return self._queued_requests
+
     @contextmanager
     def entered(self, speed: Hashable, rows: int, samples: int, work: int) -> Iterator[None]:
         """Count a request while it is answered; `speed` is its key for `Throughput`.

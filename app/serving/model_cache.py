@@ -3,11 +3,20 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from core.registry import Version
 from models.model import BayesianModel
 
 Load = Callable[[Version], BayesianModel]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A version and what is in memory of it."""
+
+    version: Version
+    model: BayesianModel
 
 
 class ModelCache:
@@ -16,7 +25,7 @@ class ModelCache:
     def __init__(self, load: Load, max_bytes: int) -> None:
         self._load = load
         self._max_bytes = max_bytes
-        self._loaded: OrderedDict[str, BayesianModel] = OrderedDict()
+        self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()
         self._loading: dict[str, asyncio.Task[BayesianModel]] = {}
 
     async def get(self, version: Version) -> BayesianModel:
@@ -30,24 +39,29 @@ class ModelCache:
         key = version.artifact_key  # unlike a name and a number, never used twice
         if key in self._loaded:
             self._loaded.move_to_end(key)
-            return self._loaded[key]
+            return self._loaded[key].model
         if key not in self._loading:
             task = self._loading[key] = asyncio.create_task(self._read(version))
-            task.add_done_callback(lambda done: self._finish(key, done))
+            task.add_done_callback(lambda done: self._finish(version, done))
         return await asyncio.shield(self._loading[key])
 
     @property
     def num_bytes(self) -> int:
         """Memory that the loaded models take."""
-        return sum(model.num_bytes for model in self._loaded.values())
+        return sum(loaded.model.num_bytes for loaded in self._loaded.values())
+
+    def loaded(self) -> tuple[LoadedModel, ...]:
+        """The loaded models, the least recently used first; may be called in any thread."""
+        return tuple(self._loaded.values())
 
     async def _read(self, version: Version) -> BayesianModel:
         return await asyncio.to_thread(self._load, version)
 
-    def _finish(self, key: str, task: asyncio.Task[BayesianModel]) -> None:
+    def _finish(self, version: Version, task: asyncio.Task[BayesianModel]) -> None:
+        key = version.artifact_key
         del self._loading[key]
         if task.cancelled() or task.exception() is not None:
             return
-        self._loaded[key] = task.result()
+        self._loaded[key] = LoadedModel(version, task.result())
         while self.num_bytes > self._max_bytes and len(self._loaded) > 1:
             self._loaded.popitem(last=False)
