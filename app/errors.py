@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from app.validation import describe
 from core import exceptions as core
+from core.keys import Scope
 from models import exceptions as models
 
 MEDIA_TYPE = "application/problem+json"
@@ -27,8 +28,28 @@ class NotAcceptable(core.CredenceError):
     """None of the media types that the caller accepts is one of ours."""
 
 
+class Unauthorized(core.CredenceError):
+    """Without a key that is known; `code` is RFC 6750's, for a key that was given."""
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        error = "" if code is None else f', error="{code}"'
+        self.headers = {"WWW-Authenticate": f'Bearer realm="credence"{error}'}
+
+
+class Forbidden(core.CredenceError):
+    """The key is known, and its scope too narrow."""
+
+    def __init__(self, needed: Scope, given: Scope) -> None:
+        super().__init__(f"this needs a key of scope {needed}; the scope of this key is {given}")
+        challenge = f'Bearer realm="credence", error="insufficient_scope", scope="{needed}"'
+        self.headers = {"WWW-Authenticate": challenge}
+
+
 STATUSES: Mapping[type[Exception], int] = {
     core.NotParseable: 400,
+    Unauthorized: 401,
+    Forbidden: 403,
     core.NotFound: 404,
     NotAcceptable: 406,
     core.Conflict: 409,

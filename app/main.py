@@ -11,6 +11,7 @@ from fastapi import Depends, FastAPI
 from app import errors, openapi
 from app.dependencies import Services, refuse_strange_parameters
 from app.health import Health
+from app.key_ring import KeyRing
 from app.metrics import Metrics
 from app.middleware import middleware
 from app.routers import (
@@ -35,6 +36,7 @@ from app.serving.warm_up import warm_up
 from core.backlog import read_backlog
 from core.context import Context, open_context
 from core.devices import service_device
+from core.keys import Keys
 from core.registry import Version
 from core.release import release
 from core.settings import Settings
@@ -44,24 +46,26 @@ from models.model import BayesianModel
 CLOSE_SECONDS = 1.0  # for work whose clients are gone: requests in flight were answered before
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The service with these settings; nothing is opened before it starts.
+def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
+    """The service with these settings, to listen on `host`; nothing is opened before it starts.
 
     Raises:
-        InvalidSetting: if the settings ask for a device that is not there.
+        InvalidSetting: if the settings ask for a device that is not there, or name a file that
+            holds no key.
     """
     service_device(settings)
+    key_ring = KeyRing(settings, host)
     app = FastAPI(
         title="Credence",
         description="Predictions that know what they don't know.",
         version=release(),
         lifespan=_lifespan,
-        middleware=middleware(settings.max_body_bytes),
+        middleware=middleware(settings.max_body_bytes, key_ring),
         dependencies=[Depends(refuse_strange_parameters)],
         docs_url=None,
         redoc_url=None,
     )
-    app.state.settings = settings
+    app.state.settings, app.state.key_ring = settings, key_ring
     for module in (
         predictions,
         inference_protocol,
@@ -84,15 +88,18 @@ def create_app(settings: Settings) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Open what the process needs; close it once the requests in flight are answered."""
     settings: Settings = app.state.settings
+    key_ring: KeyRing = app.state.key_ring
     context = await to_thread.run_sync(open_context, settings)
     metrics = Metrics(settings.data_dir, partial(read_backlog, context.database))
     throughput = Throughput()
     engine = Engine(settings.threads, throughput, metrics.observe_batch)
     try:
+        await to_thread.run_sync(key_ring.start, Keys(context.database))
         app.state.services = _services(context, metrics, throughput, engine)
         with quick_handover():
             yield
     finally:
+        key_ring.stop()
         await to_thread.run_sync(engine.close, CLOSE_SECONDS)
         await to_thread.run_sync(context.close)
 

@@ -1,4 +1,4 @@
-"""What happens around every request: an id, a limit on its body, a line in the log."""
+"""What happens around every request: an id, a line in the log, a key, a limit on its body."""
 
 from time import perf_counter
 
@@ -8,7 +8,8 @@ from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import problem_response
+from app.errors import Forbidden, Unauthorized, problem_response
+from app.key_ring import KeyRing
 from core.exceptions import TooLarge
 
 MAX_REQUEST_ID = 128
@@ -16,11 +17,12 @@ TELLS_NO_NEWS = ("/predict", "/v2", "/health", "/metrics", "/docs", "/openapi.js
 log = structlog.stdlib.get_logger(__name__)
 
 
-def middleware(max_body_bytes: int) -> list[Middleware]:
+def middleware(max_body_bytes: int, key_ring: KeyRing) -> list[Middleware]:
     """The stack, outermost first."""
     return [
         Middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id),
         Middleware(RequestLogMiddleware),
+        Middleware(KeyMiddleware, key_ring=key_ring),
         Middleware(NewsMiddleware),
         Middleware(BodyLimitMiddleware, max_body_bytes=max_body_bytes),
     ]
@@ -71,6 +73,28 @@ class RequestLogMiddleware:
                 status=status,
                 duration_ms=milliseconds,
             )
+
+
+class KeyMiddleware:
+    """Asks for a key before anything of a request is read. In front of all routes, so that none can
+    be added without it.
+    """
+
+    def __init__(self, app: ASGIApp, key_ring: KeyRing) -> None:
+        self.app = app
+        self.key_ring = key_ring
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # there are none; one that is added must ask for a key
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] == "http":
+            try:
+                self.key_ring.admit(scope)
+            except (Unauthorized, Forbidden) as error:
+                await problem_response(error, scope["path"])(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
 
 
 class NewsMiddleware:

@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from app.access import required
 from app.errors import MEDIA_TYPE
 from app.schemas.batch import BatchRequest
 from app.schemas.common import Problem
@@ -18,8 +19,15 @@ from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
 from app.schemas.predictions import PredictRequest, PredictResponse
 from app.schemas.training import TrainRequest
+from core.keys import Scope
 
 REFERENCE = "#/components/schemas/{model}"
+KEY = "key"
+KEY_SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "made by `credence keys create`",
+}
 REQUESTS: tuple[type[BaseModel], ...] = (
     TrainRequest,
     AliasRequest,
@@ -110,12 +118,23 @@ def _describe(app: FastAPI) -> Document:
     )
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas |= definitions["$defs"]
-    for operations in document["paths"].values():
-        for operation in operations.values():
+    document["components"]["securitySchemes"] = {KEY: KEY_SCHEME}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
             _leave_out_default_422(operation["responses"])
+            _ask_for_key(operation, required(method.upper(), path))
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
     return document
+
+
+def _ask_for_key(operation: Document, scope: Scope | None) -> None:
+    """The key that an operation asks for, as the middleware does."""
+    if scope is None:
+        return
+    operation["security"] = [{KEY: []}]
+    too_narrow = _problem(403) | {"description": f"the key's scope does not include `{scope}`"}
+    operation["responses"] |= {"401": _problem(401), "403": too_narrow}
 
 
 def _leave_out_default_422(responses: Document) -> None:

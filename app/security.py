@@ -1,8 +1,10 @@
-"""Who may call. Keys come later; until then only this machine may, unless told otherwise."""
+"""Where the service may listen: beyond this machine only with a key, unless told otherwise."""
 
 import ipaddress
 
+from core.database import Database, migrate
 from core.exceptions import InvalidSetting
+from core.keys import Keys
 from core.settings import Settings
 
 
@@ -10,14 +12,26 @@ def check_bind(settings: Settings, host: str) -> None:
     """Refuse to be reachable from elsewhere without a key.
 
     Raises:
-        InvalidSetting: if `host` is no loopback address and `CREDENCE_AUTH` is not `off`.
+        InvalidSetting: if `host` is no loopback address, there is no key, neither in the database
+            nor in a file, and `CREDENCE_AUTH` is not `off`.
+        Unavailable: if it takes the database to tell, and that does not answer.
     """
-    if settings.auth == "off" or is_loopback(host):
+    if settings.auth == "off" or is_loopback(host) or settings.admin_key_file or _has_key(settings):
         return
     raise InvalidSetting(
         f"{host!r} can be reached from other machines, and no key protects the service: "
-        "bind 127.0.0.1, or set CREDENCE_AUTH=off where the network itself is trusted"
+        "make one with `credence keys create` or name a file in CREDENCE_ADMIN_KEY_FILE; "
+        "else bind 127.0.0.1, or set CREDENCE_AUTH=off where the network itself is trusted"
     )
+
+
+def _has_key(settings: Settings) -> bool:
+    database = Database(settings.sqlalchemy_url)
+    try:
+        migrate(database)
+        return bool(Keys(database).valid())
+    finally:
+        database.dispose()
 
 
 def is_loopback(host: str) -> bool:

@@ -1,5 +1,6 @@
 """A thin, typed HTTP client: one method per route, plain dictionaries in and out."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -18,16 +19,20 @@ FINAL_STATUSES = ("succeeded", "failed", "cancelled")
 
 
 class Client(AbstractContextManager["Client"]):
-    """Speaks to the service at `url`.
+    """Speaks to the service at `url`, with the key that is given or that `CREDENCE_KEY` holds.
 
     Every method raises `CredenceAPIError` when the service refuses, `ServiceUnreachable` when
     there is no answer within `timeout_seconds`.
     """
 
-    def __init__(self, url: str = DEFAULT_URL, *, timeout_seconds: float = 300.0) -> None:
+    def __init__(
+        self, url: str = DEFAULT_URL, *, key: str | None = None, timeout_seconds: float = 300.0
+    ) -> None:
         self.url = url.rstrip("/")
         timeout = httpx.Timeout(timeout_seconds, connect=5.0)
-        self._http = httpx.Client(base_url=self.url, timeout=timeout)
+        key = (key or os.environ.get("CREDENCE_KEY", "")).strip()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.Client(base_url=self.url, timeout=timeout, headers=headers)
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -65,7 +65,7 @@ def worker(
     from worker.main import run_worker
 
     try:
-        run_worker(_settings(data_dir))
+        run_worker(settings_from(data_dir))
     except InvalidSetting as error:
         fail(str(error), EXIT_WRONG_SETTING)
 
@@ -74,11 +74,11 @@ def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> N
     """The cheap refusals first: what follows them takes seconds to import."""
     _let_idle_threads_sleep()
     from app.security import check_bind
-    from core.exceptions import InvalidSetting
+    from core.exceptions import InvalidSetting, Unavailable
     from credence.serving.api_thread import listen
     from credence.serving.errors import CannotStart
 
-    settings = _settings(data_dir)
+    settings = settings_from(data_dir)
     try:
         check_bind(settings, host)
         listener = listen(host, port)
@@ -87,7 +87,7 @@ def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> N
         Supervisor(settings, host, listener, with_worker=with_worker).run()
     except InvalidSetting as error:
         fail(str(error), EXIT_WRONG_SETTING)
-    except CannotStart as error:
+    except (CannotStart, Unavailable) as error:
         fail(str(error), EXIT_CANNOT_START)
 
 
@@ -98,7 +98,7 @@ def _let_idle_threads_sleep() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
-def _settings(data_dir: Path | None) -> "Settings":
+def settings_from(data_dir: Path | None) -> "Settings":
     """Settings with which the service can work; a wrong one ends the command with a message."""
     from core.exceptions import InvalidSetting
     from core.logging import configure_logging

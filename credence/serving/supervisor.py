@@ -37,7 +37,7 @@ class Supervisor:
     ) -> None:
         self._settings = settings
         self._address = address(host, listener)
-        self._api = ApiThread(create_app(settings), listener, GRACE_SECONDS)
+        self._api = ApiThread(create_app(settings, host), listener, GRACE_SECONDS)
         environment = os.environ | {"CREDENCE_DATA_DIR": str(settings.data_dir)}
         self._worker = WorkerProcess(environment) if with_worker else None
         self._stopping = False

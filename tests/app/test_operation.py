@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx
 import pytest
@@ -10,7 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.metrics import samples_label
 from app.security import check_bind
+from core.database import Database, migrate
 from core.exceptions import InvalidSetting
+from core.keys import Keys, Scope
 from core.settings import load_settings
 from tests.app.conftest import MakeService
 from tests.app.running import Service
@@ -117,15 +120,30 @@ def test_openapi_describes_every_route_with_its_bodies_and_problems(service: Ser
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
-def test_this_machine_may_be_served_without_a_key(host: str) -> None:
-    check_bind(load_settings(), host)
+def test_this_machine_may_be_served_without_a_key(host: str, tmp_path: Path) -> None:
+    check_bind(load_settings(data_dir=tmp_path), host)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.7", "example.org", "localhost.evil"])
-def test_other_addresses_are_refused_unless_authentication_is_off(host: str) -> None:
+def test_other_addresses_are_refused_unless_authentication_is_off(
+    host: str, tmp_path: Path
+) -> None:
     with pytest.raises(InvalidSetting, match="CREDENCE_AUTH=off"):
-        check_bind(load_settings(), host)
-    check_bind(load_settings(auth="off"), host)
+        check_bind(load_settings(data_dir=tmp_path), host)
+    check_bind(load_settings(data_dir=tmp_path, auth="off"), host)
+
+
+def test_other_addresses_may_be_served_with_a_key(tmp_path: Path) -> None:
+    check_bind(load_settings(data_dir=tmp_path, admin_key_file=tmp_path / "key"), "0.0.0.0")
+    settings = load_settings(data_dir=tmp_path)
+    database = Database(settings.sqlalchemy_url)
+    migrate(database)
+    key, _ = Keys(database).create("first", Scope.PREDICT)
+    check_bind(settings, "0.0.0.0")
+    Keys(database).revoke(key.id)
+    with pytest.raises(InvalidSetting, match="credence keys create"):
+        check_bind(settings, "0.0.0.0")
+    database.dispose()
 
 
 def test_building_the_application_opens_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -1,0 +1,40 @@
+"""Which key a route asks for: one table, read from above; what is not in it is for `admin` alone.
+
+Health and metrics are open, because what watches a service must see it when keys are lost, and
+they tell no caller's data; so is the documentation, which says no more than this repository.
+"""
+
+from core.keys import Scope
+
+READ = ("GET", "HEAD")
+WRITE = ("POST", "PUT", "PATCH", "DELETE")
+ANY = READ + WRITE
+
+RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
+    (ANY, "/predict/batch", Scope.TRAIN),
+    (ANY, "/predict", Scope.PREDICT),
+    (READ, "/v2/health", None),
+    (ANY, "/v2", Scope.PREDICT),
+    (READ, "/models", Scope.PREDICT),
+    (WRITE, "/models", Scope.TRAIN),
+    (ANY, "/train", Scope.TRAIN),
+    (ANY, "/jobs", Scope.TRAIN),
+    (ANY, "/datasets", Scope.TRAIN),
+    (READ, "/health", None),
+    (READ, "/metrics", None),
+    (READ, "/docs", None),
+    (READ, "/openapi.json", None),
+)
+
+
+def required(method: str, path: str) -> Scope | None:
+    """The scope that a request needs; None for what is open to everybody."""
+    for methods, prefix, scope in RULES:
+        if path.startswith(prefix) and method in methods and _is_within(path, prefix):
+            return scope
+    return Scope.ADMIN
+
+
+def _is_within(path: str, prefix: str) -> bool:
+    """Whether the path is the prefix or below it: `/models/x` is, `/models-x` is not."""
+    return len(path) == len(prefix) or path[len(prefix)] == "/"

@@ -1,0 +1,100 @@
+"""`credence keys`: who may call. Works on the database itself, where the service runs."""
+# ruff: noqa: PLC0415
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from credence.commands.options import AsJson, Yes
+from credence.commands.service import DataDir, settings_from
+from credence.rendering import fail, note, print_json, print_table
+
+if TYPE_CHECKING:
+    from core.keys import Key, Keys
+
+app = typer.Typer(no_args_is_help=True, help="Keys: create, list, revoke.")
+
+EXIT_REFUSED = 1
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Option(help="Whose key it is, or what for.")],
+    scope: Annotated[
+        Literal["predict", "train", "admin"],
+        typer.Option(help="What it is good for; train includes predict, admin all."),
+    ],
+    data_dir: DataDir = None,
+) -> None:
+    """Make a key and print it, once: only its hash is kept.
+
+    Example: `credence keys create --name laptop --scope predict`
+    """
+    from core.keys import Scope
+
+    with _keys(data_dir) as keys:
+        key, text = keys.create(name, Scope(scope))
+    typer.echo(text)
+    note(f"{key.id} ({scope}): keep the key, it cannot be shown again")
+
+
+@app.command("list")
+def list_keys(as_json: AsJson = False, data_dir: DataDir = None) -> None:
+    """Show all keys, revoked ones too; not the keys themselves, which nobody has.
+
+    Example: `credence keys list`
+    """
+    with _keys(data_dir) as keys:
+        found = keys.list()
+    if as_json:
+        print_json([_shown(key) for key in found])
+        return
+    headers = ["key", "name", "scope", "created", "last used", "revoked"]
+    print_table(headers, (list(_shown(key).values()) for key in found))
+
+
+@app.command()
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="KEY", help="Its id, as `list` shows it.")],
+    yes: Yes = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Let a key open nothing from now on; services that run notice within seconds.
+
+    Example: `credence keys revoke key_6f0c --yes`
+    """
+    if not yes:
+        typer.confirm(f"Revoke {key_id} for good?", abort=True)
+    with _keys(data_dir) as keys:
+        key = keys.revoke(key_id)
+    typer.echo(f"revoked {key.id} ({key.name})")
+
+
+def _shown(key: "Key") -> dict[str, str | None]:
+    times = {
+        name: None if time is None else f"{time:%Y-%m-%dT%H:%M:%SZ}"
+        for name, time in asdict(key).items()
+        if name.endswith("_at")
+    }
+    return {"id": key.id, "name": key.name, "scope": key.scope.value} | times
+
+
+@contextmanager
+def _keys(data_dir: Path | None) -> "Iterator[Keys]":
+    """The table of keys, brought up to date; what is refused ends the command with a message."""
+    from core.database import Database, migrate
+    from core.exceptions import CredenceError
+    from core.keys import Keys
+
+    database = Database(settings_from(data_dir).sqlalchemy_url)
+    try:
+        migrate(database)
+        yield Keys(database)
+    except CredenceError as error:
+        fail(str(error), EXIT_REFUSED)
+    finally:
+        database.dispose()
