@@ -72,7 +72,7 @@ def build(shape: Shape, pruning: tuple[float, ...] = ()) -> BayesianModel:
     return train(columns(shape), types, configure(shape, pruning))
 
 
-def stored(shape: Shape, directory: Path) -> BayesianModel:
+def stored(shape: Shape, directory: Path, device: str = "cpu") -> BayesianModel:
     """The same, written to a directory and read back, as a service has it."""
     checkpoint.write(build(shape), directory)
-    return checkpoint.read(directory)
+    return checkpoint.read(directory, device)
