@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test check format bench bench-peers stack lock
+.PHONY: help install serve demo test check format bench bench-peers stack stack-key stack-down stack-test lock
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,7 +27,9 @@ demo: $(INSTALLED)  ## Train on real data, predict with uncertainty, draw pictur
 	$(BIN)/python -m examples.demo
 
 test: $(INSTALLED)  ## The whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet \
+		--ignore tests/integration
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration --timeout 1800 --quiet -rs
 
 check: $(INSTALLED)  ## Format, lint, types, import contracts
 	$(BIN)/ruff format --check .
@@ -50,8 +52,19 @@ bench-peers: $(INSTALLED)  ## Beside other libraries and servers, at length: ins
 	$(BIN)/python -m benchmarks.libraries --install --resume --picture docs/images/libraries.png
 	$(BIN)/python -m benchmarks.servers --install --resume --picture docs/images/servers.png
 
-stack:  ## The compose stack
-	@echo "The compose stack is not here yet: use 'make serve', which needs nothing else."; exit 1
+stack:  ## The compose stack: API, worker, Redis, PostgreSQL, S3, Prometheus, Grafana
+	docker compose up --build --detach --wait
+	@echo "API http://127.0.0.1:$${CREDENCE_PORT:-8000} · Grafana :$${GRAFANA_PORT:-3000} · Prometheus :$${PROMETHEUS_PORT:-9090}"
+	@echo "The key: make --silent stack-key"
+
+stack-key:  ## The stack's first key, for CREDENCE_KEY
+	@docker compose exec -T api cat /run/secrets/admin/key; echo
+
+stack-down:  ## Stop the stack; what it keeps stays in its volumes
+	docker compose down
+
+stack-test: $(INSTALLED)  ## Build and start a stack of its own, train, predict, kill each container
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration --timeout 1800 -rP
 
 lock:  ## Write requirements.lock from what .venv holds (after changing pyproject.toml)
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' > requirements.lock

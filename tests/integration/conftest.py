@@ -1,5 +1,6 @@
 """One stack for all tests of this package: built, started from nothing, removed at the end."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from tests.integration.work import upload
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        pytest.skip("one process at a time: `make stack-test`")
     if reason := engine_missing():
         pytest.skip(f"no Docker engine with compose: {reason}")
     stack = Stack()
