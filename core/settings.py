@@ -9,12 +9,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from core.cores import available_cores
 from core.exceptions import InvalidSetting
+from core.passwords import read_secret, with_password
 from core.urls import (
     check_artifact_url,
     check_broker_url,
     check_database_url,
     mask,
+    to_bucket,
     to_directory,
     with_driver,
 )
@@ -35,11 +38,6 @@ def _absolute(path: Path) -> Path:
     return path.expanduser().resolve()
 
 
-def _available_cores() -> int:
-    """The cores this process may use, which in a container are fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class Settings(BaseSettings):
     """Every setting with its default and range; `load_settings` is the way to get one."""
 
@@ -53,17 +51,29 @@ class Settings(BaseSettings):
     database_url: Annotated[str, AfterValidator(check_database_url)] | None = Field(
         None, description="SQLite in the data directory, or PostgreSQL"
     )
+    database_password_file: Path | None = Field(
+        None, description="a file with the password that CREDENCE_DATABASE_URL leaves out"
+    )
     broker_url: Annotated[str, AfterValidator(check_broker_url)] | None = Field(
         None, description="a folder in the data directory (filesystem://), or Redis"
     )
+    broker_password_file: Path | None = Field(
+        None, description="a file with the password that CREDENCE_BROKER_URL leaves out"
+    )
     artifact_url: Annotated[str, AfterValidator(check_artifact_url)] | None = Field(
-        None, description="a folder in the data directory, or another (file:///…)"
+        None, description="a folder in the data directory, another (file:///…), or s3://bucket"
+    )
+    store_cache_bytes: Bytes = Field(
+        10 * GIBIBYTE, description="of artifacts from a bucket that are kept on this machine"
     )
     device: Annotated[str, BeforeValidator(_lower_case)] = Field(
         "auto", pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", description="auto, cpu, cuda or cuda:N"
     )
     threads: Annotated[int, Field(ge=1, le=1024)] = Field(
-        default_factory=_available_cores, description="that one process computes with"
+        default_factory=available_cores, description="that one process computes with"
+    )
+    train_processes: Annotated[int, Field(ge=1, le=64)] = Field(
+        1, description="that train one model together; none but this number is ever chosen"
     )
     max_body_bytes: Bytes = Field(GIBIBYTE // 4, description="of one upload, once inflated")
     max_dataset_bytes: Bytes = Field(2 * GIBIBYTE, description="of one data set, once decoded")
@@ -77,6 +87,9 @@ class Settings(BaseSettings):
     )
     max_attempts: Annotated[int, Field(ge=1, le=100)] = Field(
         3, description="workers that a job may lose before it fails"
+    )
+    checkpoint_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        60, description="between two checkpoints of a training job"
     )
     auth: Annotated[Literal["auto", "off"], BeforeValidator(_lower_case)] = "auto"
     admin_key_file: Path | None = None
@@ -94,21 +107,43 @@ class Settings(BaseSettings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _passwords_found(self) -> "Settings":
+        _ = self.sqlalchemy_url, self.resolved_broker_url
+        return self
+
     @property
     def sqlalchemy_url(self) -> str:
-        """The database's URL with the driver that this project installs."""
-        if self.database_url is None:
-            return f"sqlite:///{self.data_dir / 'credence.db'}"
-        return with_driver(self.database_url)
+        """The database's URL with the driver that this project installs, and the password."""
+        url = self.database_url and with_driver(self.database_url)
+        if self.database_password_file is not None:
+            servers = ("postgresql+psycopg://",)
+            return _completed("DATABASE", url, servers, self.database_password_file)
+        return url or f"sqlite:///{self.data_dir / 'credence.db'}"
 
     @property
     def resolved_broker_url(self) -> str:
-        """The broker's URL, `filesystem://` when none is given."""
+        """The broker's URL with the password, `filesystem://` when none is given."""
+        if self.broker_password_file is not None:
+            servers = ("redis://", "rediss://")
+            return _completed("BROKER", self.broker_url, servers, self.broker_password_file)
         return self.broker_url or "filesystem://"
 
     @property
+    def bucket(self) -> tuple[str, str] | None:
+        """Bucket and prefix of the artifact store; None when it is a directory."""
+        is_bucket = self.artifact_url is not None and self.artifact_url.startswith("s3:")
+        return to_bucket(self.artifact_url) if self.artifact_url and is_bucket else None
+
+    @property
     def artifact_root(self) -> Path:
-        """The directory of the artifact store."""
+        """The directory of the artifact store.
+
+        Raises:
+            ValueError: when it is in a bucket.
+        """
+        if self.bucket is not None:
+            raise ValueError(f"the artifact store is in a bucket: {self.artifact_url}")
         if self.artifact_url is None:
             return self.data_dir / "artifacts"
         return to_directory(self.artifact_url)
@@ -129,6 +164,23 @@ class Settings(BaseSettings):
                 f"CREDENCE_DATA_DIR={self.data_dir}: cannot be created or written: give a "
                 "directory that this process may write"
             )
+
+
+def _completed(name: str, url: str | None, servers: tuple[str, ...], file: Path) -> str:
+    """The URL with the password from the file, or `ValueError` that names the setting."""
+    if url is None or not url.startswith(servers):
+        raise ValueError(
+            f"CREDENCE_{name}_PASSWORD_FILE={file}: CREDENCE_{name}_URL names no server that has "
+            f"a password: give one that begins with {' or '.join(servers)}"
+        )
+    try:
+        password = read_secret(file)
+    except ValueError as error:
+        raise ValueError(f"CREDENCE_{name}_PASSWORD_FILE={file}: {error}") from error
+    try:
+        return with_password(url, password)
+    except ValueError as error:
+        raise ValueError(f"CREDENCE_{name}_URL={mask(url)} {error}") from error
 
 
 def load_settings(**overrides: Any) -> Settings:

@@ -12,7 +12,10 @@ BROKERS = ("filesystem", "redis", "rediss", "redis+socket")
 
 DATABASE_EXAMPLE = "sqlite:////path/to/file.db or postgresql://user:password@host:5432/name"
 BROKER_EXAMPLE = "filesystem:// or redis://host:6379/0"
-STORE_EXAMPLE = "file:///path/to/directory"
+STORE_EXAMPLE = "file:///path/to/directory or s3://bucket/prefix"
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_PREFIX = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/?")
 
 
 def check_database_url(url: str) -> str:
@@ -43,12 +46,28 @@ def check_broker_url(url: str) -> str:
 
 def check_artifact_url(url: str) -> str:
     """Return the URL, or raise `ValueError` that says what would be right."""
-    scheme = _scheme(url, STORE_EXAMPLE)
+    scheme, parts = _scheme(url, STORE_EXAMPLE), urlsplit(url)
     if scheme == "s3":
-        raise ValueError("s3:// comes with the compose stack; until then give file:///a/directory")
-    if scheme != "file" or urlsplit(url).netloc or urlsplit(url).path in ("", "/"):
+        return _check_bucket_url(url)
+    if scheme != "file" or parts.netloc or parts.path in ("", "/"):
         raise ValueError(f"give {STORE_EXAMPLE}")
     return url
+
+
+def _check_bucket_url(url: str) -> str:
+    parts = urlsplit(url)
+    if "@" in parts.netloc:
+        raise ValueError("credentials do not belong here: set AWS_ACCESS_KEY_ID or give a role")
+    plain = not (parts.query or parts.fragment)
+    if not (plain and _BUCKET.fullmatch(parts.netloc) and _PREFIX.fullmatch(parts.path)):
+        raise ValueError("give s3://bucket/prefix, of letters, digits, '.', '-' and '_'")
+    return url
+
+
+def to_bucket(artifact_url: str) -> tuple[str, str]:
+    """Bucket and prefix of an `s3://` URL."""
+    parts = urlsplit(artifact_url)
+    return parts.netloc, parts.path.strip("/")
 
 
 def to_directory(artifact_url: str) -> Path:

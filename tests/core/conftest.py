@@ -15,9 +15,12 @@ from core.schema import Base
 from core.settings import Settings, load_settings
 from core.specs import PredictSpec, TrainSpec
 from core.storage import DirectoryStore
+from core.storage.cache import Cache
+from core.storage.s3 import S3Store
 from core.urls import with_driver
 from models.config import ModelConfig
 from tests.core.postgresql import running_postgresql
+from tests.core.s3 import S3Server, running_moto, running_rclone
 
 
 @pytest.fixture(scope="session")
@@ -70,6 +73,28 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def store(tmp_path: Path) -> DirectoryStore:
     return DirectoryStore(tmp_path / "artifacts")
+
+
+@pytest.fixture(scope="session")
+def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with running_rclone(tmp_path_factory.mktemp("buckets")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[S3Server]:
+    with running_moto() as server:
+        yield server
+
+
+@pytest.fixture
+def rclone_store(rclone: S3Server, tmp_path: Path) -> S3Store:
+    return S3Store(rclone.new_bucket(), Cache(tmp_path / "cache", 2**20))
+
+
+@pytest.fixture
+def moto_store(moto: S3Server, tmp_path: Path) -> S3Store:
+    return S3Store(moto.new_bucket(), Cache(tmp_path / "cache", 2**20))
 
 
 @pytest.fixture

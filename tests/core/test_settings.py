@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
+from kombu import Connection
+from sqlalchemy import make_url
 
 from core.exceptions import InvalidSetting
 from core.settings import Settings, load_settings
@@ -72,7 +74,9 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
         ("DATABASE_URL", "postgresql://h:port/x", "CREDENCE_DATABASE_URL=postgresql://h:port/x: "),
         ("BROKER_URL", "amqp://h", "CREDENCE_BROKER_URL=amqp://h: give filesystem:// or redis://"),
         ("BROKER_URL", "redis://h:99999", "CREDENCE_BROKER_URL=redis://h:99999: Port out of range"),
-        ("ARTIFACT_URL", "s3://bucket/models", "s3:// comes with the compose stack"),
+        ("ARTIFACT_URL", "s3://", "CREDENCE_ARTIFACT_URL=s3://: give s3://bucket/prefix"),
+        ("ARTIFACT_URL", "s3://bucket/a//b", "CREDENCE_ARTIFACT_URL=s3://bucket/a//b: give s3://"),
+        ("ARTIFACT_URL", "s3://me:pw@bucket", "CREDENCE_ARTIFACT_URL=s3://me:***@bucket: credent"),
         ("ARTIFACT_URL", "models", "CREDENCE_ARTIFACT_URL=models: give file:///path/to/directory"),
         ("ARTIFACT_URL", "file://host/x", "CREDENCE_ARTIFACT_URL=file://host/x: give file:///path"),
         ("MAX_QUEUED_WORK", "5", "CREDENCE_MAX_QUEUED_WORK=5 is less than CREDENCE_MAX_WORK"),
@@ -113,6 +117,64 @@ def test_passwords_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
         load_settings()
     assert "ss/word" not in str(refused.value)
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    path = tmp_path / "secret"
+    path.write_text("p@ss:w/rd %\n")
+    return path
+
+
+def test_passwords_come_from_files(monkeypatch: pytest.MonkeyPatch, secret: Path) -> None:
+    monkeypatch.setenv("CREDENCE_DATABASE_URL", "postgres://me@db:5432/credence?sslmode=require")
+    monkeypatch.setenv("CREDENCE_DATABASE_PASSWORD_FILE", str(secret))
+    monkeypatch.setenv("CREDENCE_BROKER_URL", "redis://redis:6379/0")
+    monkeypatch.setenv("CREDENCE_BROKER_PASSWORD_FILE", str(secret))
+    settings = load_settings()
+    database, broker = make_url(settings.sqlalchemy_url), Connection(settings.resolved_broker_url)
+    assert (database.username, database.password, database.host) == ("me", "p@ss:w/rd %", "db")
+    assert (database.database, database.query["sslmode"]) == ("credence", "require")
+    assert (broker.password, broker.hostname, broker.port) == ("p@ss:w/rd %", "redis", 6379)
+    assert "w/rd" not in repr(settings), "what is logged of the settings has no secret in it"
+
+
+@pytest.mark.parametrize(
+    ("url", "content", "message"),
+    [
+        ("postgresql://me@db/x", None, "PASSWORD_FILE={}: cannot be read (No such file or dir"),
+        ("postgresql://me@db/x", " \n", "PASSWORD_FILE={}: is empty: give a file with the passwo"),
+        ("postgresql://me:pw@db/x", "a", "_URL=postgresql+psycopg://me:***@db/x has a password "),
+        ("postgresql://db/x?user=me&password=pw", "a", "db/x?user=me&password=*** has a password"),
+        ("sqlite:////tmp/x.db", "a", "PASSWORD_FILE={}: CREDENCE_DATABASE_URL names no server"),
+        ("", "a", "PASSWORD_FILE={}: CREDENCE_DATABASE_URL names no server that has a password"),
+    ],
+)
+def test_a_wrong_password_file_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, content: str | None, message: str
+) -> None:
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("CREDENCE_DATABASE_URL", url)
+    monkeypatch.setenv("CREDENCE_DATABASE_PASSWORD_FILE", str(file))
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings()
+    assert message.format(file) in str(refused.value)
+    assert "pw" not in str(refused.value)
+
+
+def test_a_folder_has_no_password(monkeypatch: pytest.MonkeyPatch, secret: Path) -> None:
+    monkeypatch.setenv("CREDENCE_BROKER_PASSWORD_FILE", str(secret))
+    with pytest.raises(InvalidSetting, match="CREDENCE_BROKER_URL names no server that has a pass"):
+        load_settings()
+
+
+def test_a_bucket_is_no_directory() -> None:
+    settings = load_settings(artifact_url="s3://bucket/some/prefix/")
+    assert settings.bucket == ("bucket", "some/prefix")
+    with pytest.raises(ValueError, match="is in a bucket: s3://bucket/some/prefix/"):
+        _ = settings.artifact_root
 
 
 @pytest.mark.parametrize(

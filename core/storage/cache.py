@@ -1,0 +1,77 @@
+"""Copies of artifacts on this machine: each fetched once, the least recently used make room."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from core.storage.staging import Staging, flush
+
+GRACE_SECONDS = 60.0  # who was given a path opens it within this time
+
+_LOCKS = 64  # two artifacts that share one wait for each other, which does no harm
+
+
+class Cache:
+    """A folder of files and directories that several threads and processes use at once.
+
+    An entry's modification time is when it was last asked for. Entries are put in place and taken
+    away by one rename each, and what a reader has open stays readable to it.
+    """
+
+    def __init__(self, root: Path, max_bytes: int) -> None:
+        self._root = root
+        self._max_bytes = max_bytes
+        self._staging = Staging(root / ".incoming", "the cache of the artifact store")
+        self._locks = [threading.Lock() for _ in range(_LOCKS)]
+
+    def get(self, name: str, fill: Callable[[Path], None]) -> Path:
+        """The entry; `fill` writes it to a new path, once for all threads that wait for it.
+
+        Raises:
+            Unavailable: when the disk refuses.
+        """
+        path = self._root / name
+        with self._locks[hash(name) % _LOCKS]:
+            try:
+                os.utime(path)
+            except OSError:  # it is not there; if the disk is at fault, that is told next
+                self._add(path, fill)
+        return path
+
+    def remove_leftovers(self) -> None:
+        """Remove what processes that were killed while they fetched have left behind."""
+        self._staging.remove_leftovers()
+
+    def _add(self, path: Path, fill: Callable[[Path], None]) -> None:
+        with self._staging.path() as staged:
+            fill(staged)
+            flush(staged)
+            try:
+                staged.rename(path)
+            except OSError:
+                if not path.is_dir():  # another process was faster
+                    raise
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Entries in use are never removed, even if they alone are more than fits."""
+        entries = sorted(filter(None, map(_entry, self._root.glob("[!.]*"))))
+        excess = sum(size for _, size, _ in entries) - self._max_bytes
+        for used_at, size, path in entries:
+            if excess <= 0 or time.time() - used_at < GRACE_SECONDS:
+                return
+            with self._staging.path() as doomed, suppress(FileNotFoundError):
+                path.rename(doomed)
+            excess -= size
+
+
+def _entry(path: Path) -> tuple[float, int, Path] | None:
+    """When it was used last and its size in bytes; None if it has just been removed."""
+    try:
+        files = path.rglob("*") if path.is_dir() else [path]
+        return path.stat().st_mtime, sum(file.stat().st_size for file in files), path
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,66 @@
+"""A store in a local directory: copies to `.incoming`, then renames."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from core.exceptions import NotFound
+from core.storage.protocol import check_key, published_already
+from core.storage.staging import Staging, flush, flush_directory
+
+
+class DirectoryStore:
+    """See `ArtifactStore`; an artifact is the file or directory that its key names."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self._staging = Staging(self.root / ".incoming", "the artifact store")
+
+    def put_file(self, key: str, source: Path) -> None:
+        self._publish(key, lambda staged: shutil.copyfile(source, staged))
+
+    def put_directory(self, key: str, source: Path) -> None:
+        self._publish(key, lambda staged: shutil.copytree(source, staged))
+
+    def local_path(self, key: str) -> Path:
+        path = self._path(key)
+        if not path.exists():
+            raise NotFound("artifact", key)
+        return path
+
+    def exists(self, key: str) -> bool:
+        return self._path(key).exists()
+
+    def children(self, key: str) -> Sequence[str]:
+        try:
+            return sorted(path.name for path in self._path(key).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def delete(self, key: str) -> None:
+        """Rename first, so that a reader never meets half of what is being removed."""
+        path = self._path(key)
+        with self._staging.path() as doomed, suppress(FileNotFoundError):
+            path.rename(doomed)
+
+    def check(self) -> None:
+        with self._staging.path() as probe:
+            probe.touch()
+
+    def remove_leftovers(self) -> None:
+        self._staging.remove_leftovers()
+
+    def _publish(self, key: str, copy_to: Callable[[Path], object]) -> None:
+        path = self._path(key)
+        with self._staging.path() as staged:
+            copy_to(staged)
+            flush(staged)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                raise published_already(key)
+            staged.rename(path)
+            flush_directory(path.parent)
+
+    def _path(self, key: str) -> Path:
+        return self.root / check_key(key)

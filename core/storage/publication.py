@@ -1,0 +1,90 @@
+"""What is written last when an artifact goes to a bucket: the names and checksums of its files."""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pydantic import TypeAdapter, ValidationError
+
+from core.exceptions import Unavailable
+
+CONTENT = "content"  # the one file of an artifact that is no directory
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of an artifact: its name in it, its size in bytes, its SHA-256 in hexadecimal."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One upload of an artifact; `token` is this upload's own, so that two are never mixed.
+
+    Empty directories are left out: no artifact has any.
+    """
+
+    token: str
+    is_directory: bool
+    files: tuple[File, ...]
+
+    def path(self, root: Path, file: File) -> Path:
+        """Where a file of the artifact is when the artifact is at `root`."""
+        return root / file.name if self.is_directory else root
+
+    def check(self, root: Path) -> None:
+        """Compare each file at `root` with its checksum.
+
+        Raises:
+            Unavailable: naming the first that differs.
+        """
+        for file in self.files:
+            found = _file(self.path(root, file), file.name)
+            if found != file:
+                raise Unavailable(
+                    f"the artifact store gave a damaged file: {file.name} has {found.size} bytes "
+                    f"with SHA-256 {found.sha256}, not {file.size} with {file.sha256}"
+                )
+
+    def to_json(self) -> bytes:
+        return _ADAPTER.dump_json(self)
+
+
+_ADAPTER = TypeAdapter(Publication)
+
+
+def describe(source: Path) -> Publication:
+    """The publication of a file or directory as it is now, under a new token."""
+    paths = {CONTENT: source}
+    if source.is_dir():
+        found = (path for path in source.rglob("*") if not path.is_dir())
+        paths = {path.relative_to(source).as_posix(): path for path in found}
+    files = tuple(_file(path, name) for name, path in sorted(paths.items()))
+    return Publication(secrets.token_hex(12), source.is_dir(), files)
+
+
+def read(content: bytes) -> Publication:
+    """The opposite of `Publication.to_json`.
+
+    Raises:
+        ValueError: when it is none, or a name in it leads elsewhere.
+    """
+    try:
+        publication = _ADAPTER.validate_json(content, strict=False)
+    except ValidationError as error:
+        raise ValueError(f"not the description of an artifact: {error}") from error
+    for file in publication.files:
+        name = PurePosixPath(file.name)
+        if name.is_absolute() or ".." in name.parts:
+            raise ValueError(f"{file.name!r} is no name of a file in an artifact")
+    return publication
+
+
+def _file(path: Path, name: str) -> File:
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return File(name, path.stat().st_size, sha256)

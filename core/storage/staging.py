@@ -1,0 +1,76 @@
+"""Files on a local disk that are written aside, brought to the disk, then renamed into place."""
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from core.exceptions import Unavailable
+from core.storage.protocol import LEFTOVER_SECONDS
+
+
+class Staging:
+    """A folder for what is being written; `owner` is who refuses files when the disk does."""
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        self._folder = folder
+        self._owner = owner
+
+    @contextmanager
+    def path(self) -> Iterator[Path]:
+        """A new path on the disk; what is there at the end is removed.
+
+        Raises:
+            Unavailable: when the disk refuses, because it is full or read only, say.
+        """
+        path = self._folder / secrets.token_hex(12)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            yield path
+        except FileExistsError:
+            raise
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise Unavailable(f"{self._owner} does not take files now: {reason}") from error
+        finally:
+            _remove(path)
+
+    def remove_leftovers(self) -> None:
+        """Remove what processes that were killed have left here."""
+        if self._folder.is_dir():
+            for path in self._folder.iterdir():
+                with suppress(FileNotFoundError):  # it has just been published
+                    if time.time() - path.stat().st_mtime > LEFTOVER_SECONDS:
+                        _remove(path)
+
+
+def flush(path: Path) -> None:
+    """Bring a file, or a directory and all in it, to the disk before it is renamed into place."""
+    if path.is_dir():
+        for child in path.iterdir():
+            flush(child)
+        flush_directory(path)
+        return
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def flush_directory(path: Path) -> None:
+    """Bring the names in a directory to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or directory if it is there and can be removed: nobody refers to it."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with suppress(OSError):
+        path.unlink()

@@ -1,0 +1,250 @@
+"""What is special about a store in a bucket: many objects, a cache, a server that may be away."""
+
+import os
+import re
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from core.exceptions import NotFound, Unavailable
+from core.storage import cache as cache_module
+from core.storage import s3
+from core.storage.bucket import PART_BYTES, Bucket
+from core.storage.cache import Cache
+from core.storage.s3 import S3Store
+from tests.core.s3 import BUCKET, S3Server, free_port
+
+TOKEN = "0123456789abcdef01234567"
+
+
+@pytest.fixture(params=["rclone", "moto"])
+def bucket(request: pytest.FixtureRequest) -> Bucket:
+    server: S3Server = request.getfixturevalue(request.param)
+    return server.new_bucket()
+
+
+@pytest.fixture
+def store(bucket: Bucket, tmp_path: Path) -> S3Store:
+    return S3Store(bucket, Cache(tmp_path / "cache", 2**30))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source"
+    path.mkdir()
+    for name in "abc":
+        (path / name).write_text(name)
+    return path
+
+
+def names(bucket: Bucket) -> list[str]:
+    return [name for name, _ in bucket.list("")]
+
+
+def test_a_file_of_several_parts_comes_back_whole(store: S3Store, tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(os.urandom(2 * PART_BYTES + 17))
+    store.put_file("large", tmp_path / "large")
+    assert store.local_path("large").read_bytes() == (tmp_path / "large").read_bytes()
+
+
+def test_nothing_else_is_left_in_the_bucket(store: S3Store, bucket: Bucket, source: Path) -> None:
+    store.put_directory("models/a", source)
+    objects = [re.sub(r"/\.[0-9a-f]{24}/", "/.TOKEN/", name) for name in names(bucket)]
+    assert objects == [*(f"models/a/.TOKEN/{name}" for name in "abc"), "models/a/.published"]
+    store.delete("models/a")
+    assert names(bucket) == []
+
+
+def test_an_upload_that_breaks_off_publishes_nothing(
+    store: S3Store, bucket: Bucket, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last file is not there any more when its turn comes."""
+    uploaded = bucket.upload
+
+    def upload(name: str, path: Path) -> None:
+        if path.name == "c":
+            path.unlink()
+        uploaded(name, path)
+
+    monkeypatch.setattr(bucket, "upload", upload)
+    with pytest.raises(FileNotFoundError):
+        store.put_directory("models/a", source)
+    assert not store.exists("models/a")
+    assert [name.split("/")[0] for name in names(bucket)] == [".incoming"]
+
+
+def test_what_a_dead_upload_has_left_is_swept_in_time(
+    store: S3Store, bucket: Bucket, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put_directory("models/a", source)
+    whole = names(bucket)
+    bucket.upload(f"models/a/.{TOKEN}/a", source / "a")
+    bucket.upload(f"models/b/.{TOKEN}/a", source / "a")
+    for number, key in enumerate((b"models/a", b"models/b")):
+        bucket.put(f".incoming/{number}", key)
+    assert not store.exists("models/b")
+    store.remove_leftovers()
+    assert len(names(bucket)) == len(whole) + 4, "it may still be at work"
+    monkeypatch.setattr(s3, "LEFTOVER_SECONDS", -3600)
+    store.remove_leftovers()
+    assert names(bucket) == whole
+
+
+def test_a_damaged_object_is_never_given_out(
+    store: S3Store, bucket: Bucket, source: Path, tmp_path: Path
+) -> None:
+    store.put_directory("models/a", source)
+    [damaged] = [name for name in names(bucket) if name.endswith("/b")]
+    bucket.put(damaged, b"x")
+    with pytest.raises(Unavailable, match=r"a damaged file: b has 1 bytes with SHA-256 2d71\w+, n"):
+        store.local_path("models/a")
+    assert list((tmp_path / "cache").glob("[!.]*")) == []
+
+
+def test_a_lost_object_is_not_found(store: S3Store, bucket: Bucket, source: Path) -> None:
+    store.put_directory("models/a", source)
+    bucket.delete([name for name in names(bucket) if name.endswith("/b")])
+    with pytest.raises(NotFound, match="there is no artifact 'models/a'"):
+        store.local_path("models/a")
+
+
+def test_names_in_a_description_cannot_lead_elsewhere(store: S3Store, bucket: Bucket) -> None:
+    for name in ("../a", "/etc/passwd"):
+        file = f'{{"name": "{name}", "size": 1, "sha256": ""}}'
+        content = f'{{"token": "{TOKEN}", "is_directory": true, "files": [{file}]}}'
+        bucket.put("a/.published", content.encode())
+        with pytest.raises(Unavailable, match="is no name of a file in an artifact"):
+            store.local_path("a")
+
+
+def test_threads_that_wait_for_the_same_fetch_it_once(
+    store: S3Store, bucket: Bucket, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put_directory("models/a", source)
+    fetched: list[str] = []
+    download = bucket.download
+
+    def counted(name: str, path: Path) -> bool:
+        fetched.append(name)
+        return download(name, path)
+
+    monkeypatch.setattr(bucket, "download", counted)
+    paths: list[Path] = []
+    threads = [
+        threading.Thread(target=lambda: paths.append(store.local_path("models/a")))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(paths), len(set(paths)), len(fetched)) == (8, 1, 3)
+
+
+def test_of_several_that_publish_at_once_one_wins(moto_store: S3Store, source: Path) -> None:
+    """Where the server knows conditions; others let the last one win, whole."""
+    outcomes: list[str] = []
+
+    def publish() -> None:
+        try:
+            moto_store.put_directory("models/a", source)
+            outcomes.append("published")
+        except FileExistsError:
+            outcomes.append("refused")
+
+    threads = [threading.Thread(target=publish) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["published", "refused", "refused", "refused"]
+    assert sorted(path.name for path in moto_store.local_path("models/a").iterdir()) == [*"abc"]
+
+
+@pytest.fixture
+def environment(rclone: S3Server, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Of a process that may use rclone's server; a test spoils it."""
+    for name, value in rclone.environment.items():
+        monkeypatch.setenv(name, value)
+    return monkeypatch
+
+
+def elsewhere(name: str = BUCKET) -> S3Store:
+    return S3Store(Bucket(name, ""), Cache(Path("unused"), 0))
+
+
+def test_a_missing_bucket_is_named(environment: pytest.MonkeyPatch) -> None:
+    for use in (elsewhere("missing").check, lambda: elsewhere("missing").exists("a")):
+        with pytest.raises(Unavailable, match="has no bucket 'missing': create it"):
+            use()
+
+
+def test_refused_credentials_are_told(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("AWS_SECRET_ACCESS_KEY", "another-secret")
+    with pytest.raises(Unavailable, match="refuses the credentials") as refused:
+        elsewhere().check()
+    assert "another-secret" not in str(refused.value)
+
+
+def test_missing_credentials_are_told(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        environment.delenv(name)
+    environment.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    with pytest.raises(Unavailable, match="needs credentials: set AWS_ACCESS_KEY_ID"):
+        elsewhere().check()
+
+
+def test_a_server_that_is_away_is_unavailable_soon(
+    environment: pytest.MonkeyPatch, source: Path
+) -> None:
+    environment.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{free_port()}")
+    store, started = elsewhere(), time.monotonic()
+    with pytest.raises(Unavailable, match=r"at http://127.0.0.1:\d+ does not answer now: Endpoint"):
+        store.put_file("a", source / "a")
+    assert time.monotonic() - started < 15
+
+
+def test_the_cache_keeps_what_was_used_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path, 250)
+    monkeypatch.setattr(cache_module, "GRACE_SECONDS", 0.0)
+    filled: list[str] = []
+
+    def get(name: str) -> Path:
+        def fill(path: Path) -> None:
+            filled.append(name)
+            path.write_bytes(bytes(100))
+
+        path = cache.get(name, fill)
+        moment = len(filled) + len(asked)  # a clock that ticks once per question
+        asked.append(name)
+        os.utime(path, (moment, moment))
+        return path
+
+    asked: list[str] = []
+    for name in ("a", "b", "a", "c"):  # b was not used for longest when c comes
+        get(name)
+    assert filled == ["a", "b", "c"]
+    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == ["a", "c"]
+    get("b")
+    assert filled == ["a", "b", "c", "b"]
+
+
+def test_what_was_just_used_stays_even_if_it_is_too_much(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, 50)
+    with cache.get("a", lambda path: path.write_bytes(bytes(100)) and None).open("rb") as file:
+        cache.get("b", lambda path: path.write_bytes(bytes(100)) and None)
+        assert {path.name for path in tmp_path.glob("[!.]*")} == {"a", "b"}
+        os.utime(tmp_path / "a", (1, 1))
+        cache.get("c", lambda path: path.write_bytes(bytes(100)) and None)
+        assert {path.name for path in tmp_path.glob("[!.]*")} == {"b", "c"}
+        assert len(file.read()) == 100, "who has it open reads on"
+
+
+def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(Unavailable, match="the cache of the artifact store does not take files"):
+        Cache(tmp_path / "file" / "cache", 50).get("a", lambda path: None)
