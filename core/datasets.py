@@ -153,10 +153,16 @@ class Datasets:
         if unknown := [name for name in wanted if name not in profiles]:
             raise Invalid([("/columns", _no_such_column(unknown[0], list(profiles)))])
         with self._open(row.artifact_key) as table:
-            some = table.select(wanted)[rows]
-            return {
-                name: np.array(to_numpy(some.column(name), profiles[name].type)) for name in wanted
-            }
+            types = {name: profiles[name].type for name in wanted}
+            return _arrays(table.select(wanted)[rows], types)
+
+    def export(self, dataset_id: str, names: Sequence[str], path: Path) -> None:
+        """Write columns to a file that `read_columns` reads where there is no database."""
+        key = self._row(dataset_id).artifact_key
+        with self._open(key) as table:
+            some = table.select(list(names))
+            with pa.ipc.new_file(str(path), some.schema) as writer:
+                writer.write_table(some)
 
     def _find(self, sha256: str, format_: str) -> Dataset | None:
         query = select(DatasetRow).where(DatasetRow.sha256 == sha256, DatasetRow.format == format_)
@@ -217,6 +223,16 @@ class Datasets:
             with pa.ipc.new_file(str(path), table.schema) as writer:
                 writer.write_table(table)
             self._store.put_file(key, path)
+
+
+def read_columns(path: Path, types: Mapping[str, str]) -> Columns:
+    """Columns of these types, from a file that `export` wrote; the arrays are copies."""
+    with pa.memory_map(str(path)) as file:
+        return _arrays(pa.ipc.open_file(file).read_all(), types)
+
+
+def _arrays(table: pa.Table, types: Mapping[str, str]) -> Columns:
+    return {name: np.array(to_numpy(table.column(name), type_)) for name, type_ in types.items()}
 
 
 def _inline_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:

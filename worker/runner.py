@@ -12,6 +12,7 @@ from core.exceptions import CredenceError, LostClaim, NotFound
 from core.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, TrainSpec
 from models.exceptions import Diverged, ModelError, Stopped
 from worker.evaluation import run_evaluation
+from worker.launcher import ProcessLost
 from worker.lease import Lease
 from worker.metrics import WorkerMetrics
 from worker.prediction import run_chunk
@@ -118,6 +119,8 @@ def describe(error: Exception) -> tuple[str, str]:
             return "diverged", str(error)
         case NotFound():
             return "not_found", str(error)
+        case ProcessLost():
+            return "worker_lost", str(error)
         case ModelError() | CredenceError():
             return "invalid_data", str(error)
         case torch.OutOfMemoryError() | MemoryError():

@@ -7,17 +7,18 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-import torch
-
 from core.context import Context
 from core.devices import job_device
 from core.jobs import Claim, TrainSpec
 from core.registry import Version
 from models import checkpoint
 from models.config import ModelConfig, SplitBy, SplitTime
+from models.model import BayesianModel
 from models.progress import Progress
-from models.training import train
+from worker.exchange import Exchange
+from worker.launcher import processes_for, train_together
 from worker.metrics import WorkerMetrics
+from worker.order import Order
 
 
 def run_training(
@@ -28,28 +29,51 @@ def run_training(
     should_stop: Callable[[], bool],
 ) -> Version:
     """Trains, then publishes and ends the job in one transaction."""
-    dataset = context.datasets.get(spec.dataset)
-    names = columns_needed(spec.config)
-    types = {profile.name: profile.type for profile in dataset.columns}
-    folder = checkpoint_folder(context, claim.job_id)
-    torch.set_num_threads(_threads(spec.config, context.settings.threads))
-    model = train(
-        context.datasets.columns(spec.dataset, names),
-        {name: types[name] for name in names},
-        spec.config,
-        device=job_device(spec.config.training.device, context.settings),
-        on_progress=_Reporter(context, claim, spec.model, metrics),
-        should_stop=should_stop,
-        checkpoint_dir=folder,
-    )
+    order = _order(context, claim, spec)
+    reporter = _Reporter(context, claim, spec.model, metrics)
     with tempfile.TemporaryDirectory(dir=context.settings.data_dir) as temporary:
-        directory = Path(temporary) / "model"
-        model = checkpoint.write(model, directory)
-        version = context.registry.publish(
-            claim, spec.model, directory, model.description, spec.dataset, spec.alias
+        exchange = Exchange(Path(temporary))
+        model = _train(
+            context, spec.dataset, order, exchange, on_progress=reporter, should_stop=should_stop
         )
-    shutil.rmtree(folder, ignore_errors=True)
+        version = context.registry.publish(
+            claim, spec.model, exchange.model, model.description, spec.dataset, spec.alias
+        )
+    shutil.rmtree(order.checkpoint_dir, ignore_errors=True)
     return version
+
+
+def _order(context: Context, claim: Claim, spec: TrainSpec) -> Order:
+    types = {profile.name: profile.type for profile in context.datasets.get(spec.dataset).columns}
+    device = job_device(spec.config.training.device, context.settings)
+    processes = processes_for(device, context.settings)
+    return Order(
+        config=spec.config,
+        types={name: types[name] for name in columns_needed(spec.config)},
+        device=device,
+        processes=processes,
+        threads=_threads(spec.config, context.settings.threads, processes),
+        checkpoint_dir=checkpoint_folder(context, claim.job_id),
+    )
+
+
+def _train(
+    context: Context,
+    dataset: str,
+    order: Order,
+    exchange: Exchange,
+    *,
+    on_progress: Callable[[Progress], None],
+    should_stop: Callable[[], bool],
+) -> BayesianModel:
+    """In this process, or in several of their own; the model's files are in the exchange then."""
+    names = list(order.types)
+    if order.processes == 1:
+        columns = context.datasets.columns(dataset, names)
+        return checkpoint.write(order.carry_out(columns, on_progress, should_stop), exchange.model)
+    context.datasets.export(dataset, names, exchange.data)
+    train_together(order, exchange, on_progress, should_stop)
+    return checkpoint.read(exchange.model)
 
 
 def columns_needed(config: ModelConfig) -> list[str]:
@@ -64,13 +88,14 @@ def columns_needed(config: ModelConfig) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _threads(config: ModelConfig, most: int) -> int:
-    """One thread where torch would not split an elementwise operation (32,768 elements) anyway.
+def _threads(config: ModelConfig, most: int, processes: int) -> int:
+    """Per process: one where torch would not split an elementwise operation (32,768 elements).
 
     A second one would only wait, and on a busy machine it waits long.
     """
-    widest = max(config.network.hidden or (1,)) * (config.training.batch_size or 1)
-    return 1 if widest <= 32_768 else most
+    rows = (config.training.batch_size or 1) // processes
+    widest = max(config.network.hidden or (1,)) * rows
+    return 1 if widest <= 32_768 else max(1, most // processes)
 
 
 def checkpoint_folder(context: Context, job_id: str) -> Path:

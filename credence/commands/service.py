@@ -58,9 +58,9 @@ def worker(
     """
     _let_idle_threads_sleep()
     if stop_with_stdin:
-        from credence.serving import worker_process
+        from core import parent
 
-        worker_process.stop_with_stdin(grace_seconds=10.0)
+        parent.stop_with_stdin(grace_seconds=10.0)
     from core.exceptions import InvalidSetting
     from worker.main import run_worker
 

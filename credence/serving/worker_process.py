@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -94,17 +93,3 @@ class WorkerProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
             with self._process:  # waits for it, and closes the pipe
                 pass
-
-
-def stop_with_stdin(grace_seconds: float) -> None:
-    """Send this process SIGTERM once its standard input closes, and SIGKILL after the grace."""
-
-    def watch() -> None:
-        # os.read takes no lock: a thread inside sys.stdin.read would abort the interpreter's exit.
-        while os.read(0, 4096):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(grace_seconds)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=watch, name="stop-with-stdin", daemon=True).start()
