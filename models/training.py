@@ -14,7 +14,7 @@ from models.distributed import Ranks
 from models.features import Columns
 from models.fitting import EpochResult, FitState, Trainer, required
 from models.inference.bbb import BayesByBackprop, BBBState
-from models.model import BayesianModel
+from models.model import FALSE_ALARMS, BayesianModel
 from models.prediction.fitted import Fitted
 from models.preparation import prepare
 from models.progress import Progress, ProgressReporter
@@ -26,7 +26,6 @@ from models.variant import Variant
 
 SCORE_SAMPLES = 100  # for the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
-_FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution threshold flags
 _REFIT_NOTE = (
     "the weights were fitted again to all rows; "
     "the metrics are those of the same recipe without the held-out rows"
@@ -187,7 +186,7 @@ def _with_scores(model: BayesianModel, held_out: Rows) -> BayesianModel:
             error_factors=model.measure_error_factors(fraction, x),
             bfloat16=model.bears_bfloat16(fraction, x),
         )
-    threshold = float(np.quantile(model.strangeness(x, SCORE_SAMPLES), 1 - _FALSE_ALARMS))
+    threshold = float(np.quantile(model.strangeness(x, SCORE_SAMPLES), 1 - FALSE_ALARMS))
     return replace(model, variants_by_prune=scored, ood_threshold=threshold)
 
 
