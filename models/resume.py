@@ -1,26 +1,27 @@
 """Checkpoints of a run, so that a resumed run ends where an undisturbed one would.
 
 All randomness is a function of (seed, step): parameters, optimiser state and counters are the
-whole state. Each stage of a run has a folder, put in place by one rename; a finished stage is
-simply one whose trainer has nothing left to do.
+whole state. Each stage of a run has a file, put in place by one rename, so that the folder may be
+copied at any time; a finished stage is simply one whose trainer has nothing left to do.
 """
 
 import json
 import math
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from models.checkpoint import pack, unpack, write_json
+from models.checkpoint import pack, unpack
 from models.distributed import ALONE, Ranks
 from models.fitting import EpochResult, FitState, Trainer
 from models.inference.bbb import BBBState
 
-_COUNTERS = ("best_epoch", "epoch", "step", "sums")
+_COUNTERS = "counters"  # JSON among the tensors: one file is whole or not there
+_COUNTED = ("best_epoch", "epoch", "step", "sums")
 
 
 @dataclass(frozen=True)
@@ -34,21 +35,19 @@ class Checkpoints:
         """Replaces the stage's checkpoint; a crash leaves the old or the new one, whole."""
         if not self.ranks.leads:
             return
-        fresh, final = self.directory / f"{stage}.new", self.directory / stage
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
-        save_file(_tensors(trainer), fresh / "state.safetensors")
-        write_json(fresh / "state.json", _counters(trainer.state))
-        shutil.rmtree(final, ignore_errors=True)
-        fresh.rename(final)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        final = self._file(stage)
+        fresh = final.with_name(f"{final.name}.new")
+        save_file(_tensors(trainer) | {_COUNTERS: _to_tensor(_counters(trainer.state))}, fresh)
+        fresh.replace(final)
 
     def restore(self, stage: str, trainer: Trainer) -> None:
         """Puts a saved state, where there is one, into a fresh trainer."""
-        saved = self.ranks.share(lambda: self._read(stage, "state.json"))
+        saved = self.ranks.share(lambda: self._read(stage))
         if not saved:
             return
-        tensors = load(self.ranks.share(lambda: self._read(stage, "state.safetensors")))
-        data = json.loads(saved)
+        tensors = load(saved)
+        data = json.loads(tensors.pop(_COUNTERS).numpy().tobytes())
         best_score = data.pop("best_score")
         state = FitState(
             current=_state("current.", tensors, trainer),
@@ -59,13 +58,13 @@ class Checkpoints:
         )
         trainer.restore(state, _optimizer_state(_unprefixed("optimizer.", tensors)))
 
-    def _read(self, stage: str, name: str) -> bytes:
-        """A file of the stage's checkpoint; empty where there is none."""
-        folder = self.directory / stage
-        if not folder.is_dir():
-            folder = self.directory / f"{stage}.new"  # a crash between removal and rename
-        path = folder / name
+    def _read(self, stage: str) -> bytes:
+        """The stage's checkpoint; empty where there is none."""
+        path = self._file(stage)
         return path.read_bytes() if path.is_file() else b""
+
+    def _file(self, stage: str) -> Path:
+        return self.directory / f"{stage}.safetensors"
 
 
 def _tensors(trainer: Trainer) -> dict[str, Tensor]:
@@ -85,10 +84,16 @@ def _tensors(trainer: Trainer) -> dict[str, Tensor]:
 def _counters(state: FitState) -> dict[str, Any]:
     finite = math.isfinite(state.best_score)  # JSON has no infinity
     return {
-        **{name: getattr(state, name) for name in _COUNTERS},
+        **{name: getattr(state, name) for name in _COUNTED},
         "best_score": state.best_score if finite else None,
         "history": [asdict(result) for result in state.history],
     }
+
+
+def _to_tensor(data: dict[str, Any]) -> Tensor:
+    """JSON as bytes; without NaN, which would make it unreadable elsewhere."""
+    content = json.dumps(data, allow_nan=False).encode()
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8)
 
 
 def _state(prefix: str, tensors: dict[str, Tensor], trainer: Trainer) -> BBBState:

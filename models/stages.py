@@ -10,8 +10,6 @@ from models.inference.bbb import BBBState
 from models.progress import ProgressReporter
 from models.resume import Checkpoints
 
-_CHECKPOINT_SECONDS = 15.0
-
 
 @dataclass
 class Stages:
@@ -20,6 +18,7 @@ class Stages:
     reporter: ProgressReporter
     should_stop: Callable[[], bool]
     checkpoints: Checkpoints | None
+    checkpoint_seconds: float = 60.0
     saved: float = field(default_factory=time.monotonic)
 
     def run(self, stage: str, trainer: Trainer) -> BBBState:
@@ -31,13 +30,17 @@ class Stages:
 
         def on_epoch(result: EpochResult) -> None:
             self.reporter.on_epoch(stage, trainer.epochs, result)
-            if time.monotonic() - self.saved > _CHECKPOINT_SECONDS:
+
+        def should_stop() -> bool:
+            """Asked between two mini-batches, when a checkpoint is complete."""
+            if time.monotonic() - self.saved > self.checkpoint_seconds:
                 self._save(stage, trainer)
+            return self.should_stop()
 
         if self.checkpoints:
             self.checkpoints.restore(stage, trainer)
         try:
-            state = trainer.run(Observer(on_epoch, self.should_stop))
+            state = trainer.run(Observer(on_epoch, should_stop))
         except Stopped:
             self._save(stage, trainer)
             raise
@@ -48,4 +51,4 @@ class Stages:
     def _save(self, stage: str, trainer: Trainer) -> None:
         if self.checkpoints:
             self.checkpoints.save(stage, trainer)
-            self.saved = time.monotonic()
+        self.saved = time.monotonic()

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,7 @@ def train(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_dir: Path | None = None,
+    checkpoint_seconds: float = 60.0,
 ) -> BayesianModel:
     """Trains a model and its pruned variants, and scores each on held-out rows.
 
@@ -56,6 +58,7 @@ def train(
         types: the stored type of each column, as in its profile.
         config: every setting filled in by `models.recipe.resolve`.
         checkpoint_dir: where a stopped run is found again; None keeps nothing.
+        checkpoint_seconds: between two checkpoints, beside those at a stage's end and at a stop.
 
     Raises:
         InvalidData: if the rows cannot be learned from.
@@ -67,7 +70,8 @@ def train(
     ranks = Ranks.current()
     checkpoints = Checkpoints(checkpoint_dir, ranks) if checkpoint_dir else None
     reporter = ProgressReporter(_total_epochs(config), on_progress if ranks.leads else _keep_quiet)
-    stages = Stages(reporter, lambda: ranks.decide(should_stop), checkpoints)
+    stop = partial(ranks.decide, should_stop)
+    stages = Stages(reporter, stop, checkpoints, checkpoint_seconds)
     model = _Pass(prepared.model, rows, held_out, stages, ranks).run()
     again = None
     if config.training.refit:

@@ -294,6 +294,38 @@ def test_a_stopped_and_resumed_training_gives_the_same_model(tmp_path: Path, sto
     assert whole.history == resumed.history
 
 
+def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
+    """Killed at a mini-batch, without a word: what was saved as it ran is whole."""
+    columns, types = _line(), {"x": "number", "y": "number"}
+    config = resolve(ModelConfig(target="y", training=QUICK), _profiles(columns, types), 200)
+    whole = train(columns, types, config)
+    asked = iter(range(10_000))
+
+    def killed() -> bool:
+        if next(asked) == 40:
+            raise SystemExit
+        return False
+
+    with pytest.raises(SystemExit):
+        train(
+            columns,
+            types,
+            config,
+            should_stop=killed,
+            checkpoint_dir=tmp_path,
+            checkpoint_seconds=0.0,
+        )
+    first, steps, total = 40, iter(range(10_000)), iter(range(10_000))
+    resumed = train(
+        columns, types, config, should_stop=lambda: next(steps) < 0, checkpoint_dir=tmp_path
+    )
+    train(columns, types, config, should_stop=lambda: next(total) < 0)
+    assert next(steps) == next(total) - first
+    assert whole.history == resumed.history
+    loc = [model.variant(0.0).state.posterior.loc for model in (whole, resumed)]
+    assert torch.equal(*loc)
+
+
 def test_a_refit_learns_from_all_rows_and_keeps_the_honest_scores() -> None:
     """The held-out rows move the weights; the metrics are those from before they did."""
     network, training = NetworkConfig(hidden=(8,)), replace(QUICK, epochs=20)
