@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from core.checkpoints import Checkpoints
 from core.database import Database, migrate
 from core.datasets import Datasets
 from core.jobs import Jobs
@@ -24,6 +25,7 @@ class Context:
     jobs: Jobs
     registry: Registry
     results: Results
+    checkpoints: Checkpoints
     queue: Queue
     workers: Workers
 
@@ -53,6 +55,7 @@ def open_context(settings: Settings) -> Context:
         jobs=jobs,
         registry=Registry(database, store),
         results=Results(jobs, store),
+        checkpoints=Checkpoints(jobs, store),
         queue=Queue(settings),
         workers=Workers(database),
     )

@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 
+from core.checkpoints import checkpoints_key
 from core.columns import canonical
 from core.columns.conversion import to_json, to_numpy
 from core.database import Database
@@ -104,7 +105,7 @@ class Datasets:
         return page_of("datasets", found, [row.number for row in rows], limit)
 
     def delete(self, dataset_id: str) -> None:
-        """Remove a data set and its file, and the parts of results that nobody can complete now.
+        """Remove a data set and its file, and what jobs have left that nobody can resume now.
 
         Raises:
             NotFound: when there is none.
@@ -122,9 +123,10 @@ class Datasets:
                 raise Conflict(
                     f"dataset {dataset_id} is used by job {job}: cancel it or wait until it ends"
                 )
-            unresumable = JobRow.kind == "predict", JobRow.status != JobStatus.SUCCEEDED
-            dead = session.scalars(select(JobRow.id).where(*of_this, *unresumable)).all()
-        for doomed in (key, *map(parts_key, dead)):
+            unresumable = select(JobRow.id).where(*of_this, JobRow.status != JobStatus.SUCCEEDED)
+            results = session.scalars(unresumable.where(JobRow.kind == "predict")).all()
+            runs = session.scalars(unresumable.where(JobRow.kind == "train")).all()
+        for doomed in (key, *map(parts_key, results), *map(checkpoints_key, runs)):
             self._store.delete(doomed)
 
     def rows(self, dataset_id: str, limit: int = 20) -> Sequence[dict[str, Any]]:

@@ -3,6 +3,7 @@
 order.json, data.arrow   what to train, from the worker
 stop                     there once the worker wants it to end
 progress.jsonl           a line per report, from rank 0, like all below
+checkpoints/             how far it has come
 model/                   the artifact
 ending.json              written last: null, or the error that the training ended with
 out-of-memory            from any rank
@@ -37,6 +38,10 @@ class Exchange:
     @property
     def model(self) -> Path:
         return self.folder / "model"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
 
     def give(self, order: Order) -> None:
         (self.folder / "order.json").write_bytes(_ORDER.dump_json(order))

@@ -23,6 +23,7 @@ class Order:
     processes: int
     threads: int  # of each process
     checkpoint_dir: Path
+    checkpoint_seconds: float
 
     def carry_out(
         self,
@@ -40,4 +41,5 @@ class Order:
             on_progress=on_progress,
             should_stop=should_stop,
             checkpoint_dir=self.checkpoint_dir,
+            checkpoint_seconds=self.checkpoint_seconds,
         )

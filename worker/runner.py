@@ -8,7 +8,7 @@ import structlog
 import torch
 
 from core.context import Context
-from core.exceptions import CredenceError, LostClaim, NotFound
+from core.exceptions import CredenceError, LostClaim, NotFound, Unavailable
 from core.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, TrainSpec
 from models.exceptions import Diverged, ModelError, Stopped
 from worker.evaluation import run_evaluation
@@ -19,6 +19,8 @@ from worker.prediction import run_chunk
 from worker.training import run_training
 
 log = structlog.get_logger()
+
+PAUSE_SECONDS = 20.0  # for a store or database that is away; a worker does nothing else meanwhile
 
 
 @dataclass
@@ -60,6 +62,8 @@ class JobRunner:
                 log.warning("job lost to another worker or cancelled")
             except Stopped:
                 self._hand_back(claim, lease)
+            except Unavailable as error:
+                self._wait(claim, lease, error)
             except Exception as error:
                 self._fail(claim, error)
             finally:
@@ -88,6 +92,17 @@ class JobRunner:
         log.info("job cancelled" if lease.cancelled else "job handed back")
         if not lease.cancelled:
             self._wake(claim.job_id)
+
+    def _wait(self, claim: Claim, lease: Lease, error: Unavailable) -> None:
+        """Back to the queue, but not at once: what this job misses the next one would miss, too."""
+        log.warning("job waits for what is away", error=str(error), seconds=PAUSE_SECONDS)
+        end = time.monotonic() + PAUSE_SECONDS
+        while time.monotonic() < end and not (lease.interrupted or self.should_stop()):
+            time.sleep(0.1)
+        try:
+            self._hand_back(claim, lease)
+        except Unavailable as still:
+            log.warning("job not handed back; its lease will end", error=str(still))
 
     def _wake(self, job_id: str) -> None:
         try:

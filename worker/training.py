@@ -1,11 +1,13 @@
 """A training job: columns from the store, a model from `models`, a version in the registry."""
 
-import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+
+import structlog
 
 from core.context import Context
 from core.devices import job_device
@@ -16,9 +18,12 @@ from models.config import ModelConfig, SplitBy, SplitTime
 from models.model import BayesianModel
 from models.progress import Progress
 from worker.exchange import Exchange
+from worker.keeper import Keeper
 from worker.launcher import processes_for, train_together
 from worker.metrics import WorkerMetrics
 from worker.order import Order
+
+log = structlog.get_logger()
 
 
 def run_training(
@@ -29,21 +34,45 @@ def run_training(
     should_stop: Callable[[], bool],
 ) -> Version:
     """Trains, then publishes and ends the job in one transaction."""
-    order = _order(context, claim, spec)
     reporter = _Reporter(context, claim, spec.model, metrics)
     with tempfile.TemporaryDirectory(dir=context.settings.data_dir) as temporary:
         exchange = Exchange(Path(temporary))
-        model = _train(
-            context, spec.dataset, order, exchange, on_progress=reporter, should_stop=should_stop
-        )
+        order = _order(context, spec, exchange.checkpoints)
+        with _kept(context, claim, exchange.checkpoints) as keep_if_due:
+
+            def should_end() -> bool:
+                keep_if_due()
+                return should_stop()
+
+            model = _train(
+                context,
+                spec.dataset,
+                order,
+                exchange,
+                on_progress=reporter,
+                should_stop=should_end,
+            )
         version = context.registry.publish(
             claim, spec.model, exchange.model, model.description, spec.dataset, spec.alias
         )
-    shutil.rmtree(order.checkpoint_dir, ignore_errors=True)
+    context.checkpoints.drop(claim.job_id)
     return version
 
 
-def _order(context: Context, claim: Claim, spec: TrainSpec) -> Order:
+@contextmanager
+def _kept(context: Context, claim: Claim, folder: Path) -> Iterator[Callable[[], None]]:
+    """The folder with what earlier attempts have saved; what this one saves last is kept, too."""
+    if context.checkpoints.fetch(claim.job_id, folder):
+        log.info("goes on from a checkpoint")
+    keeper = Keeper(context.checkpoints, claim, folder, context.settings.checkpoint_seconds)
+    try:
+        yield keeper.keep_if_due
+    except Exception:
+        keeper.keep()
+        raise
+
+
+def _order(context: Context, spec: TrainSpec, checkpoints: Path) -> Order:
     types = {profile.name: profile.type for profile in context.datasets.get(spec.dataset).columns}
     device = job_device(spec.config.training.device, context.settings)
     processes = processes_for(device, context.settings)
@@ -53,7 +82,8 @@ def _order(context: Context, claim: Claim, spec: TrainSpec) -> Order:
         device=device,
         processes=processes,
         threads=_threads(spec.config, context.settings.threads, processes),
-        checkpoint_dir=checkpoint_folder(context, claim.job_id),
+        checkpoint_dir=checkpoints,
+        checkpoint_seconds=context.settings.checkpoint_seconds,
     )
 
 
@@ -96,11 +126,6 @@ def _threads(config: ModelConfig, most: int, processes: int) -> int:
     rows = (config.training.batch_size or 1) // processes
     widest = max(config.network.hidden or (1,)) * rows
     return 1 if widest <= 32_768 else max(1, most // processes)
-
-
-def checkpoint_folder(context: Context, job_id: str) -> Path:
-    """Where a stopped job finds its state again."""
-    return context.settings.data_dir / "checkpoints" / job_id
 
 
 class _Reporter:

@@ -24,9 +24,13 @@ class ArtifactStore(Protocol):
         """Publish a copy of the directory `source`; readers see all of it or nothing."""
 
     def local_path(self, key: str) -> Path:
-        """Where the artifact can be read on this machine, now; raises `NotFound`.
+        """Where the artifact can be read on this machine, now.
 
         Open it soon: of a store elsewhere this is a copy, which makes room for others in time.
+
+        Raises:
+            NotFound: when nothing is published under the key.
+            CorruptArtifact: when what came is not what was published.
         """
 
     def exists(self, key: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import TypeAdapter, ValidationError
 
-from core.exceptions import Unavailable
+from models.exceptions import CorruptArtifact
 
 CONTENT = "content"  # the one file of an artifact that is no directory
 
@@ -40,12 +40,12 @@ class Publication:
         """Compare each file at `root` with its checksum.
 
         Raises:
-            Unavailable: naming the first that differs.
+            CorruptArtifact: naming the first that differs.
         """
         for file in self.files:
             found = _file(self.path(root, file), file.name)
             if found != file:
-                raise Unavailable(
+                raise CorruptArtifact(
                     f"the artifact store gave a damaged file: {file.name} has {found.size} bytes "
                     f"with SHA-256 {found.sha256}, not {file.size} with {file.sha256}"
                 )
@@ -71,16 +71,16 @@ def read(content: bytes) -> Publication:
     """The opposite of `Publication.to_json`.
 
     Raises:
-        ValueError: when it is none, or a name in it leads elsewhere.
+        CorruptArtifact: when it is none, or a name in it leads elsewhere.
     """
     try:
         publication = _ADAPTER.validate_json(content, strict=False)
     except ValidationError as error:
-        raise ValueError(f"not the description of an artifact: {error}") from error
+        raise CorruptArtifact(f"not the description of an artifact: {error}") from error
     for file in publication.files:
         name = PurePosixPath(file.name)
         if name.is_absolute() or ".." in name.parts:
-            raise ValueError(f"{file.name!r} is no name of a file in an artifact")
+            raise CorruptArtifact(f"{file.name!r} is no name of a file in an artifact")
     return publication
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from core.exceptions import NotFound, Unavailable
+from core.exceptions import NotFound
 from core.storage import publication
 from core.storage.bucket import Bucket
 from core.storage.cache import Cache
@@ -88,10 +88,7 @@ class S3Store:
 
     def _find(self, key: str) -> Publication | None:
         content = self._bucket.get(check_key(key) + _MARKER)
-        try:
-            return None if content is None else publication.read(content)
-        except ValueError as error:
-            raise Unavailable(f"artifact {key!r} cannot be read: {error}") from error
+        return None if content is None else publication.read(content)
 
     def _download(self, key: str, published: Publication, path: Path) -> None:
         for file in published.files:

@@ -14,7 +14,7 @@ from core.results import Results
 from core.schema import Base
 from core.settings import Settings, load_settings
 from core.specs import PredictSpec, TrainSpec
-from core.storage import DirectoryStore
+from core.storage import ArtifactStore, DirectoryStore
 from core.storage.cache import Cache
 from core.storage.s3 import S3Store
 from core.urls import with_driver
@@ -95,6 +95,13 @@ def rclone_store(rclone: S3Server, tmp_path: Path) -> S3Store:
 @pytest.fixture
 def moto_store(moto: S3Server, tmp_path: Path) -> S3Store:
     return S3Store(moto.new_bucket(), Cache(tmp_path / "cache", 2**20))
+
+
+@pytest.fixture(params=["directory", "rclone", "moto"])
+def any_store(request: pytest.FixtureRequest) -> ArtifactStore:
+    name = "store" if request.param == "directory" else f"{request.param}_store"
+    store: ArtifactStore = request.getfixturevalue(name)
+    return store
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from core.storage import s3
 from core.storage.bucket import PART_BYTES, Bucket
 from core.storage.cache import Cache
 from core.storage.s3 import S3Store
+from models.exceptions import CorruptArtifact
 from tests.core.s3 import BUCKET, S3Server, free_port
 
 TOKEN = "0123456789abcdef01234567"
@@ -98,7 +99,9 @@ def test_a_damaged_object_is_never_given_out(
     store.put_directory("models/a", source)
     [damaged] = [name for name in names(bucket) if name.endswith("/b")]
     bucket.put(damaged, b"x")
-    with pytest.raises(Unavailable, match=r"a damaged file: b has 1 bytes with SHA-256 2d71\w+, n"):
+    with pytest.raises(
+        CorruptArtifact, match=r"a damaged file: b has 1 bytes with SHA-256 2d71\w+, n"
+    ):
         store.local_path("models/a")
     assert list((tmp_path / "cache").glob("[!.]*")) == []
 
@@ -115,7 +118,7 @@ def test_names_in_a_description_cannot_lead_elsewhere(store: S3Store, bucket: Bu
         file = f'{{"name": "{name}", "size": 1, "sha256": ""}}'
         content = f'{{"token": "{TOKEN}", "is_directory": true, "files": [{file}]}}'
         bucket.put("a/.published", content.encode())
-        with pytest.raises(Unavailable, match="is no name of a file in an artifact"):
+        with pytest.raises(CorruptArtifact, match="is no name of a file in an artifact"):
             store.local_path("a")
 
 

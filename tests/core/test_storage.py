@@ -11,13 +11,6 @@ from core.settings import Settings
 from core.storage import LEFTOVER_SECONDS, ArtifactStore, DirectoryStore, open_store
 
 
-@pytest.fixture(params=["directory", "rclone", "moto"])
-def any_store(request: pytest.FixtureRequest) -> ArtifactStore:
-    name = "store" if request.param == "directory" else f"{request.param}_store"
-    store: ArtifactStore = request.getfixturevalue(name)
-    return store
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "source"

@@ -15,7 +15,6 @@ from core.context import Context, open_context
 from core.jobs import JobStatus
 from core.settings import load_settings
 from tests.worker.conftest import ENDLESS, QUICK, add_line, train_job, wait_for, wait_until, worker
-from worker.training import checkpoint_folder
 
 SUCCEEDED, QUEUED, RUNNING = JobStatus.SUCCEEDED, JobStatus.QUEUED, JobStatus.RUNNING
 CANCELLED = JobStatus.CANCELLED
@@ -58,7 +57,7 @@ def test_cancel_and_resume(context: Context, dataset: str) -> None:
         wait_until(lambda: (context.jobs.get(job.id).progress or {}).get("epoch", 0) > 3)
         context.jobs.cancel(job.id)
         wait_until(lambda: context.jobs.get(job.id).status == CANCELLED, seconds=10)
-        assert checkpoint_folder(context, job.id).is_dir()
+        assert context.checkpoints.exists(job.id)
         reached = (context.jobs.get(job.id).progress or {})["epoch"]
         context.jobs.resume(job.id)
         context.queue.send(job.id)
@@ -74,7 +73,7 @@ def test_sigterm_hands_the_job_back(context: Context, dataset: str) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0  # 3 s here; the service kills it after 10
     assert context.jobs.get(job.id).status == QUEUED
-    assert checkpoint_folder(context, job.id).is_dir()
+    assert context.checkpoints.exists(job.id)
 
 
 def test_a_killed_workers_job_is_taken_over_when_its_lease_ends(

@@ -11,7 +11,6 @@ from models import checkpoint
 from tests.worker.conftest import QUICK, add_line, train_job
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner, describe
-from worker.training import checkpoint_folder
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def test_a_training_job_publishes_a_version(
     assert version.job == job.id
     model = checkpoint.read(context.registry.path(version))
     assert model.variants == (0.0, 0.5)
-    assert not checkpoint_folder(context, job.id).exists()
+    assert not context.checkpoints.exists(job.id)
     kinds = [event.type for event in context.jobs.events(job.id)]
     assert kinds[0] == kinds[-1] == "state"
     assert {"progress", "metrics"} < set(kinds)
@@ -104,7 +103,7 @@ def test_a_job_given_back_goes_on_where_it_stopped(context: Context, dataset: st
     stopping = JobRunner(context, "two", metrics, lambda: next(asked) > 6)
     stopping.run(job.id)
     assert context.jobs.get(job.id).status == JobStatus.QUEUED
-    assert checkpoint_folder(context, job.id).is_dir()
+    assert context.checkpoints.exists(job.id)
     JobRunner(context, "three", metrics, lambda: False).run(job.id)
     done = context.jobs.get(job.id)
     assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
