@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from anyio import to_thread
 from fastapi import Depends, FastAPI
+from fastapi.telemetry import TelemetryConfig
 
 from app import errors, openapi
 from app.dependencies import Services, refuse_strange_parameters
@@ -40,9 +41,18 @@ from core.keys import Keys
 from core.registry import Version
 from core.release import release
 from core.settings import Settings
+from core.tracing import flush_traces, start_tracing
 from models import checkpoint
 from models.model import BayesianModel
 
+# Spans of requests alone: metrics and logs have their own ways, and health checks tell no story.
+TELEMETRY: TelemetryConfig = {
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+    "exclude": lambda scope: str(scope["path"]).startswith(("/health", "/v2/health", "/metrics")),
+}
 CLOSE_SECONDS = 1.0  # for work whose clients are gone: requests in flight were answered before
 
 
@@ -60,6 +70,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         description="Predictions that know what they don't know.",
         version=release(),
         lifespan=_lifespan,
+        telemetry=TELEMETRY,
         middleware=middleware(settings.max_body_bytes, key_ring),
         dependencies=[Depends(refuse_strange_parameters)],
         docs_url=None,
@@ -89,6 +100,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Open what the process needs; close it once the requests in flight are answered."""
     settings: Settings = app.state.settings
     key_ring: KeyRing = app.state.key_ring
+    start_tracing("credence-api")
     context = await to_thread.run_sync(open_context, settings)
     metrics = Metrics(settings.data_dir, partial(read_backlog, context.database))
     throughput = Throughput()
@@ -102,6 +114,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         key_ring.stop()
         await to_thread.run_sync(engine.close, CLOSE_SECONDS)
         await to_thread.run_sync(context.close)
+        await to_thread.run_sync(flush_traces)
 
 
 def _services(

@@ -1,12 +1,14 @@
 """How a job is handed over: first the row, which is the truth, then the message that wakes."""
 
 import structlog
+from asgi_correlation_id import correlation_id
 
 from core.context import Context
 from core.exceptions import Invalid, NotFound, Unavailable
-from core.jobs import Job
+from core.jobs import Job, Origin
 from core.schema import Json
 from core.specs import EvaluateSpec, JobKind, TrainSpec
+from core.tracing import current_traceparent
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -18,11 +20,16 @@ def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, req
         Invalid: if the data set was deleted meanwhile.
     """
     try:
-        job = context.jobs.create(kind, spec.model, spec, request)
+        job = context.jobs.create(kind, spec.model, spec, request, present_request())
     except NotFound as error:
         raise Invalid([("/dataset", str(error))]) from error
     wake(context, job)
     return job
+
+
+def present_request() -> Origin:
+    """The request that is being answered, for the worker's log and trace to go on from."""
+    return Origin(correlation_id.get(), current_traceparent())
 
 
 def wake(context: Context, job: Job) -> None:

@@ -57,6 +57,7 @@ class Job:
     """A job as its row says; `started_at` is that of the present attempt."""
 
     id: str
+    parent: str | None  # of a chunk: the job that it is part of
     kind: str
     status: JobStatus
     model: str
@@ -278,6 +279,7 @@ def _jobs(session: Session, rows: Sequence[JobRow]) -> list[Job]:
 def _job(row: JobRow, queue_position: int | None) -> Job:
     return Job(
         id=row.id,
+        parent=row.parent,
         kind=row.kind,
         status=JobStatus(row.status),
         model=row.model,

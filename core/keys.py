@@ -15,6 +15,7 @@ from sqlalchemy import select, update
 from core.database import Database
 from core.exceptions import Conflict, InvalidSetting, NotFound
 from core.names import check_identifier, check_name, new_id, now
+from core.passwords import read_secret
 from core.schema import KeyRow
 
 PREFIX = "cred_"  # so that scanners for leaked secrets can know one
@@ -126,10 +127,9 @@ def read_key_file(path: Path) -> str:
     """
     variable = f"CREDENCE_ADMIN_KEY_FILE={path}"
     try:
-        text = path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise InvalidSetting(f"{variable}: cannot be read: {reason}") from None
+        text = read_secret(path)
+    except ValueError as error:
+        raise InvalidSetting(f"{variable}: {error}") from None
     if len(text) < MIN_CHARACTERS:
         raise InvalidSetting(
             f"{variable}: holds {len(text)} characters: a key has at least {MIN_CHARACTERS}, "

@@ -6,8 +6,9 @@ from typing import Any
 
 import orjson
 import structlog
+from opentelemetry import trace
 from structlog.contextvars import bind_contextvars, bound_contextvars, clear_contextvars
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
 
 __all__ = ["bind_contextvars", "bound_contextvars", "clear_contextvars", "configure_logging"]
 
@@ -18,7 +19,8 @@ def configure_logging(format: str = "text", level: str = "info") -> None:
     """Send the records of structlog and of the standard library to stderr in one form.
 
     `request_id` and `job_id`, once bound with `bind_contextvars`, stand in every line that follows
-    in the same task or thread. Calling it again replaces the configuration.
+    in the same task or thread; so do `trace_id` and `span_id` while there is a span. Calling it
+    again replaces the configuration.
     """
     shared = _shared_processors()
     structlog.configure(
@@ -49,12 +51,22 @@ def configure_logging(format: str = "text", level: str = "info") -> None:
 def _shared_processors() -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
+        _add_trace,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.add_log_level,
         structlog.stdlib.PositionalArgumentsFormatter(),
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+
+
+def _add_trace(logger: Any, method: str, event: EventDict) -> EventDict:
+    """The trace and the span to which a line belongs, as W3C writes them."""
+    present = trace.get_current_span().get_span_context()
+    if present.is_valid:
+        event["trace_id"] = trace.format_trace_id(present.trace_id)
+        event["span_id"] = trace.format_span_id(present.span_id)
+    return event
 
 
 def _json_processors() -> list[Processor]:

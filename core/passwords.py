@@ -18,9 +18,9 @@ def read_secret(path: Path) -> str:
         secret = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise ValueError(f"cannot be read ({reason}): give a file with the password") from error
+        raise ValueError(f"cannot be read ({reason}): give a file that holds the secret") from error
     if not secret:
-        raise ValueError("is empty: give a file with the password")
+        raise ValueError("is empty: give a file that holds the secret")
     return secret
 
 

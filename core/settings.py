@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from core import otel_variables
 from core.cores import available_cores
 from core.exceptions import InvalidSetting
 from core.passwords import read_secret, with_password
@@ -194,9 +195,15 @@ def load_settings(**overrides: Any) -> Settings:
         settings = Settings(**overrides)
     except ValidationError as error:
         problems += [_describe(details) for details in error.errors()]
+    problems += otel_variables.problems(os.environ)
     if problems:
         raise InvalidSetting("\n".join(problems))
     return settings
+
+
+def traces_wanted() -> bool:
+    """Whether OpenTelemetry's own variables name a collector for traces."""
+    return otel_variables.wants_traces(os.environ)
 
 
 def _given() -> set[str]:

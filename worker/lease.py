@@ -1,6 +1,8 @@
 """Holding a job: a thread renews the lease and listens for a cancellation."""
 
 import threading
+from contextvars import copy_context
+from functools import partial
 from types import TracebackType
 
 import structlog
@@ -25,7 +27,8 @@ class Lease:
     def __init__(self, context: Context, claim: Claim) -> None:
         self._context, self._claim = context, claim
         self._ended, self._cancelled, self._lost = (threading.Event() for _ in range(3))
-        self._thread = threading.Thread(target=self._renew_until_ended, name="lease", daemon=True)
+        run = partial(copy_context().run, self._renew_until_ended)  # its lines belong to the job
+        self._thread = threading.Thread(target=run, name="lease", daemon=True)
 
     def __enter__(self) -> "Lease":
         self._thread.start()

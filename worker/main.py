@@ -17,6 +17,7 @@ from core.devices import service_device
 from core.exposition import register_process
 from core.logging import configure_logging
 from core.settings import Settings
+from core.tracing import flush_traces, start_tracing
 from worker.celery_app import build_celery
 from worker.metrics import WorkerMetrics, serve_metrics
 from worker.runner import JobRunner
@@ -32,6 +33,7 @@ def run_worker(settings: Settings) -> None:
         InvalidSetting: if a setting cannot be met on this machine.
     """
     configure_logging(settings.log_format, settings.log_level)
+    start_tracing("credence-worker")
     torch.set_num_threads(settings.threads)
     device = service_device(settings)
     stopping = threading.Event()
@@ -49,6 +51,7 @@ def run_worker(settings: Settings) -> None:
         stopping.set()
         sweeper.stop()
         context.close()
+        flush_traces()
         log.info("worker stopped")
 
 

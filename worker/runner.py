@@ -1,12 +1,14 @@
 """One job from claim to end; whatever happens to it, the row says so."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import structlog
 import torch
 
+from core import tracing
 from core.context import Context
 from core.exceptions import CredenceError, LostClaim, NotFound, Unavailable
 from core.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, TrainSpec
@@ -53,12 +55,13 @@ class JobRunner:
 
     def _run_claimed(self, claim: Claim) -> None:
         job = self.context.jobs.get(claim.job_id)
-        log.info("job started", kind=job.kind, model=job.model)
-        with Lease(self.context, claim) as lease:
+        with _going_on_from_its_request(job), Lease(self.context, claim) as lease:
+            log.info("job started", kind=job.kind, model=job.model)
             try:
                 self._work(job, claim, lambda: lease.interrupted or self.should_stop())
                 log.info("job succeeded")
             except LostClaim:
+                tracing.event("claim lost")
                 log.warning("job lost to another worker or cancelled")
             except Stopped:
                 self._hand_back(claim, lease)
@@ -89,7 +92,9 @@ class JobRunner:
         except LostClaim:
             log.warning("job was taken over while it stopped")
             return
-        log.info("job cancelled" if lease.cancelled else "job handed back")
+        outcome = "job cancelled" if lease.cancelled else "job handed back"
+        tracing.event(outcome)
+        log.info(outcome)
         if not lease.cancelled:
             self._wake(claim.job_id)
 
@@ -112,6 +117,7 @@ class JobRunner:
 
     def _fail(self, claim: Claim, error: Exception) -> None:
         code, message = describe(error)
+        tracing.fail(code)
         if code == "internal":
             log.exception("job failed")
         else:
@@ -125,6 +131,25 @@ class JobRunner:
     def _observe(self, job_id: str, seconds: float) -> None:
         job = self.context.jobs.get(job_id)
         self.metrics.job_seconds.labels(job.kind, str(job.status)).observe(seconds)
+
+
+@contextmanager
+def _going_on_from_its_request(job: Job) -> Iterator[None]:
+    """Lines of the log and spans that lead back to the request that asked for the job."""
+    ids = {"request_id": job.origin.request_id, "parent_job_id": job.parent}
+    attributes: dict[str, tracing.Attribute] = {
+        "credence.job.id": job.id,
+        "credence.job.kind": job.kind,
+        "credence.job.attempt": job.attempt,
+        "credence.model": job.model,
+    }
+    with (
+        structlog.contextvars.bound_contextvars(**{k: v for k, v in ids.items() if v}),
+        tracing.continued("job", job.origin.traceparent, **attributes),
+    ):
+        if job.attempt > 1:
+            tracing.event("retry")
+        yield
 
 
 def describe(error: Exception) -> tuple[str, str]:

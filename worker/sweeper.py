@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from core import tracing
 from core.context import Context
 from core.exceptions import CredenceError
 from worker.metrics import WorkerMetrics
@@ -62,9 +63,15 @@ class Sweeper:
     def _sweep(self) -> None:
         jobs, settings = self._context.jobs, self._context.settings
         taken_back = jobs.reap(datetime.now(UTC), settings.max_attempts)
-        if taken_back:
-            log.warning("jobs of lost workers taken back", jobs=list(taken_back))
+        for job_id in taken_back:
+            self._tell_lost(job_id)
         if self._runner.busy:
             return
         for job_id in jobs.queued_ids()[:_MOST_SENT]:
             self._context.queue.send(job_id)
+
+    def _tell_lost(self, job_id: str) -> None:
+        """The lost worker itself can tell nothing, neither to the log nor to the job's trace."""
+        origin = self._context.jobs.get(job_id).origin
+        with tracing.continued("worker lost", origin.traceparent, **{"credence.job.id": job_id}):
+            log.warning("worker lost, job taken back", job_id=job_id, request_id=origin.request_id)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from core import tracing
 from core.context import Context
 from core.devices import job_device
 from core.jobs import Claim, TrainSpec
@@ -52,9 +53,10 @@ def run_training(
                 on_progress=reporter,
                 should_stop=should_end,
             )
-        version = context.registry.publish(
-            claim, spec.model, exchange.model, model.description, spec.dataset, spec.alias
-        )
+        with tracing.span("publish"):
+            version = context.registry.publish(
+                claim, spec.model, exchange.model, model.description, spec.dataset, spec.alias
+            )
     context.checkpoints.drop(claim.job_id)
     return version
 
@@ -99,10 +101,15 @@ def _train(
     """In this process, or in several of their own; the model's files are in the exchange then."""
     names = list(order.types)
     if order.processes == 1:
-        columns = context.datasets.columns(dataset, names)
-        return checkpoint.write(order.carry_out(columns, on_progress, should_stop), exchange.model)
-    context.datasets.export(dataset, names, exchange.data)
-    train_together(order, exchange, on_progress, should_stop)
+        with tracing.span("load data"):
+            columns = context.datasets.columns(dataset, names)
+        with tracing.span("train"):
+            model = order.carry_out(columns, on_progress, should_stop)
+        return checkpoint.write(model, exchange.model)
+    with tracing.span("load data"):
+        context.datasets.export(dataset, names, exchange.data)
+    with tracing.span("train", processes=order.processes):
+        train_together(order, exchange, on_progress, should_stop)
     return checkpoint.read(exchange.model)
 
 
@@ -153,4 +160,6 @@ class _Reporter:
                 self._metrics.epoch_seconds.labels(self._model).observe(
                     (now - self._last[2]) / epochs
                 )
+        else:
+            tracing.event("stage", stage=progress.stage)
         self._last = (progress.stage, progress.epoch, now)

@@ -11,7 +11,7 @@ from app.dependencies import ContextDep, Services, ServicesDep
 from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
-from app.submission import wake
+from app.submission import present_request, wake
 from core.datasets import Dataset
 from core.inputs import check_inputs
 from core.registry import Version
@@ -44,7 +44,8 @@ def predict_batch(
     dataset = context.datasets.get(request.dataset)
     version = context.registry.get(request.model, request.version)
     spec = _spec(services, request, dataset, version)
-    job = context.jobs.create_batch(spec, dataset.rows, spec.model_dump(mode="json"))
+    shown = spec.model_dump(mode="json")
+    job = context.jobs.create_batch(spec, dataset.rows, shown, present_request())
     wake(context, job)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)

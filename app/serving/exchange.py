@@ -7,6 +7,7 @@ from app.bodies import off_loop
 from app.metrics import Metrics, PredictMeasure
 from app.serving.predictor import Predictor
 from app.serving.question import Answer, Question
+from app.stage_spans import record_stages
 
 T = TypeVar("T")
 
@@ -30,5 +31,6 @@ async def exchange(
     answer = await predictor.answer(questions.pop(), measure)
     with measure.stage("encode"):
         written = await off_loop(answer.num_bytes, write, answer)
+    record_stages(measure, answer)
     await off_loop(answer.num_bytes, metrics.observe_prediction, measure, answer.prediction)
     return written

@@ -1,0 +1,194 @@
+"""One request, followed through API and worker: in the logs by its id, in a trace by its spans."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from credence.client import Client
+from tests.collector import Collector, Span, collecting
+from tests.credence.running import Service, environment, serving
+
+FAST = {"OTEL_BSP_SCHEDULE_DELAY": "200", "CREDENCE_LOG_FORMAT": "json"}
+COLUMNS = {"x": [0.1 * i for i in range(60)], "y": [0.2 * i for i in range(60)]}
+TRAIN = {
+    "model": "line",
+    "data": {"columns": COLUMNS},
+    "target": "y",
+    "network": {"hidden": [8]},
+    "training": {"epochs": 3},
+    "pruning": [0.5],
+}
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+CALLER = "b7ad6b7169203331"
+SECRET = "a-callers-own-words"
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    with collecting() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def service(collector: Collector, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("traced")
+    with serving(folder, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url, **FAST) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def job(service: Service) -> dict[str, Any]:
+    """A training job, asked for with a request id and as part of a caller's trace."""
+    headers = {"X-Request-ID": "request-7", "traceparent": f"00-{TRACE}-{CALLER}-01"}
+    answer = httpx.post(f"{service.url}/train", json=TRAIN, headers=headers)
+    assert answer.status_code == 202, answer.text
+    with Client(service.url) as client:
+        done = client.wait(answer.json()["id"], poll_seconds=0.1)
+    assert done["status"] == "succeeded", done["error"]
+    return dict(done)
+
+
+def eventually(find: Callable[[], list[Span]]) -> Span:
+    """The one span that was looked for, once it has come."""
+    deadline = time.monotonic() + 20
+    while not (found := find()):
+        assert time.monotonic() < deadline, "no such span came"
+        time.sleep(0.05)
+    (span,) = found
+    return span
+
+
+def lines(service: Service, **values: object) -> list[dict[str, Any]]:
+    """The lines of the log that have these values."""
+    written = [line for line in service.log_file.read_text().splitlines() if line[:1] == "{"]
+    parsed = [json.loads(line) for line in written]
+    return [line for line in parsed if values.items() <= line.items()]
+
+
+def test_the_logs_of_api_and_worker_are_joined_by_the_request_id(
+    service: Service, job: dict[str, Any]
+) -> None:
+    found = lines(service, request_id="request-7")
+    messages = {line["message"]: line for line in found}
+    assert {"request", "job started", "job succeeded"} <= messages.keys()
+    assert messages["request"]["path"] == "/train"
+    of_the_job = lines(service, job_id=job["id"])
+    assert {line["request_id"] for line in of_the_job} == {"request-7"}
+    for line in found:
+        assert line.keys() >= {"timestamp", "level", "logger", "message", "trace_id", "span_id"}
+        assert line["trace_id"] == TRACE
+
+
+def test_chunks_carry_the_request_that_asked_for_them(
+    service: Service, job: dict[str, Any]
+) -> None:
+    headers = {"X-Request-ID": "request-8"}
+    body = {"model": "line", "dataset": job["request"]["dataset"], "chunk_rows": 20, "samples": 10}
+    answer = httpx.post(f"{service.url}/predict/batch", json=body, headers=headers).json()
+    with Client(service.url) as client:
+        assert client.wait(answer["id"], poll_seconds=0.1)["status"] == "succeeded"
+    chunks = lines(service, request_id="request-8", message="job started", kind="chunk")
+    assert len(chunks) == 3
+    assert {line["parent_job_id"] for line in chunks} == {answer["id"]}
+
+
+def test_a_training_job_is_one_trace_from_the_request_to_its_end(
+    service: Service, collector: Collector, job: dict[str, Any]
+) -> None:
+    worked = eventually(
+        lambda: [s for s in collector.named("job") if s.attributes["credence.job.id"] == job["id"]]
+    )
+    asked = eventually(lambda: [s for s in collector.named("POST /train") if s.trace_id == TRACE])
+    assert (asked.service, worked.service) == ("credence-api", "credence-worker")
+    assert asked.parent_id == CALLER
+    assert (worked.trace_id, worked.parent_id) == (TRACE, asked.span_id)
+    assert asked.attributes["http.route"] == "/train"
+    assert asked.attributes["http.response.status_code"] == 202
+    assert worked.attributes["credence.job.attempt"] == 1
+    assert not worked.failed
+    children = collector.children(worked)
+    assert children.keys() >= {"load data", "train", "publish"}
+    assert children["train"].events[:1] == ["stage"]
+    order = [children[name] for name in ("load data", "train", "publish")]
+    assert all(a.end <= b.start for a, b in pairwise(order))
+    assert worked.start <= order[0].start
+    assert order[-1].end <= worked.end
+
+
+def test_a_prediction_shows_its_stages(
+    service: Service, collector: Collector, job: dict[str, Any]
+) -> None:
+    body = {"model": "line", "inputs": [[1.0], [2.0]], "samples": 30}
+    answer = httpx.post(f"{service.url}/predict", json=body)
+    assert answer.status_code == 200, answer.text
+    request = eventually(lambda: collector.named("POST /predict"))
+    wanted = {"decode", "queue", "compute", "encode"}
+    eventually(lambda: [request] if collector.children(request).keys() >= wanted else [])
+    stages = collector.children(request)
+    assert stages.keys() == wanted
+    assert request.start <= stages["decode"].start + 1_000_000  # two clocks: a millisecond
+    assert stages["encode"].end <= request.end
+    compute = (stages["compute"].end - stages["compute"].start) / 1e6
+    assert compute == pytest.approx(answer.json()["timings_ms"]["compute"], abs=0.01)
+    assert request.attributes["credence.model"] == "line"
+    assert (request.attributes["credence.rows"], request.attributes["credence.samples"]) == (2, 30)
+
+
+def test_an_error_is_told_without_the_callers_words(
+    service: Service, collector: Collector, job: dict[str, Any]
+) -> None:
+    wrong = TRAIN | {"data": {"columns": {"x": [SECRET] * 30, "y": [1.0] * 30}}, "target": "y"}
+    answer = httpx.post(f"{service.url}/predict", json={"model": "line", "inputs": [[SECRET]]})
+    assert answer.status_code == 422
+    refused = eventually(
+        lambda: [
+            span
+            for span in collector.named("POST /predict")
+            if span.attributes.get("http.response.status_code") == 422
+        ]
+    )
+    assert not refused.failed  # the caller's fault, not the server's
+    httpx.post(f"{service.url}/train", json=wrong)
+    assert SECRET not in repr(collector.spans)
+
+
+def test_health_checks_are_not_traced(service: Service, collector: Collector) -> None:
+    httpx.get(f"{service.url}/health/live")
+    httpx.get(f"{service.url}/models")
+    eventually(lambda: collector.named("GET /models")[:1])
+    assert not [span for span in collector.spans if "health" in span.name]
+
+
+def test_a_collector_that_is_away_is_told_once_and_harms_nobody(tmp_path: Path) -> None:
+    away = "http://127.0.0.1:1"
+    with serving(tmp_path, "api", OTEL_EXPORTER_OTLP_ENDPOINT=away, **FAST,
+                 OTEL_EXPORTER_OTLP_TIMEOUT="1") as service:  # fmt: skip
+        for _ in range(5):
+            assert httpx.get(f"{service.url}/models").status_code == 200
+            time.sleep(0.5)
+        started = time.monotonic()
+        service.process.terminate()
+        assert service.process.wait(15) == 0
+        assert time.monotonic() - started < 9
+    warnings = [line for line in lines(service) if line["level"] in ("warning", "error")]
+    assert [line["message"] for line in warnings] == [
+        "traces are not delivered: they are dropped while the collector is away"
+    ]
+
+
+def test_without_a_collector_the_sdk_is_not_even_loaded() -> None:
+    code = (
+        "import sys, app.main, worker.main; from core import tracing;"
+        "tracing.start_tracing('credence-api'); tracing.flush_traces();"
+        "assert tracing.current_traceparent() is None;"
+        "assert not [m for m in sys.modules if m.startswith('opentelemetry.sdk')]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=environment())
