@@ -1,0 +1,156 @@
+"""Real Prometheus and Alertmanager, with the project's own rules and configuration."""
+
+import http.server
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PROMETHEUS = ROOT / "docker" / "prometheus"
+ALERTMANAGER = ROOT / "docker" / "alertmanager"
+RULES = [PROMETHEUS / "rules" / name for name in ("recording.yml", "alerts.yml")]
+WAIT_SECONDS = 30.0
+
+
+def program(*names: str) -> str:
+    """The first of the programs that is on the PATH; the test is skipped if none is."""
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip(f"no {' or '.join(names)}: apt-get install prometheus prometheus-alertmanager")
+    return found
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def process(command: Sequence[str], url: str, log: Path, **options: Any) -> Iterator[None]:
+    """A program that is ready when `url` answers 200."""
+    with log.open("w") as output:
+        running = subprocess.Popen(command, stdout=output, stderr=output, **options)
+    try:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not _answers(url):
+            assert running.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        yield
+    finally:
+        running.terminate()
+        running.wait(15)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@contextmanager
+def exposing(text: str) -> Iterator[str]:
+    """The address of a target that always says the same."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    """A running Prometheus; `started` is the time of its first scrape, in seconds since 1970."""
+
+    url: str
+    started: float
+
+    def get(self, path: str, **params: Any) -> Any:
+        answer = httpx.get(f"{self.url}/api/v1/{path}", params=params, timeout=30).json()
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+    def instant(self, expr: str) -> list[Any]:
+        """Series as a table or a number shows them: each with its one value."""
+        return [[s["value"]] for s in self.get("query", query=expr)["result"]]
+
+    def over_time(self, expr: str) -> list[Any]:
+        """Series as a graph shows them: each with its values since the first scrape."""
+        span = {"start": self.started, "end": time.time(), "step": 1}
+        return [s["values"] for s in self.get("query_range", query=expr, **span)["result"]]
+
+
+@contextmanager
+def prometheus(directory: Path, targets: dict[str, str], alertmanager: str) -> Iterator[Prometheus]:
+    """The project's configuration with these addresses by job, and every interval a second."""
+    address = f"127.0.0.1:{free_port()}"
+    config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["rule_files"] = [str(path) for path in RULES]
+    config["alerting"]["alertmanagers"] = [{"static_configs": [{"targets": [alertmanager]}]}]
+    known = targets | {"prometheus": address, "alertmanager": alertmanager}
+    config["scrape_configs"] = [
+        {"job_name": job, "static_configs": [{"targets": [known[job]]}]}
+        for scrape in config["scrape_configs"]
+        if (job := scrape["job_name"]) in known
+    ]
+    path = directory / "prometheus.yml"
+    path.write_text(yaml.safe_dump(config))
+    storage = f"--storage.tsdb.path={directory / 'prometheus'}"
+    options = [f"--config.file={path}", f"--web.listen-address={address}", storage]
+    command, ready = [program("prometheus"), *options], f"http://{address}/-/ready"
+    with process(command, ready, directory / "prometheus.log"):
+        yield Prometheus(f"http://{address}", time.time())
+
+
+@contextmanager
+def alertmanager(directory: Path, webhook: str = "") -> Iterator[str]:
+    """The address of an Alertmanager started as in the stack, with waits of a fifth of a second.
+
+    `webhook` is the address that the secret file holds.
+    """
+    config = yaml.safe_load((ALERTMANAGER / "alertmanager.yml").read_text())
+    for route in (config["route"], *config["route"]["routes"]):
+        route |= {"group_wait": "200ms", "group_interval": "200ms"}
+    given, secret = directory / "given.yml", directory / "webhook_url"
+    given.write_text(yaml.safe_dump(config))
+    secret.write_text(webhook + "\n" if webhook else "")
+    address = f"127.0.0.1:{free_port()}"
+    command = [
+        str(ALERTMANAGER / "start.sh"),
+        program("prometheus-alertmanager", "alertmanager"),
+        f"--storage.path={directory / 'alertmanager'}",
+        f"--web.listen-address={address}",
+        "--cluster.listen-address=",
+    ]
+    environment = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "ALERT_WEBHOOK_URL_FILE": str(secret),
+        "ALERTMANAGER_CONFIG": str(given),
+        "TMPDIR": str(directory),
+    }
+    log = directory / "alertmanager.log"
+    with process(command, f"http://{address}/-/ready", log, env=environment):
+        yield address

@@ -1,0 +1,140 @@
+"""Rules, runbook and Alertmanager: checked by their own tools, and by a message that arrives."""
+
+import http.server
+import json
+import re
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from tests.monitoring.running import (
+    ALERTMANAGER,
+    PROMETHEUS,
+    ROOT,
+    RULES,
+    WAIT_SECONDS,
+    alertmanager,
+    program,
+)
+
+TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
+ALERTS = {
+    rule["alert"]: rule
+    for group in yaml.safe_load(RULES[1].read_text())["groups"]
+    for rule in group["rules"]
+}
+RUNBOOK = (ROOT / "docs" / "operations.md").read_text()
+
+
+def heading(alert: str) -> str:
+    """`ApiDown` → `Alert: API down`, but for capitals."""
+    return "alert: " + re.sub(r"(?<!^)(?=[A-Z])", " ", alert).lower()
+
+
+def check(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_configuration_is_valid() -> None:
+    promtool = program("promtool")
+    check(promtool, "check", "config", str(PROMETHEUS / "prometheus.yml"))
+    check(promtool, "check", "rules", "--lint-fatal", *map(str, RULES))
+    check(program("amtool"), "check-config", str(ALERTMANAGER / "alertmanager.yml"))
+
+
+def test_alerts_fire_and_clear_as_their_tests_say() -> None:
+    check(program("promtool"), "test", "rules", *map(str, TESTS))
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_every_alert_is_shown_to_fire_and_to_clear_again(alert: str) -> None:
+    cases = [case for path in TESTS for case in yaml.safe_load(path.read_text())["tests"]]
+    courses = [
+        [bool(at.get("exp_alerts")) for at in case["alert_rule_test"] if at["alertname"] == alert]
+        for case in cases
+    ]
+    assert [False, True, False] in courses
+
+
+@pytest.mark.parametrize("alert", ALERTS)
+def test_every_alert_says_what_is_wrong_and_leads_to_its_section(alert: str) -> None:
+    rule = ALERTS[alert]
+    assert rule["labels"]["severity"] in ("critical", "warning")
+    notes = rule["annotations"]
+    assert {"summary", "description", "runbook_url"} == notes.keys()
+    assert notes["runbook_url"] == (
+        "docs/operations.md#" + heading(alert).replace(":", "").replace(" ", "-")
+    )
+    section = RUNBOOK.lower().split(f"### {heading(alert)}\n")[1].split("\n#")[0]
+    for part in ("**means**", "**first look**", "**usual causes**", "**what to do**"):
+        assert part in section, f"{alert}: the runbook has no {part}"
+
+
+def test_the_runbook_has_no_section_for_an_alert_that_is_gone() -> None:
+    sections = re.findall(r"^### (alert: .+)$", RUNBOOK.lower(), re.MULTILINE)
+    assert sections == [heading(alert) for alert in ALERTS]
+
+
+def test_what_is_inhibited_exists() -> None:
+    rules = yaml.safe_load((ALERTMANAGER / "alertmanager.yml").read_text())["inhibit_rules"]
+    for rule in rules:
+        (source,) = re.findall(r'alertname = "(\w+)"', rule["source_matchers"][0])
+        assert source in ALERTS
+        wanted = re.findall(r'alertname =~? "([^"]+)"', rule["target_matchers"][0])[0]
+        for name in wanted.split("|"):
+            matching = [alert for alert in ALERTS if re.fullmatch(name, alert)]
+            assert matching, name
+            assert source not in matching
+
+
+class _Webhook(http.server.BaseHTTPRequestHandler):
+    received: list[dict[str, Any]]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.received.extend(json.loads(body)["alerts"])
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_the_webhook_of_the_secret_is_told_the_cause_and_not_its_consequences(
+    tmp_path: Path,
+) -> None:
+    received: list[dict[str, Any]] = []
+    handler = type("Webhook", (_Webhook,), {"received": received})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        secret = f"http://127.0.0.1:{server.server_port}/hook?a=1&b=2"
+        with alertmanager(tmp_path, secret) as address:
+            consequence = {"alertname": "PredictErrors", "severity": "critical"}
+            labels = [
+                {"alertname": "ApiDown", "severity": "critical"},
+                consequence,
+                {"alertname": "DiskNearlyFull", "severity": "warning", "job": "worker"},
+            ]
+            alerts = [{"labels": each, "annotations": {"summary": "?"}} for each in labels]
+            httpx.post(f"http://{address}/api/v2/alerts", json=alerts).raise_for_status()
+            deadline = time.monotonic() + WAIT_SECONDS
+            while len(received) < 2 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            silenced = httpx.get(f"http://{address}/api/v2/alerts", params={"inhibited": True})
+        server.shutdown()
+    assert {alert["labels"]["alertname"] for alert in received} == {"ApiDown", "DiskNearlyFull"}
+    states = {alert["labels"]["alertname"]: alert["status"]["state"] for alert in silenced.json()}
+    assert states["PredictErrors"] == "suppressed"
+
+
+def test_without_a_secret_nobody_is_told(tmp_path: Path) -> None:
+    with alertmanager(tmp_path) as address:
+        status = httpx.get(f"http://{address}/api/v2/status").json()
+    assert yaml.safe_load(status["config"]["original"])["route"]["receiver"] == "nobody"
