@@ -4,7 +4,6 @@ Each is an artifact of its own, named after the attempt that wrote it and its nu
 comes last by name is the newest. A worker that was lost cannot get in front of its successor.
 """
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -89,6 +88,12 @@ def _next(claim: Claim, names: list[str]) -> str:
 
 
 def _snapshot(folder: Path, temporary: Path) -> Path:
-    """Links to the files of this moment: they are replaced as a whole, and never written to."""
-    ignored = shutil.ignore_patterns("*.new")
-    return Path(shutil.copytree(folder, temporary / "now", copy_function=os.link, ignore=ignored))
+    """Links to the files of this moment: they are replaced as a whole, and never written to.
+
+    What has another name is still being written, and may be gone when it is looked for.
+    """
+    now = temporary / "now"
+    now.mkdir()
+    for file in folder.glob("*.safetensors"):
+        (now / file.name).hardlink_to(file)
+    return now

@@ -1,0 +1,140 @@
+"""A job trained by two processes of a real worker: killed, resumed, cancelled, finished."""
+
+import socket
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.context import Context
+from core.jobs import Job, JobStatus, TrainSpec
+from models import checkpoint
+from models.exceptions import Diverged, InvalidData, ModelError, Stopped
+from models.progress import Progress
+from tests.worker.conftest import QUICK, train_job, wait_until, worker
+from worker.distributed import run_rank
+from worker.exchange import Exchange
+from worker.launcher import ProcessLost
+from worker.order import Order
+from worker.runner import describe
+
+SUCCEEDED, FAILED = JobStatus.SUCCEEDED, JobStatus.FAILED
+TOGETHER = {"CREDENCE_TRAIN_PROCESSES": "2", "CREDENCE_CHECKPOINT_SECONDS": "0.2"}
+
+
+def _children(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def _ranks(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The training processes, without the launcher between them and the worker."""
+    commands = [(child, child.cmdline()) for child in _children(process)]
+    return [
+        child
+        for child, command in commands
+        if "worker.distributed" in command and "torch.distributed.run" not in command
+    ]
+
+
+def _fractions(context: Context, job: Job, attempt: int) -> list[float]:
+    """How far an attempt said it was."""
+    attempts, events = 0, []
+    for event in context.jobs.events(job.id):
+        attempts += event.type == "state" and event.data["status"] == "running"
+        events.append((attempts, event))
+    return [e.data["fraction"] for number, e in events if (number, e.type) == (attempt, "progress")]
+
+
+def test_a_job_outlives_its_processes_and_its_worker(context: Context, dataset: str) -> None:
+    """It fails when one of its processes is lost, goes on when it is resumed, and on another worker
+    when its own is killed, which leaves no process behind."""
+    job = train_job(context, dataset, replace(QUICK, epochs=2000, batch_size=256, patience=2000))
+    with worker(context, **TOGETHER) as process:
+        wait_until(lambda: max(_fractions(context, job, 1), default=0.0) > 0.3, 120)
+        ranks = _ranks(process)
+        assert len(ranks) == 2
+        ranks[1].kill()
+        wait_until(lambda: context.jobs.get(job.id).status == FAILED)
+        error = context.jobs.get(job.id).error
+        assert error is not None
+        assert error["code"] == "worker_lost"
+        assert "one of 2 training processes was lost" in error["message"]
+        context.jobs.resume(job.id)
+        context.queue.send(job.id)
+        wait_until(lambda: bool(_fractions(context, job, 2)), 120)
+        children = _children(process)
+        assert len(children) == 3
+        process.kill()
+        _, alive = psutil.wait_procs(children, timeout=20)
+        assert not alive
+    with worker(context, **TOGETHER):
+        wait_until(lambda: context.jobs.get(job.id).status == SUCCEEDED, 120)
+    done = context.jobs.get(job.id)
+    assert (done.attempt, done.version) == (3, 1)
+    assert min(_fractions(context, job, 2) + _fractions(context, job, 3)) > 0.15
+    model = checkpoint.read(context.registry.path(context.registry.get("line")))
+    assert model.variants == (0.0, 0.5)
+    assert model.variant(0.5).metrics["rows"] == 20
+
+
+@pytest.fixture
+def exchange(tmp_path: Path) -> Exchange:
+    return Exchange(tmp_path)
+
+
+@pytest.mark.parametrize("error", [Diverged("too far", "/training"), InvalidData("odd", "/y")])
+def test_an_ending_is_raised_as_it_was_told(exchange: Exchange, error: ModelError) -> None:
+    assert not exchange.has_ended()
+    exchange.tell_ending(error)
+    assert exchange.has_ended()
+    with pytest.raises(type(error), match=error.message) as caught:
+        exchange.raise_ending()
+    assert caught.value.path == error.path
+
+
+def test_a_stop_and_a_good_end_are_told_apart(exchange: Exchange) -> None:
+    exchange.tell_ending(None)
+    exchange.raise_ending()
+    exchange.tell_ending(Stopped())
+    with pytest.raises(Stopped):
+        exchange.raise_ending()
+
+
+def test_a_rank_that_is_asked_to_stop_leaves_a_checkpoint_and_says_so(
+    context: Context, dataset: str, exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the only rank, in this process."""
+    spec = TrainSpec.model_validate(train_job(context, dataset).spec)
+    types = {"x": "number", "y": "number"}
+    context.datasets.export(dataset, list(types), exchange.data)
+    exchange.give(Order(spec.config, types, "cpu", 1, 1, exchange.checkpoints, 60.0))
+    exchange.ask_to_stop()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+    rank = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    for name, value in rank.items():
+        monkeypatch.setenv(name, value)
+    run_rank(exchange)
+    with pytest.raises(Stopped):
+        exchange.raise_ending()
+    assert (exchange.checkpoints / "fit.safetensors").exists()
+
+
+def test_a_report_that_is_half_written_waits_for_its_end(exchange: Exchange) -> None:
+    assert exchange.reports(0) == ([], 0)
+    progress = Progress(stage="fit", epoch=1, epochs=2, fraction=0.5, eta_seconds=1.0)
+    exchange.report(progress)
+    exchange.report(replace(progress, epoch=2))
+    path = exchange.folder / "progress.jsonl"
+    data = path.read_bytes()
+    path.write_bytes(data[:-5])
+    first, offset = exchange.reports(0)
+    assert first == [progress]
+    path.write_bytes(data)
+    assert exchange.reports(offset) == ([replace(progress, epoch=2)], len(data))
+
+
+def test_a_lost_process_is_no_secret() -> None:
+    assert describe(ProcessLost("one of 2")) == ("worker_lost", "one of 2")
