@@ -22,11 +22,12 @@ RUN --mount=type=cache,target=/root/.cache/pip \
            export PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu; fi \
     && python3 -m pip --python /opt/credence/bin/python install --quiet -r dependencies.txt \
     && cd /opt/credence/lib/python3.11/site-packages \
-    && rm -rf torch/include torch/share torch/bin torch/test torch/lib/*test.so pyarrow/include pyarrow/tests pyarrow/src \
+    && rm -rf torch/include torch/share torch/test torch/lib/*test.so pyarrow/include pyarrow/tests pyarrow/src \
     && find . -type d -name tests -path './numpy/*' -prune -exec rm -rf {} +
 COPY . .
 RUN --mount=type=cache,target=/root/.cache/pip \
-    python3 -m pip --python /opt/credence/bin/python install --quiet --no-deps .
+    python3 -m pip --python /opt/credence/bin/python install --quiet --no-deps . \
+    && cd / && /opt/credence/bin/python -c 'import app.main, boto3, credence.cli, kombu.transport.redis, psycopg, torch.distributed.run, worker.main'
 
 # ---- the image ----
 FROM ${PYTHON_IMAGE}

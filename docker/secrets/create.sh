@@ -5,11 +5,13 @@ set -eu
 umask 022
 random() { head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
 
-secret() {  # VOLUME/FILE CONTENT: a file in /given (named with _ for /) goes before the content
-    path=/secrets/$1 given=/given/$(echo "$1" | tr / _)
-    if [ -s "$given" ]; then cp "$given" "$path"
-    elif [ ! -s "$path" ]; then printf '%s' "$2" > "$path.new" && mv "$path.new" "$path"; fi
-    chmod 444 "$path"
+given() {  # VOLUME/FILE: taken from /given, where its name has _ for /
+    file=/given/$(echo "$1" | tr / _)
+    [ ! -s "$file" ] || install -m 444 "$file" "/secrets/$1"
+}
+secret() {  # VOLUME/FILE CONTENT: given, or else made once
+    given "$1"
+    [ -s "/secrets/$1" ] || { printf '%s' "$2" > "/secrets/$1.new" && mv "/secrets/$1.new" "/secrets/$1"; }
 }
 
 secret database/password "$(random)"
@@ -20,3 +22,4 @@ aws_secret_access_key = $(random)
 "
 secret admin/key "cred_$(random)"
 secret grafana/password "$(random)"
+given alerts/webhook_url       # whom Alertmanager tells; nobody without it
