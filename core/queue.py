@@ -14,7 +14,18 @@ QUEUE = "credence"
 
 POLLING_SECONDS = 0.05  # of the folder; an idle worker then takes half a percent of a core
 CONNECT_TIMEOUT_SECONDS = 2
-VISIBILITY_TIMEOUT_SECONDS = 24 * 3600  # Redis gives a message out again; its job is claimed once
+SILENCE_SECONDS = 10  # after which a connection to Redis is tried, and given up if it is dead
+REDIS = {
+    # An acknowledgement that fails, because Redis is away as a job ends, counts as outstanding for
+    # ever, and the worker asks for no more messages. So Redis is told nothing: who takes a message
+    # has it, and what is lost with a worker the sweep sends again.
+    "ack_emulation": False,
+    "socket_connect_timeout": CONNECT_TIMEOUT_SECONDS,
+    "socket_timeout": SILENCE_SECONDS,
+    "socket_keepalive": True,
+    "health_check_interval": SILENCE_SECONDS,
+    "retry_on_timeout": True,
+}
 RETRIES = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0.0, "interval_max": 0.1}
 
 
@@ -22,6 +33,7 @@ def celery_options(settings: Settings) -> dict[str, Any]:
     """The Celery configuration that sender and worker share."""
     return _broker(settings) | {
         "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,  # a worker waits for its broker, however long
         "broker_connection_timeout": CONNECT_TIMEOUT_SECONDS,
         "task_default_queue": QUEUE,
         "task_queues": {QUEUE: {"exchange": "", "routing_key": QUEUE}},  # no bindings to keep
@@ -80,11 +92,7 @@ def _broker(settings: Settings) -> dict[str, Any]:
             "broker_transport": "core.filesystem_broker:Transport",
             "broker_transport_options": _folders(settings.data_dir / "queue"),
         }
-    options = {
-        "visibility_timeout": VISIBILITY_TIMEOUT_SECONDS,
-        "socket_connect_timeout": CONNECT_TIMEOUT_SECONDS,
-    }
-    return {"broker_url": url, "broker_transport_options": options}
+    return {"broker_url": url, "broker_transport_options": REDIS}
 
 
 def _folders(root: Path) -> dict[str, Any]:

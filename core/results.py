@@ -5,7 +5,8 @@ fail or be lost, and memory does not grow with the rows.
 """
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,11 @@ class Results:
                 self._store.delete(key)
         return status
 
-    def paths(self, job_id: str) -> Sequence[Path]:
+    def paths(self, job_id: str) -> Iterator[Path]:
         """The files that make up a job's result, in row order.
+
+        The first is here when this returns, each other one when its turn comes: together they may
+        be more than this machine keeps of what the store has.
 
         Raises:
             NotFound: there is no such job, or it is of a kind that has no result.
@@ -62,7 +66,8 @@ class Results:
             raise Conflict(f"job {job_id} is {job.status}: it has a result once it has succeeded")
         chunks = self.jobs.chunks(job_id)
         keys = [_key(ChunkSpec.model_validate(chunk.spec), chunk.attempt) for chunk in chunks]
-        return [self._store.local_path(key) for key in keys]
+        first = self._store.local_path(keys[0])
+        return chain([first], map(self._store.local_path, keys[1:]))
 
 
 def parts_key(job_id: str) -> str:
@@ -75,13 +80,15 @@ def open_writer(file: Path | pa.NativeFile, schema: pa.Schema) -> parquet.Parque
     return parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=False)
 
 
-def join(paths: Sequence[Path]) -> Iterator[bytes]:
+def join(paths: Iterable[Path]) -> Iterator[bytes]:
     """The bytes of one Parquet file with the rows of several, which have the same columns."""
-    schema, sink = parquet.read_schema(paths[0]), _Sink()
+    files = iter(paths)
+    first = next(files)
+    schema, sink = parquet.read_schema(first), _Sink()
     rows = max(1, min(MAX_GROUP_ROWS, GROUP_BYTES // (8 * len(schema))))
     file = pa.PythonFile(sink, mode="w")
     with open_writer(file, schema) as writer:
-        for path in paths:
+        for path in chain([first], files):
             with parquet.ParquetFile(path) as part:
                 for batch in part.iter_batches(batch_size=rows):
                     writer.write_batch(batch)

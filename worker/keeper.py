@@ -46,7 +46,7 @@ class Keeper:
             log.warning("checkpoint not kept; the next one will be", error=str(error))
             return
         self._kept, self._kept_at = present, time.monotonic()
-        log.info("checkpoint kept", seconds=round(self._kept_at - started, 3))
+        log.debug("checkpoint kept", seconds=round(self._kept_at - started, 3))
 
     def _present(self) -> set[tuple[str, int]]:
         """The files and when each was written."""

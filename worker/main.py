@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import structlog
 import torch
-from celery.exceptions import SecurityWarning
+from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.signals import setup_logging, worker_shutting_down
 
 from core.context import open_context
@@ -83,6 +83,7 @@ def _quieten_celery() -> None:
     for name in ("celery", "kombu"):
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", category=SecurityWarning)
+    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
 
 
 def _worker_id() -> str:

@@ -34,12 +34,14 @@ class JobRunner:
     metrics: WorkerMetrics
     should_stop: Callable[[], bool]
     busy: bool = field(default=False, init=False)
+    wake_ups: int = field(default=0, init=False)  # that have come so far
 
     def run(self, job_id: str) -> None:
         """Claims and runs a job; does nothing if somebody else has it or it has ended.
 
         A wake-up may come twice, late, or for a job that is gone: the row decides.
         """
+        self.wake_ups += 1
         if self.should_stop():
             return
         claim = self.context.jobs.claim(job_id, self.worker_id, self.context.settings.lease_seconds)

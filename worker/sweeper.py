@@ -1,5 +1,7 @@
 """What nobody told the worker: jobs of lost workers, queued jobs whose wake-up was lost."""
 
+import os
+import signal
 import threading
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,6 +20,8 @@ log = structlog.get_logger()
 _BEAT_SECONDS = 2.0
 _SWEEP_EVERY = 5  # beats
 _MOST_SENT = 100  # wake-ups in one sweep: the chunks of a job may be a thousand
+_DEAF_AFTER = 6  # sweeps; a broker that was away is found again within half a minute
+_STOP_SECONDS = 10.0
 
 
 class Sweeper:
@@ -25,6 +29,9 @@ class Sweeper:
 
     Queued jobs are sent again only while this worker is idle: then a message was lost, since a
     busy one simply has not come to it. A job that is woken twice runs once.
+
+    A worker that sends wake-ups while it is idle, and never hears of one, has lost its ear for the
+    broker: it ends, so that whoever watches it starts another.
     """
 
     def __init__(
@@ -32,6 +39,7 @@ class Sweeper:
     ) -> None:
         self._context, self._runner, self._metrics = context, runner, metrics
         self._device, self._started_at = device, datetime.now(UTC)
+        self._heard, self._unheard = 0, 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
 
@@ -67,8 +75,21 @@ class Sweeper:
             self._tell_lost(job_id)
         if self._runner.busy:
             return
-        for job_id in jobs.queued_ids()[:_MOST_SENT]:
+        waiting = jobs.queued_ids()[:_MOST_SENT]
+        for job_id in waiting:
             self._context.queue.send(job_id)
+        self._listen(bool(waiting))
+
+    def _listen(self, has_sent: bool) -> None:
+        """Count the sweeps whose wake-ups reached nobody: not this worker, or the job would run."""
+        was_woken = self._runner.wake_ups > self._heard
+        self._heard = self._runner.wake_ups
+        self._unheard = self._unheard + 1 if has_sent and not was_woken else 0
+        if self._unheard >= _DEAF_AFTER:
+            log.error("jobs wait, but the broker brings no wake-ups: this worker ends")
+            os.kill(os.getpid(), signal.SIGTERM)
+            if not self._stopped.wait(_STOP_SECONDS):
+                os._exit(1)
 
     def _tell_lost(self, job_id: str) -> None:
         """The lost worker itself can tell nothing, neither to the log nor to the job's trace."""

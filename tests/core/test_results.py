@@ -71,7 +71,7 @@ def test_there_is_a_result_once_the_job_has_succeeded(
     with pytest.raises(Conflict, match=f"job {batch.id} is queued"):
         results.paths(batch.id)
     publish_all(jobs, results, batch, tmp_path)
-    assert len(results.paths(batch.id)) == 4
+    assert len(list(results.paths(batch.id))) == 4
     training = jobs.create("train", "square", spec, {})
     for job_id in ("job_none", training.id, jobs.chunks(batch.id)[0].id):
         with pytest.raises(NotFound):

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,7 +79,9 @@ def wait_for(context: Context, job: Job, *statuses: JobStatus) -> Job:
 
 
 @contextmanager
-def worker(context: Context, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def worker(
+    context: Context, arguments: Sequence[str] = ("-m", "credence", "worker"), **environment: str
+) -> Iterator[subprocess.Popen[bytes]]:
     """A worker process; killed at the end if it still runs."""
     settings = {
         "CREDENCE_DATA_DIR": str(context.settings.data_dir),
@@ -88,9 +90,7 @@ def worker(context: Context, **environment: str) -> Iterator[subprocess.Popen[by
         "CREDENCE_THREADS": "1",
         **environment,
     }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "credence", "worker"], env=os.environ | settings
-    )
+    process = subprocess.Popen([sys.executable, *arguments], env=os.environ | settings)
     try:
         yield process
     finally:

