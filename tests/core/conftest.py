@@ -71,8 +71,16 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> DirectoryStore:
+def directory_store(tmp_path: Path) -> DirectoryStore:
     return DirectoryStore(tmp_path / "artifacts")
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, database: Database) -> ArtifactStore:
+    """What comes with the database: a directory on a laptop, a bucket in production."""
+    name = "directory_store" if database.is_sqlite else "rclone_store"
+    found: ArtifactStore = request.getfixturevalue(name)
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -99,13 +107,12 @@ def moto_store(moto: S3Server, tmp_path: Path) -> S3Store:
 
 @pytest.fixture(params=["directory", "rclone", "moto"])
 def any_store(request: pytest.FixtureRequest) -> ArtifactStore:
-    name = "store" if request.param == "directory" else f"{request.param}_store"
-    store: ArtifactStore = request.getfixturevalue(name)
-    return store
+    found: ArtifactStore = request.getfixturevalue(f"{request.param}_store")
+    return found
 
 
 @pytest.fixture
-def datasets(database: Database, store: DirectoryStore) -> Datasets:
+def datasets(database: Database, store: ArtifactStore) -> Datasets:
     return Datasets(database, store)
 
 
@@ -115,12 +122,12 @@ def jobs(database: Database) -> Jobs:
 
 
 @pytest.fixture
-def registry(database: Database, store: DirectoryStore) -> Registry:
+def registry(database: Database, store: ArtifactStore) -> Registry:
     return Registry(database, store)
 
 
 @pytest.fixture
-def results(jobs: Jobs, store: DirectoryStore) -> Results:
+def results(jobs: Jobs, store: ArtifactStore) -> Results:
     return Results(jobs, store)
 
 

@@ -10,7 +10,7 @@ from core.datasets import Datasets
 from core.exceptions import LostClaim
 from core.jobs import Claim, Job, Jobs
 from core.names import now
-from core.storage import ArtifactStore, DirectoryStore
+from core.storage import ArtifactStore
 from tests.core.test_chunks import TOMORROW, claimed
 
 
@@ -68,7 +68,7 @@ def test_a_worker_that_was_lost_cannot_get_in_front(
 
 
 def test_what_was_saved_in_between_goes_with_the_data_set(
-    jobs: Jobs, job: Job, store: DirectoryStore, datasets: Datasets, folder: Path
+    jobs: Jobs, job: Job, store: ArtifactStore, datasets: Datasets, folder: Path
 ) -> None:
     """A job whose data set is gone can never be resumed."""
     checkpoints = Checkpoints(jobs, store)

@@ -23,7 +23,7 @@ from core.exceptions import (
 )
 from core.jobs import Job, Jobs
 from core.schema import DatasetRow
-from core.storage import DirectoryStore
+from core.storage import ArtifactStore
 
 CSV = "x,city,when,ok\n1.5,Oslo,2020-01-02,true\n,Rome,2020-01-03,false\n2.5,,,\n"
 
@@ -42,12 +42,12 @@ def added(datasets: Datasets, upload: Path) -> Dataset:
     return dataset
 
 
-def files(store: DirectoryStore) -> list[str]:
-    return sorted(path.name for path in (store.root / "datasets").glob("*"))
+def files(store: ArtifactStore) -> list[str]:
+    return list(store.children("datasets"))
 
 
 def test_an_upload_becomes_a_data_set(
-    datasets: Datasets, added: Dataset, upload: Path, store: DirectoryStore
+    datasets: Datasets, added: Dataset, upload: Path, store: ArtifactStore
 ) -> None:
     assert datasets.get(added.id) == added
     assert (added.name, added.format, added.rows, added.bytes) == ("people", "csv", 3, len(CSV))
@@ -95,7 +95,7 @@ def test_some_rows_are_read_alone(datasets: Datasets, tmp_path: Path) -> None:
 
 
 def test_the_same_bytes_are_kept_once(
-    datasets: Datasets, added: Dataset, upload: Path, store: DirectoryStore
+    datasets: Datasets, added: Dataset, upload: Path, store: ArtifactStore
 ) -> None:
     assert datasets.add("another name", "text/csv", upload) == (added, False)
     assert len(files(store)) == 1
@@ -105,7 +105,7 @@ def test_the_same_bytes_are_kept_once(
 
 
 def test_the_same_bytes_at_once_are_kept_once(
-    datasets: Datasets, upload: Path, store: DirectoryStore
+    datasets: Datasets, upload: Path, store: ArtifactStore
 ) -> None:
     start = threading.Barrier(4)
     results: list[tuple[Dataset, bool]] = []
@@ -191,7 +191,7 @@ def test_a_data_set_has_a_name(datasets: Datasets, upload: Path, name: str) -> N
 
 
 def test_a_refused_upload_leaves_nothing(
-    datasets: Datasets, tmp_path: Path, store: DirectoryStore
+    datasets: Datasets, tmp_path: Path, store: ArtifactStore
 ) -> None:
     path = tmp_path / "bad"
     path.write_text("a,b\n1\n")
@@ -205,7 +205,7 @@ def test_a_failing_transaction_leaves_no_file(
     datasets: Datasets,
     database: Database,
     upload: Path,
-    store: DirectoryStore,
+    store: ArtifactStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unreachable() -> None:
@@ -218,7 +218,7 @@ def test_a_failing_transaction_leaves_no_file(
 
 
 def test_a_data_set_above_the_limit_is_refused(
-    database: Database, store: DirectoryStore, upload: Path
+    database: Database, store: ArtifactStore, upload: Path
 ) -> None:
     with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES is 20"):
         Datasets(database, store, max_bytes=20).add("people", "text/csv", upload)
@@ -227,7 +227,7 @@ def test_a_data_set_above_the_limit_is_refused(
 
 
 def test_a_deleted_data_set_is_gone(
-    datasets: Datasets, added: Dataset, upload: Path, store: DirectoryStore
+    datasets: Datasets, added: Dataset, upload: Path, store: ArtifactStore
 ) -> None:
     datasets.delete(added.id)
     assert files(store) == []

@@ -1,5 +1,6 @@
 """Versions: published whole or not at all, numbered once, with aliases that move."""
 
+import copy
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,7 +17,7 @@ from core.names import now
 from core.registry import Registry, Version
 from core.schema import ModelRow
 from core.specs import TrainSpec
-from core.storage import DirectoryStore
+from core.storage import ArtifactStore
 
 DESCRIPTION = {"task": "regression", "metrics": {"rmse": 1.5, "coverage": {"0.9": 0.91}}}
 
@@ -54,8 +55,8 @@ def publish(
     return do
 
 
-def artifacts(store: DirectoryStore) -> list[str]:
-    return sorted(str(path.relative_to(store.root)) for path in store.root.glob("models/*/*"))
+def artifacts(store: ArtifactStore) -> list[str]:
+    return [f"models/square/{name}" for name in store.children("models/square")]
 
 
 def test_publishing_stores_the_files_and_ends_the_job(
@@ -116,7 +117,7 @@ def test_a_stale_claim_publishes_nothing(
     jobs: Jobs,
     claim: Callable[[], Claim],
     directory: Path,
-    store: DirectoryStore,
+    store: ArtifactStore,
 ) -> None:
     """The worker was thought lost while it trained; another one has the job now."""
     stale = claim()
@@ -135,7 +136,7 @@ def test_a_cancelled_job_publishes_nothing(
     jobs: Jobs,
     claim: Callable[[], Claim],
     directory: Path,
-    store: DirectoryStore,
+    store: ArtifactStore,
 ) -> None:
     mine = claim()
     jobs.cancel(mine.job_id)
@@ -150,12 +151,17 @@ class Killed(BaseException):
     """As if the process ended here."""
 
 
-class DyingStore(DirectoryStore):
+def dying(store: ArtifactStore) -> ArtifactStore:
     """Publishes, then the process is gone: nothing after it runs, cleaning up neither."""
+    found = copy.copy(store)
 
-    def put_directory(self, key: str, source: Path) -> None:
-        super().put_directory(key, source)
+    def put_and_die(key: str, source: Path) -> None:
+        store.put_directory(key, source)
+        found.delete = lambda key: None  # type: ignore[method-assign]
         raise Killed
+
+    found.put_directory = put_and_die  # type: ignore[method-assign]
+    return found
 
 
 def test_a_crash_between_files_and_row_leaves_no_version(
@@ -163,12 +169,11 @@ def test_a_crash_between_files_and_row_leaves_no_version(
     jobs: Jobs,
     claim: Callable[[], Claim],
     directory: Path,
-    store: DirectoryStore,
+    store: ArtifactStore,
 ) -> None:
-    registry = Registry(database, store)
-    first = claim()
+    registry, first = Registry(database, store), claim()
     with pytest.raises(Killed):
-        Registry(database, DyingStore(store.root)).publish(
+        Registry(database, dying(store)).publish(
             first, "square", directory, DESCRIPTION, "ds_1", "champion"
         )
     assert artifacts(store) == [f"models/square/{first.job_id}-1"]
@@ -186,7 +191,7 @@ def test_a_failing_transaction_leaves_nothing(
     jobs: Jobs,
     claim: Callable[[], Claim],
     directory: Path,
-    store: DirectoryStore,
+    store: ArtifactStore,
 ) -> None:
     mine = claim()
     with pytest.raises((TypeError, StatementError)):
@@ -197,7 +202,7 @@ def test_a_failing_transaction_leaves_nothing(
 
 
 def test_numbers_are_never_used_again(
-    registry: Registry, publish: Callable[..., Version], store: DirectoryStore
+    registry: Registry, publish: Callable[..., Version], store: ArtifactStore
 ) -> None:
     publish()
     registry.delete_version("square", publish().version)

@@ -13,7 +13,7 @@ from core.exceptions import Conflict, LostClaim, NotFound
 from core.jobs import ChunkSpec, Job, Jobs, JobStatus, TrainSpec
 from core.names import now
 from core.results import MAX_GROUP_ROWS, Results, join, parts_key
-from core.storage import DirectoryStore
+from core.storage import ArtifactStore
 from tests.core.conftest import predict_spec
 from tests.core.test_chunks import TOMORROW, claimed
 
@@ -30,9 +30,8 @@ def part(folder: Path, start: int, stop: int, name: str = "part.parquet") -> Pat
     return folder / name
 
 
-def published(store: DirectoryStore) -> list[str]:
-    folder = store.root / "results"
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.parquet"))
+def published(store: ArtifactStore, *wholes: Job) -> list[str]:
+    return [f"{w.id}/{name}" for w in wholes for name in store.children(parts_key(w.id))]
 
 
 def publish_all(jobs: Jobs, results: Results, whole: Job, folder: Path) -> None:
@@ -79,7 +78,7 @@ def test_there_is_a_result_once_the_job_has_succeeded(
 
 
 def test_a_stale_claim_leaves_no_file(
-    jobs: Jobs, batch: Job, results: Results, store: DirectoryStore, tmp_path: Path
+    jobs: Jobs, batch: Job, results: Results, store: ArtifactStore, tmp_path: Path
 ) -> None:
     """A worker thought lost is done after the one that took over: its file goes."""
     job_id, spec = next(iter(chunk_specs(jobs, batch).items()))
@@ -88,32 +87,32 @@ def test_a_stale_claim_leaves_no_file(
     results.publish(claimed(jobs, job_id, "worker-2"), spec, part(tmp_path, 0, 10))
     with pytest.raises(LostClaim):
         results.publish(stale, spec, part(tmp_path, 0, 10))
-    assert published(store) == [f"{batch.id}/0000-2.parquet"]
+    assert published(store, batch) == [f"{batch.id}/0000-2.parquet"]
 
 
 def test_what_a_killed_worker_left_is_removed_by_the_next(
-    jobs: Jobs, batch: Job, results: Results, store: DirectoryStore, tmp_path: Path
+    jobs: Jobs, batch: Job, results: Results, store: ArtifactStore, tmp_path: Path
 ) -> None:
     job_id, spec = next(iter(chunk_specs(jobs, batch).items()))
     claimed(jobs, job_id)
     store.put_file(f"{parts_key(batch.id)}/0000-1.parquet", part(tmp_path, 0, 10))  # and dies
     jobs.reap(now() + TOMORROW, max_attempts=3)
     results.publish(claimed(jobs, job_id), spec, part(tmp_path, 0, 10))
-    assert published(store) == [f"{batch.id}/0000-2.parquet"]
+    assert published(store, batch) == [f"{batch.id}/0000-2.parquet"]
 
 
 def test_a_cancelled_chunk_leaves_no_file(
-    jobs: Jobs, batch: Job, results: Results, store: DirectoryStore, tmp_path: Path
+    jobs: Jobs, batch: Job, results: Results, store: ArtifactStore, tmp_path: Path
 ) -> None:
     job_id, spec = next(iter(chunk_specs(jobs, batch).items()))
     claim = claimed(jobs, job_id)
     jobs.cancel(batch.id)
     assert results.publish(claim, spec, part(tmp_path, 0, 10)) is JobStatus.CANCELLED
-    assert published(store) == []
+    assert published(store, batch) == []
 
 
 def test_parts_are_kept_as_long_as_somebody_can_use_them(
-    batch: Job, results: Results, store: DirectoryStore, datasets: Datasets, tmp_path: Path
+    batch: Job, results: Results, store: ArtifactStore, datasets: Datasets, tmp_path: Path
 ) -> None:
     """A cancelled job goes on from them, until its data set is gone; a result stays."""
     jobs = results.jobs
@@ -122,8 +121,9 @@ def test_parts_are_kept_as_long_as_somebody_can_use_them(
     job_id, spec = next(iter(chunk_specs(jobs, batch).items()))
     results.publish(claimed(jobs, job_id), spec, part(tmp_path, 0, 10))
     jobs.cancel(batch.id)
-    assert published(store) == sorted([f"{batch.id}/0000-1.parquet", f"{done.id}/0000-1.parquet"])
+    parts = [f"{batch.id}/0000-1.parquet", f"{done.id}/0000-1.parquet"]
+    assert published(store, batch, done) == parts
     datasets.delete(batch.dataset)
-    assert published(store) == [f"{done.id}/0000-1.parquet"]
+    assert published(store, batch, done) == [f"{done.id}/0000-1.parquet"]
     with pytest.raises(Conflict, match="its data set was deleted"):
         jobs.resume(batch.id)

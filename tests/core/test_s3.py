@@ -4,6 +4,7 @@ import os
 import re
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,28 @@ def test_nothing_else_is_left_in_the_bucket(store: S3Store, bucket: Bucket, sour
     assert objects == [*(f"models/a/.TOKEN/{name}" for name in "abc"), "models/a/.published"]
     store.delete("models/a")
     assert names(bucket) == []
+
+
+def test_readers_see_all_or_nothing(store: S3Store, source: Path) -> None:
+    """While one thread publishes, another never meets a part of what is published."""
+    done = threading.Event()
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        while not done.is_set():
+            with suppress(NotFound):
+                seen.append(sorted(path.name for path in store.local_path("models/a").iterdir()))
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for _ in range(5):
+        store.put_directory("models/a", source)
+        store.delete("models/a")
+    store.put_directory("models/a", source)
+    store.local_path("models/a")
+    done.set()
+    reader.join()
+    assert all(names == [*"abc"] for names in seen)
 
 
 def test_an_upload_that_breaks_off_publishes_nothing(

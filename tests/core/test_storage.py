@@ -12,6 +12,11 @@ from core.storage import LEFTOVER_SECONDS, ArtifactStore, DirectoryStore, open_s
 
 
 @pytest.fixture
+def store(directory_store: DirectoryStore) -> DirectoryStore:
+    return directory_store
+
+
+@pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "source"
     (path / "inner").mkdir(parents=True)
