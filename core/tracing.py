@@ -17,7 +17,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from core.settings import traces_wanted
 from models.exceptions import Stopped
 
-FLUSH_SECONDS = 2.0  # a collector that is away must not hold up the end of a process
+FLUSH_SECONDS = 1.0  # a collector that is away must not hold up the end of a process
 
 Attribute = str | int | float | bool
 _traceparent = TraceContextTextMapPropagator()

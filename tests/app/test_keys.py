@@ -83,14 +83,14 @@ def test_only_a_bearer_key_is_one(locked: Service, scheme: str) -> None:
 
 
 def test_an_unknown_key_is_refused_and_stands_nowhere(
-    locked: Service, capfd: pytest.CaptureFixture[str]
+    locked: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = locked.post("/predict", PREDICT, headers=bearer("cred_guessed-by-somebody"))
     assert answer.status_code == 401
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
     locked.http.get("/models", headers=bearer(ADMIN_KEY))
-    written = capfd.readouterr().err
-    assert '"status":401' in written
+    written = caplog.text
+    assert "'status': 401" in written
     assert "guessed" not in answer.text + written
     assert ADMIN_KEY not in written
 
@@ -147,13 +147,21 @@ def test_an_open_service_is_locked_by_its_first_key_and_stays_so(
     assert service.post("/predict", PREDICT).status_code == 401
 
 
+def test_the_use_of_a_key_is_noted_now_and_then(locked: Service, keys: Keys) -> None:
+    made(locked, Scope.PREDICT)
+    predicts(locked, ADMIN_KEY)  # which has no row
+    locked.app.state.key_ring._touch(keys)
+    *_, key = keys.list()
+    assert key.last_used_at is not None
+
+
 def test_authentication_can_be_off(make_service: MakeService, tmp_path: Path) -> None:
     service = make_service(auth="off", admin_key_file=key_file(tmp_path))
     assert service.post("/predict", PREDICT).status_code == 200
 
 
 def test_known_keys_go_on_while_the_database_is_away(
-    make_service: MakeService, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    make_service: MakeService, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     service = make_service(admin_key_file=key_file(tmp_path))
     text = made(service, Scope.PREDICT)
@@ -167,7 +175,7 @@ def test_known_keys_go_on_while_the_database_is_away(
     assert state == "the database does not answer now"
     assert predicts(service, text)
     assert predicts(service, ADMIN_KEY)
-    assert capfd.readouterr().err.count("keys are not read") == 1
+    assert caplog.text.count("keys are not read") == 1
 
 
 def test_clients_of_the_inference_protocol_send_keys(locked: Service) -> None:

@@ -9,7 +9,7 @@ import pytest
 import typer
 from prometheus_client import generate_latest
 
-from core.settings import PREFIX, Settings
+from core.settings import CLIENT_VARIABLES, PREFIX, Settings
 from credence.cli import app
 from credence.client import Client
 from credence.types import Version
@@ -52,7 +52,7 @@ def test_every_setting_stands_in_the_docs(name: str) -> None:
 
 
 def test_no_setting_is_made_up() -> None:
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | {"CREDENCE_URL"}
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | CLIENT_VARIABLES
     for page in PAGES:
         assert set(re.findall(r"CREDENCE_[A-Z_]+[A-Z]", page.read_text())) <= known, page
 
