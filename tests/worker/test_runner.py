@@ -112,6 +112,24 @@ def test_a_job_given_back_goes_on_where_it_stopped(context: Context, dataset: st
         assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
+def test_a_job_waits_for_a_store_that_is_away(
+    context: Context, dataset: str, runner: JobRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is trained, but its model finds no place; the next attempt begins at the end."""
+    monkeypatch.setattr("worker.runner.PAUSE_SECONDS", 0.3)
+    in_the_way = context.settings.artifact_root / "models"
+    in_the_way.touch()
+    job = train_job(context, dataset)
+    runner.run(job.id)
+    waiting = context.jobs.get(job.id)
+    assert (waiting.status, waiting.error) == (JobStatus.QUEUED, None)
+    assert context.checkpoints.exists(job.id)
+    in_the_way.unlink()
+    runner.run(job.id)
+    assert context.jobs.get(job.id).status == JobStatus.SUCCEEDED
+    assert not context.checkpoints.exists(job.id)
+
+
 def test_an_evaluation_scores_a_version(
     context: Context, dataset: str, runner: JobRunner, tmp_path: Path
 ) -> None:
