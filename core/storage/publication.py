@@ -1,6 +1,7 @@
 """What is written last when an artifact goes to a bucket: the names and checksums of its files."""
 
 import hashlib
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -8,6 +9,8 @@ from pathlib import Path, PurePosixPath
 from pydantic import TypeAdapter, ValidationError
 
 from models.exceptions import CorruptArtifact
+
+_TOKEN = re.compile(r"[0-9a-f]{24}")
 
 CONTENT = "content"  # the one file of an artifact that is no directory
 
@@ -71,12 +74,14 @@ def read(content: bytes) -> Publication:
     """The opposite of `Publication.to_json`.
 
     Raises:
-        CorruptArtifact: when it is none, or a name in it leads elsewhere.
+        CorruptArtifact: when it is none, or a name or token in it would lead elsewhere.
     """
     try:
-        publication = _ADAPTER.validate_json(content, strict=False)
+        publication = _ADAPTER.validate_json(content)
     except ValidationError as error:
         raise CorruptArtifact(f"not the description of an artifact: {error}") from error
+    if not _TOKEN.fullmatch(publication.token):
+        raise CorruptArtifact(f"{publication.token!r} is no token of an upload")
     for file in publication.files:
         name = PurePosixPath(file.name)
         if name.is_absolute() or ".." in name.parts:

@@ -1,5 +1,6 @@
 """What is special about a store in a bucket: many objects, a cache, a server that may be away."""
 
+import json
 import os
 import re
 import threading
@@ -16,7 +17,7 @@ from core.storage.bucket import PART_BYTES, Bucket
 from core.storage.cache import Cache
 from core.storage.s3 import S3Store
 from models.exceptions import CorruptArtifact
-from tests.core.s3 import BUCKET, S3Server, free_port
+from tests.core.s3 import BUCKET, KEY, SECRET, S3Server, free_port
 
 TOKEN = "0123456789abcdef01234567"
 
@@ -136,13 +137,23 @@ def test_a_lost_object_is_not_found(store: S3Store, bucket: Bucket, source: Path
         store.local_path("models/a")
 
 
-def test_names_in_a_description_cannot_lead_elsewhere(store: S3Store, bucket: Bucket) -> None:
-    for name in ("../a", "/etc/passwd"):
-        file = f'{{"name": "{name}", "size": 1, "sha256": ""}}'
-        content = f'{{"token": "{TOKEN}", "is_directory": true, "files": [{file}]}}'
-        bucket.put("a/.published", content.encode())
-        with pytest.raises(CorruptArtifact, match="is no name of a file in an artifact"):
-            store.local_path("a")
+@pytest.mark.parametrize(
+    ("token", "name"), [(TOKEN, "../a"), (TOKEN, "/etc/passwd"), ("../../outside", "a")]
+)
+def test_a_description_cannot_lead_elsewhere(
+    store: S3Store, bucket: Bucket, token: str, name: str
+) -> None:
+    file = {"name": name, "size": 1, "sha256": ""}
+    content = {"token": token, "is_directory": True, "files": [file]}
+    bucket.put("a/.published", json.dumps(content).encode())
+    with pytest.raises(CorruptArtifact, match=r"is no (name of a file|token)"):
+        store.local_path("a")
+
+
+def test_what_describes_nothing_is_corrupt(store: S3Store, bucket: Bucket) -> None:
+    bucket.put("a/.published", b"half a li")
+    with pytest.raises(CorruptArtifact, match="not the description of an artifact"):
+        store.local_path("a")
 
 
 def test_threads_that_wait_for_the_same_fetch_it_once(
@@ -220,6 +231,15 @@ def test_missing_credentials_are_told(environment: pytest.MonkeyPatch, tmp_path:
     environment.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     with pytest.raises(Unavailable, match="needs credentials: set AWS_ACCESS_KEY_ID"):
         elsewhere().check()
+
+
+def test_credentials_may_come_in_a_file(environment: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = ["[default]", f"aws_access_key_id = {KEY}", f"aws_secret_access_key = {SECRET}"]
+    (tmp_path / "credentials").write_text("\n".join(lines))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        environment.delenv(name)
+    environment.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    elsewhere().check()
 
 
 def test_a_server_that_is_away_is_unavailable_soon(
