@@ -13,6 +13,7 @@ from app.key_ring import KeyRing
 from core.exceptions import TooLarge
 
 MAX_REQUEST_ID = 128
+PROBES = ("/health", "/metrics")
 TELLS_NO_NEWS = ("/predict", "/v2", "/health", "/metrics", "/docs", "/openapi.json")
 log = structlog.stdlib.get_logger(__name__)
 
@@ -66,7 +67,8 @@ class RequestLogMiddleware:
             await problem_response(error, scope["path"])(scope, receive, note_status)
         finally:
             milliseconds = round(1000 * (perf_counter() - started), 2)
-            log.info(
+            told = log.debug if _is_probe(scope, status) else log.info
+            told(
                 "request",
                 method=scope["method"],
                 path=scope["path"],
@@ -95,6 +97,11 @@ class KeyMiddleware:
                 await problem_response(error, scope["path"])(scope, receive, send)
                 return
         await self.app(scope, receive, send)
+
+
+def _is_probe(scope: Scope, status: int) -> bool:
+    """What asks every few seconds, and was answered well: news is when it was not."""
+    return status == 200 and scope["path"].startswith(PROBES)
 
 
 class NewsMiddleware:

@@ -1,4 +1,4 @@
-"""Whether the container's process does its work: `healthcheck.py api` or `healthcheck.py worker`."""
+"""Whether the container's process does its work: `healthcheck.py api` or `… worker`."""
 
 import json
 import re

@@ -16,19 +16,23 @@ def migrate() -> None:
 
     Example: `CREDENCE_DATABASE_URL=postgresql://… credence migrate`
     """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not _tried(deadline):
+        time.sleep(1.0)
+
+
+def _tried(deadline: float) -> bool:
+    """Whether it is done; False while the database may still come."""
     from core import database
     from core.exceptions import InvalidSetting, Unavailable
     from core.settings import load_settings
 
-    deadline = time.monotonic() + WAIT_SECONDS
-    while True:
-        try:
-            settings = load_settings()
-            database.migrate(database.Database(settings.sqlalchemy_url))
-            return
-        except InvalidSetting as error:
-            fail(str(error), 2)
-        except Unavailable as error:
-            if time.monotonic() > deadline:
-                fail(f"{error} (CREDENCE_DATABASE_URL)", 1)
-        time.sleep(1.0)
+    try:
+        database.migrate(database.Database(load_settings().sqlalchemy_url))
+    except InvalidSetting as error:
+        fail(str(error), 2)
+    except Unavailable as error:
+        if time.monotonic() > deadline:
+            fail(f"{error} (CREDENCE_DATABASE_URL)", 1)
+        return False
+    return True

@@ -156,3 +156,16 @@ def test_building_the_application_opens_nothing(tmp_path_factory: pytest.TempPat
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
     assert not data_dir.exists()
+
+
+def test_probes_that_are_answered_are_no_news(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Health and metrics are asked for every few seconds, by several."""
+    for path in ("/health/live", "/metrics", "/health/nowhere", "/models"):
+        service.http.get(path)
+    told = [record.msg for record in caplog.records if record.name == "app.middleware"]
+    assert [line["path"] for line in told if isinstance(line, dict)] == [
+        "/health/nowhere",
+        "/models",
+    ]

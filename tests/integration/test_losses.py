@@ -11,7 +11,7 @@ import pytest
 from tests.integration.stack import LONG_RUNNING, Stack, pages, wait_until
 from tests.integration.work import predict, train, wait
 
-BUSY_EPOCHS = 3000  # long enough to be hit in the middle
+BUSY_EPOCHS = 1000  # some seconds: long enough to be hit in the middle
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def train(http: httpx.Client, dataset: str, model: str, epochs: int = 5, **more:
         "target": "y",
         "network": {"hidden": [8]},
         "training": training,
-        "pruning": [0.5],
+        "pruning": [],
     }
     answer = http.post("/train", json=body)
     assert answer.status_code == 202, answer.text
