@@ -81,10 +81,13 @@ class JobRow(Base):
     """
 
     __tablename__ = "jobs"
-    __table_args__ = (Index("ix_jobs_status_queued_at", "status", "queued_at"),)
+    __table_args__ = (
+        Index("ix_jobs_status_queued_at", "status", "queued_at"),
+        Index("ix_jobs_parent_status", "parent", "status"),  # counted at every scrape
+    )
     number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     id: Mapped[str] = mapped_column(String(64), unique=True)
-    parent: Mapped[str | None] = mapped_column(String(64), index=True)
+    parent: Mapped[str | None] = mapped_column(String(64))
     kind: Mapped[str] = mapped_column(String(16))
     model: Mapped[str] = mapped_column(String(64), index=True)
     dataset: Mapped[str] = mapped_column(String(64), index=True)

@@ -1,4 +1,4 @@
-"""Keys, and where a job came from.
+"""Keys, where a job came from, and an index to count jobs by.
 
 Revision: 0003, after 0002.
 """
@@ -34,9 +34,13 @@ def upgrade() -> None:
     )
     op.add_column("jobs", sa.Column("request_id", sa.String(length=128), nullable=True))
     op.add_column("jobs", sa.Column("traceparent", sa.String(length=64), nullable=True))
+    op.create_index("ix_jobs_parent_status", "jobs", ["parent", "status"], unique=False)
+    op.drop_index(op.f("ix_jobs_parent"), "jobs")  # the new one begins with the same column
 
 
 def downgrade() -> None:
+    op.create_index(op.f("ix_jobs_parent"), "jobs", ["parent"], unique=False)
+    op.drop_index("ix_jobs_parent_status", "jobs")
     op.drop_column("jobs", "traceparent")
     op.drop_column("jobs", "request_id")
     op.drop_table("keys")
