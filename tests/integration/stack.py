@@ -71,7 +71,8 @@ class Stack:
     def logs(self, service: str) -> list[dict[str, Any]]:
         """The lines of JSON that a service has written."""
         text = self.compose("logs", "--no-color", "--no-log-prefix", service)
-        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        starts = ((line, line.find("{")) for line in text.splitlines())  # compose may erase before
+        return [json.loads(line[start:]) for line, start in starts if start >= 0]
 
     def key(self) -> str:
         return self.execute("api", "cat", "/run/secrets/admin/key").stdout.strip()

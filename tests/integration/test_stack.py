@@ -75,8 +75,8 @@ def test_jobs_are_shared_by_workers_and_answers_by_replicas(
         answers = list(pool.map(lambda _: predict(http, "shared-0", seed=7), range(40)))
     assert len({json.dumps(answer["mean"]) for answer in answers}) == 1
     assert answers[0]["mean"] == pytest.approx([2.5, -5.0], abs=1.5)
-    served = stack.query("sum by (instance) (credence_predict_requests_total)")
-    assert len(served) <= 2
+    query = 'sum by (instance) (credence_predict_requests_total{model="shared-0"}) > 0'
+    wait_until(lambda: len(stack.query(query)) == 2, 60, "both replicas to have answered")
 
 
 def test_an_offline_prediction_goes_through_the_store(http: httpx.Client, dataset: str) -> None:
