@@ -6,6 +6,7 @@ comes last by name is the newest. A worker that was lost cannot get in front of 
 
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -95,5 +96,15 @@ def _snapshot(folder: Path, temporary: Path) -> Path:
     now = temporary / "now"
     now.mkdir()
     for file in folder.glob("*.safetensors"):
-        (now / file.name).hardlink_to(file)
+        _link(file, now / file.name)
     return now
+
+
+def _link(file: Path, link: Path) -> None:
+    """Again if the file is replaced at this very moment: a link to what has just lost its name
+    fails as if there had been nothing (`link(2)`, ENOENT).
+    """
+    while file.exists():
+        with suppress(FileNotFoundError):
+            link.hardlink_to(file)
+            return

@@ -1,11 +1,12 @@
 """Checkpoints in the store: the newest counts, of whoever has the job."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from core.checkpoints import Checkpoints
+from core.checkpoints import Checkpoints, _snapshot
 from core.datasets import Datasets
 from core.exceptions import LostClaim
 from core.jobs import Claim, Job, Jobs
@@ -90,3 +91,28 @@ def test_a_damaged_checkpoint_is_as_good_as_none(
     [name] = [name for name, _ in bucket.list("") if name.endswith(".safetensors")]
     bucket.put(name, os.urandom(10))
     assert fetched(checkpoints, job, folder) is None
+
+
+def test_files_may_be_replaced_while_they_are_kept(tmp_path: Path) -> None:
+    """As another process does that writes them: a snapshot has each file, old or new, whole."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    file = folder / "fit.safetensors"
+    file.write_bytes(b"first")
+    done = threading.Event()
+
+    def replace() -> None:
+        while not done.is_set():
+            (folder / "new").write_bytes(b"other")
+            (folder / "new").replace(file)
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    try:
+        for i in range(2000):
+            (tmp_path / str(i)).mkdir()
+            kept = _snapshot(folder, tmp_path / str(i))
+            assert (kept / file.name).read_bytes() in (b"first", b"other")
+    finally:
+        done.set()
+        writer.join()

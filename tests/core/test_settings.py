@@ -143,7 +143,11 @@ def test_passwords_come_from_files(monkeypatch: pytest.MonkeyPatch, secret: Path
     ("url", "content", "message"),
     [
         ("postgresql://me@db/x", None, "PASSWORD_FILE={}: cannot be read (No such file or dir"),
-        ("postgresql://me@db/x", " \n", "PASSWORD_FILE={}: is empty: give a file with the passwo"),
+        (
+            "postgresql://me@db/x",
+            " \n",
+            "PASSWORD_FILE={}: is empty: give a file that holds the se",
+        ),
         ("postgresql://me:pw@db/x", "a", "_URL=postgresql+psycopg://me:***@db/x has a password "),
         ("postgresql://db/x?user=me&password=pw", "a", "db/x?user=me&password=*** has a password"),
         ("sqlite:////tmp/x.db", "a", "PASSWORD_FILE={}: CREDENCE_DATABASE_URL names no server"),
