@@ -14,6 +14,8 @@ from uuid import uuid4
 
 from kombu.transport import filesystem
 
+STEP_SECONDS = 0.25
+
 
 class Channel(filesystem.Channel):
     """One folder of messages, named by time so that they are taken in order."""
@@ -41,3 +43,7 @@ class Transport(filesystem.Transport):
     """Named in Celery's `broker_transport`."""
 
     Channel = Channel
+
+    def drain_events(self, connection: Any, timeout: float | None = None) -> None:
+        """Wait for a message in small steps: Celery looks between two of them whether to stop."""
+        super().drain_events(connection, min(timeout or STEP_SECONDS, STEP_SECONDS))

@@ -47,6 +47,7 @@ def celery_options(settings: Settings) -> dict[str, Any]:
         "worker_cancel_long_running_tasks_on_connection_loss": False,
         # Workers are watched through the database; a busy one would answer no ping anyway.
         "worker_enable_remote_control": False,
+        "worker_timer_precision": 0.25,  # a worker that stops waits so long for its timer
         "worker_send_task_events": False,
         "worker_hijack_root_logger": False,
     }
