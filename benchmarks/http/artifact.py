@@ -28,7 +28,7 @@ def make(data_dir: Path, log: Path) -> Path:
     environment = {"CREDENCE_WORKER_METRICS_PORT": "0"}
     with running([*command, "--data-dir", str(data_dir)], environment, port, log):
         url = f"http://127.0.0.1:{port}"
-        _wait(url)
+        wait_until_ready(url)
         with Client(url) as client:
             dataset = client.upload(_rows(data_dir.parent))
             job = client.wait(client.train(_request(dataset["id"]))["id"])
@@ -56,7 +56,8 @@ def _rows(folder: Path) -> Path:
     return path
 
 
-def _wait(url: str) -> None:
+def wait_until_ready(url: str) -> None:
+    """Raises `RuntimeError` if the service does not come up in time."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         try:
