@@ -1,6 +1,7 @@
 """The stack as it comes up: healthy, closed to the outside, and able to do the main job."""
 
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -90,12 +91,8 @@ def test_an_offline_prediction_goes_through_the_store(http: httpx.Client, datase
 
 
 def test_prometheus_sees_every_replica_and_its_alertmanager(stack: Stack) -> None:
-    def up() -> bool:
-        found = {(r["metric"]["job"], r["metric"]["instance"]) for r in stack.query("up == 1")}
-        jobs = [job for job, _ in found]
-        return jobs.count("api") == 2 and jobs.count("worker") == 3 and "alertmanager" in jobs
-
-    wait_until(up, 60, "all targets to be up")
+    wanted = {"api": 2, "worker": 3, "proxy": 1, "prometheus": 1, "alertmanager": 1}
+    wait_until(lambda: _targets(stack) == wanted, 90, f"{wanted}, found {_targets(stack)}")
     rules = httpx.get(f"{stack.prometheus}/api/v1/rules").json()["data"]["groups"]
     assert sum(rule["type"] == "alerting" for group in rules for rule in group["rules"]) >= 9
     known = httpx.get(f"{stack.prometheus}/api/v1/alertmanagers").json()["data"]
@@ -115,6 +112,11 @@ def test_a_request_can_be_followed_from_api_to_worker(
     in_worker = [line for line in stack.logs("worker") if line.get("request_id") == "follow-me-1"]
     assert {line["path"] for line in in_api if "path" in line} == {"/train"}
     assert {line["job_id"] for line in in_worker} == {job}
+
+
+def _targets(stack: Stack) -> dict[str, int]:
+    """How many targets of each job are up."""
+    return dict(Counter(found["metric"]["job"] for found in stack.query("up == 1")))
 
 
 def _ports(stack: Stack, service: str) -> list[list[dict[str, str]]]:
