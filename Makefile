@@ -54,7 +54,7 @@ bench-peers: $(INSTALLED)  ## Beside other libraries and servers, at length: ins
 
 stack:  ## The compose stack: API, worker, Redis, PostgreSQL, S3, Prometheus, Grafana
 	docker compose up --build --detach --wait
-	@echo "API http://127.0.0.1:$${CREDENCE_PORT:-8000} · Grafana :$${GRAFANA_PORT:-3000} · Prometheus :$${PROMETHEUS_PORT:-9090}"
+	@echo "API http://127.0.0.1:$${API_PORT:-8000} · Grafana :$${GRAFANA_PORT:-3000} · Prometheus :$${PROMETHEUS_PORT:-9090}"
 	@echo "The key: make --silent stack-key"
 
 stack-key:  ## The stack's first key, for CREDENCE_KEY

@@ -14,7 +14,7 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 PROJECT = "credence-test"
-PORTS = {"CREDENCE_PORT": "18000", "GRAFANA_PORT": "13000", "PROMETHEUS_PORT": "19090"}
+PORTS = {"API_PORT": "18000", "GRAFANA_PORT": "13000", "PROMETHEUS_PORT": "19090"}
 SETTINGS = {"CREDENCE_LEASE_SECONDS": "6"}  # a lost worker's job goes on soon
 LONG_RUNNING = ("proxy", "api", "worker", "postgres", "redis", "store")
 MONITORING = ("prometheus", "alertmanager", "grafana")
@@ -36,7 +36,7 @@ def engine_missing() -> str:
 class Stack:
     """What runs under one project name; every command is one that docs/operations.md shows."""
 
-    url: str = f"http://127.0.0.1:{PORTS['CREDENCE_PORT']}"
+    url: str = f"http://127.0.0.1:{PORTS['API_PORT']}"
     prometheus: str = f"http://127.0.0.1:{PORTS['PROMETHEUS_PORT']}"
     grafana: str = f"http://127.0.0.1:{PORTS['GRAFANA_PORT']}"
 
