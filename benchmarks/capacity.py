@@ -103,7 +103,12 @@ def table(cells: list[dict[str, Any]]) -> str:
             cores = 1e9 / SECONDS_PER_DAY / max(rates.values())
             figures = [results.figure(rates.get(rows), 2) for rows in ROWS]
             lines.append([network, samples, *figures, results.figure(cores, 2)])
-    headers = ["network", "samples", *(f"{rows} at a time" for rows in ROWS), "cores for 10⁹ rows a day"]
+    headers = [
+        "network",
+        "samples",
+        *(f"{rows} at a time" for rows in ROWS),
+        "cores for 10⁹ rows a day",
+    ]
     return results.markdown(headers, lines)
 
 
