@@ -44,6 +44,7 @@ class Transport(filesystem.Transport):
 
     Channel = Channel
 
-    def drain_events(self, connection: Any, timeout: float | None = None) -> None:
+    def drain_events(self, connection: Any, timeout: float | None = None, **options: Any) -> None:
         """Wait for a message in small steps: Celery looks between two of them whether to stop."""
-        super().drain_events(connection, min(timeout or STEP_SECONDS, STEP_SECONDS))
+        step = min(timeout or STEP_SECONDS, STEP_SECONDS)
+        super().drain_events(connection, step, **options)  # type: ignore[no-untyped-call]
