@@ -1,5 +1,6 @@
 """The queue carries wake-ups: a job's id, nothing else. Losing or doubling one does no harm."""
 
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,15 @@ def _broker(settings: Settings) -> dict[str, Any]:
             "broker_transport": "core.filesystem_broker:Transport",
             "broker_transport_options": _folders(settings.data_dir / "queue"),
         }
-    return {"broker_url": url, "broker_transport_options": REDIS}
+    return {"broker_url": url, "broker_transport_options": REDIS} | _verified(url)
+
+
+def _verified(url: str) -> dict[str, Any]:
+    """With TLS the server's certificate is verified, unless the URL says how itself: kombu would
+    speak to anybody, password and all.
+    """
+    is_silent = url.startswith("rediss://") and "ssl_cert_reqs" not in url
+    return {"broker_use_ssl": {"ssl_cert_reqs": ssl.CERT_REQUIRED}} if is_silent else {}
 
 
 def _folders(root: Path) -> dict[str, Any]:

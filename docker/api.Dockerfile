@@ -3,7 +3,7 @@
 # The first stage is the same, byte for byte, as in worker.Dockerfile, so that it is built once for both.
 
 # ---- environment: pinned packages in /opt/credence ----
-ARG PYTHON_IMAGE=python:3.11.11-slim-bookworm
+ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 FROM ${PYTHON_IMAGE} AS environment
 # cpu, or cuda for the package index's default build with its NVIDIA libraries (7 GB more).
 ARG TORCH=cpu

@@ -81,6 +81,7 @@ def _on_this_machine(name: str, value: str, folder: Path) -> str:
 def test_containers_are_locked_down(manifests: list[dict[str, Any]]) -> None:
     for pod, container in _containers(manifests):
         assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["enableServiceLinks"] is False, "else there are settings such as CREDENCE_PORT"
         assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

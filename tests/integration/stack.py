@@ -14,8 +14,15 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 PROJECT = "credence-test"
-PORTS = {"API_PORT": "18000", "GRAFANA_PORT": "13000", "PROMETHEUS_PORT": "19090"}
-SETTINGS = {"CREDENCE_LEASE_SECONDS": "6"}  # a lost worker's job goes on soon
+VARIABLES = {
+    "API_PORT": "18000",
+    "GRAFANA_PORT": "13000",
+    "PROMETHEUS_PORT": "19090",
+    "API_REPLICAS": "2",
+    "WORKER_REPLICAS": "3",
+    "IMAGE_TAG": "test",
+    "SETTINGS_FILE": str(Path(__file__).with_name("settings.env")),
+}
 LONG_RUNNING = ("proxy", "api", "worker", "postgres", "redis", "store")
 MONITORING = ("prometheus", "alertmanager", "grafana")
 
@@ -36,21 +43,20 @@ def engine_missing() -> str:
 class Stack:
     """What runs under one project name; every command is one that docs/operations.md shows."""
 
-    url: str = f"http://127.0.0.1:{PORTS['API_PORT']}"
-    prometheus: str = f"http://127.0.0.1:{PORTS['PROMETHEUS_PORT']}"
-    grafana: str = f"http://127.0.0.1:{PORTS['GRAFANA_PORT']}"
+    url: str = f"http://127.0.0.1:{VARIABLES['API_PORT']}"
+    prometheus: str = f"http://127.0.0.1:{VARIABLES['PROMETHEUS_PORT']}"
+    grafana: str = f"http://127.0.0.1:{VARIABLES['GRAFANA_PORT']}"
 
     def compose(self, *arguments: str, timeout: float = 1800) -> str:
         """The output of `docker compose …`; an exit status other than 0 fails the test."""
-        run = docker("compose", "-p", PROJECT, *arguments, env=PORTS | SETTINGS, timeout=timeout)
+        run = docker("compose", "-p", PROJECT, *arguments, env=VARIABLES, timeout=timeout)
         assert run.returncode == 0, f"{arguments}: {run.stdout[-2000:]}{run.stderr[-4000:]}"
         return run.stdout
 
     def start(self) -> float:
         """Two replicas, three workers; the seconds until all are healthy."""
         started = time.monotonic()
-        scale = ("--scale", "api=2", "--scale", "worker=3")
-        self.compose("up", "--detach", "--wait", "--wait-timeout", "300", *scale)
+        self.compose("up", "--detach", "--wait", "--wait-timeout", "300")
         return time.monotonic() - started
 
     def containers(self, service: str) -> list[str]:

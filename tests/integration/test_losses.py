@@ -53,6 +53,22 @@ def test_killing_a_container_loses_nothing(
     wait_until(lambda: _all_healthy(stack, service), 90, f"{service} to be healthy again")
 
 
+@pytest.mark.parametrize("service", ["store", "postgres", "redis"])
+def test_predictions_go_on_while_a_service_hangs(
+    stack: Stack, http: httpx.Client, reference: list[float], service: str
+) -> None:
+    """Frozen, it neither answers nor refuses: what asks for it must not wait for ever."""
+    with asking(http) as asked:
+        stack.compose("pause", service)
+        try:
+            time.sleep(15)
+        finally:
+            stack.compose("unpause", service)
+    print(f"{service} hung for 15 s: longest pause {asked.longest_seconds:.1f} s")  # noqa: T201
+    assert set(asked.statuses) == {200}
+    wait_until(lambda: _all_healthy(stack, "api"), 60, "the API to be healthy")
+
+
 def test_a_stopped_stack_comes_back_with_all_it_had(
     stack: Stack, http: httpx.Client, dataset: str, reference: list[float]
 ) -> None:

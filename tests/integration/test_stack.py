@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.integration.stack import LONG_RUNNING, MONITORING, Stack, wait_until
+from tests.integration.stack import LONG_RUNNING, MONITORING, Stack, docker, wait_until
 from tests.integration.work import predict, train, wait
 
 
@@ -41,6 +41,19 @@ def test_our_containers_are_hardened(stack: Stack, service: str) -> None:
         assert stack.execute(service, "which", compiler).returncode != 0
 
 
+@pytest.mark.parametrize("overlay", ["gpu", "dev", "cloud"])
+def test_overlays_fit_the_file_below_them(stack: Stack, overlay: str) -> None:
+    files = ("-f", "docker-compose.yml", "-f", f"docker-compose.{overlay}.yml")
+    urls = {"DATABASE": "postgresql://me@h/x", "BROKER": "rediss://h:1/0", "ARTIFACT": "s3://b/p"}
+    env = {f"CREDENCE_{name}_URL": url for name, url in urls.items()}
+    run = docker("compose", *files, "config", "--format", "json", env=env)
+    assert run.returncode == 0, run.stderr
+    services = json.loads(run.stdout)["services"]
+    if overlay == "cloud":
+        assert not {"postgres", "redis", "store"} & set(services)
+        assert "AWS_ENDPOINT_URL_S3" not in services["api"]["environment"]
+
+
 def test_no_secret_is_in_the_environment_or_a_command_line(stack: Stack) -> None:
     secrets = {
         stack.key(),
@@ -59,7 +72,8 @@ def test_without_a_key_nobody_gets_in(stack: Stack) -> None:
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Bearer")
     assert httpx.get(f"{stack.url}/health/live").status_code == 200
-    assert httpx.get(f"{stack.url}/metrics").status_code == 404, "the proxy keeps it inside"
+    for path in ("/metrics", "/%6detrics", "/metrics/"):
+        assert httpx.get(stack.url + path).status_code == 404, "the proxy keeps it inside"
 
 
 def test_jobs_are_shared_by_workers_and_answers_by_replicas(
