@@ -13,6 +13,22 @@ from models.layout import Weights
 _TINY = 1e-20
 
 
+def affine(
+    x: Float[Tensor, "*samples batch inputs"],
+    weight: Float[Tensor, "*samples2 outputs inputs"],
+    bias: Float[Tensor, "*samples2 outputs"],
+) -> Float[Tensor, "*samples3 batch outputs"]:
+    """x Wᵀ + b as one product; a sample axis on the weights, on `x` or on both broadcasts."""
+    if weight.ndim == 2:
+        return linear(x, weight, bias)
+    return x @ weight.mT + bias.unsqueeze(-2)
+
+
+def gaussian_draw(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
+    """mean + √variance · noise: pre-activations drawn by local reparameterisation."""
+    return mean + variance.clamp_min(_TINY).sqrt() * noise
+
+
 @dataclass(frozen=True)
 class Dense:
     """y = x Wᵀ + b. The weight and bias of sample s produce sample s of the output."""
@@ -29,6 +45,11 @@ class Dense:
     def bias(self) -> str:
         return f"{self.name}.bias"
 
+    @property
+    def fan_in(self) -> int:
+        """Inputs of one output."""
+        return self.in_features
+
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of each tensor, without sample axis."""
         return {
@@ -40,10 +61,7 @@ class Dense:
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
         """One batched product; a sample axis on the weights, on `x` or on both broadcasts."""
-        weight, bias = weights[self.weight], weights[self.bias]
-        if weight.ndim == 2:
-            return linear(x, weight, bias)
-        return x @ weight.mT + bias.unsqueeze(-2)
+        return affine(x, weights[self.weight], weights[self.bias])
 
     def local(
         self,
@@ -59,4 +77,4 @@ class Dense:
         """
         mean = linear(x, loc[self.weight], loc[self.bias])
         spread = linear(x.square(), variance[self.weight], variance[self.bias])
-        return mean + spread.clamp_min(_TINY).sqrt() * noise
+        return gaussian_draw(mean, spread, noise)
