@@ -22,7 +22,7 @@ from models.networks import ACTIVATIONS, MLP
 
 @dataclass(frozen=True, kw_only=True)
 class ConvolutionalConfig:
-    """Convolutions, each followed by a maximum over pool × pool squares, then dense layers.
+    """Convolutions, each with a maximum over pool × pool squares after it, then dense layers.
 
     `channels` come out of each convolution; `kernel` is a square's side; `hidden` are the widths
     between the convolutions and the output.
@@ -39,7 +39,7 @@ class ConvolutionalConfig:
 
 @dataclass(frozen=True)
 class ConvolutionalNetwork:
-    """(convolution → activation → pooling)*, then an MLP on what is left, flattened.
+    """(convolution → maximum over squares → activation)*, then an MLP on what is left, flattened.
 
     A row is an image of `in_shape` [channels, height, width], flattened as encoders give it.
     """
@@ -111,9 +111,10 @@ class ConvolutionalNetwork:
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
         """Outputs for given weights; [S, …] weights give [S, batch, outputs] in one pass."""
+        activation = ACTIVATIONS[self.head.activation]
         x = x.unflatten(-1, self.in_shape)
         for layer in self.convolutions:
-            x = self._pooled_units(layer(weights, x))
+            x = activation(max_pool(layer(weights, x), self.pool))
         return self.head(weights, x.flatten(-3))
 
     def local(
@@ -128,14 +129,13 @@ class ConvolutionalNetwork:
         An approximation: it takes the positions of a convolution's output for independent given its
         input (`Conv2d.local`).
         """
+        activation = ACTIVATIONS[self.head.activation]
         x = x.unflatten(-1, self.in_shape)
         num = len(self.convolutions)
         for layer, block, shape in zip(self.convolutions, noise[:num], self._shapes(), strict=True):
-            x = self._pooled_units(layer.local(loc, variance, x, block.unflatten(-1, shape)))
+            drawn = layer.local(loc, variance, x, block.unflatten(-1, shape))
+            x = activation(max_pool(drawn, self.pool))
         return self.head.local(loc, variance, x.flatten(-3), noise[num:])
-
-    def _pooled_units(self, x: Tensor) -> Tensor:
-        return max_pool(ACTIVATIONS[self.head.activation](x), self.pool)
 
     def _shapes(self) -> list[tuple[int, int, int]]:
         """Channels, height and width of each convolution's output, before pooling."""

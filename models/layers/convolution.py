@@ -6,7 +6,9 @@ next layer reads as channels again without a copy.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import conv2d, max_pool2d
@@ -90,26 +92,35 @@ class Conv2d:
             return y.unflatten(0, x.shape[:-3])
         groups = 1 if x.ndim == 4 else len(weight)
         y = conv2d(
-            as_channels(x),
+            _as_channels(x),
             weight.flatten(0, 1),
             bias.flatten(),
             self.stride,
             self.padding,
             groups=groups,
         )
-        return y.unflatten(1, (len(weight), self.out_channels)).transpose(0, 1)
+        return _as_samples(y, len(weight))
 
 
 def max_pool(x: Images, size: int) -> Images:
-    """The maximum of each size × size square; what is left over at the right and below is cut."""
-    if size == 1:
-        return x
-    if x.ndim == 4:
-        return max_pool2d(x, size)
-    y = max_pool2d(as_channels(x), size)
-    return y.unflatten(1, (x.shape[0], x.shape[2])).transpose(0, 1)
+    """The maximum of each size × size square; what is left over at the right and below is cut.
+
+    Without a gradient rows and columns are compared whole, in a tenth of the library's time; with
+    one the library's single index per square is cheaper than a chain of comparisons.
+    """
+    if x.requires_grad:
+        y = max_pool2d(_as_channels(x), size)
+        return y if x.ndim == 4 else _as_samples(y, len(x))
+    height, width = (axis // size * size for axis in x.shape[-2:])
+    x = reduce(torch.maximum, (x[..., i:height:size, :] for i in range(size)))
+    return reduce(torch.maximum, (x[..., i:width:size] for i in range(size)))
 
 
-def as_channels(x: Images) -> Float[Tensor, "batch channels height width"]:
+def _as_samples(x: Tensor, num_samples: int) -> Images:
+    """The inverse of `_as_channels`."""
+    return x.unflatten(1, (num_samples, -1)).transpose(0, 1)
+
+
+def _as_channels(x: Images) -> Float[Tensor, "batch channels height width"]:
     """[S, batch, C, height, width] → [batch, S · C, height, width]; without S as they are."""
     return x if x.ndim == 4 else x.transpose(0, 1).flatten(1, 2)

@@ -69,11 +69,12 @@ def test_shared_weights_read_every_samples_inputs() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_pooling_is_torchs_with_and_without_samples(size: int) -> None:
+def test_pooling_is_torchs_with_and_without_samples_and_gradients(size: int) -> None:
     x = _randn(5, 4, 2, 7, 6)
     expected = torch.stack([functional.max_pool2d(part, size) for part in x])
-    assert torch.equal(max_pool(x, size), expected)
-    assert torch.equal(max_pool(x[2], size), expected[2])
+    for images in (x, x.requires_grad_()):
+        assert torch.equal(max_pool(images, size), expected)
+        assert torch.equal(max_pool(images[2], size), expected[2])
 
 
 @pytest.mark.parametrize("samples", [1, 5])
