@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear
@@ -18,10 +19,10 @@ def affine(
     weight: Float[Tensor, "*samples2 outputs inputs"],
     bias: Float[Tensor, "*samples2 outputs"],
 ) -> Float[Tensor, "*samples3 batch outputs"]:
-    """x Wᵀ + b as one product; a sample axis on the weights, on `x` or on both broadcasts."""
+    """x Wᵀ + b as one product; the sample axis may be on the weights, on `x` or on both."""
     if weight.ndim == 2:
         return linear(x, weight, bias)
-    return x @ weight.mT + bias.unsqueeze(-2)
+    return torch.baddbmm(bias.unsqueeze(-2), x.expand(len(weight), -1, -1), weight.mT)
 
 
 def gaussian_draw(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
@@ -60,7 +61,7 @@ class Dense:
     def __call__(
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """One batched product; a sample axis on the weights, on `x` or on both broadcasts."""
+        """One batched product; the sample axis may be on the weights, on `x` or on both."""
         return affine(x, weights[self.weight], weights[self.bias])
 
     def local(
