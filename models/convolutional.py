@@ -66,13 +66,11 @@ class ConvolutionalNetwork:
             Conv2d(f"conv{i}", *pair, config.kernel, padding=config.kernel // 2)
             for i, pair in pairs
         )
-        shape = image
-        for convolution in convolutions:
-            shape = _pooled(convolution.out_shape(*shape[1:]), config.pool)
+        shape = _pooled(_out_shapes(convolutions, config.pool, image)[-1], config.pool)
         if math.prod(shape) == 0:
             raise InvalidData(
                 f"{len(convolutions)} convolutions, each pooled by {config.pool}, leave nothing of "
-                f"an image of {image[1]}×{image[2]}: give fewer channels or a smaller pool",
+                f"an image of {image[1]}×{image[2]}: give fewer of them or a smaller pool",
                 "/network/channels",
             )
         dense = NetworkConfig(hidden=config.hidden, activation=config.activation)
@@ -100,7 +98,7 @@ class ConvolutionalNetwork:
 
     def noise_widths(self) -> list[int]:
         """Standard normals that the local estimator needs per layer and sample."""
-        return [*map(math.prod, self._shapes()), *self.head.noise_widths()]
+        return [*map(math.prod, self._out_shapes()), *self.head.noise_widths()]
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Weights from N(0, gain²/fan-in), gain² = 2 for ReLU-like units (He et al. 2015)."""
@@ -132,18 +130,25 @@ class ConvolutionalNetwork:
         activation = ACTIVATIONS[self.head.activation]
         x = x.unflatten(-1, self.in_shape)
         num = len(self.convolutions)
-        for layer, block, shape in zip(self.convolutions, noise[:num], self._shapes(), strict=True):
+        parts = zip(self.convolutions, noise[:num], self._out_shapes(), strict=True)
+        for layer, block, shape in parts:
             drawn = layer.local(loc, variance, x, block.unflatten(-1, shape))
             x = activation(max_pool(drawn, self.pool))
         return self.head.local(loc, variance, x.flatten(-3), noise[num:])
 
-    def _shapes(self) -> list[tuple[int, int, int]]:
-        """Channels, height and width of each convolution's output, before pooling."""
-        shapes, shape = [], self.in_shape
-        for layer in self.convolutions:
-            shapes.append(layer.out_shape(*shape[1:]))
-            shape = _pooled(shapes[-1], self.pool)
-        return shapes
+    def _out_shapes(self) -> list[tuple[int, int, int]]:
+        return _out_shapes(self.convolutions, self.pool, self.in_shape)
+
+
+def _out_shapes(
+    convolutions: tuple[Conv2d, ...], pool: int, shape: tuple[int, int, int]
+) -> list[tuple[int, int, int]]:
+    """Channels, height and width of each convolution's output, before pooling."""
+    shapes = []
+    for layer in convolutions:
+        shapes.append(layer.out_shape(*shape[1:]))
+        shape = _pooled(shapes[-1], pool)
+    return shapes
 
 
 def _pooled(shape: tuple[int, int, int], size: int) -> tuple[int, int, int]:
