@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear
@@ -11,6 +12,22 @@ from models.layout import Weights
 # Below the variance of any float32 product; keeps the square root's gradient finite at a unit
 # whose variance is exactly 0 (all its inputs dead, its bias pruned).
 _TINY = 1e-20
+
+
+def affine(
+    x: Float[Tensor, "*samples batch inputs"],
+    weight: Float[Tensor, "*samples2 outputs inputs"],
+    bias: Float[Tensor, "*samples2 outputs"],
+) -> Float[Tensor, "*samples3 batch outputs"]:
+    """x Wᵀ + b as one product; the sample axis may be on the weights, on `x` or on both."""
+    if weight.ndim == 2:
+        return linear(x, weight, bias)
+    return torch.baddbmm(bias.unsqueeze(-2), x.expand(len(weight), -1, -1), weight.mT)
+
+
+def gaussian_draw(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
+    """mean + √variance · noise: pre-activations drawn by local reparameterisation."""
+    return mean + variance.clamp_min(_TINY).sqrt() * noise
 
 
 @dataclass(frozen=True)
@@ -29,6 +46,11 @@ class Dense:
     def bias(self) -> str:
         return f"{self.name}.bias"
 
+    @property
+    def fan_in(self) -> int:
+        """Inputs of one output."""
+        return self.in_features
+
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of each tensor, without sample axis."""
         return {
@@ -39,11 +61,8 @@ class Dense:
     def __call__(
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """One batched product; a sample axis on the weights, on `x` or on both broadcasts."""
-        weight, bias = weights[self.weight], weights[self.bias]
-        if weight.ndim == 2:
-            return linear(x, weight, bias)
-        return x @ weight.mT + bias.unsqueeze(-2)
+        """One batched product; the sample axis may be on the weights, on `x` or on both."""
+        return affine(x, weights[self.weight], weights[self.bias])
 
     def local(
         self,
@@ -59,4 +78,4 @@ class Dense:
         """
         mean = linear(x, loc[self.weight], loc[self.bias])
         spread = linear(x.square(), variance[self.weight], variance[self.bias])
-        return mean + spread.clamp_min(_TINY).sqrt() * noise
+        return gaussian_draw(mean, spread, noise)

@@ -1,0 +1,128 @@
+"""Recurrent layers with a sample axis: one weight draw for all time steps.
+
+With a_t = W x_t + b, made in one product for all steps, and u_t = U h_{t−1}:
+
+    rnn    h_t = tanh(a + u)
+    lstm   i, f, g, o = a + u;  c_t = σ(f) c_{t−1} + σ(i) tanh(g);  h_t = σ(o) tanh(c_t)
+    gru    r = σ(a_r + u_r);  z = σ(a_z + u_z);  n = tanh(a_n + r (u_n + d))
+           h_t = (1 − z) n + z h_{t−1}
+
+W, U and b hold the gates one after the other as listed here: i f g o and r z n, the order of
+torch.nn.LSTM and torch.nn.GRU. Where torch adds two biases there is one here: a prior on each
+would make the bias wider than all other weights. The GRU's d stands inside a product with r, so it
+is a bias of its own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import pad
+
+from models.layers.dense import Dense
+from models.layout import Weights
+
+State = tuple[Float[Tensor, "*_samples batch _hidden"], ...]
+"""(h,) or, of an LSTM, (h, c). To cut the gradient between two calls, detach its tensors."""
+
+Sequences = Float[Tensor, "*_samples batch steps _width"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One time step (a_t, u_t, state) → state, the number of gates, the tensors of a state."""
+
+    step: Callable[[Tensor, Tensor, State], State]
+    gates: int
+    states: int
+
+
+def _rnn(a: Tensor, u: Tensor, state: State) -> State:
+    return (torch.tanh(a + u),)
+
+
+def _lstm(a: Tensor, u: Tensor, state: State) -> State:
+    i, f, g, o = (a + u).chunk(4, dim=-1)
+    c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def _gru(a: Tensor, u: Tensor, state: State) -> State:
+    (a_r, a_z, a_n), (u_r, u_z, u_n) = a.chunk(3, dim=-1), u.chunk(3, dim=-1)
+    n = torch.tanh(a_n + (a_r + u_r).sigmoid() * u_n)
+    return (torch.lerp(n, state[0], (a_z + u_z).sigmoid()),)
+
+
+CELLS = {"rnn": Cell(_rnn, 1, 1), "lstm": Cell(_lstm, 4, 2), "gru": Cell(_gru, 3, 1)}
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """A layer of one kind of cell; the weights of sample s produce sample s of the output."""
+
+    name: str
+    kind: str
+    in_features: int
+    hidden: int
+
+    @property
+    def input(self) -> Dense:
+        """What is made of the inputs of all steps at once: W and b."""
+        return Dense(f"{self.name}.input", self.in_features, CELLS[self.kind].gates * self.hidden)
+
+    @property
+    def hidden_weight(self) -> str:
+        """U, named."""
+        return f"{self.name}.hidden.weight"
+
+    @property
+    def hidden_bias(self) -> str:
+        """d of the GRU, named."""
+        return f"{self.name}.hidden.bias"
+
+    @property
+    def fan_in(self) -> int:
+        """Inputs of one gate: it adds up x and h."""
+        return self.in_features + self.hidden
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of each tensor, without sample axis."""
+        shapes = self.input.shapes()
+        shapes[self.hidden_weight] = (CELLS[self.kind].gates * self.hidden, self.hidden)
+        if self.kind == "gru":
+            shapes[self.hidden_bias] = (self.hidden,)
+        return shapes
+
+    def __call__(
+        self, weights: Weights, x: Sequences, state: State | None = None
+    ) -> tuple[Sequences, State]:
+        """The hidden state after every step, and the last state; zeros are the default first one.
+
+        A sample axis on the weights, on `x`, on the state or on several of them broadcasts.
+        """
+        steps = self._input_steps(weights, x)
+        state = state or self._zeros(steps[0])
+        outputs = []
+        for a in steps:
+            state = CELLS[self.kind].step(a, self._recurrence(weights, state[0]), state)
+            outputs.append(state[0])
+        return torch.stack(outputs, dim=-3).transpose(-3, -2), state
+
+    def _input_steps(self, weights: Weights, x: Sequences) -> tuple[Tensor, ...]:
+        """a_t of each step, [*samples, batch, gates]: steps lie outside rows in memory."""
+        by_step = x.transpose(-3, -2)
+        a = self.input(weights, by_step.flatten(-3, -2))
+        return a.unflatten(-2, by_step.shape[-3:-1]).unbind(-3)
+
+    def _recurrence(self, weights: Weights, h: Tensor) -> Tensor:
+        """U h, of a GRU with d added in the rows of n."""
+        u = h @ weights[self.hidden_weight].mT
+        if self.kind != "gru":
+            return u
+        return u + pad(weights[self.hidden_bias], (2 * self.hidden, 0)).unsqueeze(-2)
+
+    def _zeros(self, a: Tensor) -> State:
+        zeros = a.new_zeros(*a.shape[:-1], self.hidden)
+        return (zeros,) * CELLS[self.kind].states
