@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear
@@ -43,6 +44,9 @@ class Dense:
         weight, bias = weights[self.weight], weights[self.bias]
         if weight.ndim == 2:
             return linear(x, weight, bias)
+        if weight.ndim == 3:
+            x = x.expand(len(weight), *x.shape[-2:])
+            return torch.baddbmm(bias.unsqueeze(-2), x, weight.mT)
         return x @ weight.mT + bias.unsqueeze(-2)
 
     def local(
