@@ -142,7 +142,7 @@ class SWAGConfig:
     kind: Literal["swag"]
     prior_sigma: Scale = 1.0
     epochs: Annotated[int, Interval(ge=2, le=10_000)] = 40
-    learning_rate: Annotated[float, Interval(gt=0.0, le=10.0)] = 1e-3
+    learning_rate: Annotated[float, Interval(gt=0.0, le=10.0)] = 3e-3
     rank: Annotated[int, Interval(ge=2, le=100)] = 20
 
 
