@@ -25,7 +25,13 @@ MESSAGES = {
     "unexpected_keyword_argument": "unknown field",
     "none_required": "is not available yet: leave it out, or null",
 }
-OBJECT_TYPES = {"dataclass_type", "model_type", "model_attributes_type", "dict_type"}
+OBJECT_TYPES = {
+    "dataclass_type",
+    "model_type",
+    "model_attributes_type",
+    "dict_type",
+    "union_tag_not_found",
+}
 NAMES_A_FIELD = {"missing", "extra_forbidden", "unexpected_keyword_argument"}
 
 
@@ -68,6 +74,8 @@ def _known(error: ErrorDetails, document: object) -> list[int | str]:
             known.append(part)
         elif i == last and error["type"] in NAMES_A_FIELD:
             known.append(part)
+    if error["type"] == "union_tag_invalid":
+        known.append(DISCRIMINATOR)
     return known
 
 

@@ -1,35 +1,41 @@
 """Models on disk: a directory of safetensors and JSON with SHA-256 sums. Nothing is unpickled.
 
 model.json            configuration, encoders, target, metrics and notes
-prune-0.safetensors   loc and rho of the full posterior, the likelihood's point parameters
+prune-0.safetensors   loc and rho of the full posterior, the likelihood's point parameters;
+                      of other methods than Bayes by Backprop what they keep (`STATES`)
 prune-0.9.safetensors the weights that are left of a variant, and a bit per weight for where
 manifest.json         size and SHA-256 of each file above
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from pydantic import TypeAdapter
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from models.config import Json, ModelConfig
 from models.exceptions import CorruptArtifact
 from models.features import FeatureEncoder
 from models.inference.bbb import BBBState
+from models.inference.mc_dropout import DropoutState
+from models.inference.method import State
+from models.inference.point import DrawsState
+from models.inference.swag import SWAGState
 from models.model import BayesianModel
-from models.posteriors import MeanFieldNormal
 from models.targets import target_from_json
 from models.variant import Variant
 
 FORMAT = 1
+STATES: dict[str, type[State]] = {
+    "mean_field": BBBState,
+    "draws": DrawsState,
+    "dropout": DropoutState,
+    "swag": SWAGState,
+}
 MANIFEST, MODEL = "manifest.json", "model.json"
 
 
@@ -39,7 +45,7 @@ def write(model: BayesianModel, directory: Path) -> BayesianModel:
     variants = {}
     for prune, variant in model.variants_by_prune.items():
         path = directory / _file_name(prune)
-        save_file(pack(variant.state), path)
+        save_file(variant.state.pack(), path)
         variants[prune] = replace(variant, num_bytes=path.stat().st_size)
     model = replace(model, variants_by_prune=variants)
     write_json(directory / MODEL, _to_json(model))
@@ -70,28 +76,6 @@ def read(directory: Path, device: str = "cpu") -> BayesianModel:
         raise CorruptArtifact(f"{directory} cannot be read: {error}") from error
 
 
-def pack(state: BBBState) -> dict[str, Tensor]:
-    """A state as tensors; of a pruned posterior only what is left, and its mask as bits."""
-    q = state.posterior
-    tensors = {f"point.{name}": value.detach().cpu() for name, value in state.point.items()}
-    if q.mask is None:
-        return {**tensors, "loc": q.loc.detach().cpu(), "rho": q.rho.detach().cpu()}
-    bits = np.packbits(q.mask.cpu().numpy())
-    kept = {"loc": q.loc[q.mask].detach().cpu(), "rho": q.rho[q.mask].detach().cpu()}
-    return {**tensors, **kept, "mask": torch.from_numpy(bits)}
-
-
-def unpack(tensors: Mapping[str, Tensor], num_weights: int) -> BBBState:
-    """The inverse of `pack`. A pruned weight gets loc 0 and rho 0; its mask hides both."""
-    point = {k.removeprefix("point."): v for k, v in tensors.items() if k.startswith("point.")}
-    if "mask" not in tensors:
-        return BBBState(MeanFieldNormal(tensors["loc"], tensors["rho"]), point)
-    bits = np.unpackbits(tensors["mask"].numpy(), count=num_weights)
-    mask = torch.from_numpy(bits.astype(bool))
-    parts = [torch.zeros(num_weights).masked_scatter(mask, tensors[k]) for k in ("loc", "rho")]
-    return BBBState(MeanFieldNormal(parts[0], parts[1], mask), point)
-
-
 def write_json(path: Path, data: Json) -> None:
     """JSON without NaN: one would make the file unreadable elsewhere."""
     path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
@@ -110,6 +94,7 @@ def _to_json(model: BayesianModel) -> Json:
         "variants": [
             {
                 "prune": v.prune,
+                "state": _kind_of(v.state),
                 "metrics": v.metrics,
                 "bytes": v.num_bytes,
                 "error_factors": {str(n): factor for n, factor in v.error_factors.items()},
@@ -138,10 +123,15 @@ def _from_json(data: Json, directory: Path, device: str) -> BayesianModel:
 
 def _read_variant(data: Json, model: BayesianModel, directory: Path, device: str) -> Variant:
     tensors = load_file(directory / _file_name(data["prune"]))
-    state = unpack(tensors, model.num_weights).to(device)
+    kind = STATES[data.get("state", "mean_field")]  # as all were before there were others
+    state = kind.unpack(tensors, model.num_weights).to(device)
     factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
     bfloat16 = data.get("bfloat16", False)
     return Variant(data["prune"], state, data["metrics"], data["bytes"], factors, bfloat16)
+
+
+def _kind_of(state: State) -> str:
+    return next(name for name, kind in STATES.items() if isinstance(state, kind))
 
 
 def _file_name(prune: float) -> str:

@@ -2,22 +2,23 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
-from models.config import KLConfig, TrainingConfig
+from models.config import Json, KLConfig, TrainingConfig
 from models.data import Rows, batches
 from models.distributed import ALONE, Ranks
 from models.exceptions import Diverged, Stopped
-from models.inference.bbb import BayesByBackprop, BBBState
+from models.inference.method import Method, State
 from models.objectives import Loss, kl_weight, warmup
 from models.randomness import generator
 
 T = TypeVar("T")
 
+_COUNTED = ("best_epoch", "epoch", "step", "sums")
 EVALUATIONS = 100  # at most about this many looks at the held-out rows per fit
 
 
@@ -36,8 +37,8 @@ class EpochResult:
 class FitState:
     """All that changes while fitting; together with the configuration it determines the rest."""
 
-    current: BBBState
-    best: BBBState
+    current: Any
+    best: Any
     best_score: float = -math.inf
     best_epoch: int = 0
     epoch: int = 0
@@ -58,11 +59,11 @@ class Observer:
 class Trainer:
     """Minimises a method's loss over the parameters of its state, in place."""
 
-    method: BayesByBackprop
+    method: Method
     rows: Rows
     held_out: Rows | None
     config: TrainingConfig
-    score: Callable[[BBBState, Rows], float]
+    score: Callable[[Any, Rows], float]
     state: FitState
     ranks: Ranks = ALONE
 
@@ -70,11 +71,39 @@ class Trainer:
         self.device = self.rows.inputs.device
         self._attach(self.state)
 
-    def restore(self, state: FitState, optimizer_state: dict[int, dict[str, Tensor]]) -> None:
-        """Goes on from a saved state."""
+    def saved(self) -> tuple[dict[str, Tensor], Json]:
+        """Both states, the optimiser's slots, and the counters."""
+        state = self.state
+        tensors: dict[str, Tensor] = {}
+        for prefix, one in (("current.", state.current), ("best.", state.best)):
+            tensors |= {prefix + name: value for name, value in one.pack().items()}
+        for index, slots in self.optimizer.state_dict()["state"].items():
+            for name, value in slots.items():
+                if isinstance(value, Tensor):
+                    tensors[f"optimizer.{index}.{name}"] = value.detach().cpu()
+        score = state.best_score if math.isfinite(state.best_score) else None  # JSON: no infinity
+        history = [asdict(result) for result in state.history]
+        counters = {name: getattr(state, name) for name in _COUNTED}
+        return tensors, {**counters, "best_score": score, "history": history}
+
+    def resume(self, tensors: dict[str, Tensor], counters: Json) -> None:
+        """Goes on from what `saved` gave."""
+        score, history = counters["best_score"], counters["history"]
+        state = FitState(
+            current=self._state(unprefixed("current.", tensors)),
+            best=self._state(unprefixed("best.", tensors)),
+            best_score=-math.inf if score is None else score,
+            history=[EpochResult(**item) for item in history],
+            **{name: counters[name] for name in _COUNTED},
+        )
         self._attach(state)
         groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": optimizer_state, "param_groups": groups})
+        slots = _slots(unprefixed("optimizer.", tensors))
+        self.optimizer.load_state_dict({"state": slots, "param_groups": groups})
+
+    def _state(self, tensors: dict[str, Tensor]) -> State:
+        kind: type[State] = type(self.state.current)
+        return kind.unpack(tensors, self.method.layout.num_weights).to(self.device)
 
     def _attach(self, state: FitState) -> None:
         parameters = state.current.parameters()
@@ -82,7 +111,7 @@ class Trainer:
             parameter.requires_grad_()
         self.state, self.optimizer = state, build_optimizer(self.config, parameters)
 
-    def run(self, observer: Observer) -> BBBState:
+    def run(self, observer: Observer) -> Any:
         """Runs to the last epoch or until patience ends; returns the best state seen.
 
         Raises:
@@ -106,7 +135,7 @@ class Trainer:
     @property
     def warmup_epochs(self) -> int:
         """Until the KL has its full weight the objective is another one: nothing is kept then."""
-        return min(self.method.config.kl.warmup_epochs or 0, self.epochs - 1)
+        return min(self.method.kl.warmup_epochs or 0, self.epochs - 1)
 
     @property
     def num_batches(self) -> int:
@@ -123,8 +152,10 @@ class Trainer:
             loss = self._step(index, i)
             terms = (loss.nelbo.item(), loss.nll.item(), loss.kl.item())
             self.state.sums = [a + b for a, b in zip(self.state.sums, terms, strict=True)]
-        nelbo, nll, kl = (total / self.num_batches for total in self.state.sums)
+        count = self.num_batches * self.method.members
+        nelbo, nll, kl = (total / count for total in self.state.sums)
         self.state.epoch, self.state.sums = self.state.epoch + 1, [0.0, 0.0, 0.0]
+        self.method.collect(self.state.current)
         return EpochResult(self.state.epoch, nelbo, nll, kl, self._keep_best())
 
     def _step(self, index: Tensor, number: int) -> Loss:
@@ -132,7 +163,7 @@ class Trainer:
         state, part = self.state, self.ranks.part(len(index))
         batch = self.rows[index[part.rows].to(self.device)]
         noise = generator(self.config.seed, "step", state.step, device=self.device)
-        kl_weight = self._kl_weight(self.method.config.kl, number)
+        kl_weight = self._kl_weight(self.method.kl, number)
         self._set_learning_rate()
         loss = self.method.loss(state.current, batch, kl_weight, noise, part)
         self.optimizer.zero_grad(set_to_none=True)
@@ -187,6 +218,20 @@ class Trainer:
         patience = self.config.patience or self.epochs
         since = max(self.state.best_epoch, self.warmup_epochs)
         return self.held_out is not None and self.state.epoch - since >= patience
+
+
+def unprefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without that beginning."""
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def _slots(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    """The optimiser's tensors by parameter."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    return state
 
 
 def required(value: T | None, name: str) -> T:

@@ -9,9 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import FeatureConfig, Json, ModelConfig
+from models.config import BBBConfig, EnsembleConfig, FeatureConfig, Json, ModelConfig
 from models.exceptions import InvalidInput, UnknownVariant
 from models.features import Columns, FeatureEncoder, InputColumn
+from models.inference.bbb import BBBState
+from models.inference.method import State
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
 from models.networks import MLP
 from models.prediction.engine import Engine
@@ -28,6 +30,7 @@ from models.prediction.prediction import (
 )
 from models.prediction.rounding import is_accurate, rounded
 from models.prediction.threads import threads_for
+from models.prediction.weight_draws import FittedDraws
 from models.targets import ClassTarget, NumberTarget, Target
 from models.variant import Variant
 
@@ -47,7 +50,7 @@ class BayesianModel:
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
     tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
-    _fitted: dict[float, Fitted] = field(default_factory=dict, init=False, repr=False)
+    _fitted: dict[float, Fitted | FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def features(self) -> tuple[FeatureConfig, ...]:
@@ -78,10 +81,8 @@ class BayesianModel:
     @property
     def num_bytes(self) -> int:
         """Memory that the posteriors hold."""
-        posteriors = [v.state.posterior for v in self.variants_by_prune.values()]
-        return sum(
-            8 * q.loc.numel() + (0 if q.mask is None else q.mask.numel()) for q in posteriors
-        )
+        states = [variant.state for variant in self.variants_by_prune.values()]
+        return sum(tensor.nbytes for state in states for tensor in state.tensors())
 
     @cached_property
     def likelihood(self) -> GaussianLikelihood | ClassLikelihood:
@@ -94,22 +95,23 @@ class BayesianModel:
 
     @cached_property
     def engine(self) -> Engine:
-        return Engine(self.network, self.likelihood, self.target)
+        whole_draws = not isinstance(self.config.method, BBBConfig)
+        return Engine(self.network, self.likelihood, self.target, whole_draws)
 
     @property
     def device(self) -> torch.device:
         """Where the posteriors are."""
-        return next(iter(self.variants_by_prune.values())).state.posterior.loc.device
+        return next(iter(self.variants_by_prune.values())).state.tensors()[0].device
 
-    def fitted(self, prune: float) -> Fitted:
+    def fitted(self, prune: float) -> Fitted | FittedDraws:
         """A variant ready for prediction, made at its first use.
 
         Raises:
             UnknownVariant: naming the fractions that exist.
         """
         if prune not in self._fitted:  # two threads may make the same: the first one stays
-            fitted = Fitted.of(self.network, self.variant(prune).state)
-            if self.tuned:
+            fitted = make_ready(self.network, self.variant(prune).state)
+            if self.tuned and isinstance(fitted, Fitted):
                 fitted = fitted.tuned(bfloat16=self.variant(prune).bfloat16)
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
@@ -146,15 +148,18 @@ class BayesianModel:
     def settle(self, options: PredictOptions) -> PredictOptions:
         """The same options with seed and sampler filled in, once they are known to be possible.
 
+        Of draws that are kept, each is used once: there are no more samples than those.
+
         Raises:
             InvalidInput: for a sampler this model does not have.
             UnknownVariant: for a pruning fraction that is not stored.
         """
         self._check_sampler(options)
-        self.variant(options.prune)
+        kept = self.variant(options.prune).state.num_draws
+        samples = options.samples if kept is None else min(options.samples, kept)
         seed = self.default_seed if options.seed is None else options.seed
         sampler = options.sampler or self.engine.samplers[0]
-        return replace(options, seed=seed, sampler=sampler)
+        return replace(options, samples=samples, seed=seed, sampler=sampler)
 
     def predict_rows(self, x: Float[Tensor, "rows inputs"], options: PredictOptions) -> Prediction:
         """`predict` of rows that `encode` made.
@@ -198,6 +203,8 @@ class BayesianModel:
         self, prune: float, x: Float[Tensor, "rows inputs"]
     ) -> dict[int, float]:
         """How much smaller the default sampler's error is than that of independent samples."""
+        if self.engine.whole_draws:
+            return {}
         fitted, rows = self.fitted(prune), x[:ROWS]
         plain = self.settle(PredictOptions(prune=prune, intervals=()))
         return measure_factors(
@@ -208,6 +215,8 @@ class BayesianModel:
         """Whether products in bfloat16 would move the means by less than sampling does."""
         options = self.settle(PredictOptions(prune=prune, sampler="monte_carlo", intervals=()))
         fitted, rows = self.fitted(prune), x[:ROWS]
+        if not isinstance(fitted, Fitted):
+            return False
         exact = self._summary(fitted, rows, options)
         return is_accurate(exact, self._summary(rounded(fitted), rows, options))
 
@@ -236,15 +245,22 @@ class BayesianModel:
                 "/sampler",
             )
 
-    def _summary(self, fitted: Fitted, x: Tensor, options: PredictOptions) -> Arrays:
+    def _summary(self, fitted: Fitted | FittedDraws, x: Tensor, options: PredictOptions) -> Arrays:
         """Summaries of all rows; `mc_error` is what the sampler's error is measured to be."""
         sampler, seed = str(options.sampler), int(options.seed or 0)
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
-        with threads_for(fitted.local.operations * len(x) * options.samples):
+        with threads_for(fitted.operations * len(x) * options.samples):
             summary = concatenate([summarise(m, options.intervals) for _, m in chunks])
-        if sampler == "moments":
-            del summary["mc_error"]
-        elif sampler == "sobol" and "mc_error" in summary:
+        if sampler == "moments" or isinstance(self.config.method, EnsembleConfig):
+            summary.pop("mc_error", None)  # members are no draws from a known distribution
+        elif (sampler == "sobol" or self.engine.whole_draws) and "mc_error" in summary:
             factors = self.variant(options.prune).error_factors
             summary["mc_error"] = summary["mc_error"] * factor_at(factors, options.samples)
         return summary
+
+
+def make_ready(network: MLP, state: State) -> Fitted | FittedDraws:
+    """A state in the form in which its kind predicts fastest."""
+    if isinstance(state, BBBState):
+        return Fitted.of(network, state)
+    return FittedDraws.of(network, state)

@@ -76,12 +76,20 @@ class MLP:
         return weights
 
     def __call__(
-        self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
+        self,
+        weights: Weights,
+        x: Float[Tensor, "*samples batch inputs"],
+        masks: Sequence[Tensor] | None = None,
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Outputs for given weights; [S, …] weights give [S, batch, outputs] in one pass."""
+        """Outputs for given weights; [S, …] weights give [S, batch, outputs] in one pass.
+
+        Masks, one per hidden layer, multiply its units: [batch, units], or [S, 1, units] for S
+        samples whose masks all rows share.
+        """
         activation = ACTIVATIONS[self.activation]
-        for layer in self.layers[:-1]:
+        for i, layer in enumerate(self.layers[:-1]):
             x = activation(layer(weights, x))
+            x = x if masks is None else x * masks[i]
         return self.layers[-1](weights, x)
 
     def local(

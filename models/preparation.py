@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from models.config import ModelConfig, SplitBy, SplitTime
+from models.config import BBBConfig, ModelConfig, SplitBy, SplitTime
 from models.data import Rows, split_rows
 from models.exceptions import InvalidData
 from models.features import Columns, FeatureEncoder
@@ -72,8 +72,9 @@ def _skeleton(
     notes = []
     if dropped:
         notes.append(f"{dropped} rows without a target were left out")
-    if config.method.kl.weight not in ("uniform", "blundell", 1.0):
-        notes.append(f"the KL has weight {config.method.kl.weight}: the objective is no ELBO")
+    method = config.method
+    if isinstance(method, BBBConfig) and method.kl.weight not in ("uniform", "blundell", 1.0):
+        notes.append(f"the KL has weight {method.kl.weight}: the objective is no ELBO")
     if constant := encoder.constant_columns():
         notes.append(f"constant columns were left out: {', '.join(constant)}")
     target = _fit_target(columns[config.target], types[config.target], config)

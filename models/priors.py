@@ -52,7 +52,7 @@ class GaussianPrior:
 
     sigma: float
 
-    def log_prob(self, value: Vector) -> Vector:
+    def log_prob(self, value: Float[Tensor, "*draws weights"]) -> Float[Tensor, "*draws weights"]:
         return -0.5 * ((value / self.sigma).square() + _LOG_2PI) - math.log(self.sigma)
 
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:

@@ -7,10 +7,14 @@ from itertools import pairwise
 from typing import Literal
 
 from models.config import (
+    BBBConfig,
+    DropoutConfig,
     FeatureConfig,
     GaussianPriorConfig,
     KLConfig,
     LikelihoodName,
+    MethodConfig,
+    MetropolisConfig,
     ModelConfig,
     NetworkConfig,
     SplitBy,
@@ -20,6 +24,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features import ColumnProfile, convertible
+from models.inference.metropolis import MAX_WEIGHTS
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
 
@@ -34,6 +39,7 @@ _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the sec
 # (784-400-400-10, 10 epochs) a log likelihood of −0.325 against −0.048 with this share of the KL.
 # The model's notes say that its objective is tempered.
 _TEMPERED = 0.05
+_PRUNING = (0.5, 0.75, 0.9, 0.95)
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
@@ -50,9 +56,11 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
     task = config.task or _default_task(target)
     _check_target(target, task)
     _check_split(config, columns)
-    _check_method(config)
+    if isinstance(config.method, BBBConfig):
+        _check_prior(config.method)
     features = _features(config, columns)
     network = _network(config.network, num_rows)
+    _check_network(config.method, network, _num_weights(features, columns, network))
     training = _training(config.training, network, num_rows)
     tempered = task == "classification" and _num_weights(features, columns, network) > num_rows
     return replace(
@@ -61,9 +69,9 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
         task=task,
         likelihood=_likelihood(config.likelihood, task, target),
         network=network,
-        method=replace(config.method, kl=_kl(config.method.kl, training, tempered)),
+        method=_method(config.method, training, tempered),
         training=training,
-        pruning=tuple(sorted(set(config.pruning))),
+        pruning=_pruning(config),
     )
 
 
@@ -111,13 +119,26 @@ def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> N
             )
 
 
-def _check_method(config: ModelConfig) -> None:
-    method = config.method
+def _check_prior(method: BBBConfig) -> None:
     learned = isinstance(method.prior, GaussianPriorConfig) and method.prior.sigma == "auto"
     if method.kl.direction == "forward" and learned:
         raise InvalidData(
             "the forward KL needs a fixed prior: give prior.sigma a number, or a scale mixture",
             "/method/prior",
+        )
+
+
+def _check_network(method: MethodConfig, network: NetworkConfig, num_weights: int) -> None:
+    if isinstance(method, MetropolisConfig) and num_weights > MAX_WEIGHTS:
+        raise InvalidData(
+            f"a random walk over {num_weights} weights and more would hardly move: metropolis "
+            f"takes up to {MAX_WEIGHTS}; make the network smaller, or take 'sgld'",
+            "/network/hidden",
+        )
+    if isinstance(method, DropoutConfig) and not network.hidden:
+        raise InvalidData(
+            "mc_dropout leaves hidden units out, and this network has none: give it a layer",
+            "/network/hidden",
         )
 
 
@@ -216,6 +237,26 @@ def _training(config: TrainingConfig, network: NetworkConfig, num_rows: int) -> 
         patience=config.patience or max(1, epochs // 2),
         fine_tune_epochs=min(10_000, math.ceil(_FINE_TUNE * epochs)) if tune is None else tune,
     )
+
+
+def _method(method: MethodConfig, training: TrainingConfig, tempered: bool) -> MethodConfig:
+    match method:
+        case BBBConfig():
+            return replace(method, kl=_kl(method.kl, training, tempered))
+    return method
+
+
+def _pruning(config: ModelConfig) -> tuple[float, ...]:
+    """Ranking weights by |μ|/σ needs a σ: other methods have none of a weight's own."""
+    if isinstance(config.method, BBBConfig):
+        return _PRUNING if config.pruning is None else tuple(sorted(set(config.pruning)))
+    if config.pruning:
+        raise InvalidData(
+            f"weights are pruned by |μ|/σ, and method {config.method.kind!r} has no σ for each: "
+            "leave pruning out, or train with method 'bbb'",
+            "/pruning",
+        )
+    return ()
 
 
 def _kl(config: KLConfig, training: TrainingConfig, tempered: bool) -> KLConfig:

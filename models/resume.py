@@ -2,26 +2,33 @@
 
 All randomness is a function of (seed, step): parameters, optimiser state and counters are the
 whole state. Each stage of a run has a file, put in place by one rename, so that the folder may be
-copied at any time; a finished stage is simply one whose trainer has nothing left to do.
+copied at any time; a finished stage is simply one whose run has nothing left to do.
 """
 
 import json
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import torch
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from models.checkpoint import pack, unpack
+from models.config import Json
 from models.distributed import ALONE, Ranks
-from models.fitting import EpochResult, FitState, Trainer
-from models.inference.bbb import BBBState
 
 _COUNTERS = "counters"  # JSON among the tensors: one file is whole or not there
-_COUNTED = ("best_epoch", "epoch", "step", "sums")
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A stage's run, which knows what it is made of."""
+
+    def saved(self) -> tuple[dict[str, Tensor], Json]:
+        """Tensors and counters, which are all that a resumed run needs."""
+        ...
+
+    def resume(self, tensors: dict[str, Tensor], counters: Json) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -31,32 +38,24 @@ class Checkpoints:
     directory: Path
     ranks: Ranks = ALONE
 
-    def save(self, stage: str, trainer: Trainer) -> None:
+    def save(self, stage: str, run: Resumable) -> None:
         """Replaces the stage's checkpoint; a crash leaves the old or the new one, whole."""
         if not self.ranks.leads:
             return
         self.directory.mkdir(parents=True, exist_ok=True)
         final = self._file(stage)
         fresh = final.with_name(f"{final.name}.new")
-        save_file(_tensors(trainer) | {_COUNTERS: _to_tensor(_counters(trainer.state))}, fresh)
+        tensors, counters = run.saved()
+        whole = {name: value.clone().contiguous() for name, value in tensors.items()}
+        save_file(whole | {_COUNTERS: _to_tensor(counters)}, fresh)
         fresh.replace(final)
 
-    def restore(self, stage: str, trainer: Trainer) -> None:
-        """Puts a saved state, where there is one, into a fresh trainer."""
+    def restore(self, stage: str, run: Resumable) -> None:
+        """Puts a saved state, where there is one, into a fresh run."""
         saved = self.ranks.share(lambda: self._read(stage))
-        if not saved:
-            return
-        tensors = load(saved)
-        data = json.loads(tensors.pop(_COUNTERS).numpy().tobytes())
-        best_score = data.pop("best_score")
-        state = FitState(
-            current=_state("current.", tensors, trainer),
-            best=_state("best.", tensors, trainer),
-            best_score=-math.inf if best_score is None else best_score,
-            history=[EpochResult(**item) for item in data.pop("history")],
-            **data,
-        )
-        trainer.restore(state, _optimizer_state(_unprefixed("optimizer.", tensors)))
+        if saved:
+            tensors = load(saved)
+            run.resume(tensors, json.loads(tensors.pop(_COUNTERS).numpy().tobytes()))
 
     def _read(self, stage: str) -> bytes:
         """The stage's checkpoint; empty where there is none."""
@@ -67,47 +66,7 @@ class Checkpoints:
         return self.directory / f"{stage}.safetensors"
 
 
-def _tensors(trainer: Trainer) -> dict[str, Tensor]:
-    states = {"current.": trainer.state.current, "best.": trainer.state.best}
-    tensors = {
-        prefix + name: value.clone().contiguous()
-        for prefix, state in states.items()
-        for name, value in pack(state).items()
-    }
-    for index, slots in trainer.optimizer.state_dict()["state"].items():
-        for name, value in slots.items():
-            if isinstance(value, Tensor):
-                tensors[f"optimizer.{index}.{name}"] = value.detach().cpu().clone()
-    return tensors
-
-
-def _counters(state: FitState) -> dict[str, Any]:
-    finite = math.isfinite(state.best_score)  # JSON has no infinity
-    return {
-        **{name: getattr(state, name) for name in _COUNTED},
-        "best_score": state.best_score if finite else None,
-        "history": [asdict(result) for result in state.history],
-    }
-
-
-def _to_tensor(data: dict[str, Any]) -> Tensor:
+def _to_tensor(data: Json) -> Tensor:
     """JSON as bytes; without NaN, which would make it unreadable elsewhere."""
     content = json.dumps(data, allow_nan=False).encode()
     return torch.frombuffer(bytearray(content), dtype=torch.uint8)
-
-
-def _state(prefix: str, tensors: dict[str, Tensor], trainer: Trainer) -> BBBState:
-    num_weights = trainer.method.layout.num_weights
-    return unpack(_unprefixed(prefix, tensors), num_weights).to(trainer.device)
-
-
-def _optimizer_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        index, name = key.split(".", 1)
-        state.setdefault(int(index), {})[name] = value
-    return state
-
-
-def _unprefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from models.exceptions import Stopped
 from models.fitting import EpochResult, Observer, Trainer
-from models.inference.bbb import BBBState
 from models.progress import ProgressReporter
 from models.resume import Checkpoints
+from models.walking import Walker
 
 
 @dataclass
@@ -21,7 +22,7 @@ class Stages:
     checkpoint_seconds: float = 60.0
     saved: float = field(default_factory=time.monotonic)
 
-    def run(self, stage: str, trainer: Trainer) -> BBBState:
+    def run(self, stage: str, trainer: Trainer | Walker) -> Any:
         """Runs a stage from where an earlier attempt left it: nothing is left of a finished one.
 
         Raises:
@@ -48,7 +49,7 @@ class Stages:
         self.reporter.finish_stage(trainer.epochs)
         return state
 
-    def _save(self, stage: str, trainer: Trainer) -> None:
+    def _save(self, stage: str, trainer: Trainer | Walker) -> None:
         if self.checkpoints:
             self.checkpoints.save(stage, trainer)
         self.saved = time.monotonic()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from models.config import Json
-from models.inference.bbb import BBBState
+from models.inference.method import State
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class Variant:
     """One posterior of a version: the full one (prune 0) or a pruned one."""
 
     prune: float
-    state: BBBState
+    state: State
     metrics: Json = field(default_factory=dict)
     num_bytes: int = 0
     error_factors: Mapping[int, float] = field(default_factory=dict)
@@ -21,7 +21,7 @@ class Variant:
     def describe(self) -> Json:
         return {
             "prune": self.prune,
-            "num_weights": self.state.posterior.num_weights,
+            "num_weights": self.state.num_weights,
             "bytes": self.num_bytes,
             "metrics": self.metrics,
         }

@@ -16,7 +16,7 @@ from core.exceptions import Unavailable
 from core.jobs import Claim, TrainSpec
 from core.registry import Version
 from models import checkpoint
-from models.config import ModelConfig, SplitBy, SplitTime
+from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
 from models.model import BayesianModel
 from models.progress import Progress
 from worker.exchange import Exchange
@@ -86,7 +86,8 @@ def _kept(
 def _order(context: Context, spec: TrainSpec, checkpoints: Path) -> Order:
     types = {profile.name: profile.type for profile in context.datasets.get(spec.dataset).columns}
     device = job_device(spec.config.training.device, context.settings)
-    processes = processes_for(device, context.settings)
+    shares = not isinstance(spec.config.method, ChainConfig)  # of which each step needs the last
+    processes = processes_for(device, context.settings) if shares else 1
     return Order(
         config=spec.config,
         types={name: types[name] for name in columns_needed(spec.config)},

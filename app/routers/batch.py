@@ -61,6 +61,7 @@ def _spec(
     check_inputs(model.inputs, dataset.columns)
     settled = {
         "version": version.version,
+        "samples": options.samples,
         "seed": options.seed,
         "sampler": options.sampler,
         "chunk_rows": plan_chunk_rows(dataset.rows, options.samples, request.chunk_rows),

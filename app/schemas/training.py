@@ -3,19 +3,18 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from annotated_types import Len
 from pydantic import AfterValidator, Field
 
 from app.schemas.common import DatasetId, Json, ModelName, Request
 from core.specs import Alias, Metadata, TrainSpec
 from models.config import (
-    BBBConfig,
     ColumnName,
     FeatureConfig,
-    Fraction,
     LikelihoodName,
+    MethodConfig,
     ModelConfig,
     NetworkConfig,
+    Pruning,
     Task,
     TrainingConfig,
 )
@@ -51,9 +50,9 @@ class TrainRequest(Request):
     likelihood: LikelihoodName | None = None
     weight: ColumnName | None = None
     network: NetworkConfig = _DEFAULTS.network
-    method: BBBConfig = _DEFAULTS.method
+    method: MethodConfig = _DEFAULTS.method
     training: TrainingConfig = _DEFAULTS.training
-    pruning: Annotated[tuple[Fraction, ...], Len(0, 16)] = _DEFAULTS.pruning
+    pruning: Pruning | None = None
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
 

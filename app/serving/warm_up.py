@@ -31,7 +31,7 @@ def warm_up(artifact: str, model: BayesianModel, throughput: Throughput) -> None
             for rows, samples in SIZES:
                 options = model.settle(PredictOptions(prune=prune, samples=samples))
                 seconds = _seconds(model, torch.cat([x] * rows), options)
-                throughput.observe(speed_key(artifact, options), rows, samples, seconds)
+                throughput.observe(speed_key(artifact, options), rows, options.samples, seconds)
     except Exception:
         log.warning("a model was not warmed up", artifact=artifact, exc_info=True)
 

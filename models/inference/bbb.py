@@ -5,14 +5,18 @@ Source: Blundell et al. 2015 (arXiv 1505.05424); local estimator: Kingma et al. 
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import BBBConfig
+from models.config import BBBConfig, KLConfig
 from models.data import Rows
 from models.distributed import Part
+from models.inference.method import pack_point, unpack_point
+from models.inference.point import initial_weights
 from models.layout import Layout
 from models.likelihoods import Likelihood
 from models.networks import MLP
@@ -32,6 +36,14 @@ class BBBState:
     posterior: MeanFieldNormal
     point: dict[str, Tensor]
 
+    @property
+    def num_weights(self) -> int:
+        return self.posterior.num_weights
+
+    @property
+    def num_draws(self) -> int | None:
+        return None
+
     def parameters(self) -> list[Tensor]:
         """The leaves an optimiser moves."""
         return [self.posterior.loc, self.posterior.rho, *self.point.values()]
@@ -49,10 +61,32 @@ class BBBState:
         point = {name: value.to(device) for name, value in self.point.items()}
         return BBBState(self.posterior.to(device), point)
 
+    def pack(self) -> dict[str, Tensor]:
+        """Of a pruned posterior only what is left, and its mask as bits."""
+        q, point = self.posterior, pack_point(self.point)
+        if q.mask is None:
+            return {**point, "loc": q.loc.detach().cpu(), "rho": q.rho.detach().cpu()}
+        bits = np.packbits(q.mask.cpu().numpy())
+        kept = {"loc": q.loc[q.mask].detach().cpu(), "rho": q.rho[q.mask].detach().cpu()}
+        return {**point, **kept, "mask": torch.from_numpy(bits)}
+
+    @classmethod
+    def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "BBBState":
+        """A pruned weight gets loc 0 and rho 0; its mask hides both."""
+        point = unpack_point(tensors)
+        if "mask" not in tensors:
+            return cls(MeanFieldNormal(tensors["loc"], tensors["rho"]), point)
+        bits = np.unpackbits(tensors["mask"].numpy(), count=num_weights)
+        mask = torch.from_numpy(bits.astype(bool))
+        parts = [torch.zeros(num_weights).masked_scatter(mask, tensors[k]) for k in ("loc", "rho")]
+        return cls(MeanFieldNormal(parts[0], parts[1], mask), point)
+
 
 @dataclass(frozen=True)
 class BayesByBackprop:
     """The method bound to a network, a likelihood and the number of rows it will be fitted to."""
+
+    members: ClassVar[int] = 1
 
     network: MLP
     likelihood: Likelihood
@@ -77,6 +111,10 @@ class BayesByBackprop:
         return self.network.layout
 
     @property
+    def kl(self) -> KLConfig:
+        return self.config.kl
+
+    @property
     def num_parameters(self) -> int:
         """Variational parameters: a loc and a rho for each weight."""
         return 2 * self.layout.num_weights
@@ -86,11 +124,10 @@ class BayesByBackprop:
 
         The noise starts the same for all inputs, and becomes a function of them as data ask for it.
         """
-        loc = self.network.init(generator)
-        for output in self.likelihood.noise_outputs:
-            loc[self.network.layers[-1].weight][output] = 0.0
-        rho = {name: torch.full_like(t, self._initial_rho(name)) for name, t in loc.items()}
-        posterior = MeanFieldNormal(self.layout.flatten(loc), self.layout.flatten(rho))
+        loc = initial_weights(self.network, self.likelihood, generator)
+        tensors = self.layout.unflatten(loc).items()
+        rho = {name: torch.full_like(t, self._initial_rho(name)) for name, t in tensors}
+        posterior = MeanFieldNormal(loc, self.layout.flatten(rho))
         point = {name: torch.tensor(v) for name, v in self.likelihood.parameters.items()}
         return BBBState(posterior, point)
 
@@ -121,6 +158,9 @@ class BayesByBackprop:
         else:
             kl = self.prior.reverse_kl(q, noise)
         return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight, part)
+
+    def collect(self, state: BBBState) -> None:
+        """The last state, or the best, is all."""
 
     def _outputs(
         self,

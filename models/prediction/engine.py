@@ -1,7 +1,7 @@
 """The prediction engine: encoded rows and a posterior in, predictive mixtures out, in chunks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ from models.prediction.prediction import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample, sample_moments
 from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks, sample_functions
+from models.prediction.weight_draws import FittedDraws
 from models.targets import NumberTarget, Target
 
 
@@ -38,6 +39,7 @@ class Engine:
     network: MLP
     likelihood: GaussianLikelihood | ClassLikelihood
     target: Target
+    whole_draws: bool = False  # a sample is a function of all rows: nothing else can be sampled
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
 
@@ -52,13 +54,23 @@ class Engine:
     @property
     def samplers(self) -> tuple[Sampler, ...]:
         """What this network can be sampled with, the best first."""
+        if self.whole_draws:
+            return ("monte_carlo",)
         always: tuple[Sampler, ...] = ("monte_carlo", "moments")
         return ("sobol", *always) if self.noise.has_sobol else always
 
     def mixtures(
-        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], sampler: str, seed: int, samples: int
+        self,
+        fitted: Fitted | FittedDraws,
+        x: Float[Tensor, "rows inputs"],
+        sampler: str,
+        seed: int,
+        samples: int,
     ) -> Iterator[tuple[slice, Mixture]]:
         """The predictive mixture of each chunk of rows, in the target's units."""
+        if isinstance(fitted, FittedDraws):
+            yield from self._mixtures_of_draws(fitted, x, seed, samples)
+            return
         for rows, sampled in self._sampled(fitted, x, sampler, seed, samples):
             with torch.inference_mode():
                 mixture = self._mixture(fitted, sampled, sampler)
@@ -66,34 +78,46 @@ class Engine:
 
     @torch.inference_mode()
     def outputs(
-        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], seed: int, samples: int
-    ) -> Float[Tensor, "samples rows outputs"]:
-        """The network's outputs by plain Monte Carlo, before any likelihood."""
+        self,
+        fitted: Fitted | FittedDraws,
+        x: Float[Tensor, "rows inputs"],
+        seed: int,
+        samples: int,
+    ) -> tuple[Float[Tensor, "draws rows outputs"], dict[str, Tensor]]:
+        """The network's outputs by plain Monte Carlo, and the point parameters they belong to."""
+        if isinstance(fitted, FittedDraws):
+            return fitted.outputs(x, seed, samples, self.memory_bytes)
         parts = self._sampled(fitted, x, "monte_carlo", seed, samples)
-        return torch.cat([sampled.drawn() for _, sampled in parts], dim=1)
+        return torch.cat([sampled.drawn() for _, sampled in parts], dim=1), fitted.point
 
     @torch.inference_mode()
     def draws(
-        self, fitted: Fitted, x: Float[Tensor, "rows inputs"], seed: int, samples: int
+        self,
+        fitted: Fitted | FittedDraws,
+        x: Float[Tensor, "rows inputs"],
+        seed: int,
+        samples: int,
     ) -> np.ndarray:
         """Predicted means of whole weight draws: samples × rows (× classes)."""
-        outputs = sample_functions(
-            self.network,
-            fitted.posterior,
-            x,
-            seed=seed,
-            num_samples=samples,
-            memory_bytes=self.memory_bytes,
-        )
-        if isinstance(self.likelihood, Categorical | Bernoulli):
-            return self.likelihood.probabilities(outputs.double()).cpu().numpy()
-        target = self._number_target()
-        means, _ = self.likelihood.moments(outputs.double(), fitted.point)
-        return (means * target.std + target.mean).cpu().numpy()
+        if isinstance(fitted, FittedDraws):
+            outputs, point = fitted.outputs(x, seed, samples, self.memory_bytes)
+        else:
+            point, memory = fitted.point, self.memory_bytes
+            outputs = sample_functions(
+                self.network,
+                fitted.posterior,
+                x,
+                seed=seed,
+                num_samples=samples,
+                memory_bytes=memory,
+            )
+        mixture = self._whole_mixture(outputs.double(), point)
+        drawn = mixture.means if isinstance(mixture, GaussianMixture) else mixture.probs
+        return drawn.cpu().numpy()
 
     def score(
         self,
-        fitted: Fitted,
+        fitted: Fitted | FittedDraws,
         x: Float[Tensor, "rows inputs"],
         targets: Shaped[Tensor, "rows"],
         seed: int,
@@ -133,6 +157,24 @@ class Engine:
                     )
             yield rows, sampled
 
+    @torch.inference_mode()
+    def _mixtures_of_draws(
+        self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
+    ) -> Iterator[tuple[slice, Mixture]]:
+        step = fitted.rows_at_once(samples, self.memory_bytes)
+        for start in range(0, len(x), step):
+            rows = slice(start, start + step)
+            outputs, point = fitted.outputs(x[rows], seed, samples, self.memory_bytes)
+            yield rows, self._whole_mixture(outputs.double(), point)
+
+    def _whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
+        """Of outputs in float64 whose weights were drawn, none of them integrated."""
+        if isinstance(self.likelihood, Categorical | Bernoulli):
+            return CategoricalMixture(self.likelihood.probabilities(outputs))
+        target = self._number_target()
+        means, noise = self.likelihood.moments(outputs, point)
+        return GaussianMixture(means * target.std + target.mean, noise * target.std**2)
+
     def _noise(self, fitted: Fitted, sampler: str, seed: int) -> DrawNoise:
         device = fitted.posterior.loc.device
 
@@ -151,21 +193,19 @@ class Engine:
         integrated; one sample alone is a draw of the network, without epistemic variance.
         """
         sampled = sampled.double()
-        if isinstance(self.likelihood, Categorical | Bernoulli):
-            return CategoricalMixture(self.likelihood.probabilities(sampled.drawn()))
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
-        outputs = sampled.drawn(keep_mean=not drawn_whole)
-        means, noise = self.likelihood.moments(outputs, fitted.point)
+        is_number = isinstance(self.target, NumberTarget)
+        outputs = sampled.drawn(keep_mean=is_number and not drawn_whole)
+        mixture = self._whole_mixture(outputs, fitted.point)
+        if drawn_whole or isinstance(mixture, CategoricalMixture):
+            return mixture
         target = self._number_target()
-        means, noise = means * target.std + target.mean, noise * target.std**2
-        if drawn_whole:
-            return GaussianMixture(means, noise)
-        spread = sampled.outputs[1][..., 0].expand_as(means) * target.std**2
+        spread = sampled.outputs[1][..., 0].expand_as(mixture.means) * target.std**2
         integrated = None
         if sampled.integrated is not None:
             mean, variance = (part[..., 0] for part in sampled.integrated)
             integrated = mean * target.std + target.mean, variance * target.std**2
-        return GaussianMixture(means, noise, spread, integrated)
+        return replace(mixture, spread=spread, integrated=integrated)
 
     def _number_target(self) -> NumberTarget:
         if not isinstance(self.target, NumberTarget):

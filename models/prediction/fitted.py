@@ -51,6 +51,11 @@ class Fitted:
         layers = (first, *(fastest(layer, bfloat16=bfloat16) for layer in later))
         return replace(self, local=replace(self.local, layers=layers))
 
+    @property
+    def operations(self) -> int:
+        """Of one sample of one row."""
+        return self.local.operations
+
     def inputs(self, x: Tensor) -> Tensor:
         """The inputs that the network reads."""
         return x if self.live is None or self.live[0] is None else x[:, self.live[0]]

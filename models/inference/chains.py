@@ -1,0 +1,123 @@
+"""Markov chains over weight vectors: several side by side, in one batched product."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.data import Rows
+from models.inference.point import DrawsState
+from models.likelihoods import Likelihood
+from models.networks import MLP
+from models.priors import GaussianPrior
+
+Values = Float[Tensor, "chains values"]
+PerChain = Float[Tensor, "chains"]
+
+
+@dataclass(frozen=True)
+class ChainState:
+    """Where the chains are, and the positions that were kept; moved in place.
+
+    A chain's values are its weights and, behind them, the likelihood's point parameters, which get
+    a flat prior. `density`, `log_scale` and `accepted` are for Metropolis alone.
+    """
+
+    values: Values
+    kept: Float[Tensor, "draws chains values"]
+    density: PerChain
+    log_scale: PerChain
+    accepted: PerChain
+
+    @classmethod
+    def begin(cls, fitted: DrawsState, draws: int) -> "ChainState":
+        """One chain from each member of an ensemble."""
+        values = torch.cat([tensor.detach() for tensor in fitted.parameters()], dim=1)
+        zeros = values.new_zeros(len(values))
+        return cls(
+            values, values.new_zeros(draws, *values.shape), zeros, zeros.clone(), zeros.clone()
+        )
+
+    def pack(self) -> dict[str, Tensor]:
+        """All of it by name, on the CPU."""
+        return {name: value.detach().cpu() for name, value in vars(self).items()}
+
+    def restored(self, tensors: dict[str, Tensor]) -> "ChainState":
+        """What was packed, on this state's device."""
+        return replace(self, **{name: t.to(self.values.device) for name, t in tensors.items()})
+
+    def draws(self, posterior: "LogPosterior") -> DrawsState:
+        """The kept positions in an order in which any first ones are spread evenly.
+
+        All chains in turn, and of each its draws in bit-reversed order: first, middle, quarters.
+        """
+        order = sorted(range(len(self.kept)), key=lambda i: f"{i:032b}"[::-1])
+        return posterior.split(self.kept[order].flatten(0, 1))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """log P(D | w), estimated on a mini-batch, and log P(w), in nats for each chain."""
+
+    log_likelihood: PerChain
+    log_prior: PerChain
+
+    @property
+    def log_density(self) -> PerChain:
+        """log P(w | D) up to a constant."""
+        return self.log_likelihood + self.log_prior
+
+    def detach(self) -> "Terms":
+        return Terms(self.log_likelihood.detach(), self.log_prior.detach())
+
+
+@dataclass(frozen=True)
+class LogPosterior:
+    """The density that the chains are to have."""
+
+    network: MLP
+    likelihood: Likelihood
+    prior: GaussianPrior
+    num_data: int
+
+    def split(self, values: Values) -> DrawsState:
+        """Weights and point parameters of given values."""
+        names = list(self.likelihood.parameters)
+        num_weights = self.network.layout.num_weights
+        weights, *point = values.split([num_weights, *[1] * len(names)], dim=1)
+        contiguous = [part.contiguous() for part in point]
+        return DrawsState(weights.contiguous(), dict(zip(names, contiguous, strict=True)))
+
+    def __call__(self, values: Values, batch: Rows) -> Terms:
+        """A mini-batch counts N/|B| times, so that it stands for all rows."""
+        draws = self.split(values)
+        outputs = self.network(self.network.layout.unflatten(draws.weights), batch.inputs)
+        log_prob = self.likelihood.log_prob(outputs, batch.targets, draws.point)
+        weighted = log_prob if batch.weights is None else log_prob * batch.weights
+        scale = self.num_data / len(batch)
+        return Terms(scale * weighted.sum(1), self.prior.log_prob(draws.weights).sum(1))
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """How chains move."""
+
+    uses_all_rows: ClassVar[bool]
+
+    @property
+    def kept_steps(self) -> tuple[int, ...]:
+        """After which steps, counted from 1, a position is kept; the last one is the end."""
+        ...
+
+    def move(
+        self,
+        posterior: LogPosterior,
+        state: ChainState,
+        batch: Rows,
+        step: int,
+        generator: torch.Generator,
+    ) -> Terms:
+        """One step of all chains, in place."""
+        ...

@@ -1,0 +1,136 @@
+"""Monte-Carlo dropout: units are left out at random in training and at prediction.
+
+A function is the network with a mask z on every hidden layer, whose units are multiplied by
+z/(1 − p): their mean is what it would be without dropout. Weight decay is the prior N(0, σ²) on the
+weights. Source: Gal and Ghahramani 2016 (arXiv 1506.02142).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import DropoutConfig, KLConfig
+from models.data import Rows
+from models.distributed import Part
+from models.inference.method import FIXED, pack_point, unpack_point
+from models.inference.point import initial_weights, negative_log_prior
+from models.layout import Layout
+from models.likelihoods import Likelihood
+from models.networks import MLP
+from models.objectives import Loss, negative_elbo
+from models.priors import GaussianPrior
+
+
+@dataclass(frozen=True)
+class DropoutState:
+    """One weight vector, and the rate at which each hidden layer's units are left out."""
+
+    weights: Float[Tensor, "weights"]
+    rates: Float[Tensor, "hidden"]
+    point: dict[str, Tensor]
+
+    @property
+    def num_weights(self) -> int:
+        return len(self.weights)
+
+    @property
+    def num_draws(self) -> int | None:
+        return None
+
+    def parameters(self) -> list[Tensor]:
+        return [self.weights, *self.point.values()]
+
+    def tensors(self) -> list[Tensor]:
+        return [*self.parameters(), self.rates]
+
+    def detach(self) -> "DropoutState":
+        point = {name: value.detach().clone() for name, value in self.point.items()}
+        return DropoutState(self.weights.detach().clone(), self.rates, point)
+
+    def to(self, device: str | torch.device) -> "DropoutState":
+        point = {name: value.to(device) for name, value in self.point.items()}
+        return DropoutState(self.weights.to(device), self.rates.to(device), point)
+
+    def pack(self) -> dict[str, Tensor]:
+        own = {"weights": self.weights.detach().cpu(), "rates": self.rates.cpu()}
+        return {**pack_point(self.point), **own}
+
+    @classmethod
+    def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "DropoutState":
+        return cls(tensors["weights"], tensors["rates"], unpack_point(tensors))
+
+
+@dataclass(frozen=True)
+class MCDropout:
+    """The method bound to a network, a likelihood and the number of rows it will be fitted to."""
+
+    members: ClassVar[int] = 1
+    kl: ClassVar[KLConfig] = FIXED
+
+    network: MLP
+    likelihood: Likelihood
+    prior: GaussianPrior
+    rate: float
+    num_data: int
+
+    @classmethod
+    def build(
+        cls, network: MLP, likelihood: Likelihood, config: DropoutConfig, num_data: int
+    ) -> "MCDropout":
+        prior = GaussianPrior(config.prior_sigma)
+        return cls(network, likelihood, prior, config.rate, num_data)
+
+    @property
+    def layout(self) -> Layout:
+        return self.network.layout
+
+    @property
+    def num_parameters(self) -> int:
+        return self.layout.num_weights
+
+    def init(self, generator: torch.Generator) -> DropoutState:
+        weights = initial_weights(self.network, self.likelihood, generator)
+        rates = torch.full((len(self.network.layers) - 1,), self.rate)
+        point = {name: torch.tensor(v) for name, v in self.likelihood.parameters.items()}
+        return DropoutState(weights, rates, point)
+
+    def loss(
+        self,
+        state: DropoutState,
+        batch: Rows,
+        kl_weight: float,
+        generator: torch.Generator,
+        part: Part | None = None,
+    ) -> Loss:
+        """−log P(D | w, z) and −log P(w) per row, with masks of its own for every row.
+
+        The whole mini-batch's noise is drawn, whatever the part: a row's does not depend on it.
+        """
+        part, x = part or Part.whole(len(batch)), batch.inputs
+        noise = [
+            x.new_empty(part.total, width).normal_(generator=generator)[part.rows]
+            for width in self.network.noise_widths()[:-1]
+        ]
+        weights = self.layout.unflatten(state.weights)
+        outputs = self.network(weights, x, masks(noise, state.rates))
+        nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
+        penalty = negative_log_prior(self.prior, state.weights)
+        return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
+
+    def collect(self, state: DropoutState) -> None:
+        """The last state, or the best, is all."""
+
+
+def masks(
+    noise: Sequence[Float[Tensor, "... _"]], rates: Float[Tensor, "hidden"]
+) -> list[Float[Tensor, "... _"]]:
+    """z/(1 − p) of each hidden layer: units whose normal is below the p-quantile are left out."""
+    bounds = torch.special.ndtri(rates.double()).to(rates)
+    return [
+        (block > bound).to(block.dtype) / (1 - rate)
+        for block, bound, rate in zip(noise, bounds, rates, strict=True)
+    ]

@@ -1,0 +1,41 @@
+"""The method that a configuration names."""
+
+from models.config import (
+    BBBConfig,
+    ChainConfig,
+    CyclicalSGLDConfig,
+    DropoutConfig,
+    MethodConfig,
+    SGLDConfig,
+)
+from models.inference.bbb import BayesByBackprop
+from models.inference.chains import Kernel
+from models.inference.langevin import SGLD, CyclicalSGLD
+from models.inference.mc_dropout import MCDropout
+from models.inference.method import Method
+from models.inference.metropolis import Metropolis
+from models.inference.point import PointEstimates
+from models.likelihoods import Likelihood
+from models.networks import MLP
+
+
+def build_method(
+    config: MethodConfig, network: MLP, likelihood: Likelihood, num_data: int
+) -> Method:
+    """What is fitted first, by gradients of a loss."""
+    match config:
+        case BBBConfig():
+            return BayesByBackprop.build(network, likelihood, config, num_data)
+        case DropoutConfig():
+            return MCDropout.build(network, likelihood, config, num_data)
+    return PointEstimates.build(network, likelihood, config, num_data)
+
+
+def build_kernel(config: ChainConfig) -> Kernel:
+    """How the chains of a configuration move."""
+    match config:
+        case SGLDConfig():
+            return SGLD(config)
+        case CyclicalSGLDConfig():
+            return CyclicalSGLD(config)
+    return Metropolis(config)

@@ -1,0 +1,165 @@
+"""Point estimates: maximum likelihood, maximum a posteriori, and ensembles of them.
+
+    −log P(w | D) = −log P(D | w) − log P(w) + constant
+
+is minimised per row, at the scale of the negative ELBO (`models.objectives`): weight decay is the
+prior N(0, σ²) divided by N, and the same σ means the same whatever the data's size.
+Source of ensembles: Lakshminarayanan et al. 2017 (arXiv 1612.01474), without adversarial rows.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import (
+    ChainConfig,
+    CyclicalSGLDConfig,
+    EnsembleConfig,
+    KLConfig,
+    MAPConfig,
+    MetropolisConfig,
+    MLEConfig,
+    SGLDConfig,
+    SWAGConfig,
+)
+from models.data import Rows
+from models.distributed import Part
+from models.inference.method import FIXED, pack_point, unpack_point
+from models.layout import Layout
+from models.likelihoods import Likelihood
+from models.networks import MLP
+from models.objectives import Loss, negative_elbo
+from models.priors import GaussianPrior
+from models.randomness import generator as fresh_generator
+
+
+@dataclass(frozen=True)
+class DrawsState:
+    """Whole weight vectors: a point, the members of an ensemble, or the draws of chains.
+
+    Point parameters have the draws' axis, too, and one to be broadcast over rows: [draws, 1]. Any
+    first draws stand for all of them as well as so many can.
+    """
+
+    weights: Float[Tensor, "draws weights"]
+    point: dict[str, Tensor]
+
+    @property
+    def num_weights(self) -> int:
+        return self.weights.shape[1]
+
+    @property
+    def num_draws(self) -> int | None:
+        return len(self.weights)
+
+    def parameters(self) -> list[Tensor]:
+        return [self.weights, *self.point.values()]
+
+    def tensors(self) -> list[Tensor]:
+        return self.parameters()
+
+    def detach(self) -> "DrawsState":
+        point = {name: value.detach().clone() for name, value in self.point.items()}
+        return DrawsState(self.weights.detach().clone(), point)
+
+    def to(self, device: str | torch.device) -> "DrawsState":
+        point = {name: value.to(device) for name, value in self.point.items()}
+        return DrawsState(self.weights.to(device), point)
+
+    def pack(self) -> dict[str, Tensor]:
+        return {**pack_point(self.point), "weights": self.weights.detach().cpu()}
+
+    @classmethod
+    def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "DrawsState":
+        return cls(tensors["weights"], unpack_point(tensors))
+
+
+@dataclass(frozen=True)
+class PointEstimates:
+    """One or several weight vectors, fitted side by side in one batched product.
+
+    Their losses are added, so that each gets the gradient it would get alone, and an element-wise
+    optimiser takes the steps it would take alone.
+    """
+
+    kl: ClassVar[KLConfig] = FIXED
+
+    network: MLP
+    likelihood: Likelihood
+    prior: GaussianPrior | None
+    num_data: int
+    members: int = 1
+
+    @classmethod
+    def build(
+        cls,
+        network: MLP,
+        likelihood: Likelihood,
+        config: MLEConfig | MAPConfig | EnsembleConfig | SWAGConfig | ChainConfig,
+        num_data: int,
+    ) -> "PointEstimates":
+        """The estimates that a method is, or starts from: a chain from each."""
+        prior = None if isinstance(config, MLEConfig) else GaussianPrior(config.prior_sigma)
+        match config:
+            case EnsembleConfig():
+                members = config.members
+            case SGLDConfig() | CyclicalSGLDConfig() | MetropolisConfig():
+                members = config.chains
+            case _:
+                members = 1
+        return cls(network, likelihood, prior, num_data, members)
+
+    @property
+    def layout(self) -> Layout:
+        return self.network.layout
+
+    @property
+    def num_parameters(self) -> int:
+        return self.members * self.layout.num_weights
+
+    def init(self, generator: torch.Generator) -> DrawsState:
+        """Each member from a generator of its own: the first is the same however many follow."""
+        seed = generator.initial_seed()
+        weights = [
+            initial_weights(self.network, self.likelihood, fresh_generator(seed, "member", member))
+            for member in range(self.members)
+        ]
+        point = {k: torch.full((self.members, 1), v) for k, v in self.likelihood.parameters.items()}
+        return DrawsState(torch.stack(weights), point)
+
+    def loss(
+        self,
+        state: DrawsState,
+        batch: Rows,
+        kl_weight: float,
+        generator: torch.Generator,
+        part: Part | None = None,
+    ) -> Loss:
+        """−log P(D | w) and −log P(w), per row and added over the members."""
+        outputs = self.network(self.layout.unflatten(state.weights), batch.inputs)
+        nll = -self.likelihood.log_prob(outputs, batch.targets, state.point).sum(0)
+        penalty = negative_log_prior(self.prior, state.weights)
+        return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
+
+    def collect(self, state: DrawsState) -> None:
+        """The last state, or the best, is all."""
+
+
+def initial_weights(
+    network: MLP, likelihood: Likelihood, generator: torch.Generator
+) -> Float[Tensor, "weights"]:
+    """The network's own start, with noise that is the same for all inputs."""
+    weights = network.init(generator)
+    for output in likelihood.noise_outputs:
+        weights[network.layers[-1].weight][output] = 0.0
+    return network.layout.flatten(weights)
+
+
+def negative_log_prior(
+    prior: GaussianPrior | None, weights: Float[Tensor, "*draws weights"]
+) -> Float[Tensor, ""]:
+    """−log P(w) in nats, added over all weight vectors; 0 without a prior."""
+    return weights.new_zeros(()) if prior is None else -prior.log_prob(weights).sum()

@@ -1,0 +1,194 @@
+"""Whole weight draws for prediction: batched products over the sample axis, each draw for all rows.
+
+Where a method keeps weight vectors, or a distribution that the local estimator cannot use, sample s
+is one function, evaluated at every row. Samples go through the network some at a time, as many as
+keep activations in the processor's cache; no loop runs over single ones.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.inference.mc_dropout import DropoutState, masks
+from models.inference.method import State
+from models.inference.point import DrawsState
+from models.inference.swag import SWAGState
+from models.layout import Weights
+from models.networks import MLP
+from models.prediction.local import IN_PLACE
+from models.prediction.noise import Noise, NoiseCache, NoiseSource
+from models.prediction.sampling import CACHE_BYTES, DEFAULT_MEMORY_BYTES
+from models.randomness import generator
+
+Outputs = Float[Tensor, "samples rows outputs"]
+
+_BUFFERS = 2  # of the widest layer: a layer's inputs and its outputs
+_WORKING_COPIES = 6  # of the outputs, in float64, while they are summarised
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Some samples of a network's function: weights with their axis in front, or masks on units."""
+
+    weights: Weights
+    point: dict[str, Tensor]
+    masks: list[Float[Tensor, "samples 1 _"]] | None = None
+
+
+@runtime_checkable
+class FunctionSource(Protocol):
+    """Samples by number: the same number, from the same seed, is always the same function."""
+
+    @property
+    def bytes_per_sample(self) -> int:
+        """Memory that is needed for each sample beside its activations."""
+        ...
+
+    def functions(self, seed: int, start: int, stop: int) -> Functions: ...
+
+
+@dataclass(frozen=True)
+class KeptDraws:
+    """Weight vectors that a method left, which need no seed; tensors of their own per layer."""
+
+    weights: Weights
+    point: dict[str, Tensor]
+    bytes_per_sample: int = 0
+
+    @classmethod
+    def of(cls, network: MLP, state: DrawsState) -> "KeptDraws":
+        tensors = network.layout.unflatten(state.weights.detach())
+        return cls({k: v.contiguous() for k, v in tensors.items()}, state.point)
+
+    def functions(self, seed: int, start: int, stop: int) -> Functions:
+        weights = {name: tensor[start:stop] for name, tensor in self.weights.items()}
+        return Functions(weights, {name: value[start:stop] for name, value in self.point.items()})
+
+
+@dataclass(frozen=True)
+class SWAGDraws:
+    """Weights from a Gaussian of low rank: noise and draws are functions of (seed, sample)."""
+
+    network: MLP
+    state: SWAGState
+    cache: NoiseCache = field(default_factory=lambda: NoiseCache(DEFAULT_MEMORY_BYTES))
+
+    @property
+    def bytes_per_sample(self) -> int:
+        return 3 * self.state.mean.nbytes
+
+    def functions(self, seed: int, start: int, stop: int) -> Functions:
+        (values,) = self.cache.get(("swag", seed, start, stop), self._draw)
+        weights, *point = values.split([self.state.num_weights, *[1] * len(self._names)], dim=1)
+        named = dict(zip(self._names, point, strict=True))
+        return Functions(self.network.layout.unflatten(weights), named)
+
+    @property
+    def _names(self) -> list[str]:
+        return list(self.state.iterate.point)
+
+    def _draw(self, purpose: str, seed: int, start: int, stop: int) -> Noise:
+        mean, rank = self.state.mean, len(self.state.snapshots)
+        noise = [
+            torch.randn(len(mean) + rank, generator=generator(seed, purpose, sample))
+            for sample in range(start, stop)
+        ]
+        return (self.state.rsample(*torch.stack(noise).to(mean).split([len(mean), rank], dim=1)),)
+
+
+@dataclass(frozen=True)
+class DropoutDraws:
+    """One weight vector, and units left out by the noise of (seed, layer, unit, sample)."""
+
+    network: MLP
+    state: DropoutState
+    cache: NoiseCache = field(default_factory=NoiseCache)
+    bytes_per_sample: int = 0
+
+    @cached_property
+    def noise(self) -> NoiseSource:
+        return NoiseSource(tuple(self.network.noise_widths()[:-1]))
+
+    def functions(self, seed: int, start: int, stop: int) -> Functions:
+        state = self.state
+        drawn = self.cache.get(("monte_carlo", seed, start, stop), self.noise.draw)
+        noise = [block.to(state.weights).unsqueeze(1) for block in drawn]
+        point = {name: value.expand(stop - start, 1) for name, value in state.point.items()}
+        weights = self.network.layout.unflatten(state.weights)
+        return Functions(weights, point, masks(noise, state.rates))
+
+
+@dataclass(frozen=True)
+class FittedDraws:
+    """A fitted method ready for prediction, whose samples are whole functions."""
+
+    network: MLP
+    source: FunctionSource
+    num_draws: int | None
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, network: MLP, state: State) -> "FittedDraws":
+        match state:
+            case DrawsState():
+                return cls(network, KeptDraws.of(network, state), state.num_draws)
+            case SWAGState():
+                return cls(network, SWAGDraws(network, state.detach()), None)
+            case DropoutState():
+                return cls(network, DropoutDraws(network, state.detach()), None)
+        raise TypeError(f"no functions can be drawn from {type(state).__name__}")
+
+    @property
+    def operations(self) -> int:
+        """Of one sample of one row."""
+        return 2 * self.network.layout.num_weights
+
+    @cached_property
+    def max_width(self) -> int:
+        return max(layer.out_features for layer in self.network.layers)
+
+    def rows_at_once(self, num_samples: int, memory_bytes: int) -> int:
+        """A row keeps the outputs of all its samples until it is summarised."""
+        outputs = self.network.layers[-1].out_features
+        return max(1, memory_bytes // 2 // (num_samples * outputs * 8 * _WORKING_COPIES))
+
+    @torch.inference_mode()
+    def outputs(
+        self,
+        x: Float[Tensor, "rows inputs"],
+        seed: int,
+        num_samples: int,
+        memory_bytes: int,
+    ) -> tuple[Outputs, dict[str, Tensor]]:
+        """Outputs, and the point parameters of each sample; as many samples as are kept, at most.
+
+        Weights are what most bytes are read of, so that each chunk of samples sees all the rows.
+        """
+        count = min(num_samples, self.num_draws or num_samples)
+        chunk = self._samples_at_once(len(x), memory_bytes)
+        outputs = x.new_empty(count, len(x), self.network.layers[-1].out_features)
+        point: list[dict[str, Tensor]] = []
+        for start in range(0, count, chunk):
+            stop = min(start + chunk, count)
+            functions = self.source.functions(seed, start, stop)
+            outputs[start:stop] = evaluate(self.network, functions, x)
+            point.append(functions.point)
+        return outputs, {name: torch.cat([part[name] for part in point]) for name in point[0]}
+
+    def _samples_at_once(self, rows: int, memory_bytes: int) -> int:
+        activations = 4 * _BUFFERS * rows * self.max_width
+        by_cache = CACHE_BYTES // activations
+        by_memory = memory_bytes // 2 // (activations + self.source.bytes_per_sample)
+        return max(1, min(by_cache, by_memory))
+
+
+def evaluate(network: MLP, functions: Functions, x: Float[Tensor, "rows inputs"]) -> Outputs:
+    """The functions at every row; `network` itself, with activations in place."""
+    for i, layer in enumerate(network.layers[:-1]):
+        x = IN_PLACE[network.activation](layer(functions.weights, x))
+        x = x if functions.masks is None else x * functions.masks[i]
+    return network.layers[-1](functions.weights, x)

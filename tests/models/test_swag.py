@@ -1,0 +1,64 @@
+"""SWAG has the moments that it defines."""
+
+import torch
+
+from models.config import NetworkConfig
+from models.inference.point import DrawsState
+from models.inference.swag import SWAGState, flatten
+from models.networks import MLP
+from models.prediction.weight_draws import FittedDraws
+from models.randomness import generator
+
+NETWORK = MLP.build(NetworkConfig(hidden=(2,)), 1, 1)
+
+
+def collected(epochs: int, rank: int, shift: float = 0.0) -> tuple[SWAGState, torch.Tensor]:
+    """A state that saw known iterates, and those."""
+    values = torch.randn(epochs, NETWORK.layout.num_weights + 1, generator=generator(1, "w"))
+    values = values @ torch.randn(8, 8, generator=generator(1, "mix")) + shift
+    start = DrawsState(values[:1, :-1].clone(), {"log_variance": values[:1, -1:].clone()})
+    state = SWAGState.begin(start, rank)
+    for row in values:
+        start.weights.copy_(row[:-1].unsqueeze(0))
+        start.point["log_variance"].copy_(row[-1:].unsqueeze(0))
+        state.collect()
+    return state, values
+
+
+def test_running_moments_are_those_of_all_iterates() -> None:
+    """Also far from zero, where a difference of squares would have lost all digits."""
+    state, values = collected(30, 5, shift=1000.0)
+    torch.testing.assert_close(state.mean, values.mean(0))
+    variance = values.double().var(0, correction=0).float()
+    torch.testing.assert_close(state.squares / 30, variance, rtol=1e-3, atol=0.0)
+    kept = {tuple(row) for row in state.snapshots.tolist()}
+    assert kept == {tuple(row) for row in values[-5:].tolist()}
+    assert torch.equal(flatten(state.iterate), values[-1])
+
+
+def test_draws_have_half_of_each_covariance() -> None:
+    """Over 200,000 draws covariances are known to about 0.3 % of the product of deviations."""
+    state, values = collected(12, 5)
+    noise = torch.randn(200_000, 8 + 5, generator=generator(0, "noise"))
+    draws = state.rsample(*noise.split([8, 5], dim=1)).double()
+    deviations = values[-5:].double() - values.double().mean(0)
+    diagonal = values.double().var(0, correction=0).diag()
+    wanted = 0.5 * diagonal + 0.5 * deviations.T @ deviations / 4
+    scale = wanted.diag().sqrt()
+    error = (torch.cov(draws.T) - wanted) / torch.outer(scale, scale)
+    assert error.abs().max() < 0.015
+    assert ((draws.mean(0) - values.mean(0)) / scale).abs().max() < 0.012
+
+
+def test_predictions_are_a_loop_over_draws_that_do_not_depend_on_the_chunks() -> None:
+    state, _ = collected(12, 5)
+    x = torch.linspace(-1, 1, 4).unsqueeze(1)
+    outputs, point = FittedDraws.of(NETWORK, state).outputs(x, 7, 6, 2**28)
+    again, _ = FittedDraws.of(NETWORK, state).outputs(x, 7, 6, 2**8)
+    torch.testing.assert_close(outputs, again)
+    source = FittedDraws.of(NETWORK, state).source
+    for sample in range(6):
+        drawn = source.functions(7, sample, sample + 1)
+        weights = {name: value[0] for name, value in drawn.weights.items()}
+        torch.testing.assert_close(NETWORK(weights, x), outputs[sample])
+        torch.testing.assert_close(drawn.point["log_variance"][0], point["log_variance"][sample])
