@@ -27,9 +27,9 @@ demo: $(INSTALLED)  ## Train on real data, predict with uncertainty, draw pictur
 	$(BIN)/python -m examples.demo
 
 test: $(INSTALLED)  ## The whole test suite
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration --timeout 1800 --quiet -rs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet \
 		--ignore tests/integration
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration --timeout 1800 --quiet -rs
 
 check: $(INSTALLED)  ## Format, lint, types, import contracts
 	$(BIN)/ruff format --check .

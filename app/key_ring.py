@@ -95,9 +95,11 @@ class KeyRing:
                 is_away = True
 
     def _refresh(self, keys: Keys) -> None:
-        valid = [(bytes.fromhex(key.sha256), key.scope, key.id) for key in keys.valid()]
-        self._known = _indexed([*self._from_file, *valid])
-        self._locked = self._locked or bool(valid) or keys.exist()
+        rows = keys.list()
+        valid = [row for row in rows if row.revoked_at is None]
+        from_rows = [(bytes.fromhex(row.sha256), row.scope, row.id) for row in valid]
+        self._known = _indexed([*self._from_file, *from_rows])
+        self._locked = self._locked or bool(rows)
 
     def _touch(self, keys: Keys) -> None:
         used, self._used = self._used, set()

@@ -84,11 +84,6 @@ class Keys:
         with self._database.read() as session:
             return [_key(row) for row in session.scalars(query)]
 
-    def exist(self) -> bool:
-        """Whether there is a key at all, revoked ones too."""
-        with self._database.read() as session:
-            return session.scalars(select(KeyRow.number).limit(1)).one_or_none() is not None
-
     def revoke(self, key_id: str) -> Key:
         """Let a key open nothing from now on; running services notice within seconds.
 

@@ -17,7 +17,7 @@ from models.exceptions import InvalidData
 from models.layers.convolution import Conv2d, max_pool
 from models.layers.dense import Dense
 from models.layout import Layout, Weights
-from models.networks import ACTIVATIONS, MLP
+from models.networks import ACTIVATIONS, MLP, gain_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +102,7 @@ class ConvolutionalNetwork:
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Weights from N(0, gain²/fan-in), gain² = 2 for ReLU-like units (He et al. 2015)."""
-        gain = 1.0 if self.head.activation == "tanh" else math.sqrt(2.0)
-        return init_layers(self.layers, gain, generator)
+        return init_layers(self.layers, gain_of(self.head.activation), generator)
 
     def __call__(
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from models.assembly import fan_in_of, init_layers, layout_of
 from models.config import NetworkConfig
 from models.layers.dense import Dense
 from models.layout import Layout, Weights
@@ -20,6 +21,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
     "gelu": functional.gelu,
 }
+
+
+def gain_of(activation: str) -> float:
+    """√2 for units that pass half of what they see, such as ReLU's (He et al. 2015); 1 for tanh."""
+    return 1.0 if activation == "tanh" else math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class MLP:
     @property
     def layout(self) -> Layout:
         """Name and shape of each weight tensor."""
-        return Layout({k: shape for layer in self.layers for k, shape in layer.shapes().items()})
+        return layout_of(self.layers)
 
     def prior_layout(self, *, separate_outputs: bool) -> Layout:
         """The slices of the weight vector that share a prior scale: tensors, or single outputs.
@@ -59,7 +65,7 @@ class MLP:
 
     def fan_in(self, name: str) -> int:
         """Number of inputs of the layer that the named tensor belongs to."""
-        return next(layer.in_features for layer in self.layers if name in layer.shapes())
+        return fan_in_of(self.layers, name)
 
     def noise_widths(self) -> list[int]:
         """Standard normals that the local estimator needs per layer and sample."""
@@ -67,13 +73,7 @@ class MLP:
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Weights from N(0, gain²/fan-in), gain² = 2 for ReLU-like units (He et al. 2015)."""
-        gain = 1.0 if self.activation == "tanh" else math.sqrt(2.0)
-        weights = {}
-        for name, shape in self.layout.shapes.items():
-            draw = torch.randn(shape, generator=generator)
-            scale = gain / math.sqrt(self.fan_in(name)) if len(shape) > 1 else 0.0
-            weights[name] = draw * scale
-        return weights
+        return init_layers(self.layers, gain_of(self.activation), generator)
 
     def __call__(
         self,

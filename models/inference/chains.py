@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from models.config import MetropolisConfig, SGLDConfig
 from models.data import Rows
 from models.inference.point import DrawsState
 from models.likelihoods import Likelihood
@@ -121,3 +122,8 @@ class Kernel(Protocol):
     ) -> Terms:
         """One step of all chains, in place."""
         ...
+
+
+def thinned(config: SGLDConfig | MetropolisConfig) -> tuple[int, ...]:
+    """After the burn-in every so many steps, counted from 1."""
+    return tuple(config.burn_in + config.thinning * (i + 1) for i in range(config.draws))

@@ -8,6 +8,7 @@ Sources: Welling and Teh 2011; for the cycles Zhang et al. 2019 (arXiv 1902.0393
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,30 +16,21 @@ import torch
 
 from models.config import CyclicalSGLDConfig, SGLDConfig
 from models.data import Rows
-from models.inference.chains import ChainState, LogPosterior, Terms
+from models.inference.chains import ChainState, LogPosterior, Terms, thinned
 
 
-@dataclass(frozen=True)
-class SGLD:
-    """One step size for all values and chains."""
+class Langevin(ABC):
+    """Moves by mini-batch gradients and noise; step sizes and temperatures make the difference."""
 
     uses_all_rows: ClassVar[bool] = False
 
-    config: SGLDConfig
-
-    @property
-    def kept_steps(self) -> tuple[int, ...]:
-        """After which of its steps, counted from 1, a position is kept."""
-        config = self.config
-        return tuple(config.burn_in + config.thinning * (i + 1) for i in range(config.draws))
-
+    @abstractmethod
     def step_size(self, step: int) -> float:
         """h of a step, counted from 0."""
-        return self.config.step_size * (1 + step / self.config.burn_in) ** -self.config.decay
 
+    @abstractmethod
     def temperature(self, step: int) -> float:
         """How much of the noise's variance there is."""
-        return 1.0
 
     def move(
         self,
@@ -55,10 +47,25 @@ class SGLD:
 
 
 @dataclass(frozen=True)
-class CyclicalSGLD:
-    """Cycles of a falling cosine: the first half explores, the second half samples."""
+class SGLD(Langevin):
+    """One step size for all values and chains."""
 
-    uses_all_rows: ClassVar[bool] = False
+    config: SGLDConfig
+
+    @property
+    def kept_steps(self) -> tuple[int, ...]:
+        return thinned(self.config)
+
+    def step_size(self, step: int) -> float:
+        return self.config.step_size * (1 + step / self.config.burn_in) ** -self.config.decay
+
+    def temperature(self, step: int) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class CyclicalSGLD(Langevin):
+    """Cycles of a falling cosine: the first half explores, the second half samples."""
 
     config: CyclicalSGLDConfig
 
@@ -75,19 +82,6 @@ class CyclicalSGLD:
 
     def temperature(self, step: int) -> float:
         return float(step % self.config.cycle_steps >= self.config.cycle_steps / 2)
-
-    def move(
-        self,
-        posterior: LogPosterior,
-        state: ChainState,
-        batch: Rows,
-        step: int,
-        generator: torch.Generator,
-    ) -> Terms:
-        """As `SGLD.move`."""
-        return langevin_step(
-            posterior, state, batch, self.step_size(step), self.temperature(step), generator
-        )
 
 
 def langevin_step(  # noqa: PLR0917 - the equation has as many symbols

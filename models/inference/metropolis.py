@@ -12,7 +12,7 @@ import torch
 
 from models.config import MetropolisConfig
 from models.data import Rows
-from models.inference.chains import ChainState, LogPosterior, Terms
+from models.inference.chains import ChainState, LogPosterior, Terms, thinned
 
 MAX_WEIGHTS = 2_000  # a random walk crosses n dimensions in some n steps, each over all rows
 ACCEPTANCE = 0.234
@@ -29,8 +29,7 @@ class Metropolis:
 
     @property
     def kept_steps(self) -> tuple[int, ...]:
-        config = self.config
-        return tuple(config.burn_in + config.thinning * (i + 1) for i in range(config.draws))
+        return thinned(self.config)
 
     @torch.no_grad()
     def move(
