@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
-from models.config import BBBConfig, KLConfig, NetworkConfig, TrainingConfig
+from models.config import BBBConfig, KLConfig, MLPConfig, TrainingConfig
 from models.data import Rows
 from models.distributed import ALONE, Ranks
 from models.fitting import FitState, Observer, Trainer
@@ -88,7 +88,7 @@ def measure(ranks: Ranks, batch: int, rounds: int) -> dict[str, Any]:
 def epoch(rows: Rows, batch: int, ranks: Ranks) -> float:
     """Seconds of one epoch from a fresh state."""
     method = BayesByBackprop.build(
-        MLP.build(NetworkConfig(hidden=WIDTHS[1:-1]), WIDTHS[0], WIDTHS[-1]),
+        MLP.build(MLPConfig(hidden=WIDTHS[1:-1]), WIDTHS[0], WIDTHS[-1]),
         Categorical(WIDTHS[-1]),
         BBBConfig(kl=KLConfig(weight="uniform")),
         len(rows),

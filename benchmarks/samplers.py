@@ -22,7 +22,7 @@ from torch import Tensor
 
 from benchmarks import results
 from benchmarks.pictures import draw_samplers
-from models.config import ModelConfig, NetworkConfig, TrainingConfig
+from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features import ColumnProfile, Columns
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions, Sampler
@@ -92,7 +92,7 @@ def fit(
     profiles.append(ColumnProfile(name="y", type=kind))
     config = ModelConfig(
         target="y",
-        network=NetworkConfig(hidden=hidden),
+        network=MLPConfig(hidden=hidden),
         training=TrainingConfig(epochs=epochs),
         pruning=pruning,
     )

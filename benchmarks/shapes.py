@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from models import checkpoint
-from models.config import ModelConfig, NetworkConfig, Task, TrainingConfig
+from models.config import MLPConfig, ModelConfig, Task, TrainingConfig
 from models.features import ColumnProfile
 from models.model import BayesianModel
 from models.recipe import resolve
@@ -55,7 +55,7 @@ def configure(shape: Shape, pruning: tuple[float, ...] = ()) -> ModelConfig:
     config = ModelConfig(
         target=TARGET,
         task=shape.task,
-        network=NetworkConfig(hidden=shape.hidden),
+        network=MLPConfig(hidden=shape.hidden),
         training=TrainingConfig(epochs=2, fine_tune_epochs=0),
         pruning=pruning,
     )

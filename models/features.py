@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from models.encoders import (
     fit_encoder,
 )
 from models.exceptions import InvalidData
+from models.networks import Inputs, TensorSlot
 
 Columns = Mapping[str, np.ndarray]
 """Named columns, rows on the first axis, in the callers' own units.
@@ -138,6 +140,17 @@ class FeatureEncoder:
             )
             for f, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True)
         )
+
+    @property
+    def layout(self) -> Inputs:
+        """What a row of network inputs consists of; with several tensors none stands out."""
+        ends = accumulate(e.width for e in self.encoders)
+        slots = [
+            TensorSlot(end - e.width, e.shape)
+            for end, e in zip(ends, self.encoders, strict=True)
+            if isinstance(e, TensorEncoder) and e.width
+        ]
+        return Inputs(self.width, slots[0] if len(slots) == 1 else None)
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows width"]:
         """Standardise, impute and one-hot encode; missing values and new levels are allowed."""

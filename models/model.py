@@ -15,7 +15,7 @@ from models.features import Columns, FeatureEncoder, InputColumn
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
-from models.networks import MLP
+from models.networks import MLP, Network, build_network
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
@@ -90,13 +90,13 @@ class BayesianModel:
         return build_likelihood(str(self.config.likelihood), num_classes)
 
     @cached_property
-    def network(self) -> MLP:
-        return MLP.build(self.config.network, self.encoder.width, self.likelihood.num_outputs)
+    def network(self) -> Network:
+        return build_network(self.config.network, self.encoder.layout, self.likelihood.num_outputs)
 
     @cached_property
     def engine(self) -> Engine:
-        whole_draws = not isinstance(self.config.method, BBBConfig)
-        return Engine(self.network, self.likelihood, self.target, whole_draws)
+        local = isinstance(self.config.method, BBBConfig) and isinstance(self.network, MLP)
+        return Engine(self.network, self.likelihood, self.target, whole_draws=not local)
 
     @property
     def device(self) -> torch.device:
@@ -259,8 +259,12 @@ class BayesianModel:
         return summary
 
 
-def make_ready(network: MLP, state: State) -> Fitted | FittedDraws:
-    """A state in the form in which its kind predicts fastest."""
-    if isinstance(state, BBBState):
+def make_ready(network: Network, state: State) -> Fitted | FittedDraws:
+    """A state in the form in which its kind predicts fastest.
+
+    The local estimator is exact for dense layers alone: where weights are shared between positions
+    or steps, whole weight vectors are drawn.
+    """
+    if isinstance(state, BBBState) and isinstance(network, MLP):
         return Fitted.of(network, state)
     return FittedDraws.of(network, state)

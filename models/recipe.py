@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate
 from typing import Literal
 
 from models.config import (
@@ -15,6 +15,7 @@ from models.config import (
     LikelihoodName,
     MethodConfig,
     MetropolisConfig,
+    MLPConfig,
     ModelConfig,
     NetworkConfig,
     SplitBy,
@@ -25,6 +26,7 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features import ColumnProfile, convertible
 from models.inference.metropolis import MAX_WEIGHTS
+from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
 
@@ -60,16 +62,17 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
         _check_prior(config.method)
     features = _features(config, columns)
     network = _network(config.network, num_rows)
-    _check_network(config.method, network, _num_weights(features, columns, network))
+    built = build_network(network, _inputs(features, columns), num_outputs=2)
+    _check_network(config.method, built)
     training = _training(config.training, network, num_rows)
-    tempered = task == "classification" and _num_weights(features, columns, network) > num_rows
+    tempered = task == "classification" and _num_weights(built) > num_rows
     return replace(
         config,
         features=features,
         task=task,
         likelihood=_likelihood(config.likelihood, task, target),
         network=network,
-        method=_method(config.method, training, tempered),
+        method=_method(config.method, built, training, tempered=tempered),
         training=training,
         pruning=_pruning(config),
     )
@@ -128,14 +131,15 @@ def _check_prior(method: BBBConfig) -> None:
         )
 
 
-def _check_network(method: MethodConfig, network: NetworkConfig, num_weights: int) -> None:
+def _check_network(method: MethodConfig, network: Network) -> None:
+    num_weights = _num_weights(network)
     if isinstance(method, MetropolisConfig) and num_weights > MAX_WEIGHTS:
         raise InvalidData(
             f"a random walk over {num_weights} weights and more would hardly move: metropolis "
             f"takes up to {MAX_WEIGHTS}; make the network smaller, or take 'sgld'",
             "/network/hidden",
         )
-    if isinstance(method, DropoutConfig) and not network.hidden:
+    if isinstance(method, DropoutConfig) and not network.mask_widths:
         raise InvalidData(
             "mc_dropout leaves hidden units out, and this network has none: give it a layer",
             "/network/hidden",
@@ -201,31 +205,34 @@ def _likelihood(name: LikelihoodName | None, task: Task, target: ColumnProfile) 
 
 
 def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
-    if config.hidden is not None:
+    if not isinstance(config, MLPConfig) or config.hidden is not None:
         return config
     hidden = (50,) if num_rows < 2_000 else (100, 100) if num_rows < 50_000 else (400, 400)
     return replace(config, hidden=hidden)
 
 
-def _num_weights(
-    features: tuple[FeatureConfig, ...],
-    columns: Mapping[str, ColumnProfile],
-    network: NetworkConfig,
-) -> int:
-    """Weights between the inputs and the last hidden layer, before the columns are encoded."""
-    widths = [sum(_width(columns[f.name]) for f in features), *(network.hidden or ())]
-    return sum(a * b for a, b in pairwise(widths))
+def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnProfile]) -> Inputs:
+    """About what the columns will be encoded as."""
+    profiles = [columns[f.name] for f in features]
+    widths = [math.prod(p.shape or ()) * len(p.levels or ("",)) for p in profiles]
+    starts = accumulate(widths, initial=0)
+    slots = [
+        TensorSlot(start, p.shape) for start, p in zip(starts, profiles, strict=False) if p.shape
+    ]
+    return Inputs(sum(widths), slots[0] if len(slots) == 1 else None)
 
 
-def _width(profile: ColumnProfile) -> int:
-    return math.prod(profile.shape or ()) * len(profile.levels or ("",))
+def _num_weights(network: Network) -> int:
+    """Weights between the inputs and the last hidden layer."""
+    shapes = [shape for layer in network.layers[:-1] for shape in layer.shapes().values()]
+    return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 
 def _training(config: TrainingConfig, network: NetworkConfig, num_rows: int) -> TrainingConfig:
     rows = max(1, round(num_rows * (1 - config.validation_fraction)))
     batch = config.batch_size or (256 if num_rows < 20_000 else 128)
     epochs = config.epochs or min(10_000, max(20, _STEPS * min(batch, rows) // rows))
-    adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(network.hidden or (1,)))
+    adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(network.hidden or (50,)))
     rate = config.learning_rate or (adam if config.optimizer == "adam" else _SGD_RATE)
     tune = config.fine_tune_epochs
     return replace(
@@ -239,11 +246,26 @@ def _training(config: TrainingConfig, network: NetworkConfig, num_rows: int) -> 
     )
 
 
-def _method(method: MethodConfig, training: TrainingConfig, tempered: bool) -> MethodConfig:
+def _method(
+    method: MethodConfig, network: Network, training: TrainingConfig, *, tempered: bool
+) -> MethodConfig:
     match method:
         case BBBConfig():
-            return replace(method, kl=_kl(method.kl, training, tempered))
+            estimator = _estimator(method, network)
+            return replace(method, estimator=estimator, kl=_kl(method.kl, training, tempered))
     return method
+
+
+def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"]:
+    """Steps that share their weights have no pre-activations of their own to draw."""
+    can_be_local = isinstance(network, LocallyDrawn)
+    if method.estimator == "local" and not can_be_local:
+        raise InvalidData(
+            "the local estimator would give every time step weights of its own: "
+            "give estimator 'weight' or leave it out",
+            "/method/estimator",
+        )
+    return method.estimator or ("local" if can_be_local else "weight")
 
 
 def _pruning(config: ModelConfig) -> tuple[float, ...]:

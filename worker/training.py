@@ -16,7 +16,7 @@ from core.exceptions import Unavailable
 from core.jobs import Claim, TrainSpec
 from core.registry import Version
 from models import checkpoint
-from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
+from models.config import ChainConfig, ConvolutionalConfig, ModelConfig, SplitBy, SplitTime
 from models.model import BayesianModel
 from models.progress import Progress
 from worker.exchange import Exchange
@@ -138,8 +138,10 @@ def columns_needed(config: ModelConfig) -> list[str]:
 def _threads(config: ModelConfig, most: int, processes: int) -> int:
     """Per process: one where torch would not split an elementwise operation (32,768 elements).
 
-    A second one would only wait, and on a busy machine it waits long.
+    A second one would only wait, and on a busy machine it waits long. Images are always worth it.
     """
+    if isinstance(config.network, ConvolutionalConfig):
+        return max(1, most // processes)
     rows = (config.training.batch_size or 1) // processes
     widest = max(config.network.hidden or (1,)) * rows
     return 1 if widest <= 32_768 else max(1, most // processes)

@@ -16,10 +16,10 @@ from models.config import BBBConfig, KLConfig
 from models.data import Rows
 from models.distributed import Part
 from models.inference.method import pack_point, unpack_point
-from models.inference.point import initial_weights
+from models.inference.point import DrawsState, initial_weights
 from models.layout import Layout
 from models.likelihoods import Likelihood
-from models.networks import MLP
+from models.networks import LocallyDrawn, Network
 from models.objectives import Loss, negative_elbo
 from models.posteriors import DiagonalNormal, MeanFieldNormal, softplus_inverse
 from models.priors import Prior, ScaleMixturePrior, build_prior
@@ -43,6 +43,16 @@ class BBBState:
     @property
     def num_draws(self) -> int | None:
         return None
+
+    @property
+    def num_noise(self) -> int:
+        return self.posterior.loc.numel()
+
+    def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState:
+        """Weight vectors from standard normals; the point parameters are the same for all."""
+        weights = self.posterior.distribution().rsample(noise.to(self.posterior.loc))
+        point = {name: value.expand(len(noise), 1) for name, value in self.point.items()}
+        return DrawsState(weights, point)
 
     def parameters(self) -> list[Tensor]:
         """The leaves an optimiser moves."""
@@ -88,7 +98,7 @@ class BayesByBackprop:
 
     members: ClassVar[int] = 1
 
-    network: MLP
+    network: Network
     likelihood: Likelihood
     prior: Prior
     config: BBBConfig
@@ -97,7 +107,7 @@ class BayesByBackprop:
     @classmethod
     def build(
         cls,
-        network: MLP,
+        network: Network,
         likelihood: Likelihood,
         config: BBBConfig,
         num_data: int,
@@ -173,7 +183,7 @@ class BayesByBackprop:
 
         The whole mini-batch's noise is drawn, whatever the part: a row's does not depend on it.
         """
-        if self.config.estimator == "weight":
+        if self.config.estimator == "weight" or not isinstance(self.network, LocallyDrawn):
             noise = torch.empty_like(q.loc, requires_grad=False).normal_(generator=generator)
             return self.network(self.layout.unflatten(q.rsample(noise)), x), noise
         loc, variance = (self.layout.unflatten(part) for part in q.moments())

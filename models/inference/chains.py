@@ -11,7 +11,7 @@ from models.config import MetropolisConfig, SGLDConfig
 from models.data import Rows
 from models.inference.point import DrawsState
 from models.likelihoods import Likelihood
-from models.networks import MLP
+from models.networks import Network
 from models.priors import GaussianPrior
 
 Values = Float[Tensor, "chains values"]
@@ -78,7 +78,7 @@ class Terms:
 class LogPosterior:
     """The density that the chains are to have."""
 
-    network: MLP
+    network: Network
     likelihood: Likelihood
     prior: GaussianPrior
     num_data: int

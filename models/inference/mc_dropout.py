@@ -20,7 +20,7 @@ from models.inference.method import FIXED, pack_point, unpack_point
 from models.inference.point import initial_weights, negative_log_prior
 from models.layout import Layout
 from models.likelihoods import Likelihood
-from models.networks import MLP
+from models.networks import Network
 from models.objectives import Loss, negative_elbo
 from models.priors import GaussianPrior
 
@@ -71,7 +71,7 @@ class MCDropout:
     members: ClassVar[int] = 1
     kl: ClassVar[KLConfig] = FIXED
 
-    network: MLP
+    network: Network
     likelihood: Likelihood
     prior: GaussianPrior
     rate: float
@@ -79,7 +79,7 @@ class MCDropout:
 
     @classmethod
     def build(
-        cls, network: MLP, likelihood: Likelihood, config: DropoutConfig, num_data: int
+        cls, network: Network, likelihood: Likelihood, config: DropoutConfig, num_data: int
     ) -> "MCDropout":
         prior = GaussianPrior(config.prior_sigma)
         return cls(network, likelihood, prior, config.rate, num_data)
@@ -94,7 +94,7 @@ class MCDropout:
 
     def init(self, generator: torch.Generator) -> DropoutState:
         weights = initial_weights(self.network, self.likelihood, generator)
-        rates = torch.full((len(self.network.layers) - 1,), self.rate)
+        rates = torch.full((len(self.network.mask_widths),), self.rate)
         point = {name: torch.tensor(v) for name, v in self.likelihood.parameters.items()}
         return DropoutState(weights, rates, point)
 
@@ -113,7 +113,7 @@ class MCDropout:
         part, x = part or Part.whole(len(batch)), batch.inputs
         noise = [
             x.new_empty(part.total, width).normal_(generator=generator)[part.rows]
-            for width in self.network.noise_widths()[:-1]
+            for width in self.network.mask_widths
         ]
         weights = self.layout.unflatten(state.weights)
         outputs = self.network(weights, x, masks(noise, state.rates))

@@ -16,11 +16,11 @@ from models.inference.method import Method
 from models.inference.metropolis import Metropolis
 from models.inference.point import PointEstimates
 from models.likelihoods import Likelihood
-from models.networks import MLP
+from models.networks import Network
 
 
 def build_method(
-    config: MethodConfig, network: MLP, likelihood: Likelihood, num_data: int
+    config: MethodConfig, network: Network, likelihood: Likelihood, num_data: int
 ) -> Method:
     """What is fitted first, by gradients of a loss."""
     match config:

@@ -30,7 +30,7 @@ from models.distributed import Part
 from models.inference.method import FIXED, pack_point, unpack_point
 from models.layout import Layout
 from models.likelihoods import Likelihood
-from models.networks import MLP
+from models.networks import Network
 from models.objectives import Loss, negative_elbo
 from models.priors import GaussianPrior
 from models.randomness import generator as fresh_generator
@@ -87,7 +87,7 @@ class PointEstimates:
 
     kl: ClassVar[KLConfig] = FIXED
 
-    network: MLP
+    network: Network
     likelihood: Likelihood
     prior: GaussianPrior | None
     num_data: int
@@ -96,7 +96,7 @@ class PointEstimates:
     @classmethod
     def build(
         cls,
-        network: MLP,
+        network: Network,
         likelihood: Likelihood,
         config: MLEConfig | MAPConfig | EnsembleConfig | SWAGConfig | ChainConfig,
         num_data: int,
@@ -149,12 +149,13 @@ class PointEstimates:
 
 
 def initial_weights(
-    network: MLP, likelihood: Likelihood, generator: torch.Generator
+    network: Network, likelihood: Likelihood, generator: torch.Generator
 ) -> Float[Tensor, "weights"]:
     """The network's own start, with noise that is the same for all inputs."""
     weights = network.init(generator)
+    matrix = next(iter(network.layers[-1].shapes()))
     for output in likelihood.noise_outputs:
-        weights[network.layers[-1].weight][output] = 0.0
+        weights[matrix][output] = 0.0
     return network.layout.flatten(weights)
 
 

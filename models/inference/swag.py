@@ -87,6 +87,17 @@ class SWAGState:
         self.mean.add_(deviation / self.count)
         self.squares.add_(deviation * (values - self.mean))
 
+    @property
+    def num_noise(self) -> int:
+        return len(self.mean) + len(self.snapshots)
+
+    def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState:
+        """Weight vectors and point parameters from standard normals."""
+        halves = noise.to(self.mean).split([len(self.mean), len(self.snapshots)], dim=1)
+        names = list(self.iterate.point)
+        weights, *point = self.rsample(*halves).split([self.num_weights, *[1] * len(names)], dim=1)
+        return DrawsState(weights, dict(zip(names, point, strict=True)))
+
     def rsample(
         self,
         diagonal: Float[Tensor, "draws values"],

@@ -12,19 +12,20 @@ from torch import Tensor
 
 from models import metrics
 from models.config import Json
+from models.inference.bbb import BBBState
 from models.likelihoods import (
     Bernoulli,
     Categorical,
     ClassLikelihood,
     GaussianLikelihood,
 )
-from models.networks import MLP
+from models.networks import LocallyDrawn, Network
 from models.prediction.fitted import Fitted
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.prediction import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample, sample_moments
-from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks, sample_functions
+from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks
 from models.prediction.weight_draws import FittedDraws
 from models.targets import NumberTarget, Target
 
@@ -36,7 +37,7 @@ class Engine:
     All it remembers is the noise of the latest questions, which follows from their seeds.
     """
 
-    network: MLP
+    network: Network
     likelihood: GaussianLikelihood | ClassLikelihood
     target: Target
     whole_draws: bool = False  # a sample is a function of all rows: nothing else can be sampled
@@ -45,6 +46,9 @@ class Engine:
 
     @cached_property
     def noise(self) -> NoiseSource:
+        """Of a network whose units are drawn, layer by layer."""
+        if not isinstance(self.network, LocallyDrawn):
+            raise TypeError(f"units of a {type(self.network).__name__} cannot be drawn")
         return NoiseSource(tuple(self.network.noise_widths()))
 
     @cached_property
@@ -99,18 +103,9 @@ class Engine:
         samples: int,
     ) -> np.ndarray:
         """Predicted means of whole weight draws: samples × rows (× classes)."""
-        if isinstance(fitted, FittedDraws):
-            outputs, point = fitted.outputs(x, seed, samples, self.memory_bytes)
-        else:
-            point, memory = fitted.point, self.memory_bytes
-            outputs = sample_functions(
-                self.network,
-                fitted.posterior,
-                x,
-                seed=seed,
-                num_samples=samples,
-                memory_bytes=memory,
-            )
+        if isinstance(fitted, Fitted):
+            fitted = FittedDraws.of(self.network, BBBState(fitted.posterior, fitted.point))
+        outputs, point = fitted.outputs(x, seed, samples, self.memory_bytes)
         mixture = self._whole_mixture(outputs.double(), point)
         drawn = mixture.means if isinstance(mixture, GaussianMixture) else mixture.probs
         return drawn.cpu().numpy()

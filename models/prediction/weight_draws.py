@@ -13,12 +13,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState, masks
 from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.layout import Weights
-from models.networks import MLP
+from models.networks import MLP, Network
 from models.prediction.local import IN_PLACE
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.sampling import CACHE_BYTES, DEFAULT_MEMORY_BYTES
@@ -60,7 +61,7 @@ class KeptDraws:
     bytes_per_sample: int = 0
 
     @classmethod
-    def of(cls, network: MLP, state: DrawsState) -> "KeptDraws":
+    def of(cls, network: Network, state: DrawsState) -> "KeptDraws":
         tensors = network.layout.unflatten(state.weights.detach())
         return cls({k: v.contiguous() for k, v in tensors.items()}, state.point)
 
@@ -69,49 +70,58 @@ class KeptDraws:
         return Functions(weights, {name: value[start:stop] for name, value in self.point.items()})
 
 
-@dataclass(frozen=True)
-class SWAGDraws:
-    """Weights from a Gaussian of low rank: noise and draws are functions of (seed, sample)."""
+@runtime_checkable
+class Drawable(Protocol):
+    """A state that is a distribution of weight vectors."""
 
-    network: MLP
-    state: SWAGState
+    @property
+    def num_noise(self) -> int:
+        """Standard normals that make a draw."""
+        ...
+
+    def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState: ...
+
+
+@dataclass(frozen=True)
+class DrawnWeights:
+    """Weights from a distribution: noise and draws are functions of (seed, sample)."""
+
+    network: Network
+    state: Drawable
+    purpose: str  # of the noise
+    point: tuple[str, ...]
     cache: NoiseCache = field(default_factory=lambda: NoiseCache(DEFAULT_MEMORY_BYTES))
 
     @property
     def bytes_per_sample(self) -> int:
-        return 3 * self.state.mean.nbytes
+        return 3 * 4 * self.state.num_noise
 
     def functions(self, seed: int, start: int, stop: int) -> Functions:
-        (values,) = self.cache.get(("swag", seed, start, stop), self._draw)
-        weights, *point = values.split([self.state.num_weights, *[1] * len(self._names)], dim=1)
-        named = dict(zip(self._names, point, strict=True))
+        weights, *point = self.cache.get((self.purpose, seed, start, stop), self._draw)
+        named = dict(zip(self.point, point, strict=True))
         return Functions(self.network.layout.unflatten(weights), named)
 
-    @property
-    def _names(self) -> list[str]:
-        return list(self.state.iterate.point)
-
     def _draw(self, purpose: str, seed: int, start: int, stop: int) -> Noise:
-        mean, rank = self.state.mean, len(self.state.snapshots)
         noise = [
-            torch.randn(len(mean) + rank, generator=generator(seed, purpose, sample))
+            torch.randn(self.state.num_noise, generator=generator(seed, purpose, sample))
             for sample in range(start, stop)
         ]
-        return (self.state.rsample(*torch.stack(noise).to(mean).split([len(mean), rank], dim=1)),)
+        drawn = self.state.draws(torch.stack(noise))
+        return (drawn.weights, *drawn.point.values())
 
 
 @dataclass(frozen=True)
 class DropoutDraws:
     """One weight vector, and units left out by the noise of (seed, layer, unit, sample)."""
 
-    network: MLP
+    network: Network
     state: DropoutState
     cache: NoiseCache = field(default_factory=NoiseCache)
     bytes_per_sample: int = 0
 
     @cached_property
     def noise(self) -> NoiseSource:
-        return NoiseSource(tuple(self.network.noise_widths()[:-1]))
+        return NoiseSource(self.network.mask_widths)
 
     def functions(self, seed: int, start: int, stop: int) -> Functions:
         state = self.state
@@ -126,18 +136,22 @@ class DropoutDraws:
 class FittedDraws:
     """A fitted method ready for prediction, whose samples are whole functions."""
 
-    network: MLP
+    network: Network
     source: FunctionSource
     num_draws: int | None
 
     @classmethod
     @torch.inference_mode()
-    def of(cls, network: MLP, state: State) -> "FittedDraws":
+    def of(cls, network: Network, state: State) -> "FittedDraws":
         match state:
             case DrawsState():
                 return cls(network, KeptDraws.of(network, state), state.num_draws)
             case SWAGState():
-                return cls(network, SWAGDraws(network, state.detach()), None)
+                point = tuple(state.iterate.point)
+                return cls(network, DrawnWeights(network, state.detach(), "swag", point), None)
+            case BBBState():
+                drawn = DrawnWeights(network, state.detach(), "weights", tuple(state.point))
+                return cls(network, drawn, None)
             case DropoutState():
                 return cls(network, DropoutDraws(network, state.detach()), None)
         raise TypeError(f"no functions can be drawn from {type(state).__name__}")
@@ -145,15 +159,11 @@ class FittedDraws:
     @property
     def operations(self) -> int:
         """Of one sample of one row."""
-        return 2 * self.network.layout.num_weights
-
-    @cached_property
-    def max_width(self) -> int:
-        return max(layer.out_features for layer in self.network.layers)
+        return self.network.operations
 
     def rows_at_once(self, num_samples: int, memory_bytes: int) -> int:
         """A row keeps the outputs of all its samples until it is summarised."""
-        outputs = self.network.layers[-1].out_features
+        outputs = self.network.num_outputs
         return max(1, memory_bytes // 2 // (num_samples * outputs * 8 * _WORKING_COPIES))
 
     @torch.inference_mode()
@@ -170,7 +180,7 @@ class FittedDraws:
         """
         count = min(num_samples, self.num_draws or num_samples)
         chunk = self._samples_at_once(len(x), memory_bytes)
-        outputs = x.new_empty(count, len(x), self.network.layers[-1].out_features)
+        outputs = x.new_empty(count, len(x), self.network.num_outputs)
         point: list[dict[str, Tensor]] = []
         for start in range(0, count, chunk):
             stop = min(start + chunk, count)
@@ -180,14 +190,16 @@ class FittedDraws:
         return outputs, {name: torch.cat([part[name] for part in point]) for name in point[0]}
 
     def _samples_at_once(self, rows: int, memory_bytes: int) -> int:
-        activations = 4 * _BUFFERS * rows * self.max_width
+        activations = 4 * _BUFFERS * rows * self.network.widest
         by_cache = CACHE_BYTES // activations
         by_memory = memory_bytes // 2 // (activations + self.source.bytes_per_sample)
         return max(1, min(by_cache, by_memory))
 
 
-def evaluate(network: MLP, functions: Functions, x: Float[Tensor, "rows inputs"]) -> Outputs:
-    """The functions at every row; `network` itself, with activations in place."""
+def evaluate(network: Network, functions: Functions, x: Float[Tensor, "rows inputs"]) -> Outputs:
+    """The functions at every row; of an MLP with activations in place."""
+    if not isinstance(network, MLP):
+        return network(functions.weights, x, functions.masks)
     for i, layer in enumerate(network.layers[:-1]):
         x = IN_PLACE[network.activation](layer(functions.weights, x))
         x = x if functions.masks is None else x * functions.masks[i]

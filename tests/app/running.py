@@ -21,7 +21,7 @@ from core.registry import Version
 from core.settings import load_settings
 from core.specs import TrainSpec
 from models import checkpoint
-from models.config import FeatureConfig, ModelConfig, NetworkConfig, TrainingConfig
+from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.recipe import resolve
 from models.training import train
 
@@ -123,7 +123,7 @@ def publish(
         ModelConfig(
             target=target,
             features=chosen,
-            network=NetworkConfig(hidden=(8,)),
+            network=MLPConfig(hidden=(8,)),
             training=TrainingConfig(epochs=20, fine_tune_epochs=1),
             pruning=(0.5,),
         ),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.config import NetworkConfig
+from models.config import MLPConfig
 from models.data import Rows
 from models.likelihoods import gaussian_log_prob
 from models.networks import MLP
@@ -74,7 +74,7 @@ def linear_regression() -> LinearRegression:
     evidence = torch.distributions.MultivariateNormal(torch.zeros_like(y), covariance).log_prob(y)
     order = torch.tensor([1, 2, 3, 0])  # the layout has the weights first, then the bias
     posterior = MeanFieldNormal(loc[order], _inverse_softplus(scale)[order])
-    network = MLP.build(NetworkConfig(hidden=()), 3, 1)
+    network = MLP.build(MLPConfig(hidden=()), 3, 1)
     rows = Rows(design[:, 1:], y)
     return LinearRegression(
         rows, network, KnownNoise(variance), prior_sigma, posterior, float(evidence)

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from models import checkpoint
-from models.config import BBBConfig, FeatureConfig, ModelConfig, NetworkConfig, TrainingConfig
+from models.config import BBBConfig, FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.exceptions import Diverged, Stopped
 from models.features import ColumnProfile
 from models.progress import Progress
@@ -51,7 +51,7 @@ class Case:
     def config(self) -> ModelConfig:
         options = {"training": QUICK, "pruning": (), **self.options}
         features = (FeatureConfig(name="x", type="number"),)
-        network = NetworkConfig(hidden=(16,))
+        network = MLPConfig(hidden=(16,))
         wanted = ModelConfig(target="y", features=features, network=network, **options)  # type: ignore[arg-type]
         profiles = [ColumnProfile(name=n, type=t, min=0, max=1) for n, t in self.types.items()]
         return resolve(wanted, profiles, 211)

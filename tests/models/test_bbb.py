@@ -12,7 +12,7 @@ from models.config import (
     BBBConfig,
     GaussianPriorConfig,
     KLConfig,
-    NetworkConfig,
+    MLPConfig,
     PriorConfig,
     TrainingConfig,
 )
@@ -194,7 +194,7 @@ def test_row_weights_count_rows_twice(linear_regression: LinearRegression) -> No
 
 
 def test_the_noise_head_starts_constant_with_prior_scales_of_its_own() -> None:
-    network = MLP.build(NetworkConfig(hidden=(6,)), 3, 2)
+    network = MLP.build(MLPConfig(hidden=(6,)), 3, 2)
     method = BayesByBackprop.build(network, HeteroscedasticGaussian(), BBBConfig(), 10)
     state = method.init(torch.Generator().manual_seed(0))
     outputs = network(network.layout.unflatten(state.posterior.loc), torch.randn(5, 3))

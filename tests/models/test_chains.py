@@ -6,8 +6,8 @@ import torch
 from models.config import (
     CyclicalSGLDConfig,
     MetropolisConfig,
+    MLPConfig,
     ModelConfig,
-    NetworkConfig,
     SGLDConfig,
     TrainingConfig,
 )
@@ -162,7 +162,7 @@ def test_chains_that_disagree_or_drift_are_told() -> None:
 
 def test_a_random_walk_over_many_weights_is_refused() -> None:
     profiles = [ColumnProfile(name=n, type="number", min=0.0, max=1.0) for n in ("x", "y")]
-    method, network = MetropolisConfig(kind="metropolis"), NetworkConfig(hidden=(50, 50))
+    method, network = MetropolisConfig(kind="metropolis"), MLPConfig(hidden=(50, 50))
     with pytest.raises(InvalidData, match="metropolis takes up to 2000") as caught:
         resolve(ModelConfig(target="y", method=method, network=network), profiles, 100)
     assert caught.value.path == "/network/hidden"

@@ -8,13 +8,14 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional
 
-from models.convolutional import ConvolutionalConfig, ConvolutionalNetwork
+from models.config import ConvolutionalConfig
 from models.exceptions import InvalidData
 from models.layers.convolution import Conv2d, max_pool
-from models.networks import ACTIVATIONS
+from models.networks import ACTIVATIONS, Inputs
+from models.networks.convolutional import ConvolutionalNetwork
 
 SMALL = ConvolutionalConfig(channels=(3, 4), hidden=(5,), activation="tanh")
-NETWORK = ConvolutionalNetwork.build(SMALL, (2, 8, 9), 3)
+NETWORK = ConvolutionalNetwork.build(SMALL, Inputs.of((2, 8, 9)), 3)
 
 
 def _randn(*shape: int, seed: int = 0) -> Tensor:
@@ -180,7 +181,7 @@ def test_the_layouts_count_each_weight_once() -> None:
 @pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
 def test_initial_outputs_are_of_order_one(activation: str) -> None:
     config = ConvolutionalConfig(channels=(32, 64), activation=activation)  # type: ignore[arg-type]
-    network = ConvolutionalNetwork.build(config, (28, 28), 10)
+    network = ConvolutionalNetwork.build(config, Inputs.of((28, 28)), 10)
     weights = network.init(torch.Generator().manual_seed(1))
     gain = 1.0 if activation == "tanh" else math.sqrt(2)
     expected = gain / math.sqrt(32 * 9)
@@ -191,8 +192,8 @@ def test_initial_outputs_are_of_order_one(activation: str) -> None:
 
 
 def test_images_of_the_wrong_form_are_refused_by_what_would_be_right() -> None:
-    with pytest.raises(InvalidData, match=r"\[channels, height, width\], not \[784\]"):
-        ConvolutionalNetwork.build(SMALL, (784,), 3)
+    with pytest.raises(InvalidData, match=r"one tensor per row.*one of shape \[784\]"):
+        ConvolutionalNetwork.build(SMALL, Inputs.of((784,)), 3)
     with pytest.raises(InvalidData, match="leave nothing of an image of 2×9") as error:
-        ConvolutionalNetwork.build(SMALL, (2, 9), 3)
+        ConvolutionalNetwork.build(SMALL, Inputs.of((2, 9)), 3)
     assert error.value.path == "/network/channels"

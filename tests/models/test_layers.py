@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from models.config import NetworkConfig
+from models.config import MLPConfig
 from models.layers.dense import Dense
 from models.networks import MLP
 from models.posteriors import MeanFieldNormal
 
-NETWORK = MLP.build(NetworkConfig(hidden=(6, 5), activation="tanh"), 3, 2)
+NETWORK = MLP.build(MLPConfig(hidden=(6, 5), activation="tanh"), 3, 2)
 
 
 def _posterior(network: MLP, seed: int = 0) -> MeanFieldNormal:
@@ -82,7 +82,7 @@ def test_a_unit_without_variance_has_a_finite_gradient() -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "gelu"])
 def test_initial_outputs_are_of_order_one(activation: str) -> None:
-    network = MLP.build(NetworkConfig(hidden=(400, 400), activation=activation), 784, 10)  # type: ignore[arg-type]
+    network = MLP.build(MLPConfig(hidden=(400, 400), activation=activation), 784, 10)  # type: ignore[arg-type]
     x = torch.randn(64, 784, generator=_generator(0))
     scale = network(network.init(_generator(1)), x).std().item()
     assert 0.2 < scale < 3

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from models.config import DropoutConfig, ModelConfig, NetworkConfig
+from models.config import DropoutConfig, MLPConfig, ModelConfig
 from models.data import Rows
 from models.distributed import Part
 from models.exceptions import InvalidData
@@ -15,7 +15,7 @@ from models.prediction.weight_draws import DropoutDraws, FittedDraws
 from models.randomness import generator
 from models.recipe import resolve
 
-NETWORK = MLP.build(NetworkConfig(hidden=(30, 20)), 3, 1)
+NETWORK = MLP.build(MLPConfig(hidden=(30, 20)), 3, 1)
 METHOD = MCDropout.build(
     NETWORK, HomoscedasticGaussian(), DropoutConfig(kind="mc_dropout", rate=0.25), 40
 )
@@ -71,7 +71,7 @@ def test_parts_of_a_mini_batch_add_up_to_it(state: DropoutState) -> None:
 def test_a_network_without_hidden_units_has_none_to_leave_out() -> None:
     profiles = [ColumnProfile(name=n, type="number", min=0.0, max=1.0) for n in ("x", "y")]
     method = DropoutConfig(kind="mc_dropout")
-    config = ModelConfig(target="y", method=method, network=NetworkConfig(hidden=()))
+    config = ModelConfig(target="y", method=method, network=MLPConfig(hidden=()))
     with pytest.raises(InvalidData, match="this network has none") as caught:
         resolve(config, profiles, 100)
     assert caught.value.path == "/network/hidden"

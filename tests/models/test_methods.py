@@ -16,8 +16,8 @@ from models.config import (
     MethodConfig,
     MetropolisConfig,
     MLEConfig,
+    MLPConfig,
     ModelConfig,
-    NetworkConfig,
     SGLDConfig,
     SWAGConfig,
     TrainingConfig,
@@ -59,7 +59,7 @@ def line(rows: int = 150) -> dict[str, np.ndarray]:
 
 def configure(method: MethodConfig, **options: object) -> ModelConfig:
     profiles = [ColumnProfile(name=n, type="number", min=-1.0, max=1e4) for n in TYPES]
-    given: dict[str, object] = {"network": NetworkConfig(hidden=(8, 6)), "training": QUICK}
+    given: dict[str, object] = {"network": MLPConfig(hidden=(8, 6)), "training": QUICK}
     wanted = ModelConfig(target="y", method=method, **(given | options))  # type: ignore[arg-type]
     return resolve(wanted, profiles, 150)
 
@@ -157,7 +157,7 @@ def test_classes_and_their_entropies(kind: str) -> None:
         ColumnProfile(name="y", type="category", levels=("high", "low", "mid")),
     ]
     label = np.where(x > 0.5, "high", np.where(x < -0.5, "low", "mid")).astype(object)
-    network = NetworkConfig(hidden=(8,))
+    network = MLPConfig(hidden=(8,))
     wanted = ModelConfig(target="y", method=METHODS[kind], network=network, training=QUICK)
     config = resolve(wanted, profiles, 150)
     model = train({"x": x, "y": label}, {"x": "number", "y": "category"}, config)

@@ -6,14 +6,14 @@ import torch
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from models.config import NetworkConfig
+from models.config import MLPConfig
 from models.inference.bbb import BBBState
 from models.layers.dense import Dense
 from models.networks import ACTIVATIONS, MLP
 from models.posteriors import MeanFieldNormal
 from models.prediction.fitted import Fitted
 from models.prediction.moments import activation_moments, propagate
-from models.prediction.sampling import sample_functions
+from tests.models.functions import functions
 
 CASES = [(0.0, 1.0), (2.0, 0.3), (-2.0, 0.3), (50.0, 1e-4), (-3.0, 4.0), (0.1, 1e-12)]
 
@@ -55,7 +55,7 @@ def test_propagation_is_exact_up_to_one_hidden_layer(hidden: tuple[int, ...]) ->
     network, posterior, x = _problem(hidden)
     local = Fitted.of(network, BBBState(posterior, {})).local
     mean, variance = propagate(local, x)
-    draws = sample_functions(network, posterior, x, seed=3, num_samples=count).double()
+    draws = functions(network, posterior, x, 3, count).double()
     error = (draws.var(0) / count).sqrt()
     assert ((draws.mean(0) - mean).abs() < 4.5 * error).all()
     fourth = (draws - draws.mean(0)).pow(4).mean(0)
@@ -67,13 +67,13 @@ def test_propagation_is_close_through_two_hidden_layers() -> None:
     """Independence of the second layer's units is an approximation: a fifth of the variance."""
     network, posterior, x = _problem((30, 30))
     mean, variance = propagate(Fitted.of(network, BBBState(posterior, {})).local, x)
-    draws = sample_functions(network, posterior, x, seed=3, num_samples=4000).double()
+    draws = functions(network, posterior, x, 3, 4000).double()
     assert ((mean - draws.mean(0)).abs() < 0.1 * draws.std(0)).all()
     assert ((variance / draws.var(0) - 1).abs() < 0.2).all()
 
 
 def _problem(hidden: tuple[int, ...]) -> tuple[MLP, MeanFieldNormal, torch.Tensor]:
-    network = MLP.build(NetworkConfig(hidden=hidden), 4, 2)
+    network = MLP.build(MLPConfig(hidden=hidden), 4, 2)
     assert all(isinstance(layer, Dense) for layer in network.layers)
     loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
     x = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))

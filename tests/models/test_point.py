@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from models.config import EnsembleConfig, MAPConfig, MLEConfig, NetworkConfig, TrainingConfig
+from models.config import EnsembleConfig, MAPConfig, MLEConfig, MLPConfig, TrainingConfig
 from models.data import Rows
 from models.fitting import FitState, Observer, Trainer
 from models.inference.point import DrawsState, PointEstimates
@@ -52,7 +52,7 @@ def test_map_is_ridge_and_mle_is_least_squares(
 
 
 def test_members_are_the_networks_that_they_would_be_alone() -> None:
-    network, likelihood = MLP.build(NetworkConfig(hidden=(5,)), 3, 1), HomoscedasticGaussian()
+    network, likelihood = MLP.build(MLPConfig(hidden=(5,)), 3, 1), HomoscedasticGaussian()
     x = torch.randn(40, 3, generator=generator(0, "x"))
     rows = Rows(x, x.sum(1).tanh())
     training = TrainingConfig(epochs=20, batch_size=8, learning_rate=0.01)
@@ -70,7 +70,7 @@ def test_members_are_the_networks_that_they_would_be_alone() -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "gelu"])
 def test_the_batched_pass_is_a_loop_over_the_draws(activation: str) -> None:
-    config = NetworkConfig(hidden=(7, 5), activation=activation)  # type: ignore[arg-type]
+    config = MLPConfig(hidden=(7, 5), activation=activation)  # type: ignore[arg-type]
     network = MLP.build(config, 3, 2)
     weights = torch.randn(11, network.layout.num_weights, generator=generator(0, "w"))
     x = torch.randn(6, 3, generator=generator(0, "x"))

@@ -9,8 +9,8 @@ from models.config import (
     FeatureConfig,
     GaussianPriorConfig,
     KLConfig,
+    MLPConfig,
     ModelConfig,
-    NetworkConfig,
     SplitBy,
     SplitTime,
     TrainingConfig,
@@ -47,8 +47,8 @@ def test_what_was_given_is_kept() -> None:
     given = ModelConfig(
         target="y",
         features=(FeatureConfig(name="x", type="category"),),
-        network=NetworkConfig(hidden=(7,)),
-        method=BBBConfig(kl=KLConfig(weight=1.0, warmup_epochs=0)),
+        network=MLPConfig(hidden=(7,)),
+        method=BBBConfig(estimator="weight", kl=KLConfig(weight=1.0, warmup_epochs=0)),
         training=TrainingConfig(
             epochs=3, batch_size=5, learning_rate=0.5, patience=2, fine_tune_epochs=0, refit=True
         ),

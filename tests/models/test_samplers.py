@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.config import ModelConfig, NetworkConfig, TrainingConfig
+from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features import ColumnProfile
 from models.likelihoods import HeteroscedasticGaussian
 from models.model import BayesianModel
@@ -38,7 +38,7 @@ def _train(target: str, hidden: tuple[int, ...]) -> BayesianModel:
     types = {name: "category" if name == "label" else "number" for name in names}
     profiles = [ColumnProfile(name=name, type=types[name]) for name in names]
     training = TrainingConfig(epochs=60, batch_size=64, learning_rate=0.01, fine_tune_epochs=2)
-    network = NetworkConfig(hidden=hidden)
+    network = MLPConfig(hidden=hidden)
     config = ModelConfig(target=target, network=network, training=training, pruning=(0.9,))
     kept = {name: columns[name] for name in names}
     return train(kept, types, resolve(config, profiles, 400))
@@ -179,7 +179,7 @@ def test_moments_draw_nothing(model: BayesianModel) -> None:
 
 
 def test_a_network_with_more_units_than_coordinates_is_sampled_independently() -> None:
-    wide = MLP.build(NetworkConfig(hidden=(16_384, 16_384)), 3, 2)
+    wide = MLP.build(MLPConfig(hidden=(16_384, 16_384)), 3, 2)
     engine = Engine(wide, HeteroscedasticGaussian(), NumberTarget(0.0, 1.0))
     assert engine.samplers == ("monte_carlo", "moments")
 

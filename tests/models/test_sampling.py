@@ -7,8 +7,7 @@ import sys
 import pytest
 import torch
 
-from models.config import NetworkConfig
-from models.inference.bbb import BBBState
+from models.config import MLPConfig
 from models.networks import MLP
 from models.posteriors import MeanFieldNormal
 from models.prediction.fitted import Fitted
@@ -16,10 +15,11 @@ from models.prediction.kernels import Bfloat16Layer, SparseLayer, fastest
 from models.prediction.local import LayerMoments, Scratch
 from models.prediction.noise import NoiseCache, NoiseSource, standard_normal
 from models.prediction.samplers import sample
-from models.prediction.sampling import CACHE_BYTES, Chunks, sample_functions
+from models.prediction.sampling import CACHE_BYTES, Chunks
 from models.pruning import prune
+from tests.models.functions import functions
 
-NETWORK = MLP.build(NetworkConfig(hidden=(20, 15)), 6, 2)
+NETWORK = MLP.build(MLPConfig(hidden=(20, 15)), 6, 2)
 NOISE = NoiseSource(tuple(NETWORK.noise_widths()))
 
 
@@ -65,7 +65,7 @@ def test_the_fused_pass_is_the_networks_own(
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "gelu"])
 def test_every_activation_has_its_fused_pass(activation: str, x: torch.Tensor) -> None:
-    network = MLP.build(NetworkConfig(hidden=(9, 9), activation=activation), 6, 2)
+    network = MLP.build(MLPConfig(hidden=(9, 9), activation=activation), 6, 2)
     loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
     posterior = MeanFieldNormal(loc, torch.full_like(loc, -2.0))
     source = NoiseSource(tuple(network.noise_widths()))
@@ -189,7 +189,7 @@ def test_local_and_weight_samples_have_the_same_distribution(
     """Means of 4,000 samples each way, within 4.5 standard errors on all 24 outputs."""
     count = 4000
     local = _outputs(posterior, x, count, seed=1).double()
-    drawn = sample_functions(NETWORK, posterior, x, seed=2, num_samples=count).double()
+    drawn = functions(NETWORK, posterior, x, 2, count).double()
     error = ((local.var(0) + drawn.var(0)) / count).sqrt()
     assert ((local.mean(0) - drawn.mean(0)).abs() < 4.5 * error).all()
     ratio = local.var(0) / drawn.var(0)
@@ -199,10 +199,10 @@ def test_local_and_weight_samples_have_the_same_distribution(
 def test_a_weight_draw_is_one_function_for_all_rows(
     posterior: MeanFieldNormal, x: torch.Tensor
 ) -> None:
-    draws = sample_functions(NETWORK, posterior, x, seed=5, num_samples=9)
-    alone = sample_functions(NETWORK, posterior, x[3:4], seed=5, num_samples=9)
+    draws = functions(NETWORK, posterior, x, 5, 9)
+    alone = functions(NETWORK, posterior, x[3:4], 5, 9)
     torch.testing.assert_close(draws[:, 3:4], alone, rtol=1e-5, atol=1e-5)
-    chunked = sample_functions(NETWORK, posterior, x, seed=5, num_samples=9, memory_bytes=1)
+    chunked = functions(NETWORK, posterior, x, 5, 9, memory_bytes=1)
     torch.testing.assert_close(draws, chunked, rtol=1e-5, atol=1e-5)
 
 
@@ -219,9 +219,10 @@ def test_a_plan_stays_within_its_memory() -> None:
 
 _MEASURE = """
 import resource, torch
-from models.config import NetworkConfig
+from models.config import MLPConfig
 from models.networks import MLP
 from models.posteriors import MeanFieldNormal
+from models.inference.bbb import BBBState
 from models.likelihoods import HeteroscedasticGaussian
 from models.targets import NumberTarget
 from models.inference.bbb import BBBState
@@ -229,7 +230,7 @@ from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.prediction import summarise
 torch.set_num_threads(1)
-network = MLP.build(NetworkConfig(hidden=(256, 256)), 8, 2)
+network = MLP.build(MLPConfig(hidden=(256, 256)), 8, 2)
 loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
 state = BBBState(MeanFieldNormal(loc, loc * 0 - 3), {})
 engine = Engine(network, HeteroscedasticGaussian(), NumberTarget(0.0, 1.0), 64 * 2**20)

@@ -8,10 +8,12 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn.functional import pad
 
+from models.config import RecurrentConfig
 from models.layers.embedding import Embedding
 from models.layers.recurrent import Recurrent
 from models.layout import Layout
-from models.sequence import LanguageModel, RecurrentConfig, SequenceNetwork, recurrent_layers, run
+from models.networks import Inputs
+from models.networks.recurrent import LanguageModel, SequenceNetwork, recurrent_layers, run
 
 KINDS = ["rnn", "lstm", "gru"]
 MODULES = {"rnn": torch.nn.RNN, "lstm": torch.nn.LSTM, "gru": torch.nn.GRU}
@@ -165,7 +167,7 @@ def test_a_language_model_is_the_torch_modules_with_one_tied_tensor(samples: int
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_sample_s_of_a_network_is_the_single_pass_with_weights_s(kind: str) -> None:
-    network = SequenceNetwork.build(RecurrentConfig(kind=kind, hidden=(5, 4)), 3, 2)  # type: ignore[arg-type]
+    network = SequenceNetwork.build(RecurrentConfig(kind=kind, hidden=(5, 4)), Inputs.of((7, 3)), 2)  # type: ignore[arg-type]
     draws = network.layout.unflatten(_randn(5, network.layout.num_weights))
     x = _randn(6, 7 * 3, seed=1)
     together = network(draws, x)
@@ -175,11 +177,11 @@ def test_sample_s_of_a_network_is_the_single_pass_with_weights_s(kind: str) -> N
 
 
 def test_the_head_reads_the_last_state() -> None:
-    network = SequenceNetwork.build(RecurrentConfig(kind="gru", hidden=(4,)), 3, 2)
+    network = SequenceNetwork.build(RecurrentConfig(kind="gru", hidden=(4,)), Inputs.of((7, 3)), 2)
     weights = network.layout.unflatten(_randn(network.layout.num_weights))
     x = _randn(6, 7, 3, seed=1)
-    outputs, ((last,),) = network.advance(weights, x.flatten(1))
-    torch.testing.assert_close(outputs, network.head(weights, last))
+    _, ((last,),) = run(network.recurrent, weights, x, None)
+    torch.testing.assert_close(network(weights, x.flatten(1)), network.head(weights, last))
 
 
 def test_the_layout_counts_the_tied_tensor_once() -> None:
@@ -198,7 +200,7 @@ def test_the_layout_counts_the_tied_tensor_once() -> None:
 
 
 def test_the_prior_layout_separates_the_outputs_of_a_head() -> None:
-    network = SequenceNetwork.build(RecurrentConfig(kind="gru", hidden=(4,)), 3, 2)
+    network = SequenceNetwork.build(RecurrentConfig(kind="gru", hidden=(4,)), Inputs.of((7, 3)), 2)
     assert network.layout.shapes["gru0.hidden.bias"] == (4,)
     separate = network.prior_layout(separate_outputs=True)
     assert list(separate.shapes)[-2:] == ["dense0.bias.0", "dense0.bias.1"]

@@ -2,14 +2,14 @@
 
 import torch
 
-from models.config import NetworkConfig
+from models.config import MLPConfig
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState, flatten
 from models.networks import MLP
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import generator
 
-NETWORK = MLP.build(NetworkConfig(hidden=(2,)), 1, 1)
+NETWORK = MLP.build(MLPConfig(hidden=(2,)), 1, 1)
 
 
 def collected(epochs: int, rank: int, shift: float = 0.0) -> tuple[SWAGState, torch.Tensor]:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from models import checkpoint
-from models.config import FeatureConfig, ModelConfig, NetworkConfig, SplitBy, TrainingConfig
+from models.config import FeatureConfig, MLPConfig, ModelConfig, SplitBy, TrainingConfig
 from models.exceptions import CorruptArtifact, InvalidData, InvalidInput, Stopped, UnknownVariant
 from models.features import ColumnProfile
 from models.model import BayesianModel
@@ -52,7 +52,7 @@ def _line(rows: int = 200, seed: int = 0) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def line() -> BayesianModel:
     training = replace(QUICK, epochs=300)
-    return _train(_line(), network=NetworkConfig(hidden=(20,)), training=training)
+    return _train(_line(), network=MLPConfig(hidden=(20,)), training=training)
 
 
 def test_answers_come_in_the_callers_units(line: BayesianModel) -> None:
@@ -128,7 +128,7 @@ def test_a_pruned_variant_is_stored_small(tmp_path: Path) -> None:
     """8 bytes a weight in full; at 95 % pruned 0.4 bytes and one bit: about 6.6 %."""
     big = _train(
         _line(),
-        network=NetworkConfig(hidden=(200, 200)),
+        network=MLPConfig(hidden=(200, 200)),
         training=replace(QUICK, epochs=1, fine_tune_epochs=0),
     )
     described = checkpoint.write(big, tmp_path / "model").description["variants"]
@@ -328,7 +328,7 @@ def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path)
 
 def test_a_refit_learns_from_all_rows_and_keeps_the_honest_scores() -> None:
     """The held-out rows move the weights; the metrics are those from before they did."""
-    network, training = NetworkConfig(hidden=(8,)), replace(QUICK, epochs=20)
+    network, training = MLPConfig(hidden=(8,)), replace(QUICK, epochs=20)
     once = _train(_line(60), network=network, training=training, pruning=(0.5,))
     refit = replace(training, refit=True)
     twice = _train(_line(60), network=network, training=refit, pruning=(0.5,))
@@ -342,7 +342,7 @@ def test_a_refit_learns_from_all_rows_and_keeps_the_honest_scores() -> None:
 def test_one_noise_for_all_rows_is_learned_and_stored(tmp_path: Path) -> None:
     """The line's noise has a deviation of 30, within 20 %."""
     training = replace(QUICK, epochs=150, learning_rate=0.05)
-    network = NetworkConfig(hidden=(8,))
+    network = MLPConfig(hidden=(8,))
     model = _train(_line(), likelihood="homoscedastic", network=network, training=training)
     checkpoint.write(model, tmp_path / "model")
     for one in (model, checkpoint.read(tmp_path / "model")):

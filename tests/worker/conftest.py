@@ -15,7 +15,7 @@ import pytest
 from core.context import Context, open_context
 from core.jobs import FINAL, Job, JobStatus, TrainSpec
 from core.settings import load_settings
-from models.config import ModelConfig, NetworkConfig, TrainingConfig
+from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.recipe import resolve
 
 QUICK = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, fine_tune_epochs=1)
@@ -51,7 +51,7 @@ def train_job(
 ) -> Job:
     """A queued job; the wake-up is not sent."""
     wanted = ModelConfig(
-        target="y", network=NetworkConfig(hidden=(8,)), training=training, pruning=pruning
+        target="y", network=MLPConfig(hidden=(8,)), training=training, pruning=pruning
     )
     stored = context.datasets.get(dataset)
     config = resolve(wanted, stored.columns, stored.rows)

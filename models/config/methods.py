@@ -1,47 +1,13 @@
-"""Every hyper-parameter, defined once: its name, type, range and default.
-
-Plain frozen dataclasses, so that a notebook can build them without a web framework. The ranges are
-``annotated_types`` metadata: pydantic reads them where JSON comes in and OpenAPI shows them.
-``None`` means "the recommended value for this data set": `models.recipe.resolve` fills it in.
-"""
+"""Methods of inference, and their priors."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Literal
 
-from annotated_types import Interval, Len
+from annotated_types import Interval
 from pydantic import Discriminator, Tag
 
-Task = Literal["regression", "classification"]
-FeatureType = Literal["number", "category", "boolean", "datetime", "tensor"]
-LikelihoodName = Literal["heteroscedastic", "homoscedastic", "categorical", "bernoulli"]
-
-Width = Annotated[int, Interval(ge=1, le=16_384)]
-ColumnName = Annotated[str, Len(1, 256)]
-Scale = Annotated[float, Interval(ge=1e-6, le=1e3)]
-Fraction = Annotated[float, Interval(gt=0.0, lt=1.0)]
-
-Pruning = Annotated[tuple[Fraction, ...], Len(0, 16)]
-
-STRICT = {"extra": "forbid"}  # pydantic's reading of a dataclass: an unknown field is an error
-
-
-@dataclass(frozen=True, kw_only=True)
-class FeatureConfig:
-    """One input column and how it is read."""
-
-    __pydantic_config__ = STRICT
-    name: ColumnName
-    type: FeatureType
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkConfig:
-    """A multilayer perceptron; `hidden` are the widths between input and output."""
-
-    __pydantic_config__ = STRICT
-    kind: Literal["mlp"] = "mlp"
-    hidden: Annotated[tuple[Width, ...], Len(0, 16)] | None = None
-    activation: Literal["relu", "tanh", "silu", "gelu"] = "relu"
+from models.config.common import STRICT, Fraction, Scale, kind_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +49,15 @@ class KLConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class BBBConfig:
-    """Bayes by Backprop: a mean-field Gaussian fitted by stochastic gradients of the ELBO."""
+    """Bayes by Backprop: a mean-field Gaussian fitted by stochastic gradients of the ELBO.
+
+    `estimator` "local" draws what units add up, row by row, "weight" one weight vector per
+    mini-batch; by default the first where the network allows it.
+    """
 
     __pydantic_config__ = STRICT
     kind: Literal["bbb"] = "bbb"
-    estimator: Literal["local", "weight"] = "local"
+    estimator: Literal["local", "weight"] | None = None
     prior: PriorConfig = field(default_factory=GaussianPriorConfig)
     kl: KLConfig = field(default_factory=KLConfig)
     initial_sigma: Scale | Literal["auto"] = "auto"
@@ -209,13 +179,6 @@ class MetropolisConfig:
 ChainConfig = SGLDConfig | CyclicalSGLDConfig | MetropolisConfig
 
 
-def _kind(method: Any) -> str | None:
-    """Which method is meant; without a kind it is the recommended one."""
-    if isinstance(method, dict):
-        return str(method.get("kind", "bbb"))
-    return getattr(method, "kind", None)
-
-
 MethodConfig = Annotated[
     Annotated[BBBConfig, Tag("bbb")]
     | Annotated[MAPConfig, Tag("map")]
@@ -226,64 +189,5 @@ MethodConfig = Annotated[
     | Annotated[SGLDConfig, Tag("sgld")]
     | Annotated[CyclicalSGLDConfig, Tag("csgld")]
     | Annotated[MetropolisConfig, Tag("metropolis")],
-    Discriminator(_kind),
+    Discriminator(partial(kind_of, default="bbb")),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SplitBy:
-    """Rows with equal values of the column `by` stay on one side of the split."""
-
-    __pydantic_config__ = STRICT
-    by: ColumnName
-
-
-@dataclass(frozen=True, kw_only=True)
-class SplitTime:
-    """The latest rows by the column `time` are held out."""
-
-    __pydantic_config__ = STRICT
-    time: ColumnName
-
-
-Split = Literal["random"] | SplitBy | SplitTime
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingConfig:
-    """The optimiser's settings and which rows are held out."""
-
-    __pydantic_config__ = STRICT
-    epochs: Annotated[int, Interval(ge=1, le=100_000)] | None = None
-    batch_size: Annotated[int, Interval(ge=1, le=65_536)] | None = None
-    optimizer: Literal["adam", "sgd"] = "adam"
-    learning_rate: Annotated[float, Interval(gt=0.0, le=100.0)] | None = None
-    schedule: Literal["cosine", "constant"] = "cosine"
-    momentum: Annotated[float, Interval(ge=0.0, lt=1.0)] = 0.9
-    gradient_clip: Annotated[float, Interval(gt=0.0, le=1e6)] | None = None
-    validation_fraction: Annotated[float, Interval(gt=0.0, le=0.5)] = 0.1
-    split: Split = "random"
-    patience: Annotated[int, Interval(ge=1, le=100_000)] | None = None
-    fine_tune_epochs: Annotated[int, Interval(ge=0, le=10_000)] | None = None
-    refit: bool = False
-    seed: Annotated[int, Interval(ge=0, le=2**31 - 1)] = 0
-    device: Annotated[str, Len(1, 16)] = "auto"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelConfig:
-    """All that defines a model given its data."""
-
-    __pydantic_config__ = STRICT
-    target: ColumnName
-    features: tuple[FeatureConfig, ...] | None = None
-    task: Task | None = None
-    likelihood: LikelihoodName | None = None
-    weight: ColumnName | None = None
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    method: MethodConfig = field(default_factory=BBBConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
-    pruning: Pruning | None = None
-
-
-Json = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Networks as pure functions of their weights; the sample axis, where there is one, comes first."""
+"""Multilayer perceptrons as pure functions of their weights."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,10 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from models.assembly import fan_in_of, init_layers, layout_of
-from models.config import NetworkConfig
+from models.config import MLPConfig
 from models.layers.dense import Dense
 from models.layout import Layout, Weights
+from models.networks.assembly import fan_in_of, init_layers, layout_of
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
@@ -36,7 +36,7 @@ class MLP:
     activation: str = "relu"
 
     @classmethod
-    def build(cls, config: NetworkConfig, in_features: int, out_features: int) -> "MLP":
+    def build(cls, config: MLPConfig, in_features: int, out_features: int) -> "MLP":
         widths = [in_features, *(config.hidden or ()), out_features]
         pairs = enumerate(pairwise(widths))
         return cls(tuple(Dense(f"dense{i}", *pair) for i, pair in pairs), config.activation)
@@ -66,6 +66,25 @@ class MLP:
     def fan_in(self, name: str) -> int:
         """Number of inputs of the layer that the named tensor belongs to."""
         return fan_in_of(self.layers, name)
+
+    @property
+    def num_outputs(self) -> int:
+        return self.layers[-1].out_features
+
+    @property
+    def widest(self) -> int:
+        """Numbers per row in the largest of the layers' outputs."""
+        return max(layer.out_features for layer in self.layers)
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions for one row."""
+        return 2 * self.layout.num_weights
+
+    @property
+    def mask_widths(self) -> tuple[int, ...]:
+        """Units that dropout may leave out: those of each hidden layer."""
+        return tuple(layer.out_features for layer in self.layers[:-1])
 
     def noise_widths(self) -> list[int]:
         """Standard normals that the local estimator needs per layer and sample."""

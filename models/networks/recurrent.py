@@ -6,31 +6,22 @@ of its own, which is another model (Fortunato et al. 2017, arXiv 1704.02798, §3
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Literal
 
 import torch
-from annotated_types import Len
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.assembly import Layer, fan_in_of, init_layers, layout_of
-from models.config import STRICT, NetworkConfig, Width
+from models.config import MLPConfig, RecurrentConfig
+from models.exceptions import InvalidData
 from models.layers.embedding import Embedding, TiedDecoder
-from models.layers.recurrent import Recurrent, Sequences, State
+from models.layers.recurrent import CELLS, Recurrent, Sequences, State
 from models.layout import Layout, Weights
-from models.networks import MLP
+from models.networks.assembly import Layer, fan_in_of, init_layers, layout_of
+from models.networks.mlp import MLP
+from models.networks.network import Inputs, Masks, TensorSlot, beside
 
 States = tuple[State, ...]
 """One per layer. Truncated backpropagation carries them on, detached by the caller."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecurrentConfig:
-    """Recurrent layers; `hidden` are their widths, from the input to the output."""
-
-    __pydantic_config__ = STRICT
-    kind: Literal["rnn", "lstm", "gru"]
-    hidden: Annotated[tuple[Width, ...], Len(1, 8)] = (100,)
 
 
 def recurrent_layers(config: RecurrentConfig, in_features: int) -> tuple[Recurrent, ...]:
@@ -40,12 +31,21 @@ def recurrent_layers(config: RecurrentConfig, in_features: int) -> tuple[Recurre
 
 
 def run(
-    layers: tuple[Recurrent, ...], weights: Weights, x: Sequences, states: States | None
+    layers: tuple[Recurrent, ...],
+    weights: Weights,
+    x: Sequences,
+    states: States | None,
+    masks: Masks | None = None,
 ) -> tuple[Sequences, States]:
-    """The top layer's hidden state after every step, and every layer's last state."""
+    """The top layer's hidden state after every step, and every layer's last state.
+
+    A mask multiplies what its layer hands on, the same at every step (Gal and Ghahramani 2016,
+    arXiv 1512.05287); the state goes on whole.
+    """
     last = []
-    for layer, first in zip(layers, states or (None,) * len(layers), strict=True):
+    for i, (layer, first) in enumerate(zip(layers, states or (None,) * len(layers), strict=True)):
         x, state = layer(weights, x, first)
+        x = x if masks is None else x * masks[i].unsqueeze(-2)
         last.append(state)
     return x, tuple(last)
 
@@ -102,23 +102,28 @@ class LanguageModel:
 
 @dataclass(frozen=True)
 class SequenceNetwork:
-    """Recurrent layers, and an MLP that reads the last one's last hidden state.
+    """Recurrent layers, and a linear layer that reads the last one's last hidden state.
 
-    A row is a sequence [steps, features], flattened as encoders give it; sequences may be of any
-    length, those of one call have the same.
+    A row has a sequence [steps, features] or [steps]; what stands beside it goes to the linear
+    layer as it is.
     """
 
+    slot: TensorSlot
     recurrent: tuple[Recurrent, ...]
     head: MLP
 
     @classmethod
-    def build(
-        cls, config: RecurrentConfig, num_features: int, out_features: int
-    ) -> "SequenceNetwork":
-        """For `num_features` numbers in each step; hidden units are in (−1, 1), as after a tanh."""
-        dense = NetworkConfig(hidden=(), activation="tanh")
-        head = MLP.build(dense, config.hidden[-1], out_features)
-        return cls(recurrent_layers(config, num_features), head)
+    def build(cls, config: RecurrentConfig, inputs: Inputs, out_features: int) -> "SequenceNetwork":
+        """
+        Raises:
+            InvalidData: if no sequence is among the inputs.
+        """
+        slot = _sequence(config, inputs)
+        num_features = slot.shape[1] if len(slot.shape) == 2 else 1
+        rest = inputs.width - (slot.stop - slot.start)
+        dense = MLPConfig(hidden=(), activation="tanh")  # hidden units are in (−1, 1)
+        head = MLP.build(dense, config.hidden[-1] + rest, out_features)
+        return cls(slot, recurrent_layers(config, num_features), head)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -129,6 +134,29 @@ class SequenceNetwork:
     def layout(self) -> Layout:
         """Name and shape of each weight tensor."""
         return layout_of(self.layers)
+
+    @property
+    def num_outputs(self) -> int:
+        return self.head.num_outputs
+
+    @property
+    def steps(self) -> int:
+        return self.slot.shape[0]
+
+    @property
+    def widest(self) -> int:
+        """Numbers per row in the largest of the layers' outputs: the gates of all steps."""
+        return self.steps * max(CELLS[layer.kind].gates * layer.hidden for layer in self.recurrent)
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions for one row."""
+        return 2 * self.steps * layout_of(self.recurrent).num_weights + self.head.operations
+
+    @property
+    def mask_widths(self) -> tuple[int, ...]:
+        """Units that dropout may leave out: those that a layer hands on."""
+        return tuple(layer.hidden for layer in self.recurrent)
 
     def prior_layout(self, *, separate_outputs: bool) -> Layout:
         """The slices of the weight vector that share a prior scale, as `MLP.prior_layout`."""
@@ -144,18 +172,26 @@ class SequenceNetwork:
         return init_layers(self.layers, 1.0, generator)
 
     def __call__(
-        self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
-    ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Outputs after the last step, from a state of zeros."""
-        return self.advance(weights, x)[0]
-
-    def advance(
         self,
         weights: Weights,
         x: Float[Tensor, "*samples batch inputs"],
-        states: States | None = None,
-    ) -> tuple[Float[Tensor, "*samples2 batch outputs"], States]:
-        """Outputs after the last step, and the states that the next steps go on from."""
-        sequences = x.unflatten(-1, (-1, self.recurrent[0].in_features))
-        hidden, states = run(self.recurrent, weights, sequences, states)
-        return self.head(weights, hidden[..., -1, :]), states
+        masks: Masks | None = None,
+    ) -> Float[Tensor, "*samples2 batch outputs"]:
+        """Outputs after the last step, from a state of zeros."""
+        flat = x[..., self.slot.start : self.slot.stop]
+        sequences = flat.unflatten(-1, (self.steps, -1))
+        hidden, _ = run(self.recurrent, weights, sequences, None, masks)
+        return self.head(weights, beside(x, self.slot, hidden[..., -1, :]))
+
+
+def _sequence(config: RecurrentConfig, inputs: Inputs) -> TensorSlot:
+    """Where the sequence stands."""
+    slot = inputs.tensor
+    if slot is None or len(slot.shape) > 2:
+        found = f"one of shape {list(slot.shape)}" if slot else "none"
+        raise InvalidData(
+            f"network kind {config.kind!r} reads one tensor per row, [steps] or [steps, features]; "
+            f"the features have {found}",
+            "/network/kind",
+        )
+    return slot

@@ -1,0 +1,48 @@
+"""The optimiser's settings, and which rows are held out."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Interval, Len
+
+from models.config.common import STRICT, ColumnName
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitBy:
+    """Rows with equal values of the column `by` stay on one side of the split."""
+
+    __pydantic_config__ = STRICT
+    by: ColumnName
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitTime:
+    """The latest rows by the column `time` are held out."""
+
+    __pydantic_config__ = STRICT
+    time: ColumnName
+
+
+Split = Literal["random"] | SplitBy | SplitTime
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """The optimiser's settings and which rows are held out."""
+
+    __pydantic_config__ = STRICT
+    epochs: Annotated[int, Interval(ge=1, le=100_000)] | None = None
+    batch_size: Annotated[int, Interval(ge=1, le=65_536)] | None = None
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: Annotated[float, Interval(gt=0.0, le=100.0)] | None = None
+    schedule: Literal["cosine", "constant"] = "cosine"
+    momentum: Annotated[float, Interval(ge=0.0, lt=1.0)] = 0.9
+    gradient_clip: Annotated[float, Interval(gt=0.0, le=1e6)] | None = None
+    validation_fraction: Annotated[float, Interval(gt=0.0, le=0.5)] = 0.1
+    split: Split = "random"
+    patience: Annotated[int, Interval(ge=1, le=100_000)] | None = None
+    fine_tune_epochs: Annotated[int, Interval(ge=0, le=10_000)] | None = None
+    refit: bool = False
+    seed: Annotated[int, Interval(ge=0, le=2**31 - 1)] = 0
+    device: Annotated[str, Len(1, 16)] = "auto"

@@ -1,0 +1,210 @@
+"""Convolutional networks as pure functions of their weights."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import ConvolutionalConfig, MLPConfig
+from models.exceptions import InvalidData
+from models.layers.convolution import Conv2d, max_pool
+from models.layers.dense import Dense
+from models.layout import Layout, Weights
+from models.networks.assembly import fan_in_of, init_layers, layout_of
+from models.networks.mlp import ACTIVATIONS, MLP, gain_of
+from models.networks.network import Inputs, Masks, TensorSlot, beside
+
+_MOST_CHANNELS = 4  # a last axis this short, behind longer ones, is that of channels
+
+
+@dataclass(frozen=True)
+class Image:
+    """Where an image stands among the inputs, and its shape [channels, height, width]."""
+
+    slot: TensorSlot
+    shape: tuple[int, int, int]
+    channels_last: bool = False
+
+    @classmethod
+    def of(cls, inputs: Inputs) -> "Image":
+        """[height, width], [channels, height, width] or [height, width, channels].
+
+        Channels are last where that axis has 4 at most and is shorter than both others.
+
+        Raises:
+            InvalidData: if there is no tensor, or one of other dimensions.
+        """
+        slot = inputs.tensor
+        if slot is None or len(slot.shape) not in (2, 3):
+            found = f"one of shape {list(slot.shape)}" if slot else "none"
+            raise InvalidData(
+                "a cnn reads one tensor per row: [height, width], [channels, height, width] or "
+                f"[height, width, channels]; the features have {found}",
+                "/network/kind",
+            )
+        *sides, last = slot.shape
+        if len(sides) == 2 and last <= min(_MOST_CHANNELS, *(side - 1 for side in sides)):
+            return cls(slot, (last, sides[0], sides[1]), channels_last=True)
+        channels = sides[0] if len(sides) == 2 else 1
+        return cls(slot, (channels, sides[-1], last))
+
+    def read(
+        self, x: Float[Tensor, "*samples batch inputs"]
+    ) -> Float[Tensor, "*samples batch channels height width"]:
+        """The images among the inputs, channels first."""
+        flat = x[..., self.slot.start : self.slot.stop]
+        if self.channels_last:
+            return flat.unflatten(-1, self.slot.shape).movedim(-1, -3)
+        return flat.unflatten(-1, self.shape)
+
+
+@dataclass(frozen=True)
+class ConvolutionalNetwork:
+    """(convolution → maximum over squares → activation)*, then an MLP on what is left, flattened.
+
+    Inputs beside the image go to the MLP as they are. An image comes as [channels, height, width],
+    or with the channels last; inside they are first.
+    """
+
+    image: Image
+    convolutions: tuple[Conv2d, ...]
+    pool: int
+    head: MLP
+
+    @classmethod
+    def build(
+        cls, config: ConvolutionalConfig, inputs: Inputs, out_features: int
+    ) -> "ConvolutionalNetwork":
+        """Convolutions are padded by half a kernel: with an odd one only pooling makes it smaller.
+
+        Raises:
+            InvalidData: if no image is among the inputs, or if pooling leaves nothing of it.
+        """
+        image = Image.of(inputs)
+        pairs = enumerate(pairwise((image.shape[0], *config.channels)))
+        convolutions = tuple(
+            Conv2d(f"conv{i}", *pair, config.kernel, padding=config.kernel // 2)
+            for i, pair in pairs
+        )
+        shape = _pooled(_out_shapes(convolutions, config.pool, image.shape)[-1], config.pool)
+        if math.prod(shape) == 0:
+            _, height, width = image.shape
+            raise InvalidData(
+                f"{len(convolutions)} convolutions, each pooled by {config.pool}, leave nothing of "
+                f"an image of {height}×{width}: give fewer of them or a smaller pool",
+                "/network/channels",
+            )
+        dense = MLPConfig(hidden=config.hidden, activation=config.activation)
+        rest = inputs.width - math.prod(image.shape)
+        head = MLP.build(dense, math.prod(shape) + rest, out_features)
+        return cls(image, convolutions, config.pool, head)
+
+    @property
+    def layers(self) -> tuple[Conv2d | Dense, ...]:
+        """All layers that have weights, from the input to the output."""
+        return *self.convolutions, *self.head.layers
+
+    @property
+    def layout(self) -> Layout:
+        """Name and shape of each weight tensor."""
+        return layout_of(self.layers)
+
+    def prior_layout(self, *, separate_outputs: bool) -> Layout:
+        """The slices of the weight vector that share a prior scale, as `MLP.prior_layout`."""
+        head = self.head.prior_layout(separate_outputs=separate_outputs)
+        return Layout({**layout_of(self.convolutions).shapes, **head.shapes})
+
+    def fan_in(self, name: str) -> int:
+        """Number of inputs of one unit of the layer that the named tensor belongs to."""
+        return fan_in_of(self.layers, name)
+
+    @property
+    def num_outputs(self) -> int:
+        return self.head.num_outputs
+
+    @property
+    def widest(self) -> int:
+        """Numbers per row in the largest of the layers' outputs."""
+        return max(self.noise_widths())
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions for one row."""
+        shapes = zip(self.convolutions, self._out_shapes(), strict=True)
+        return self.head.operations + sum(2 * c.fan_in * math.prod(s) for c, s in shapes)
+
+    @property
+    def mask_widths(self) -> tuple[int, ...]:
+        """Units that dropout may leave out: whole channels, whose neighbours would tell of a unit.
+
+        Source: Tompson et al. 2015 (arXiv 1411.4280).
+        """
+        return *(c.out_channels for c in self.convolutions), *self.head.mask_widths
+
+    def noise_widths(self) -> list[int]:
+        """Standard normals that the local estimator needs per layer and sample."""
+        return [*map(math.prod, self._out_shapes()), *self.head.noise_widths()]
+
+    def init(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """Weights from N(0, gain²/fan-in), gain² = 2 for ReLU-like units (He et al. 2015)."""
+        return init_layers(self.layers, gain_of(self.head.activation), generator)
+
+    def __call__(
+        self,
+        weights: Weights,
+        x: Float[Tensor, "*samples batch inputs"],
+        masks: Masks | None = None,
+    ) -> Float[Tensor, "*samples2 batch outputs"]:
+        """Outputs for given weights; [S, …] weights give [S, batch, outputs] in one pass."""
+        activation, num = ACTIVATIONS[self.head.activation], len(self.convolutions)
+        y = self.image.read(x)
+        for i, layer in enumerate(self.convolutions):
+            y = activation(max_pool(layer(weights, y), self.pool))
+            y = y if masks is None else y * masks[i][..., None, None]
+        rest = None if masks is None else masks[num:]
+        return self.head(weights, beside(x, self.image.slot, y.flatten(-3)), rest)
+
+    def local(
+        self,
+        loc: Weights,
+        variance: Weights,
+        x: Float[Tensor, "*samples batch inputs"],
+        noise: Sequence[Tensor],
+    ) -> Float[Tensor, "*samples2 batch outputs"]:
+        """Outputs by local reparameterisation, one noise block per layer, as `MLP.local`.
+
+        An approximation: it takes the positions of a convolution's output for independent given its
+        input (`Conv2d.local`).
+        """
+        activation, num = ACTIVATIONS[self.head.activation], len(self.convolutions)
+        y = self.image.read(x)
+        parts = zip(self.convolutions, noise[:num], self._out_shapes(), strict=True)
+        for layer, block, shape in parts:
+            drawn = layer.local(loc, variance, y, block.unflatten(-1, shape))
+            y = activation(max_pool(drawn, self.pool))
+        return self.head.local(
+            loc, variance, beside(x, self.image.slot, y.flatten(-3)), noise[num:]
+        )
+
+    def _out_shapes(self) -> list[tuple[int, int, int]]:
+        return _out_shapes(self.convolutions, self.pool, self.image.shape)
+
+
+def _out_shapes(
+    convolutions: tuple[Conv2d, ...], pool: int, shape: tuple[int, int, int]
+) -> list[tuple[int, int, int]]:
+    """Channels, height and width of each convolution's output, before pooling."""
+    shapes = []
+    for layer in convolutions:
+        shapes.append(layer.out_shape(*shape[1:]))
+        shape = _pooled(shapes[-1], pool)
+    return shapes
+
+
+def _pooled(shape: tuple[int, int, int], size: int) -> tuple[int, int, int]:
+    channels, height, width = shape
+    return channels, height // size, width // size
