@@ -1,5 +1,6 @@
 """Ranges and names that several configurations share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -20,11 +21,15 @@ Json = dict[str, Any]
 STRICT = {"extra": "forbid"}  # pydantic's reading of a dataclass: an unknown field is an error
 
 
-def kind_of(value: Any, default: str) -> str | None:
-    """Which kind of a union is meant, in JSON or as an object; without one the default."""
-    if isinstance(value, dict):
-        return str(value.get("kind", default))
-    return getattr(value, "kind", None)
+def kind_or(default: str) -> Callable[[Any], str | None]:
+    """Tells which kind of a union is meant, in JSON or as an object; without one the default."""
+
+    def kind(value: Any) -> str | None:
+        if isinstance(value, dict):
+            return str(value.get("kind", default))
+        return getattr(value, "kind", None)
+
+    return kind
 
 
 @dataclass(frozen=True, kw_only=True)

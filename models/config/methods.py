@@ -1,13 +1,12 @@
 """Methods of inference, and their priors."""
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Literal
 
 from annotated_types import Interval
 from pydantic import Discriminator, Tag
 
-from models.config.common import STRICT, Fraction, Scale, kind_of
+from models.config.common import STRICT, Fraction, Scale, kind_or
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,5 +188,5 @@ MethodConfig = Annotated[
     | Annotated[SGLDConfig, Tag("sgld")]
     | Annotated[CyclicalSGLDConfig, Tag("csgld")]
     | Annotated[MetropolisConfig, Tag("metropolis")],
-    Discriminator(partial(kind_of, default="bbb")),
+    Discriminator(kind_or("bbb")),
 ]

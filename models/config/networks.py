@@ -1,13 +1,12 @@
 """Kinds of networks: what lies between the inputs and the outputs."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
 from pydantic import Discriminator, Tag
 
-from models.config.common import STRICT, Width, kind_of
+from models.config.common import STRICT, Width, kind_or
 
 Activation = Literal["relu", "tanh", "silu", "gelu"]
 
@@ -54,5 +53,5 @@ NetworkConfig = Annotated[
     | Annotated[RecurrentConfig, Tag("rnn")]
     | Annotated[RecurrentConfig, Tag("lstm")]
     | Annotated[RecurrentConfig, Tag("gru")],
-    Discriminator(partial(kind_of, default="mlp")),
+    Discriminator(kind_or("mlp")),
 ]
