@@ -1,0 +1,1 @@
+"""Published examples, run again by this project: results beside the references."""
