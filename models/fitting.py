@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.utils import get_total_norm
 
 from models.config import Json, KLConfig, TrainingConfig
 from models.data import Rows, batches
@@ -166,12 +167,15 @@ class Trainer:
         kl_weight = self._kl_weight(self.method.kl, number)
         self._set_learning_rate()
         loss = self.method.loss(state.current, batch, kl_weight, noise, part)
-        self.optimizer.zero_grad(set_to_none=True)
+        parameters = state.current.parameters()
+        for parameter in parameters:
+            parameter.grad = None
         loss.nelbo.backward()
         terms = (loss.nll, loss.kl, loss.nelbo)
-        loss = Loss(*self.ranks.sum_gradients(state.current.parameters(), terms))
-        norm = self._clip()
+        loss = Loss(*self.ranks.sum_gradients(parameters, terms))
+        norm = get_total_norm(p.grad for p in parameters if p.grad is not None)
         check_finite(loss, norm, state.step)
+        self._clip(norm.item())
         self.optimizer.step()
         state.step += 1
         return loss
@@ -194,9 +198,12 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
-    def _clip(self) -> Tensor:
+    def _clip(self, norm: float) -> None:
+        """Scales the gradient down to the greatest norm allowed; most steps are below it."""
         limit = self.config.gradient_clip or math.inf
-        return torch.nn.utils.clip_grad_norm_(self.state.current.parameters(), limit)
+        for parameter in self.state.current.parameters() if norm > limit else ():
+            if parameter.grad is not None:
+                parameter.grad.mul_(limit / norm)
 
     def _keep_best(self) -> float | None:
         """Scores the held-out rows every so often and keeps a copy of the best state."""

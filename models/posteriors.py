@@ -28,6 +28,17 @@ class DiagonalNormal:
     scale: Float[Tensor, "weights"]
     mask: Bool[Tensor, "weights"] | None = None
 
+    @property
+    def num_weights(self) -> int:
+        """Weights that are not pruned."""
+        return self.loc.numel() if self.mask is None else int(self.mask.sum())
+
+    def sums(self, sizes: list[int]) -> tuple[Float[Tensor, "slices"], Float[Tensor, ""]]:
+        """Σ(μ² + σ²) of each slice of these sizes, and Σ log σ of all weights."""
+        squares = self.kept(self.loc.square() + self.scale.square())
+        parts = torch.stack([part.sum() for part in squares.split(sizes)])
+        return parts, self.kept(self.scale.log()).sum()
+
     def moments(self) -> tuple[Float[Tensor, "weights"], Float[Tensor, "weights"]]:
         """Mean and variance of each weight; both 0 where it is pruned."""
         return self.kept(self.loc), self.kept(self.scale.square())

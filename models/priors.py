@@ -57,9 +57,14 @@ class GaussianPrior:
 
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ log(σp/σ) + (σ² + μ²)/(2σp²) − ½."""
-        scale = q.scale / self.sigma
-        square = scale.square() + (q.loc / self.sigma).square()
-        return q.kept(0.5 * (square - 1) - scale.log()).sum()
+        return self.gaussian_kl(*q.sums([q.loc.numel()]), q)
+
+    def gaussian_kl(
+        self, squares: Float[Tensor, "slices"], log_scale: Scalar, q: DiagonalNormal
+    ) -> Scalar:
+        """`reverse_kl` of sums that are known: see `DiagonalNormal.sums`."""
+        n = q.num_weights
+        return 0.5 * (squares.sum() / self.sigma**2 - n) + n * math.log(self.sigma) - log_scale
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
         """Σ log(σ/σp) + (σp² + μ²)/(2σ²) − ½."""
@@ -83,16 +88,22 @@ class EmpiricalBayesPrior:
 
     def variances(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
         """The optimal σp² of each tensor."""
-        return self._variances(self._squares(q), self._counts(q)).detach()
+        squares, _ = q.sums(self.layout.sizes)
+        return self._variances(squares, self._counts(q)).detach()
 
     def log_prob(self, value: Vector) -> Vector:
         raise TypeError("an empirical-Bayes prior has no density before it has seen a posterior")
 
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ over tensors of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
-        squares, counts = self._squares(q), self._counts(q)
+        return self.gaussian_kl(*q.sums(self.layout.sizes), q)
+
+    def gaussian_kl(
+        self, squares: Float[Tensor, "slices"], log_scale: Scalar, q: DiagonalNormal
+    ) -> Scalar:
+        """`reverse_kl` of sums that are known: see `DiagonalNormal.sums`."""
+        counts = self._counts(q)
         variance = self._variances(squares.detach(), counts)
-        log_scale = q.kept(q.scale.log()).sum()
         kl = 0.5 * (squares / variance + counts * (variance.log() - 1)).sum() - log_scale
         hyper = (self.a + 1) * variance.log() + self.b / variance
         constant = math.lgamma(self.a) - self.a * math.log(self.b)
@@ -100,11 +111,6 @@ class EmpiricalBayesPrior:
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
         raise TypeError("forward KL needs a fixed prior: learning it as well has no optimum")
-
-    def _squares(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
-        """Σ(μ² + σ²) per tensor."""
-        square = q.kept(q.loc.square() + q.scale.square())
-        return torch.stack([part.sum() for part in self.layout.split(square)])
 
     def _counts(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
         if q.mask is None:

@@ -5,6 +5,7 @@ Source: Blundell et al. 2015 (arXiv 1505.05424); local estimator: Kingma et al. 
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -14,15 +15,23 @@ from torch import Tensor
 
 from models.config import BBBConfig, KLConfig
 from models.data import Rows
+from models.derivatives import Reparameterised, reparameterise
 from models.distributed import Part
 from models.inference.method import pack_point, unpack_point
 from models.inference.point import DrawsState, initial_weights
-from models.layout import Layout
+from models.layout import Layout, Weights
 from models.likelihoods import Likelihood
 from models.networks import LocallyDrawn, Network
 from models.objectives import Loss, negative_elbo
 from models.posteriors import DiagonalNormal, MeanFieldNormal, softplus_inverse
-from models.priors import Prior, ScaleMixturePrior, build_prior
+from models.priors import (
+    EmpiricalBayesPrior,
+    GaussianPrior,
+    Prior,
+    Scalar,
+    ScaleMixturePrior,
+    build_prior,
+)
 
 # Initial scale × √fan-in, as measured on tables of 277 to 927 rows: small enough that the first
 # steps see the data through little noise, and it grows where the data say nothing.
@@ -160,38 +169,73 @@ class BayesByBackprop:
         the mini-batch.
         """
         part = part or Part.whole(len(batch))
-        q = state.posterior.distribution()
-        outputs, noise = self._outputs(q, batch.inputs, generator, part)
-        nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
-        if self.config.kl.direction == "forward":
-            kl = self.prior.forward_kl(q)
+        if self._local is None:
+            weights, kl = self.draw(state, generator)
+            outputs = self.network(weights, batch.inputs)
         else:
-            kl = self.prior.reverse_kl(q, noise)
+            outputs, kl = self._draw_outputs(self._local, state, batch.inputs, generator, part)
+        nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight, part)
+
+    def draw(self, state: BBBState, generator: torch.Generator) -> tuple[Weights, Scalar]:
+        """One draw of the weights, by name, and the divergence from the prior, in nats."""
+        noise = _standard_normal(state.posterior.loc, generator)
+        drawn = self._reparameterise(state.posterior, noise)
+        return self.layout.unflatten(drawn.first), self._divergence(state.posterior, drawn, noise)
 
     def collect(self, state: BBBState) -> None:
         """The last state, or the best, is all."""
 
-    def _outputs(
+    @cached_property
+    def _local(self) -> LocallyDrawn | None:
+        """The network, if its pre-activations are to be drawn."""
+        if self.config.estimator == "weight" or not isinstance(self.network, LocallyDrawn):
+            return None
+        return self.network
+
+    def _draw_outputs(
         self,
-        q: DiagonalNormal,
+        network: LocallyDrawn,
+        state: BBBState,
         x: Float[Tensor, "batch inputs"],
         generator: torch.Generator,
         part: Part,
-    ) -> tuple[Float[Tensor, "batch outputs"], Float[Tensor, "weights"] | None]:
-        """One draw of the outputs, and the weight noise that the KL may need.
+    ) -> tuple[Float[Tensor, "batch outputs"], Scalar]:
+        """One draw of what each layer adds up to instead of its weights, and the divergence.
 
         The whole mini-batch's noise is drawn, whatever the part: a row's does not depend on it.
         """
-        if self.config.estimator == "weight" or not isinstance(self.network, LocallyDrawn):
-            noise = torch.empty_like(q.loc, requires_grad=False).normal_(generator=generator)
-            return self.network(self.layout.unflatten(q.rsample(noise)), x), noise
-        loc, variance = (self.layout.unflatten(part) for part in q.moments())
+        moments = self._reparameterise(state.posterior, None)
+        assert moments.variance is not None
+        loc, variance = map(self.layout.unflatten, (moments.first, moments.variance))
         blocks = [
             x.new_empty(part.total, width).normal_(generator=generator)[part.rows]
-            for width in self.network.noise_widths()
+            for width in network.noise_widths()
         ]
-        outputs = self.network.local(loc, variance, x, blocks)
-        if not isinstance(self.prior, ScaleMixturePrior):
-            return outputs, None
-        return outputs, torch.empty_like(q.loc, requires_grad=False).normal_(generator=generator)
+        outputs = network.local(loc, variance, x, blocks)
+        noise = None
+        if isinstance(self.prior, ScaleMixturePrior):
+            noise = _standard_normal(state.posterior.loc, generator)
+        return outputs, self._divergence(state.posterior, moments, noise)
+
+    def _reparameterise(self, q: MeanFieldNormal, noise: Tensor | None) -> Reparameterised:
+        """Its sums are over the slices that share a prior scale."""
+        sizes = [q.loc.numel()]
+        if isinstance(self.prior, EmpiricalBayesPrior):
+            sizes = self.prior.layout.sizes
+        return reparameterise(q.loc, q.rho, noise, sizes, q.mask)
+
+    def _divergence(
+        self, posterior: MeanFieldNormal, drawn: Reparameterised, noise: Tensor | None
+    ) -> Scalar:
+        """KL of the direction that is asked for, from sums where they are all it takes."""
+        q = DiagonalNormal(posterior.loc, drawn.scale, posterior.mask)
+        if self.config.kl.direction == "forward":
+            return self.prior.forward_kl(q)
+        if isinstance(self.prior, GaussianPrior | EmpiricalBayesPrior):
+            return self.prior.gaussian_kl(drawn.squares, drawn.log_scale, q)
+        return self.prior.reverse_kl(q, noise)
+
+
+def _standard_normal(like: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.empty_like(like, requires_grad=False).normal_(generator=generator)

@@ -22,6 +22,8 @@ def affine(
     """x Wᵀ + b as one product; the sample axis may be on the weights, on `x` or on both."""
     if weight.ndim == 2:
         return linear(x, weight, bias)
+    if len(weight) == 1:  # a batched product of one would copy its gradient
+        return linear(x, weight[0], bias[0]).view(1, -1, weight.shape[-2])
     return torch.baddbmm(bias.unsqueeze(-2), x.expand(len(weight), -1, -1), weight.mT)
 
 
