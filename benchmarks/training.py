@@ -33,7 +33,7 @@ from models.config import (
     KLConfig,
     MethodConfig,
     MLEConfig,
-    NetworkConfig,
+    MLPConfig,
     ScaleMixturePriorConfig,
     TrainingConfig,
 )
@@ -152,7 +152,7 @@ def epoch(problem: Problem, config: MethodConfig, clock: Clock) -> float:
 
 def build_trainer(problem: Problem, config: MethodConfig) -> Trainer:
     inputs, *hidden, outputs = problem.widths
-    network = MLP.build(NetworkConfig(hidden=tuple(hidden)), inputs, outputs)
+    network = MLP.build(MLPConfig(hidden=tuple(hidden)), inputs, outputs)
     method = build_method(config, network, problem.likelihood, len(problem.rows))
     state = method.init(generator(0, "init"))
     training = TrainingConfig(epochs=1, batch_size=BATCH, learning_rate=RATE, gradient_clip=CLIP)

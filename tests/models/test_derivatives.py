@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from models.config import BBBConfig, GaussianPriorConfig, NetworkConfig
+from models.config import BBBConfig, GaussianPriorConfig, MLPConfig
 from models.derivatives import Reparameterised, reparameterise
 from models.inference.bbb import BayesByBackprop
 from models.likelihoods import Categorical
@@ -74,7 +74,7 @@ def test_extreme_scales_keep_value_and_gradient(rho: float) -> None:
 def test_a_draw_gives_the_weights_by_name_and_the_priors_own_divergence(
     sigma: float | str,
 ) -> None:
-    network = MLP.build(NetworkConfig(hidden=(6,)), 3, 2)
+    network = MLP.build(MLPConfig(hidden=(6,)), 3, 2)
     config = BBBConfig(estimator="weight", prior=GaussianPriorConfig(sigma=sigma))  # type: ignore[arg-type]
     method = BayesByBackprop.build(network, Categorical(2), config, 10)
     state = method.init(generator(0, "init"))
