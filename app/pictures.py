@@ -13,8 +13,8 @@ from core.schema import Json
 
 BLUE, ORANGE, GREY, LIGHT, INK = "#2563a8", "#e07b39", "#8a8a8a", "#e6e6e6", "#222222"
 FONT = "font-family='Helvetica,Arial,sans-serif' font-size='12'"
-MARGIN, TOP, ROW, GAP = 24, 88, 26, 24
-TRACK, VALUE, DOT = 84, 50, 4.5  # width of where the dots are and of the number beside it; radius
+MARGIN, TOP, ROW, GAP = 20, 88, 26, 20
+TRACK, VALUE, DOT = 64, 50, 4.5  # width of where the dots are and of the number beside it; radius
 CHARACTER = 6.6  # mean width of one, at this font
 FULL = 1.5  # decades from the least to the greatest beyond which times and sizes are on a log axis
 
@@ -35,7 +35,7 @@ SCORES = (
     Score("accuracy", "accuracy", "max"),
     Score("crps", "CRPS", "min"),
     Score("brier", "Brier score", "min"),
-    Score("coverage_0.9", "coverage of 90 %", 0.9),
+    Score("coverage_0.9", "90 % coverage", 0.9),
     Score("ece", "calibration error", "min"),
     Score("ood_auroc", "OOD AUROC", "max"),
     Score("train_seconds", "training, s", "min", ratio=True),
@@ -74,7 +74,7 @@ def _panel(score: Score, values: Sequence[float | None], left: float) -> list[st
     place = _scale(score, known)
     parts = [
         _text(left, TOP - 26, score.title, "bold"),
-        _text(left, TOP - 12, _direction(score), size=10, fill=GREY),
+        _text(left, TOP - 12, _direction(score, known), size=10, fill=GREY),
     ]
     if not isinstance(score.best, str):
         x = left + TRACK * place(score.best)
@@ -99,10 +99,11 @@ def _distance(score: Score, value: float) -> float:
     return abs(value - score.best)
 
 
-def _direction(score: Score) -> str:
-    if isinstance(score.best, str):
-        return {"max": "higher is better", "min": "lower is better"}[score.best]
-    return f"best at {score.best:g}"
+def _direction(score: Score, known: Sequence[float]) -> str:
+    if not isinstance(score.best, str):
+        return f"best at {score.best:g}"
+    direction = {"max": "higher is better", "min": "lower is better"}[score.best]
+    return f"{direction}, log" if _is_logarithmic(score, known) else direction
 
 
 def _scale(score: Score, known: Sequence[float]) -> Callable[[float], float]:
@@ -112,12 +113,17 @@ def _scale(score: Score, known: Sequence[float]) -> Callable[[float], float]:
     """
     values = [*known, *([] if isinstance(score.best, str) else [score.best])]
     low, high = min(values), max(values)
-    if score.ratio and low > 0 and math.log10(high / low) > FULL:
+    if _is_logarithmic(score, known):
         low, high = math.log10(low), math.log10(high)
         return lambda value: (math.log10(value) - low) / (high - low)
     if score.ratio:
         low = 0.0
     return lambda value: (value - low) / (high - low) if high > low else 0.5
+
+
+def _is_logarithmic(score: Score, known: Sequence[float]) -> bool:
+    low, high = min(known), max(known)
+    return score.ratio and low > 0 and math.log10(high / low) > FULL
 
 
 def _label(row: Json) -> str:
@@ -126,12 +132,11 @@ def _label(row: Json) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits, as people read them: −3.06, 0.912, 4,120, 1.2 M."""
-    size = abs(value)
-    if size >= 1e6:
-        return f"{value / 1e6:.1f} M"
-    text = f"{value:,.0f}" if size >= 100 else f"{value:.3g}"
-    return text.replace("-", "−")
+    """Three digits, as people read them: −3.06, 0.912, 412, 41.2 k."""
+    value = float(f"{value:.2e}")
+    powers = ((1e6, " M"), (1e3, " k"), (0.0, ""))
+    power, name = next((p, name) for p, name in powers if abs(value) >= p)
+    return f"{value / (power or 1):#.3g}".rstrip(".").replace("-", "−") + name
 
 
 def _y(row: int) -> float:
