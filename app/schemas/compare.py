@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 
 from app.schemas.common import DatasetId, Response
 from app.schemas.jobs import JobError
@@ -19,12 +19,23 @@ USUAL: tuple[MethodKind, ...] = ("bbb", "mc_dropout", "ensemble", "swag", "map")
 _METHOD: TypeAdapter[MethodConfig] = TypeAdapter(MethodConfig)
 
 
+Methods = tuple[MethodKind | MethodConfig, ...]
+MAX_METHODS = 16
+
+
+def _several(methods: Methods) -> Methods:
+    """Pydantic's own check would count the valid ones alone, and complain of a wrong one twice."""
+    if not 2 <= len(methods) <= MAX_METHODS:
+        raise ValueError(f"names {len(methods)}: give 2 to {MAX_METHODS} methods")
+    return methods
+
+
 class CompareRequest(RecipeRequest):
     """Only `model`, `target` and one of `dataset` and `data` are needed."""
 
-    methods: Annotated[
-        tuple[MethodKind | MethodConfig, ...], Field(min_length=2, max_length=16)
-    ] = USUAL
+    methods: Annotated[Methods, AfterValidator(_several)] = Field(
+        USUAL, json_schema_extra={"minItems": 2, "maxItems": MAX_METHODS}
+    )
     out_of_distribution: DatasetId | None = Field(
         None, description="rows unlike those of `dataset`, with the same features"
     )

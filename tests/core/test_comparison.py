@@ -105,15 +105,15 @@ def test_it_is_as_far_as_its_trainings_are_on_average(
     first, second, _ = jobs.parts(whole.id)
     publish(first)
     claim = claimed(jobs, second.id)
-    for epoch in range(1, 51):
-        jobs.report(claim, progress={"epoch": epoch, "epochs": 100, "fraction": epoch / 100})
+    for epoch in range(1, 21):
+        jobs.report(claim, progress={"epoch": epoch, "epochs": 40, "fraction": epoch / 40})
     progress = jobs.get(whole.id).progress
     assert progress is not None
     assert progress["fraction"] == pytest.approx((1 + 0.5) / 3, abs=0.01)
     assert (progress["method"], progress["methods"]) == (1, 3)
     assert progress["eta_seconds"] >= 0
     told = [event for event in jobs.events(whole.id) if event.type == "progress"]
-    assert len(told) <= 1 + 17  # of fifty reports every third is worth one
+    assert len(told) == 1 + 10  # of twenty reports every second is worth one
 
 
 def test_the_last_version_ends_the_whole(
