@@ -209,7 +209,7 @@ class Jobs(Claims):
                 raise Conflict(
                     f"job {job_id} is {row.status}: only a failed or cancelled one can be resumed"
                 )
-            if not all(_lock_dataset(session, dataset) for dataset in datasets_of(row)):
+            if not all(_lock_dataset(session, dataset) for dataset in _datasets(row)):
                 raise Conflict(f"job {job_id} cannot be resumed: its data set was deleted")
             parts.restart(session, job_id)
             return _jobs(session, [get_row(session, job_id)])[0]
@@ -242,7 +242,7 @@ class Jobs(Claims):
             return events.read(session, job_id, after, limit)
 
 
-def datasets_of(row: JobRow) -> list[str]:
+def _datasets(row: JobRow) -> list[str]:
     """What a job reads: its rows, and of a comparison those that are unlike them."""
     other = row.spec.get("out_of_distribution")
     return [row.dataset] if other is None else [row.dataset, other]
@@ -263,7 +263,7 @@ def _lock_dataset(session: Session, dataset: str) -> bool:
 
 
 def _require_datasets(session: Session, row: JobRow) -> None:
-    for dataset in datasets_of(row):
+    for dataset in _datasets(row):
         if not _lock_dataset(session, dataset):
             raise NotFound("dataset", dataset)
 
