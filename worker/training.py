@@ -51,7 +51,7 @@ def run_training(
                 should_stop=keep_or_stop,
             )
             if isinstance(spec, MethodSpec):
-                measured = measure(context, spec, order.types, exchange.model)
+                measured = measure(context, spec, order.types, exchange.model, keep_or_stop)
                 context.jobs.report(claim, metrics=measured)
             with tracing.span("publish"):
                 version = context.registry.publish(

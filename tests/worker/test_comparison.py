@@ -21,6 +21,7 @@ from models.config import (
     NetworkConfig,
 )
 from models.data import split_rows
+from models.exceptions import Stopped
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
 from models.recipe import resolve
@@ -149,5 +150,30 @@ def test_of_many_rows_some_stand_for_all(context: Context, dataset: str, runner:
     types = {"x": "number", "y": "number"}
     many = np.linspace(0, 8, 10 * MOST_ROWS)
     few = many[::50]
-    found = ood_auroc(model, columns, types, {"x": many})
-    assert found == pytest.approx(ood_auroc(model, columns, types, {"x": few}), abs=2e-3)
+    found = ood_auroc(model, columns, types, {"x": many}, lambda: False)
+    expected = ood_auroc(model, columns, types, {"x": few}, lambda: False)
+    assert found == pytest.approx(expected, abs=2e-3)
+    with pytest.raises(Stopped):
+        ood_auroc(model, columns, types, {"x": few}, lambda: True)
+
+
+def test_a_worker_that_stops_while_it_measures_gives_the_training_back(
+    context: Context, dataset: str, strange: str
+) -> None:
+    """Asked to stop once the fit is done; the next attempt has no need to fit."""
+    job = compare_job(context, dataset, strange, epochs=3)
+    first, metrics = context.jobs.parts(job.id)[0], WorkerMetrics.create()
+
+    def is_fitted() -> bool:
+        progress = context.jobs.get(first.id).progress
+        return progress is not None and progress["fraction"] == 1
+
+    JobRunner(context, "stopping", metrics, is_fitted).run(first.id)
+    handed_back = context.jobs.get(first.id)
+    assert handed_back.status is JobStatus.QUEUED
+    assert "bytes" not in handed_back.metrics
+    assert context.checkpoints.exists(first.id)
+    JobRunner(context, "next", metrics, lambda: False).run(first.id)
+    done = context.jobs.get(first.id)
+    assert (done.status, done.attempt, done.version) == (JobStatus.SUCCEEDED, 2, 1)
+    assert 0 <= done.metrics["ood_auroc"] <= 1
