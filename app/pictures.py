@@ -14,7 +14,7 @@ from core.schema import Json
 BLUE, ORANGE, GREY, LIGHT, INK = "#2563a8", "#e07b39", "#8a8a8a", "#e6e6e6", "#222222"
 FONT = "font-family='Helvetica,Arial,sans-serif' font-size='12'"
 MARGIN, TOP, ROW, GAP = 20, 88, 26, 20
-TRACK, VALUE, DOT = 64, 50, 4.5  # width of where the dots are and of the number beside it; radius
+TRACK, VALUE, DOT = 64, 56, 4.5  # width of where the dots are and of the number beside it; radius
 CHARACTER = 6.6  # mean width of one, at this font
 FULL = 1.5  # decades from the least to the greatest beyond which times and sizes are on a log axis
 
