@@ -18,6 +18,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/models", Scope.PREDICT),
     (WRITE, "/models", Scope.TRAIN),
     (ANY, "/train", Scope.TRAIN),
+    (ANY, "/compare", Scope.TRAIN),
     (ANY, "/jobs", Scope.TRAIN),
     (ANY, "/datasets", Scope.TRAIN),
     (READ, "/health", None),

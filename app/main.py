@@ -17,6 +17,7 @@ from app.metrics import Metrics
 from app.middleware import middleware
 from app.routers import (
     batch,
+    compare,
     datasets,
     docs,
     health,
@@ -24,6 +25,7 @@ from app.routers import (
     jobs,
     models,
     predictions,
+    results,
     training,
 )
 from app.serving.admission import Admission, Limits
@@ -83,7 +85,9 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         batch,
         datasets,
         training,
+        compare,
         jobs,
+        results,
         models,
         health,
         docs,

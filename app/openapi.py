@@ -15,6 +15,7 @@ from app.access import required
 from app.errors import MEDIA_TYPE
 from app.schemas.batch import BatchRequest
 from app.schemas.common import Problem
+from app.schemas.compare import CompareRequest, CompareResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
 from app.schemas.predictions import PredictRequest, PredictResponse
@@ -35,8 +36,14 @@ REQUESTS: tuple[type[BaseModel], ...] = (
     PredictRequest,
     InferRequest,
     BatchRequest,
+    CompareRequest,
 )
-RESPONSES: tuple[type[BaseModel], ...] = (Problem, PredictResponse, InferResponse)
+RESPONSES: tuple[type[BaseModel], ...] = (
+    Problem,
+    PredictResponse,
+    InferResponse,
+    CompareResponse,
+)
 Document = dict[str, Any]
 
 
@@ -78,12 +85,12 @@ def option_parameters(model: type[BaseModel], when: str) -> list[Document]:
     ]
 
 
-def json_response(
-    model: type[BaseModel], description: str, *, binary: str | None = None
-) -> Document:
-    """One entry of `responses`, for an answer that FastAPI does not write."""
-    content = {"application/json": {"schema": _reference(model)}}
-    return {"description": description, "content": content | _binary(binary)}
+def json_response(model: type[BaseModel], description: str, *binary: str) -> Document:
+    """One entry of `responses`, for an answer that FastAPI does not write; in other types, too."""
+    content: Document = {"application/json": {"schema": _reference(model)}}
+    for media_type in binary:
+        content |= _binary(media_type)
+    return {"description": description, "content": content}
 
 
 def _binary(media_type: str | None) -> Document:

@@ -3,7 +3,9 @@
 import structlog
 from asgi_correlation_id import correlation_id
 
+from app.schemas.training import RecipeRequest
 from core.context import Context
+from core.datasets import Dataset
 from core.exceptions import Invalid, NotFound, Unavailable
 from core.jobs import Job, Origin
 from core.schema import Json
@@ -11,6 +13,28 @@ from core.specs import EvaluateSpec, JobKind, TrainSpec
 from core.tracing import current_traceparent
 
 log = structlog.stdlib.get_logger(__name__)
+
+
+def find_dataset(context: Context, request: RecipeRequest) -> Dataset:
+    """The rows to learn from: those that the request names, or those within it.
+
+    Raises:
+        Invalid: naming the field, if there are none, or both.
+    """
+    if (request.dataset is None) == (request.data is None):
+        raise Invalid([("/dataset", "give either dataset or data")])
+    if request.data is not None:
+        dataset, _ = context.datasets.add_columns(request.model, request.data.columns)
+        return dataset
+    return named_dataset(context, str(request.dataset), "/dataset")
+
+
+def named_dataset(context: Context, dataset_id: str, path: str) -> Dataset:
+    """The data set that a field of the request names; `Invalid` with the field's path if none."""
+    try:
+        return context.datasets.get(dataset_id)
+    except NotFound as error:
+        raise Invalid([(path, str(error))]) from error
 
 
 def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, request: Json) -> Job:
@@ -35,7 +59,7 @@ def present_request() -> Origin:
 def wake(context: Context, job: Job) -> None:
     """Tell the workers. Without a broker the job waits until a worker sweeps for queued ones."""
     try:
-        for job_id in context.jobs.queued_ids(job.id):  # of a job in chunks those
+        for job_id in context.jobs.queued_ids(job.id):  # of a job in parts those
             context.queue.send(job_id)
     except Unavailable as error:
         log.warning("no worker was woken: the job waits", job_id=job.id, reason=str(error))

@@ -1,7 +1,7 @@
 """How the queue and its workers stand at one moment, in numbers: for metrics, in a few queries.
 
-What a worker may claim counts here, as it is what waits: jobs, and the chunks of offline
-predictions instead of the jobs that they are chunks of.
+What a worker may claim counts here, as it is what waits: jobs, and of jobs in parts (the chunks of
+an offline prediction, the trainings of a comparison) these instead of the whole.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from core.database import Database
 from core.names import now
+from core.parts import WHOLES
 from core.schema import EventRow, JobRow, WorkerRow
 from core.transitions import CLAIMED, JobStatus
 
@@ -24,7 +25,7 @@ KNOWN = timedelta(minutes=15)  # one that ends says so: who falls silent is miss
 class Backlog:
     """Ages are in seconds, 0 where there is nothing to be old."""
 
-    jobs: Mapping[str, int]  # by status, zeros included; chunks are no jobs of their own
+    jobs: Mapping[str, int]  # by status, zeros included; parts are no jobs of their own
     queued: int
     oldest_seconds: float  # since the first in the queue was queued
     claimed: int
@@ -57,14 +58,14 @@ def read_backlog(database: Database) -> Backlog:
 
 
 def count_jobs(session: Session) -> dict[str, int]:
-    """The number of jobs in each status, zeros included; chunks are no jobs of their own."""
+    """The number of jobs in each status, zeros included; parts are no jobs of their own."""
     query = select(JobRow.status, func.count().label("number")).where(JobRow.parent.is_(None))
     found = {row.status: row.number for row in session.execute(query.group_by(JobRow.status))}
     return {status.value: found.get(status.value, 0) for status in JobStatus}
 
 
 def _queue(session: Session) -> tuple[int, datetime | None]:
-    waits = JobRow.status == JobStatus.QUEUED, JobRow.kind != "predict"
+    waits = JobRow.status == JobStatus.QUEUED, JobRow.kind.not_in(WHOLES)
     number, oldest = session.execute(
         select(func.count(), func.min(JobRow.queued_at)).where(*waits)
     ).one()
@@ -79,7 +80,7 @@ def _claims(session: Session, moment: datetime) -> tuple[int, int, datetime | No
         select(func.count(), lost, func.min(EventRow.time))
         .select_from(JobRow)
         .outerjoin(EventRow, last)
-        .where(JobRow.status.in_(CLAIMED), JobRow.kind != "predict")
+        .where(JobRow.status.in_(CLAIMED), JobRow.kind.not_in(WHOLES))
     ).one()
     return claimed, lease_ended, time
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
-from core import chunks, events
+from core import events, parts
 from core.database import Database
 from core.events import EventType
 from core.names import now
@@ -40,7 +40,7 @@ class Claims:
             .where(
                 JobRow.id == job_id,
                 JobRow.status == JobStatus.QUEUED,
-                JobRow.kind != "predict",  # its chunks are claimed
+                JobRow.kind.not_in(parts.WHOLES),
             )
             .values(
                 status=JobStatus.RUNNING,
@@ -67,7 +67,7 @@ class Claims:
         self, claim: Claim, progress: Json | None = None, metrics: Json | None = None
     ) -> JobStatus:
         """Replace the progress, merge the metrics, write an event for each; answer as above."""
-        with self._database.begin() as session:
+        with self._job(claim.job_id) as session:
             status = hold(session, claim)
             if progress is not None:
                 change(session, claim, progress=progress)
@@ -134,12 +134,9 @@ class Claims:
 
     @contextmanager
     def _job(self, job_id: str) -> Iterator[Session]:
-        """A transaction that may end a job; the one that it is a chunk of follows."""
-        with self._database.begin() as session:
-            parent = chunks.lock_parent(session, job_id)
+        """A transaction that changes a job; the one that it is a part of follows."""
+        with self._database.begin() as session, parts.settled(session, job_id):
             yield session
-            if parent is not None:
-                chunks.settle(session, parent)
 
 
 def _lost(now: datetime) -> tuple[ColumnElement[bool], ...]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from core.checkpoints import checkpoints_key
@@ -117,13 +117,13 @@ class Datasets:
             key = session.scalars(statement.returning(DatasetRow.artifact_key)).one_or_none()
             if key is None:
                 raise NotFound("dataset", dataset_id)
-            of_this = JobRow.dataset == dataset_id, JobRow.parent.is_(None)
-            using = select(JobRow.id).where(*of_this, JobRow.status.in_(UNFINISHED))
-            if job := session.scalars(using.limit(1)).first():
+            of_this = _reads(dataset_id)
+            using = select(JobRow.id).where(of_this, JobRow.status.in_(UNFINISHED))
+            if job := session.scalars(using.order_by(JobRow.number).limit(1)).first():
                 raise Conflict(
                     f"dataset {dataset_id} is used by job {job}: cancel it or wait until it ends"
                 )
-            unresumable = select(JobRow.id).where(*of_this, JobRow.status != JobStatus.SUCCEEDED)
+            unresumable = select(JobRow.id).where(of_this, JobRow.status != JobStatus.SUCCEEDED)
             results = session.scalars(unresumable.where(JobRow.kind == "predict")).all()
             runs = session.scalars(unresumable.where(JobRow.kind == "train")).all()
         for doomed in (key, *map(parts_key, results), *map(checkpoints_key, runs)):
@@ -231,6 +231,12 @@ def read_columns(path: Path, types: Mapping[str, str]) -> Columns:
     """Columns of these types, from a file that `export` wrote; the arrays are copies."""
     with pa.memory_map(str(path)) as file:
         return _arrays(pa.ipc.open_file(file).read_all(), types)
+
+
+def _reads(dataset_id: str) -> ColumnElement[bool]:
+    """Whether a job reads the data set, as its rows or as those that are unlike them."""
+    other = JobRow.spec["out_of_distribution"].as_string()
+    return or_(JobRow.dataset == dataset_id, other == dataset_id)
 
 
 def _arrays(table: pa.Table, types: Mapping[str, str]) -> Columns:

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 
-from core import chunks, events
+from core import events, parts
 from core.backlog import count_jobs
 from core.claims import Claims
 from core.events import Event
@@ -20,7 +20,17 @@ from core.exceptions import Conflict, Invalid, NotFound
 from core.names import check_identifier, check_model_name, new_id, now
 from core.paging import Page, check_limit, decode_number, page_of
 from core.schema import DatasetRow, JobRow, Json
-from core.specs import ChunkSpec, EvaluateSpec, JobKind, PredictSpec, TrainSpec, split
+from core.specs import (
+    ChunkSpec,
+    CompareSpec,
+    EvaluateSpec,
+    JobKind,
+    MethodSpec,
+    PredictSpec,
+    Spec,
+    TrainSpec,
+    split,
+)
 from core.transitions import (
     FINAL,
     NOWHERE,
@@ -40,10 +50,12 @@ __all__ = [
     "UNFINISHED",
     "ChunkSpec",
     "Claim",
+    "CompareSpec",
     "EvaluateSpec",
     "Job",
     "JobStatus",
     "Jobs",
+    "MethodSpec",
     "Origin",
     "PredictSpec",
     "TrainSpec",
@@ -57,7 +69,7 @@ class Job:
     """A job as its row says; `started_at` is that of the present attempt."""
 
     id: str
-    parent: str | None  # of a chunk: the job that it is part of
+    parent: str | None  # the job that this one is a part of
     kind: str
     status: JobStatus
     model: str
@@ -106,15 +118,32 @@ class Jobs(Claims):
         """
         parent = _row("predict", spec, request, origin)
         parent.version = spec.version
-        parts = split(spec, parent.id, rows)
-        return self._insert(parent, [_row("chunk", part, {}, origin, parent.id) for part in parts])
+        chunks = split(spec, parent.id, rows)
+        return self._insert(parent, [_row("chunk", part, {}, origin, parent.id) for part in chunks])
 
-    def _insert(self, row: JobRow, parts: Sequence[JobRow] = ()) -> Job:
+    def create_comparison(
+        self,
+        spec: CompareSpec,
+        methods: Sequence[tuple[MethodSpec, Json]],
+        request: Json,
+        origin: Origin = NOWHERE,
+    ) -> Job:
+        """Queue a job and a training for each of its methods, with what is shown as its request.
+
+        Raises:
+            NotFound: when there is no such data set, or no more.
+        """
+        whole = _row("compare", spec, request, origin)
+        trainings = [_row("train", part, shown, origin, whole.id) for part, shown in methods]
+        return self._insert(whole, trainings)
+
+    def _insert(self, row: JobRow, pieces: Sequence[JobRow] = ()) -> Job:
         with self._database.begin() as session:
-            _require_dataset(session, row.dataset)
-            session.add_all([row, *parts])
+            _require_datasets(session, row)
+            session.add_all([row, *pieces])
             session.flush()
-            tell(session, row.id, JobStatus.QUEUED)
+            for told in (row, *(piece for piece in pieces if piece.kind != "chunk")):
+                tell(session, told.id, JobStatus.QUEUED)
             return _jobs(session, [get_row(session, row.id)])[0]
 
     def get(self, job_id: str) -> Job:
@@ -129,9 +158,10 @@ class Jobs(Claims):
         model: str | None = None,
         limit: int = 20,
         cursor: str | None = None,
+        parent: str | None = None,
     ) -> Page[Job]:
-        """Newest first, without chunks."""
-        query = select(JobRow).where(JobRow.parent.is_(None))
+        """Newest first: jobs of their own, or the trainings that are parts of the job `parent`."""
+        query = select(JobRow).where(JobRow.parent == parent, JobRow.kind != "chunk")
         query = query.order_by(JobRow.number.desc()).limit(check_limit(limit) + 1)
         if status is not None:
             query = query.where(JobRow.status == _check_status(status))
@@ -155,8 +185,8 @@ class Jobs(Claims):
             row = _lock_whole(session, job_id)
             if row.status in FINAL:
                 raise Conflict(f"job {job_id} is {row.status} already: it cannot be cancelled")
-            if row.kind == "predict":
-                chunks.cancel(session, job_id)
+            if row.kind in parts.WHOLES:
+                parts.cancel(session, job_id)
             elif move(session, job_id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now()):
                 tell(session, job_id, JobStatus.CANCELLED)
             elif move(session, job_id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
@@ -166,7 +196,7 @@ class Jobs(Claims):
     def resume(self, job_id: str) -> Job:
         """Queue a failed or cancelled job again; a worker goes on from its checkpoint if it can.
 
-        Of a job in chunks, those that are done stay so.
+        Of a job in parts, those that are done stay so.
 
         Raises:
             Conflict: in any other state, or when the data set was deleted.
@@ -179,27 +209,27 @@ class Jobs(Claims):
                 raise Conflict(
                     f"job {job_id} is {row.status}: only a failed or cancelled one can be resumed"
                 )
-            if not _lock_dataset(session, row.dataset):
+            if not all(_lock_dataset(session, dataset) for dataset in _datasets(row)):
                 raise Conflict(f"job {job_id} cannot be resumed: its data set was deleted")
-            chunks.restart(session, job_id)
+            parts.restart(session, job_id)
             return _jobs(session, [get_row(session, job_id)])[0]
 
     def queued_ids(self, job_id: str | None = None) -> Sequence[str]:
-        """What workers may claim, next one first: jobs and chunks, or those of one job alone."""
-        query = _queued().where(JobRow.kind != "predict")
+        """What workers may claim, next one first: jobs and parts, or those of one job alone."""
+        query = _queued().where(JobRow.kind.not_in(parts.WHOLES))
         if job_id is not None:
             query = query.where(or_(JobRow.id == job_id, JobRow.parent == job_id))
         with self._database.read() as session:
             return session.scalars(query).all()
 
-    def chunks(self, job_id: str) -> Sequence[Job]:
-        """The chunks of a job in the order of their rows; none for a job that has none."""
+    def parts(self, job_id: str) -> Sequence[Job]:
+        """The parts of a job in their order; none for a job that has none."""
         query = select(JobRow).where(JobRow.parent == job_id).order_by(JobRow.number)
         with self._database.read() as session:
             return [_job(row, None) for row in session.scalars(query)]
 
     def counts(self) -> dict[str, int]:
-        """The number of jobs in each status, zeros included; chunks are no jobs of their own."""
+        """The number of jobs in each status, zeros included; parts are no jobs of their own."""
         with self._database.read() as session:
             return count_jobs(session)
 
@@ -210,6 +240,12 @@ class Jobs(Claims):
         with self._database.read() as session:
             get_row(session, job_id)
             return events.read(session, job_id, after, limit)
+
+
+def _datasets(row: JobRow) -> list[str]:
+    """What a job reads: its rows, and of a comparison those that are unlike them."""
+    other = row.spec.get("out_of_distribution")
+    return [row.dataset] if other is None else [row.dataset, other]
 
 
 def _check_status(status: str) -> JobStatus:
@@ -226,16 +262,17 @@ def _lock_dataset(session: Session, dataset: str) -> bool:
     return session.scalars(query).one_or_none() is not None
 
 
-def _require_dataset(session: Session, dataset: str) -> None:
-    if not _lock_dataset(session, dataset):
-        raise NotFound("dataset", dataset)
+def _require_datasets(session: Session, row: JobRow) -> None:
+    for dataset in _datasets(row):
+        if not _lock_dataset(session, dataset):
+            raise NotFound("dataset", dataset)
 
 
 def _lock_whole(session: Session, job_id: str) -> JobRow:
-    """Lock a job that can be cancelled or resumed: a chunk goes the way of its parent."""
+    """Lock a job that can be cancelled or resumed: a part goes the way of its whole."""
     row = lock_row(session, job_id)
     if row.parent is not None:
-        raise Conflict(f"job {job_id} is a chunk of job {row.parent}: cancel or resume that one")
+        raise Conflict(f"job {job_id} is a part of job {row.parent}: cancel or resume that one")
     return row
 
 
@@ -246,7 +283,7 @@ def _queued() -> Select[str]:
 
 def _row(
     kind: JobKind,
-    spec: TrainSpec | EvaluateSpec | PredictSpec,
+    spec: Spec,
     request: Json,
     origin: Origin,
     parent: str | None = None,
@@ -269,7 +306,7 @@ def _row(
 
 
 def _jobs(session: Session, rows: Sequence[JobRow]) -> list[Job]:
-    """Rows to jobs, with the positions in the queue of those that wait; chunks have none."""
+    """Rows to jobs, with the positions in the queue of those that wait; parts have none."""
     waiting = any(row.status == JobStatus.QUEUED for row in rows)
     queue = session.scalars(_queued().where(JobRow.parent.is_(None))).all() if waiting else []
     positions = {job_id: place for place, job_id in enumerate(queue, start=1)}

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from core import versions
+from core import parts, versions
 from core.database import Database
 from core.exceptions import Conflict, LostClaim, NotFound
 from core.names import check_alias, check_identifier, check_model_name, now
@@ -80,7 +80,7 @@ class Registry:
         return self.get(model, row.version)
 
     def _publish(self, claim: Claim, row: VersionRow, alias: str | None) -> None:
-        with self._database.begin() as session:
+        with self._database.begin() as session, parts.settled(session, claim.job_id):
             is_cancelled = hold(session, claim) is JobStatus.CANCELLING
             if is_cancelled:
                 complete(session, claim, JobStatus.CANCELLED)

@@ -64,7 +64,7 @@ class Results:
             raise NotFound("result of job", job_id)
         if job.status is not JobStatus.SUCCEEDED:
             raise Conflict(f"job {job_id} is {job.status}: it has a result once it has succeeded")
-        chunks = self.jobs.chunks(job_id)
+        chunks = self.jobs.parts(job_id)
         keys = [_key(ChunkSpec.model_validate(chunk.spec), chunk.attempt) for chunk in chunks]
         first = self._store.local_path(keys[0])
         return chain([first], map(self._store.local_path, keys[1:]))

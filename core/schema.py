@@ -75,7 +75,7 @@ class DatasetRow(Base):
 
 
 class JobRow(Base):
-    """A job, or a chunk of the job `parent` (see `core.chunks`), which only workers look at.
+    """A job, or a part of the job `parent` (see `core.parts`).
 
     `attempt` fences: it grows with every claim, and writers must know its value.
     """

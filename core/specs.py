@@ -12,7 +12,7 @@ from models.prediction.prediction import PredictOptions, Sampler
 
 MAX_METADATA_BYTES = 16_384
 
-JobKind = Literal["train", "evaluate", "predict", "chunk"]
+JobKind = Literal["train", "evaluate", "predict", "chunk", "compare"]
 
 MAX_CHUNKS = 1000  # of one job: each is a row that is counted whenever another one ends
 CHUNK_WORK = 5_000_000  # rows × samples: some seconds, of which a lost worker loses half
@@ -61,6 +61,23 @@ class TrainSpec(Spec):
     config: ModelConfig
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
+
+
+class CompareSpec(Spec):
+    """Train several methods on the same rows; each of them is a part with a spec of its own."""
+
+    out_of_distribution: Identifier | None = None
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class MethodSpec(TrainSpec):
+    """One method of a comparison: besides its training, what is measured of the result.
+
+    `name` tells it from the others; `out_of_distribution` are rows which it should find strange.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    out_of_distribution: Identifier | None = None
 
 
 class EvaluateSpec(Spec):

@@ -5,7 +5,17 @@
 
 import typer
 
-from credence.commands import datasets, jobs, keys, migrate, models, predict, service, train
+from credence.commands import (
+    compare,
+    datasets,
+    jobs,
+    keys,
+    migrate,
+    models,
+    predict,
+    service,
+    train,
+)
 
 app = typer.Typer(
     name="credence",
@@ -20,6 +30,7 @@ for command in (
     service.worker,
     migrate.migrate,
     train.train,
+    compare.compare,
     predict.predict,
 ):
     app.command()(command)

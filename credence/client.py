@@ -12,7 +12,7 @@ import httpx
 
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.media_types import headers_for
-from credence.types import Dataset, Job, Json, Model, Prediction, Version
+from credence.types import ComparedMethod, Dataset, Job, Json, Model, Prediction, Version
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 FINAL_STATUSES = ("succeeded", "failed", "cancelled")
@@ -76,6 +76,19 @@ class Client(AbstractContextManager["Client"]):
     def train(self, request: Json) -> Job:
         """Queue a training job; `request` is the body of `POST /train`."""
         return self._call("POST", "/train", json=request)
+
+    def compare(self, request: Json) -> Job:
+        """Queue a training for each of several methods; `request` is the body of its route."""
+        return self._call("POST", "/compare", json=request)
+
+    def comparison(self, job_id: str) -> list[ComparedMethod]:
+        """How the methods of a comparison that has ended did, in the order of the request."""
+        return self._call("GET", _path("jobs", job_id, "result"))["data"]
+
+    def comparison_picture(self, job_id: str) -> str:
+        """The same as a picture: an SVG document."""
+        headers = {"Accept": "image/svg+xml"}
+        return self._send("GET", _path("jobs", job_id, "result"), headers=headers).text
 
     def jobs(self, status: str | None = None, model: str | None = None) -> Iterator[Job]:
         """Jobs, newest first, page after page."""

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from credence.types import Column, Dataset, Job, Json, Model, Version
+from credence.types import Column, ComparedMethod, Dataset, Job, Json, Model, Version
 
 SCORES = ("log_likelihood", "rmse", "mae", "crps", "coverage 0.9", "accuracy", "brier", "ece")
 PIPED_WIDTH = 160  # columns of a table that is not on a terminal: nothing is cut off there
@@ -81,6 +81,18 @@ def print_job(job: Job) -> None:
     if job["error"]:
         fields["error"] = f"{job['error']['message']} ({job['error']['code']})"
     print_fields(fields | flatten(job["metrics"]))
+
+
+def print_comparison(rows: Sequence[ComparedMethod]) -> None:
+    """One line per method; scores that none has are left out, and who failed says so."""
+    told = {"name", "method", "job", "status", "version", "error"}
+    known = dict.fromkeys(key for row in rows for key, value in row.items() if value is not None)
+    scores = [key for key in known if key not in told]
+    lines = (
+        [row["name"], row["version"] or row["status"], *(row.get(key) for key in scores)]
+        for row in rows
+    )
+    print_table(["method", "version", *scores], lines)
 
 
 def print_datasets(datasets: Iterable[Dataset]) -> None:

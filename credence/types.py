@@ -40,7 +40,7 @@ class Dataset(TypedDict):
 class Progress(TypedDict):
     """How far a job is: `fraction` of all its stages; epochs count within the present `stage`.
 
-    An offline prediction counts chunks instead.
+    An offline prediction counts chunks instead, a comparison methods.
     """
 
     stage: NotRequired[str]
@@ -48,6 +48,8 @@ class Progress(TypedDict):
     epochs: NotRequired[int]
     chunk: NotRequired[int]
     chunks: NotRequired[int]
+    method: NotRequired[int]
+    methods: NotRequired[int]
     fraction: float
     eta_seconds: float | None
 
@@ -60,10 +62,14 @@ class JobError(TypedDict):
 
 
 class Job(TypedDict):
-    """A training, an evaluation or an offline prediction."""
+    """A training, an evaluation, an offline prediction or a comparison.
+
+    `parent` is the comparison that a training is a part of.
+    """
 
     id: str
-    kind: Literal["train", "evaluate", "predict"]
+    parent: NotRequired[str]
+    kind: Literal["train", "evaluate", "predict", "compare"]
     status: JobStatus
     model: str
     version: int | None
@@ -76,6 +82,27 @@ class Job(TypedDict):
     created_at: str
     started_at: str | None
     finished_at: str | None
+
+
+class ComparedMethod(TypedDict):
+    """How a method of a comparison did; of one that failed all numbers are null.
+
+    Beside these it has the scores that fit the task: `rmse`, `crps`, `coverage_0.9`, or `accuracy`,
+    `brier`, `ece`.
+    """
+
+    name: str
+    method: str
+    job: str
+    status: JobStatus
+    version: int | None
+    error: JobError | None
+    log_likelihood: float | None
+    ood_auroc: float | None
+    train_seconds: float | None
+    predict_ms: float | None
+    bytes: int | None
+    num_weights: int | None
 
 
 class Feature(TypedDict):

@@ -85,6 +85,18 @@ def classification_metrics(
     }
 
 
+def auroc(usual: Float[Tensor, "usual"], strange: Float[Tensor, "strange"]) -> float:
+    """P(a strange score is above a usual one) + ½ P(they are equal), over all pairs.
+
+    0.5 for scores that tell nothing, such as the variance 0 of a single weight vector. The area
+    under the ROC curve is the Mann–Whitney statistic: Hanley and McNeil 1982.
+    """
+    ordered = usual.sort().values
+    below = torch.searchsorted(ordered, strange)
+    not_above = torch.searchsorted(ordered, strange, right=True)
+    return float((below + not_above).double().mean() / (2 * len(usual)))
+
+
 def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
     """As every prediction tells it, so that what is served can be compared with its mean here."""
     variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}

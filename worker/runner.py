@@ -11,7 +11,7 @@ import torch
 from core import tracing
 from core.context import Context
 from core.exceptions import CredenceError, LostClaim, NotFound, Unavailable
-from core.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, TrainSpec
+from core.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, MethodSpec, TrainSpec
 from models.exceptions import Diverged, ModelError, Stopped
 from worker.evaluation import run_evaluation
 from worker.launcher import ProcessLost
@@ -76,7 +76,8 @@ class JobRunner:
 
     def _work(self, job: Job, claim: Claim, should_stop: Callable[[], bool]) -> None:
         if job.kind == "train":
-            spec = TrainSpec.model_validate(job.spec)
+            kind = TrainSpec if job.parent is None else MethodSpec
+            spec = kind.model_validate(job.spec)
             run_training(self.context, claim, spec, self.metrics, should_stop)
         elif job.kind == "chunk":
             run_chunk(self.context, claim, ChunkSpec.model_validate(job.spec), should_stop)

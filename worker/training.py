@@ -13,7 +13,7 @@ from core import tracing
 from core.context import Context
 from core.devices import job_device
 from core.exceptions import Unavailable
-from core.jobs import Claim, TrainSpec
+from core.jobs import Claim, MethodSpec, TrainSpec
 from core.registry import Version
 from models import checkpoint
 from models.config import ChainConfig, ConvolutionalConfig, ModelConfig, SplitBy, SplitTime
@@ -22,6 +22,7 @@ from models.progress import Progress
 from worker.exchange import Exchange
 from worker.keeper import Keeper
 from worker.launcher import processes_for, train_together
+from worker.measurement import measure
 from worker.metrics import WorkerMetrics
 from worker.order import Order
 
@@ -49,6 +50,9 @@ def run_training(
                 on_progress=reporter,
                 should_stop=keep_or_stop,
             )
+            if isinstance(spec, MethodSpec):
+                measured = measure(context, spec, order.types, exchange.model, keep_or_stop)
+                context.jobs.report(claim, metrics=measured)
             with tracing.span("publish"):
                 version = context.registry.publish(
                     claim, spec.model, exchange.model, model.description, spec.dataset, spec.alias

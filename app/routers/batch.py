@@ -4,10 +4,9 @@ from typing import Annotated
 
 from anyio import from_thread
 from fastapi import APIRouter, Depends, Response
-from fastapi.responses import StreamingResponse
 
 from app.bodies import json_body
-from app.dependencies import ContextDep, Services, ServicesDep
+from app.dependencies import Services, ServicesDep
 from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
@@ -15,13 +14,11 @@ from app.submission import present_request, wake
 from core.datasets import Dataset
 from core.inputs import check_inputs
 from core.registry import Version
-from core.results import join
 from core.specs import PredictSpec, plan_chunk_rows
 from models.model import BayesianModel
 
 router = APIRouter(tags=["predictions"])
 
-PARQUET = "application/vnd.apache.parquet"
 EXAMPLE = {"model": "concrete", "version": "champion", "dataset": "ds_6f0c", "samples": 100}
 
 
@@ -67,21 +64,3 @@ def _spec(
         "chunk_rows": plan_chunk_rows(dataset.rows, options.samples, request.chunk_rows),
     }
     return PredictSpec.model_validate(request.model_dump() | settled)
-
-
-@router.get(
-    "/jobs/{job_id}/result",
-    response_class=StreamingResponse,
-    responses={
-        200: {
-            "description": "one row per row of the data set, in its order",
-            "content": {PARQUET: {}},
-        },
-        **problems(404, 409, 503),
-    },
-)
-def get_result(context: ContextDep, job_id: str) -> StreamingResponse:
-    """The predictions of a job that has succeeded, as one Parquet file."""
-    paths = context.results.paths(job_id)
-    name = f'attachment; filename="{job_id}.parquet"'
-    return StreamingResponse(join(paths), media_type=PARQUET, headers={"Content-Disposition": name})

@@ -49,7 +49,7 @@ EXAMPLE = {
 INFER: dict[str, Any] = {
     "response_class": Response,
     "responses": {
-        200: json_response(InferResponse, "the outputs", binary=OCTETS),
+        200: json_response(InferResponse, "the outputs", OCTETS),
         **problems(400, 404, 413, 415, 422, 503),
     },
     "openapi_extra": {"requestBody": request_bodies(InferRequest, EXAMPLE, binary=OCTETS)},

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query
 from app.dependencies import ContextDep, PagingDep
 from app.errors import NotAcceptable
 from app.openapi import problems
-from app.schemas.common import ModelName, PageResponse
+from app.schemas.common import JobId, ModelName, PageResponse
 from app.schemas.jobs import EventResponse, JobResponse
 from app.submission import wake
 from core.events import Event
@@ -25,9 +25,10 @@ def list_jobs(
     paging: PagingDep,
     status: Annotated[JobStatus | None, Query()] = None,
     model: Annotated[ModelName | None, Query()] = None,
+    parent: Annotated[JobId | None, Query()] = None,
 ) -> PageResponse[JobResponse]:
-    """Jobs, newest first."""
-    page = context.jobs.list(status, model, paging.limit, paging.cursor)
+    """Jobs, newest first; the trainings of a comparison are those that it is the `parent` of."""
+    page = context.jobs.list(status, model, paging.limit, paging.cursor, parent)
     return PageResponse[JobResponse].model_validate(page)
 
 

@@ -36,9 +36,7 @@ EXAMPLE = {
     "/predict",
     response_class=Response,
     responses={
-        200: json_response(
-            PredictResponse, "means, variances and intervals, in row order", binary=ARROW
-        ),
+        200: json_response(PredictResponse, "means, variances and intervals, in row order", ARROW),
         **problems(400, 404, 406, 413, 415, 422, 503),
     },
     openapi_extra={

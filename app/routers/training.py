@@ -9,10 +9,7 @@ from app.dependencies import ContextDep
 from app.openapi import json_request, problems
 from app.schemas.jobs import JobResponse
 from app.schemas.training import TrainRequest, public_request
-from app.submission import enqueue
-from core.context import Context
-from core.datasets import Dataset
-from core.exceptions import Invalid, NotFound
+from app.submission import enqueue, find_dataset
 from core.specs import TrainSpec
 from models.recipe import resolve
 
@@ -40,8 +37,8 @@ def train(
     context: ContextDep,
 ) -> JobResponse:
     """Queue a training job; everything left out is filled in with the recommended recipe."""
-    dataset = _dataset(context, request)
-    config = resolve(request.config(dataset.columns), dataset.columns, dataset.rows)
+    dataset = find_dataset(context, request)
+    config = resolve(request.config(dataset.columns, request.method), dataset.columns, dataset.rows)
     spec = TrainSpec(
         model=request.model,
         dataset=dataset.id,
@@ -52,15 +49,3 @@ def train(
     job = enqueue(context, "train", spec, public_request(spec))
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)
-
-
-def _dataset(context: Context, request: TrainRequest) -> Dataset:
-    if (request.dataset is None) == (request.data is None):
-        raise Invalid([("/dataset", "give either dataset or data")])
-    if request.data is not None:
-        dataset, _ = context.datasets.add_columns(request.model, request.data.columns)
-        return dataset
-    try:
-        return context.datasets.get(str(request.dataset))
-    except NotFound as error:
-        raise Invalid([("/dataset", str(error))]) from error

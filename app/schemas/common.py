@@ -8,6 +8,7 @@ from core.names import MODEL_NAME
 
 ModelName = Annotated[str, Field(pattern=f"^{MODEL_NAME}$", examples=["concrete"])]
 DatasetId = Annotated[str, Field(pattern="^[!-~]{1,64}$", examples=["ds_6f0c"])]
+JobId = Annotated[str, Field(pattern="^[!-~]{1,64}$", examples=["job_4b1d"])]
 Reference = (
     Annotated[int, Field(ge=1, le=2**31 - 1)] | Annotated[str, Field(pattern=f"^{MODEL_NAME}$")]
 )

@@ -11,13 +11,18 @@ from core.jobs import JobStatus
 
 
 class Progress(Response):
-    """How far a running job is: epochs of a training, finished chunks of an offline prediction."""
+    """How far a running job is.
+
+    A training counts epochs, an offline prediction finished chunks, a comparison finished methods.
+    """
 
     model_config = ConfigDict(extra="allow")
     epoch: int | None = Field(None, exclude_if=is_none)
     epochs: int | None = Field(None, exclude_if=is_none)
     chunk: int | None = Field(None, exclude_if=is_none)
     chunks: int | None = Field(None, exclude_if=is_none)
+    method: int | None = Field(None, exclude_if=is_none)
+    methods: int | None = Field(None, exclude_if=is_none)
     fraction: float
     eta_seconds: float | None
 
@@ -33,6 +38,9 @@ class JobResponse(Response):
     """A job; `request` shows what was asked with every default filled in."""
 
     id: str
+    parent: str | None = Field(
+        None, exclude_if=is_none, description="the comparison that this training is a part of"
+    )
     kind: str
     status: JobStatus
     model: str

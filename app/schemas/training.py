@@ -36,8 +36,8 @@ def _not_empty(features: Features) -> Features:
     return features
 
 
-class TrainRequest(Request):
-    """Only `model`, `target` and one of `dataset` and `data` are needed."""
+class RecipeRequest(Request):
+    """All of a training but its method; `model`, `target` and `dataset` or `data` are needed."""
 
     model: ModelName
     dataset: DatasetId | None = None
@@ -50,13 +50,11 @@ class TrainRequest(Request):
     likelihood: LikelihoodName | None = None
     weight: ColumnName | None = None
     network: NetworkConfig = _DEFAULTS.network
-    method: MethodConfig = _DEFAULTS.method
     training: TrainingConfig = _DEFAULTS.training
     pruning: Pruning | None = None
-    alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
 
-    def config(self, columns: Sequence[ColumnProfile]) -> ModelConfig:
+    def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
         """The configuration as asked; `models.recipe.resolve` fills in the rest."""
         return ModelConfig(
             target=self.target,
@@ -65,15 +63,22 @@ class TrainRequest(Request):
             likelihood=self.likelihood,
             weight=self.weight,
             network=self.network,
-            method=self.method,
+            method=method,
             training=self.training,
             pruning=self.pruning,
         )
 
 
+class TrainRequest(RecipeRequest):
+    """Only `model`, `target` and one of `dataset` and `data` are needed."""
+
+    method: MethodConfig = _DEFAULTS.method
+    alias: Alias | None = None
+
+
 def public_request(spec: TrainSpec) -> Json:
     """The request with every default filled in, in the form in which it can be sent again."""
-    stored: Json = spec.model_dump(mode="json")
+    stored: Json = spec.model_dump(mode="json", include=set(TrainSpec.model_fields))
     config: Json = stored.pop("config")
     return config | stored
 

@@ -12,11 +12,17 @@ EXIT_INTERRUPTED = 130
 
 
 def follow(client: Client, job_id: str) -> Job:
+    """As `watch`; `typer.Exit` with code 4 if the job failed or was cancelled."""
+    job = watch(client, job_id)
+    check_succeeded(job)
+    return job
+
+
+def watch(client: Client, job_id: str) -> Job:
     """Show a job's progress on standard error until it ends, and return it.
 
     Raises:
-        typer.Exit: with code 4 if the job failed or was cancelled; Ctrl-C stops the watching,
-            not the job.
+        typer.Exit: at Ctrl-C, which stops the watching, not the job.
     """
     bar = Progress(
         TextColumn("{task.description}"),
@@ -33,16 +39,15 @@ def follow(client: Client, job_id: str) -> Job:
             bar.update(task, description=job["status"], completed=fraction, note=_note(job))
 
         try:
-            job = client.wait(job_id, show)
+            return client.wait(job_id, show)
         except KeyboardInterrupt:
             bar.stop()
             note(f"{job_id} goes on; `credence jobs cancel {job_id}` stops it")
             raise typer.Exit(EXIT_INTERRUPTED) from None
-    _check_succeeded(job)
-    return job
 
 
-def _check_succeeded(job: Job) -> None:
+def check_succeeded(job: Job) -> None:
+    """End the command with code 4, and the reason, unless the job succeeded."""
     if job["status"] != "succeeded":
         error = job["error"]
         reason = f"{error['message']} ({error['code']})" if error else job["status"]
@@ -55,7 +60,7 @@ def _note(job: Job) -> str:
     progress = job["progress"]
     if progress is None:
         return ""
-    unit = "chunk" if "chunk" in progress else "epoch"
+    unit = next((unit for unit in ("chunk", "method") if unit in progress), "epoch")
     parts = [f"{unit} {progress.get(unit)}/{progress.get(f'{unit}s')}"]
     if "nelbo" in job["metrics"]:
         parts.append(f"nelbo {job['metrics']['nelbo']:.4g}")

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.following import follow
+from credence.commands.following import check_succeeded
+from credence.commands.following import watch as watch_progress
 from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url
-from credence.rendering import print_job, print_jobs, print_json
+from credence.rendering import print_comparison, print_job, print_jobs, print_json
 
 app = typer.Typer(no_args_is_help=True, help="Jobs: list, show, watch, cancel, resume.")
 
@@ -47,10 +48,16 @@ def show(job: JobId, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
 def watch(job: JobId, url: Url = DEFAULT_URL) -> None:
     """Follow a job until it ends; exit code 4 if it fails or is cancelled.
 
+    Of a comparison that has ended it shows the table.
+
     Example: `credence jobs watch job_01`
     """
     with connect(url) as client:
-        print_job(follow(client, job))
+        ended = watch_progress(client, job)
+        if ended["kind"] == "compare":
+            print_comparison(client.comparison(job))
+        check_succeeded(ended)
+        print_job(ended)
 
 
 @app.command()

@@ -10,8 +10,37 @@ Url = Annotated[
     str,
     typer.Option("--url", envvar="CREDENCE_URL", help="Address of the service."),
 ]
+Data = Annotated[str, typer.Argument(help="A file to upload, or the id of a data set.")]
+Target = Annotated[str, typer.Option(help="Column to predict.")]
+ModelName = Annotated[
+    str | None, typer.Option("--name", help="Name of the model; default: the data's name.")
+]
+Hidden = Annotated[list[int] | None, typer.Option(help="Width of a hidden layer; once per layer.")]
+Epochs = Annotated[int | None, typer.Option(help="At most this many epochs.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of training.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Any field of the request, in JSON."),
+]
+Follow = Annotated[
+    bool, typer.Option("--follow/--no-follow", help="Wait for the end, or print the job's id.")
+]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="Show at most this many.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the service's answer as JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
-__all__ = ["DEFAULT_URL", "AsJson", "Limit", "Url", "Yes"]
+__all__ = [
+    "DEFAULT_URL",
+    "AsJson",
+    "Data",
+    "Epochs",
+    "Follow",
+    "Hidden",
+    "Limit",
+    "ModelName",
+    "Seed",
+    "Settings",
+    "Target",
+    "Url",
+    "Yes",
+]

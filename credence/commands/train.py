@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,31 +12,33 @@ from credence.client import Client
 from credence.commands.connection import connect
 from credence.commands.datasets import upload_file
 from credence.commands.following import follow
-from credence.commands.options import DEFAULT_URL, Url
+from credence.commands.options import (
+    DEFAULT_URL,
+    Data,
+    Epochs,
+    Follow,
+    Hidden,
+    ModelName,
+    Seed,
+    Settings,
+    Target,
+    Url,
+)
 from credence.rendering import note, print_version
 from credence.types import Json
 
 
 def train(
-    data: Annotated[str, typer.Argument(help="A file to upload, or the id of a data set.")],
+    data: Data,
     *,
-    target: Annotated[str, typer.Option(help="Column to predict.")],
-    name: Annotated[
-        str | None, typer.Option(help="Name of the model; default: the data's name.")
-    ] = None,
-    hidden: Annotated[
-        list[int] | None, typer.Option(help="Width of a hidden layer; once per layer.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="At most this many epochs.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of training.")] = None,
+    target: Target,
+    name: ModelName = None,
+    hidden: Hidden = None,
+    epochs: Epochs = None,
+    seed: Seed = None,
     alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="Any field of the request, in JSON."),
-    ] = None,
-    follow_: Annotated[
-        bool, typer.Option("--follow/--no-follow", help="Wait for the end, or print the job's id.")
-    ] = True,
+    set_: Settings = None,
+    follow_: Follow = True,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Train a model; everything not given follows the recommended recipe.
@@ -48,16 +51,10 @@ def train(
 
     `credence train concrete.csv --target y --set method.kl.weight=0.1 --set pruning=[0.5]`
     """
-    request: Json = {"target": target}
     options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
-    for path, value in (options | {"alias": alias}).items():
-        if value is not None:
-            assign(request, path, value)
-    for setting in set_ or []:
-        assign(request, *parse_setting(setting))
+    request = build_request(options | {"target": target, "model": name, "alias": alias}, set_)
     with connect(url) as client:
-        request["dataset"], data_name = _dataset(client, data)
-        request["model"] = name or request.get("model") or model_name(data_name)
+        name_data(client, request, data)
         job = client.train(request)
         if not follow_:
             typer.echo(job["id"])
@@ -65,6 +62,23 @@ def train(
         note(f"{job['id']}: training {request['model']}")
         job = follow(client, job["id"])
         print_version(client.version(job["model"], job["version"] or 1))
+
+
+def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) -> Json:
+    """What was given by options, then by `--set`, under dotted paths."""
+    request: Json = {}
+    for path, value in options.items():
+        if value is not None:
+            assign(request, path, value)
+    for setting in settings or []:
+        assign(request, *parse_setting(setting))
+    return request
+
+
+def name_data(client: Client, request: Json, data: str) -> None:
+    """Say what to learn from, and what the model is called if nobody said it."""
+    request["dataset"], data_name = find_dataset(client, data)
+    request.setdefault("model", model_name(data_name))
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
@@ -102,7 +116,7 @@ def model_name(data_name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
 
 
-def _dataset(client: Client, data: str) -> tuple[str, str]:
+def find_dataset(client: Client, data: str) -> tuple[str, str]:
     """Id and name of the data set: the file's once it is uploaded, or an existing one's."""
     path = Path(data)
     if path.is_file():

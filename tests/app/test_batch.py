@@ -81,7 +81,7 @@ def test_a_data_set_becomes_a_job_with_every_default_filled_in(own: Service) -> 
 def test_numbers_are_those_of_predict_in_row_order(own: Service) -> None:
     options = {"samples": 50, "seed": 7, "prune": 0.5, "intervals": LEVELS}
     job = submit(own, **options, chunk_rows=50).json()
-    assert len(own.context.jobs.chunks(job["id"])) == 3
+    assert len(own.context.jobs.parts(job["id"])) == 3
     done = run(own, job)
     assert (done["status"], done["error"]) == ("succeeded", None)
     assert done["progress"] == {"chunk": 3, "chunks": 3, "fraction": 1.0, "eta_seconds": 0.0}
@@ -164,7 +164,7 @@ def test_a_cancelled_job_goes_on_with_what_is_not_done(own: Service) -> None:
     assert own.http.post(f"/jobs/{job['id']}/cancel").json()["status"] == "cancelled"
     assert own.http.post(f"/jobs/{job['id']}/resume").json()["status"] == "queued"
     assert run(own, job)["status"] == "succeeded"
-    assert [chunk.attempt for chunk in own.context.jobs.chunks(job["id"])] == [1, 1, 1]
+    assert [chunk.attempt for chunk in own.context.jobs.parts(job["id"])] == [1, 1, 1]
     assert result(own, job).num_rows == 120
 
 
@@ -174,7 +174,7 @@ def test_a_version_that_was_deleted_fails_the_job(own: Service) -> None:
     failed = run(own, job)
     assert failed["status"] == "failed"
     assert failed["error"]["code"] == "not_found"
-    chunks = own.context.jobs.chunks(job["id"])
+    chunks = own.context.jobs.parts(job["id"])
     assert {chunk.status for chunk in chunks} == {JobStatus.FAILED, JobStatus.CANCELLED}
 
 

@@ -130,7 +130,10 @@ def test_the_unknown_kind_of_a_union_is_answered_with_the_known_ones(http: httpx
 
 def test_unknown_and_repeated_query_parameters_are_named(http: httpx.Client) -> None:
     assert problem(http.get("/jobs?limmit=3"), 422)["errors"] == [
-        {"path": "limmit", "message": "unknown parameter; known are cursor, limit, model, status"}
+        {
+            "path": "limmit",
+            "message": "unknown parameter; known are cursor, limit, model, parent, status",
+        }
     ]
     assert problem(http.get("/jobs?limit=3&limit=4"), 422)["errors"][0]["path"] == "limit"
     assert problem(http.get("/health/live?x=1"), 422)["errors"][0]["path"] == "x"

@@ -20,7 +20,7 @@ ERROR = {"code": "out_of_memory", "message": "not enough memory"}
 
 
 def chunk_ids(jobs: Jobs, batch: Job) -> list[str]:
-    return [chunk.id for chunk in jobs.chunks(batch.id)]
+    return [chunk.id for chunk in jobs.parts(batch.id)]
 
 
 def claimed(jobs: Jobs, job_id: str, worker: str = "worker-1") -> Claim:
@@ -35,7 +35,7 @@ def succeed(jobs: Jobs, job_ids: Iterable[str]) -> None:
 
 
 def statuses(jobs: Jobs, batch: Job) -> list[str]:
-    return [chunk.status.value for chunk in jobs.chunks(batch.id)]
+    return [chunk.status.value for chunk in jobs.parts(batch.id)]
 
 
 def states(jobs: Jobs, batch: Job) -> list[str]:
@@ -159,7 +159,7 @@ def test_of_many_workers_each_chunk_goes_to_one(
     at_once(work, 6)
     assert sorted(won) == sorted(ids)
     assert jobs.get(batch.id).status == "succeeded"
-    assert {chunk.attempt for chunk in jobs.chunks(batch.id)} == {1}
+    assert {chunk.attempt for chunk in jobs.parts(batch.id)} == {1}
 
 
 def test_cancelling_while_chunks_end_leaves_one_final_state(
@@ -191,7 +191,7 @@ def test_a_lost_workers_chunk_alone_is_done_again(jobs: Jobs, batch: Job) -> Non
         jobs.finish(lost, JobStatus.SUCCEEDED)
     succeed(jobs, [second])
     assert jobs.get(batch.id).status == "succeeded"
-    assert [chunk.attempt for chunk in jobs.chunks(batch.id)] == [1, 2, 1, 1]
+    assert [chunk.attempt for chunk in jobs.parts(batch.id)] == [1, 2, 1, 1]
 
 
 def test_a_stopping_worker_gives_its_chunk_back(jobs: Jobs, batch: Job) -> None:
@@ -238,7 +238,7 @@ def test_resuming_queues_what_is_not_done(jobs: Jobs, batch: Job) -> None:
     succeed(jobs, jobs.queued_ids())
     ended = jobs.get(batch.id)
     assert (ended.status, ended.attempt) == ("succeeded", 2)
-    assert [chunk.attempt for chunk in jobs.chunks(batch.id)] == [1, 2, 1, 1]
+    assert [chunk.attempt for chunk in jobs.parts(batch.id)] == [1, 2, 1, 1]
 
 
 def test_cancelling_before_the_first_claim_ends_at_once(jobs: Jobs, batch: Job) -> None:
@@ -266,7 +266,7 @@ def test_cancelling_asks_the_workers_to_stop(jobs: Jobs, batch: Job) -> None:
 def test_a_chunk_alone_is_neither_cancelled_nor_resumed(jobs: Jobs, batch: Job) -> None:
     chunk = chunk_ids(jobs, batch)[0]
     for act in (jobs.cancel, jobs.resume):
-        with pytest.raises(Conflict, match=f"is a chunk of job {batch.id}"):
+        with pytest.raises(Conflict, match=f"is a part of job {batch.id}"):
             act(chunk)
 
 

@@ -19,7 +19,7 @@ from tests.core.test_chunks import TOMORROW, claimed
 
 
 def chunk_specs(jobs: Jobs, whole: Job) -> dict[str, ChunkSpec]:
-    return {chunk.id: ChunkSpec.model_validate(chunk.spec) for chunk in jobs.chunks(whole.id)}
+    return {chunk.id: ChunkSpec.model_validate(chunk.spec) for chunk in jobs.parts(whole.id)}
 
 
 def part(folder: Path, start: int, stop: int, name: str = "part.parquet") -> Path:
@@ -72,7 +72,7 @@ def test_there_is_a_result_once_the_job_has_succeeded(
     publish_all(jobs, results, batch, tmp_path)
     assert len(list(results.paths(batch.id))) == 4
     training = jobs.create("train", "square", spec, {})
-    for job_id in ("job_none", training.id, jobs.chunks(batch.id)[0].id):
+    for job_id in ("job_none", training.id, jobs.parts(batch.id)[0].id):
         with pytest.raises(NotFound):
             results.paths(job_id)
 

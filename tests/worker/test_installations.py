@@ -69,5 +69,5 @@ def test_a_job_moves_to_another_machine_and_its_model_predicts(
             context.queue.send(job_id)
         wait_for(context, batch, JobStatus.SUCCEEDED)
     assert context.registry.get("line", "champion").job == job.id
-    assert len(context.jobs.chunks(batch.id)) == 4
+    assert len(context.jobs.parts(batch.id)) == 4
     check_result(context, batch)

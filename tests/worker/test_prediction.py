@@ -70,7 +70,7 @@ def test_several_workers_share_the_chunks(context: Context, trained: str) -> Non
             context.queue.send(job_id)
         done = wait_for(context, job, JobStatus.SUCCEEDED)
     assert (done.attempt, done.progress and done.progress["chunks"]) == (1, 20)
-    assert {chunk.attempt for chunk in context.jobs.chunks(job.id)} == {1}
+    assert {chunk.attempt for chunk in context.jobs.parts(job.id)} == {1}
     check_result(context, job)
 
 
@@ -79,7 +79,7 @@ def test_a_worker_killed_in_the_middle_of_a_chunk_loses_that_chunk_alone(
 ) -> None:
     """The first chunk is done; the second is long, and its worker is killed."""
     job = predict_job(context, add_line(context, 3 * ROWS), samples=4000, chunk_rows=ROWS)
-    first, second, _ = context.jobs.chunks(job.id)
+    first, second, _ = context.jobs.parts(job.id)
     with worker(context) as process:
         context.queue.send(first.id)
         context.queue.send(second.id)
@@ -90,7 +90,7 @@ def test_a_worker_killed_in_the_middle_of_a_chunk_loses_that_chunk_alone(
     assert context.jobs.get(job.id).status is JobStatus.RUNNING
     with worker(context):
         wait_for(context, job, JobStatus.SUCCEEDED)
-    assert [chunk.attempt for chunk in context.jobs.chunks(job.id)] == [1, 2, 1]
+    assert [chunk.attempt for chunk in context.jobs.parts(job.id)] == [1, 2, 1]
     check_result(context, job)
 
 
@@ -99,7 +99,7 @@ def test_a_stopping_worker_gives_its_chunk_back(context: Context, trained: str) 
     metrics = WorkerMetrics.create()
     asked = iter(range(100))
     stopping = JobRunner(context, "stopping", metrics, lambda: next(asked) > 0)
-    [chunk] = context.jobs.chunks(job.id)
+    [chunk] = context.jobs.parts(job.id)
     stopping.run(chunk.id)
     assert context.jobs.get(chunk.id).status is JobStatus.QUEUED
     assert context.jobs.get(job.id).status is JobStatus.RUNNING
@@ -120,7 +120,7 @@ def test_a_chunk_that_cannot_be_predicted_fails_the_job(
     assert failed.error is not None
     assert failed.error["code"] == "invalid_data"
     assert "'x'" in failed.error["message"]
-    assert [chunk.attempt for chunk in context.jobs.chunks(job.id)] == [1, 0, 0]
+    assert [chunk.attempt for chunk in context.jobs.parts(job.id)] == [1, 0, 0]
 
 
 def test_rows_in_memory_are_bounded_by_what_they_take(context: Context, trained: str) -> None:

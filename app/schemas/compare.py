@@ -1,0 +1,77 @@
+"""`POST /compare`: as `POST /train`, with several methods, and the table of how they did."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
+
+from app.schemas.common import DatasetId, Response
+from app.schemas.jobs import JobError
+from app.schemas.training import RecipeRequest
+from core.jobs import JobStatus
+from models.config import MethodConfig
+
+MethodKind = Literal[
+    "bbb", "map", "mle", "ensemble", "mc_dropout", "swag", "sgld", "csgld", "metropolis"
+]
+# One of each family, and the point estimate that shows what the others add; no chains, which take
+# ten times as long.
+USUAL: tuple[MethodKind, ...] = ("bbb", "mc_dropout", "ensemble", "swag", "map")
+_METHOD: TypeAdapter[MethodConfig] = TypeAdapter(MethodConfig)
+
+
+Methods = tuple[MethodKind | MethodConfig, ...]
+MAX_METHODS = 16
+
+
+def _several(methods: Methods) -> Methods:
+    """Pydantic's own check would count the valid ones alone, and complain of a wrong one twice."""
+    if not 2 <= len(methods) <= MAX_METHODS:
+        raise ValueError(f"names {len(methods)}: give 2 to {MAX_METHODS} methods")
+    return methods
+
+
+class CompareRequest(RecipeRequest):
+    """Only `model`, `target` and one of `dataset` and `data` are needed."""
+
+    methods: Annotated[Methods, AfterValidator(_several)] = Field(
+        USUAL, json_schema_extra={"minItems": 2, "maxItems": MAX_METHODS}
+    )
+    out_of_distribution: DatasetId | None = Field(
+        None, description="rows unlike those of `dataset`, with the same features"
+    )
+
+    @property
+    def method_configs(self) -> list[MethodConfig]:
+        """The methods; a kind alone means its defaults."""
+        entries: list[Any] = list(self.methods)
+        return [_METHOD.validate_python({"kind": m} if isinstance(m, str) else m) for m in entries]
+
+
+class ComparedMethod(Response):
+    """A row of the table. Scores that fit the task are there, null where the training failed."""
+
+    model_config = ConfigDict(extra="allow")
+    name: str = Field(description="the kind, and what sets it apart from others of the same kind")
+    method: MethodKind
+    job: str
+    status: JobStatus
+    version: int | None
+    error: JobError | None
+    log_likelihood: float | None
+    rmse: float | None = None
+    accuracy: float | None = None
+    crps: float | None = None
+    brier: float | None = None
+    coverage: float | None = Field(None, alias="coverage_0.9")
+    ece: float | None = None
+    ood_auroc: float | None
+    train_seconds: float | None
+    predict_ms: float | None
+    bytes: int | None
+    num_weights: int | None
+
+
+class CompareResponse(Response):
+    """A row per method, in the order of the request."""
+
+    data: list[ComparedMethod]

@@ -1,0 +1,79 @@
+"""`credence compare`: from a file to several models, and which did best."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from credence.commands.connection import connect
+from credence.commands.following import check_succeeded, watch
+from credence.commands.options import (
+    DEFAULT_URL,
+    AsJson,
+    Data,
+    Epochs,
+    Follow,
+    Hidden,
+    ModelName,
+    Seed,
+    Settings,
+    Target,
+    Url,
+)
+from credence.commands.train import build_request, find_dataset, name_data
+from credence.rendering import note, print_comparison, print_json
+
+
+def compare(
+    data: Data,
+    *,
+    target: Target,
+    methods: Annotated[
+        str | None, typer.Option(help="Kinds, such as bbb,swag,map; default: the usual ones.")
+    ] = None,
+    out_of_distribution: Annotated[
+        str | None,
+        typer.Option(metavar="DATA", help="Rows unlike those of DATA, to see who notices."),
+    ] = None,
+    name: ModelName = None,
+    hidden: Hidden = None,
+    epochs: Epochs = None,
+    seed: Seed = None,
+    set_: Settings = None,
+    picture: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Where to draw the table, as SVG.")
+    ] = None,
+    as_json: AsJson = False,
+    follow_: Follow = True,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Train several methods on the same rows and show how each did; all become versions.
+
+    Examples:
+
+    `credence compare concrete.csv --target y --methods bbb,swag,map --picture methods.svg`
+
+    `credence compare ds_01 --target y --out-of-distribution others.csv --hidden 50`
+
+    `credence compare ds_01 --target y --set 'methods=["bbb", {"kind": "sgld", "chains": 8}]'`
+    """
+    if picture is not None and not follow_:
+        raise typer.BadParameter("--picture is drawn at the end: leave out --no-follow")
+    kinds = None if methods is None else [kind.strip() for kind in methods.split(",")]
+    options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
+    request = build_request(options | {"target": target, "model": name, "methods": kinds}, set_)
+    with connect(url) as client:
+        name_data(client, request, data)
+        if out_of_distribution is not None:
+            request["out_of_distribution"], _ = find_dataset(client, out_of_distribution)
+        job = client.compare(request)
+        if not follow_:
+            typer.echo(job["id"])
+            return
+        note(f"{job['id']}: training {len(job['request']['methods'])} models {request['model']}")
+        job = watch(client, job["id"])
+        rows = client.comparison(job["id"])
+        print_json(rows) if as_json else print_comparison(rows)
+        if picture is not None:
+            picture.write_text(client.comparison_picture(job["id"]), encoding="utf-8")
+    check_succeeded(job)
