@@ -26,6 +26,7 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features import ColumnProfile, convertible
 from models.inference.metropolis import MAX_WEIGHTS
+from models.language.recipe import resolve_language
 from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
@@ -52,10 +53,14 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
         InvalidData: naming the column or setting that cannot work, with a JSON pointer.
     """
     columns = {profile.name: profile for profile in profiles}
-    if num_rows < MIN_ROWS:
-        raise InvalidData(f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset")
     target = _column(columns, config.target, "/target")
     task = config.task or _default_task(target)
+    match task:
+        case "language_model":
+            return resolve_language(config, target, num_rows)
+    if num_rows < MIN_ROWS:
+        raise InvalidData(f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset")
+    _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns)
     if isinstance(config.method, BBBConfig):
@@ -86,7 +91,24 @@ def _column(columns: Mapping[str, ColumnProfile], name: str, path: str) -> Colum
 
 
 def _default_task(target: ColumnProfile) -> Task:
-    return "regression" if target.type == "number" else "classification"
+    match target.type:
+        case "number":
+            return "regression"
+        case "text":
+            return "language_model"
+    return "classification"
+
+
+def _check_no_text(config: ModelConfig) -> None:
+    """Settings of language models alone."""
+    sharpened = isinstance(config.method, BBBConfig) and config.method.sharpening
+    for given, path in (
+        (config.language is not None, "/language"),
+        (sharpened, "/method/sharpening"),
+        (config.training.schedule == "plateau", "/training/schedule"),
+    ):
+        if given:
+            raise InvalidData("this is for the task language_model alone: leave it out", path)
 
 
 def _check_target(target: ColumnProfile, task: Task) -> None:
@@ -233,11 +255,14 @@ def _training(config: TrainingConfig, network: NetworkConfig, num_rows: int) -> 
     batch = config.batch_size or (256 if num_rows < 20_000 else 128)
     epochs = config.epochs or min(10_000, max(20, _STEPS * min(batch, rows) // rows))
     adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(network.hidden or (50,)))
-    rate = config.learning_rate or (adam if config.optimizer == "adam" else _SGD_RATE)
+    optimizer = config.optimizer or "adam"
+    rate = config.learning_rate or (adam if optimizer == "adam" else _SGD_RATE)
     tune = config.fine_tune_epochs
     return replace(
         config,
         batch_size=batch,
+        optimizer=optimizer,
+        schedule=config.schedule or "cosine",
         epochs=epochs,
         learning_rate=rate,
         gradient_clip=config.gradient_clip or _CLIP,

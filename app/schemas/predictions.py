@@ -43,6 +43,9 @@ class PredictionOptions(Request):
 class PredictParameters(PredictionOptions):
     """All of a request but its rows."""
 
+    top: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        None, description="language models: how many next tokens are told; default 10"
+    )
     return_draws: bool = False
     target_mc_error: Annotated[float, Field(gt=0.0)] | None = Field(
         None,
@@ -62,14 +65,16 @@ class PredictParameters(PredictionOptions):
             super().options,
             return_draws=self.return_draws,
             target_mc_error=self.target_mc_error,
+            top=self.top,
         )
 
 
 class PredictRequest(PredictParameters):
     """The whole body, for the documentation: `inputs` are read by `app.serving.decode`."""
 
-    inputs: SkipValidation[list[Json] | list[list[Any]] | dict[str, list[Any]]] = Field(
-        description="records, lists in feature order, or columns; null is a missing value"
+    inputs: SkipValidation[list[Json] | list[list[Any]] | list[str] | dict[str, list[Any]]] = Field(
+        description="records, lists in feature order, or columns; null is a missing value; "
+        "of a language model a list of strings"
     )
 
 

@@ -10,6 +10,7 @@ from core.specs import Alias, Metadata, TrainSpec
 from models.config import (
     ColumnName,
     FeatureConfig,
+    LanguageConfig,
     LikelihoodName,
     MethodConfig,
     ModelConfig,
@@ -53,6 +54,7 @@ class TrainRequest(Request):
     method: MethodConfig = _DEFAULTS.method
     training: TrainingConfig = _DEFAULTS.training
     pruning: Pruning | None = None
+    language: LanguageConfig | None = None
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
 
@@ -68,6 +70,7 @@ class TrainRequest(Request):
             method=self.method,
             training=self.training,
             pruning=self.pruning,
+            language=self.language,
         )
 
 

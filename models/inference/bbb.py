@@ -15,7 +15,7 @@ from torch import Tensor
 from models.config import BBBConfig, KLConfig
 from models.data import Rows
 from models.distributed import Part
-from models.inference.method import pack_point, unpack_point
+from models.inference.method import Draw, pack_point, unpack_point
 from models.inference.point import DrawsState, initial_weights
 from models.layout import Layout
 from models.likelihoods import Likelihood
@@ -168,6 +168,14 @@ class BayesByBackprop:
         else:
             kl = self.prior.reverse_kl(q, noise)
         return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight, part)
+
+    def draw(self, state: BBBState, streams: int, generator: torch.Generator) -> Draw:
+        """w ~ q, the same for all streams and steps, and the divergence of q from the prior."""
+        q = state.posterior.distribution()
+        noise = torch.empty_like(q.loc, requires_grad=False).normal_(generator=generator)
+        forward = self.config.kl.direction == "forward"
+        kl = self.prior.forward_kl(q) if forward else self.prior.reverse_kl(q, noise)
+        return Draw(self.layout.unflatten(q.rsample(noise)), kl)
 
     def collect(self, state: BBBState) -> None:
         """The last state, or the best, is all."""
