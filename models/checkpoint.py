@@ -117,7 +117,6 @@ def _own_json(model: TrainedModel) -> Json:
                 "target": model.target.to_json(),
                 "ood_threshold": model.ood_threshold,
             }
-    raise TypeError(f"a {type(model).__name__} cannot be stored")
 
 
 def _from_json(data: Json, directory: Path, device: str) -> TrainedModel:

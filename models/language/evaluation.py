@@ -22,14 +22,14 @@ def evaluate(network: LanguageModel, state: State, corpus: Corpus, seed: int) ->
     fitted = FittedDraws.of(network, state)
     drawn = mean_log_likelihood(fitted, corpus, seed, SAMPLES, _STEPS)
     metrics: Json = {
-        "perplexity": _perplexity(drawn),
+        "perplexity": perplexity(drawn),
         "log_likelihood": drawn,
         "tokens": corpus.num_targets,
     }
     mean = mean_of(state)
     if mean is not None:
         at_mean = mean_log_likelihood(FittedDraws.of(network, mean), corpus, 0, 1, _STEPS)
-        metrics["perplexity_posterior_mean"] = _perplexity(at_mean)
+        metrics["perplexity_posterior_mean"] = perplexity(at_mean)
     return metrics
 
 
@@ -57,5 +57,6 @@ def mean_of(state: State) -> DrawsState | None:
     return DrawsState(weights.detach().unsqueeze(0), {})
 
 
-def _perplexity(log_likelihood: float) -> float:
+def perplexity(log_likelihood: float) -> float:
+    """e to the mean −log p per token."""
     return math.exp(min(_MAX_NATS, -log_likelihood))

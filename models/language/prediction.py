@@ -91,7 +91,7 @@ class Scores:
 
 def split_padded(
     x: Int[Tensor, "texts steps"], end: int
-) -> tuple[Int[Tensor, "texts steps"], Int[Tensor, "texts steps"]]:
+) -> tuple[Int[Tensor, "texts steps-1"], Int[Tensor, "texts steps-1"]]:
     """Inputs and targets of padded texts that have an end on both sides."""
     tokens = torch.where(x == PADDING, end, x)
     return tokens[:, :-1], x[:, 1:]

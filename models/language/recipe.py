@@ -30,7 +30,7 @@ MIN_LINES = 2  # one to learn from, one to hold out
 # is far ahead of Adam, which moves rare words' rows as fast as all others.
 _HIDDEN = (100, 100)
 _STREAMS, _STEPS = 20, 10
-_SGD_RATE, _ADAM_RATE, _CLIP = 2.0, 3e-3, 0.25
+_SGD_RATE, _ADAM_RATE, _CLIP = 4.0, 3e-3, 0.25
 _LINES = 200_000  # of which as many epochs are made as 10 to 100
 _FINE_TUNE = 0.15  # epochs per pruned variant, as a share of the fit's
 _PRUNING = (0.5, 0.75, 0.9, 0.95)
