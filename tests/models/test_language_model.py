@@ -213,7 +213,9 @@ def test_every_variant_has_a_perplexity_of_the_lines_that_were_held_out(
         assert tokens - 10 < metrics["tokens"] <= tokens
         assert metrics["perplexity"] == pytest.approx(math.exp(-metrics["log_likelihood"]))
         assert metrics["perplexity_posterior_mean"] > 1
-    assert model.variant(0.5).state.num_weights == model.num_weights - round(0.5 * model.num_weights)
+    assert model.variant(0.5).state.num_weights == model.num_weights - round(
+        0.5 * model.num_weights
+    )
 
 
 @pytest.mark.parametrize(
