@@ -79,10 +79,11 @@ def option_parameters(model: type[BaseModel], when: str) -> list[Document]:
 
 
 def json_response(
-    model: type[BaseModel], description: str, *, binary: str | None = None
+    model: type[BaseModel], description: str, *others: type[BaseModel], binary: str | None = None
 ) -> Document:
-    """One entry of `responses`, for an answer that FastAPI does not write."""
-    content = {"application/json": {"schema": _reference(model)}}
+    """One entry of `responses`, for an answer that FastAPI does not write: of one of the models."""
+    schemas = [_reference(each) for each in (model, *others)]
+    content = {"application/json": {"schema": {"anyOf": schemas} if others else schemas[0]}}
     return {"description": description, "content": content | _binary(binary)}
 
 

@@ -10,7 +10,6 @@ from models.config import (
     BBBConfig,
     DropoutConfig,
     FeatureConfig,
-    GaussianPriorConfig,
     KLConfig,
     LikelihoodName,
     MethodConfig,
@@ -27,6 +26,7 @@ from models.exceptions import InvalidData
 from models.features import ColumnProfile, convertible
 from models.inference.metropolis import MAX_WEIGHTS
 from models.language.recipe import resolve_language
+from models.method_recipe import check_prior, choose_pruning, no_local_estimator
 from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
@@ -42,7 +42,6 @@ _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the sec
 # (784-400-400-10, 10 epochs) a log likelihood of −0.325 against −0.048 with this share of the KL.
 # The model's notes say that its objective is tempered.
 _TEMPERED = 0.05
-_PRUNING = (0.5, 0.75, 0.9, 0.95)
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
@@ -64,7 +63,7 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
     _check_target(target, task)
     _check_split(config, columns)
     if isinstance(config.method, BBBConfig):
-        _check_prior(config.method)
+        check_prior(config.method)
     features = _features(config, columns)
     network = _network(config.network, num_rows)
     built = build_network(network, _inputs(features, columns), num_outputs=2)
@@ -79,7 +78,7 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
         network=network,
         method=_method(config.method, built, training, tempered=tempered),
         training=training,
-        pruning=_pruning(config),
+        pruning=choose_pruning(config),
     )
 
 
@@ -142,15 +141,6 @@ def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> N
                 "it needs numbers of 0 or more and no missing values",
                 "/weight",
             )
-
-
-def _check_prior(method: BBBConfig) -> None:
-    learned = isinstance(method.prior, GaussianPriorConfig) and method.prior.sigma == "auto"
-    if method.kl.direction == "forward" and learned:
-        raise InvalidData(
-            "the forward KL needs a fixed prior: give prior.sigma a number, or a scale mixture",
-            "/method/prior",
-        )
 
 
 def _check_network(method: MethodConfig, network: Network) -> None:
@@ -285,25 +275,8 @@ def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"
     """Steps that share their weights have no pre-activations of their own to draw."""
     can_be_local = isinstance(network, LocallyDrawn)
     if method.estimator == "local" and not can_be_local:
-        raise InvalidData(
-            "the local estimator would give every time step weights of its own: "
-            "give estimator 'weight' or leave it out",
-            "/method/estimator",
-        )
+        raise no_local_estimator()
     return method.estimator or ("local" if can_be_local else "weight")
-
-
-def _pruning(config: ModelConfig) -> tuple[float, ...]:
-    """Ranking weights by |μ|/σ needs a σ: other methods have none of a weight's own."""
-    if isinstance(config.method, BBBConfig):
-        return _PRUNING if config.pruning is None else tuple(sorted(set(config.pruning)))
-    if config.pruning:
-        raise InvalidData(
-            f"weights are pruned by |μ|/σ, and method {config.method.kind!r} has no σ for each: "
-            "leave pruning out, or train with method 'bbb'",
-            "/pruning",
-        )
-    return ()
 
 
 def _kl(config: KLConfig, training: TrainingConfig, tempered: bool) -> KLConfig:

@@ -1,8 +1,8 @@
 """What is trained, stored and served: a model of a table's rows, or of texts.
 
-Both have what storing and serving need under the same names: `config`, `task`, `features`, `inputs`,
-`classes`, `variants`, `variant`, `with_variants`, `description`, `settle`, `steps`, `encode`,
-`predict_rows`, `evaluate` and what they weigh. A third kind joins here, and in
+Both have what storing and serving need under the same names: `config`, `task`, `features`,
+`inputs`, `classes`, `variants`, `variant`, `with_variants`, `description`, `settle`, `steps`,
+`encode`, `predict_rows`, `evaluate` and what they weigh. A third kind joins here, and in
 `models.training.train` and `models.checkpoint`, which tell them apart by `config.task`.
 """
 

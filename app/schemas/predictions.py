@@ -121,3 +121,35 @@ class PredictResponse(Response):
     entropy: Variances | None = Field(None, description="classification only, in nats")
     draws: list[Any] | None = Field(None, description="with return_draws: samples × rows")
     timings_ms: TimingsResponse
+
+
+class NextTokenResponse(Response):
+    """A token that may follow, and its probability."""
+
+    token: str
+    probability: float
+
+
+class Entropies(Response):
+    """Per text, of the next token, in nats; total = aleatoric + epistemic."""
+
+    total: list[float]
+    aleatoric: list[float]
+    epistemic: list[float]
+
+
+class TextPredictResponse(Response):
+    """The answer of a language model, for the documentation: arrays in the order of the texts."""
+
+    model: str
+    version: int
+    prune: float
+    samples: int
+    seed: int
+    sampler: Sampler
+    log_likelihood: list[float] = Field(description="nats, with the end of the sequence")
+    perplexity: list[float] = Field(description="per token, the end of the sequence among them")
+    token_log_likelihoods: list[list[float]] = Field(description="they add up to the text's")
+    next_tokens: list[list[NextTokenResponse]] = Field(description="`top` of them, likeliest first")
+    entropy: Entropies
+    timings_ms: TimingsResponse

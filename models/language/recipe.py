@@ -8,7 +8,6 @@ from models.config import (
     ConvolutionalConfig,
     DropoutConfig,
     EnsembleConfig,
-    GaussianPriorConfig,
     KLConfig,
     LanguageConfig,
     MAPConfig,
@@ -22,18 +21,18 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features import ColumnProfile
+from models.method_recipe import check_prior, choose_pruning, no_local_estimator
 
 METHODS = (BBBConfig, MAPConfig, MLEConfig, DropoutConfig, EnsembleConfig)
 MIN_LINES = 2  # one to learn from, one to hold out
 
-# Chosen on a fifth of PTB, two epochs: SGD with clipped gradients, as all who published on it use,
-# is far ahead of Adam, which moves rare words' rows as fast as all others.
+# Chosen on a fifth of Penn Treebank (benchmarks/language.py): SGD with clipped gradients, as all
+# who published on it use, is far ahead of Adam, which moves rare words as fast as all others.
 _HIDDEN = (100, 100)
 _STREAMS, _STEPS = 20, 10
 _SGD_RATE, _ADAM_RATE, _CLIP = 4.0, 3e-3, 0.25
 _LINES = 200_000  # of which as many epochs are made as 10 to 100
 _FINE_TUNE = 0.15  # epochs per pruned variant, as a share of the fit's
-_PRUNING = (0.5, 0.75, 0.9, 0.95)
 
 
 def resolve_language(config: ModelConfig, target: ColumnProfile, num_rows: int) -> ModelConfig:
@@ -53,7 +52,7 @@ def resolve_language(config: ModelConfig, target: ColumnProfile, num_rows: int) 
         network=_network(config.network),
         method=_method(config.method),
         training=training,
-        pruning=_pruning(config),
+        pruning=choose_pruning(config),
         language=replace(language, steps=language.steps or _STEPS),
     )
 
@@ -105,17 +104,8 @@ def _method(method: MethodConfig) -> MethodConfig:
     if not isinstance(method, BBBConfig):
         return method
     if method.estimator == "local":
-        raise InvalidData(
-            "the local estimator would give every time step weights of its own: "
-            "give estimator 'weight' or leave it out",
-            "/method/estimator",
-        )
-    learned = isinstance(method.prior, GaussianPriorConfig) and method.prior.sigma == "auto"
-    if method.kl.direction == "forward" and learned:
-        raise InvalidData(
-            "the forward KL needs a fixed prior: give prior.sigma a number, or a scale mixture",
-            "/method/prior",
-        )
+        raise no_local_estimator()
+    check_prior(method)
     return replace(method, estimator="weight", kl=_kl(method.kl))
 
 
@@ -141,15 +131,3 @@ def _training(config: TrainingConfig, num_rows: int) -> TrainingConfig:
         patience=config.patience or max(1, epochs // 2),
         fine_tune_epochs=math.ceil(_FINE_TUNE * epochs) if tune is None else tune,
     )
-
-
-def _pruning(config: ModelConfig) -> tuple[float, ...]:
-    if isinstance(config.method, BBBConfig):
-        return _PRUNING if config.pruning is None else tuple(sorted(set(config.pruning)))
-    if config.pruning:
-        raise InvalidData(
-            f"weights are pruned by |μ|/σ, and method {config.method.kind!r} has no σ for each: "
-            "leave pruning out, or train with method 'bbb'",
-            "/pruning",
-        )
-    return ()

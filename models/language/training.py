@@ -18,6 +18,7 @@ from models.language.evaluation import evaluate, score
 from models.language.model import BayesianLanguageModel
 from models.language.trainer import LanguageFitState, WindowTrainer
 from models.language.vocabulary import Vocabulary
+from models.preparation import notes_on_objective
 from models.pruning import prune
 from models.randomness import derive_seed, generator
 from models.stages import Stages
@@ -48,7 +49,8 @@ def train_language_model(
     learned, held_out = ([lines[i] for i in index] for index in (kept, last))
     vocabulary = Vocabulary.fit(learned, _language(config))
     seed = derive_seed(training.seed, "prediction") % 2**31
-    notes = (f"held out: the last {len(held_out)} of {len(lines)} lines",)
+    where = f"held out: the last {len(held_out)} of {len(lines)} lines"
+    notes = (where, *notes_on_objective(config.method))
     model = BayesianLanguageModel(config, vocabulary, {}, seed, notes=notes)
     return _Pass(model, learned, held_out, stages, device).run()
 

@@ -1,6 +1,5 @@
 """Small texts, and models of them."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ SMALL = RecurrentConfig(kind="lstm", hidden=(5, 4))
 STILL = TrainingConfig(  # a rate that moves no float32
     epochs=1, batch_size=3, optimizer="sgd", learning_rate=1e-30, schedule="constant"
 )
+BRIEF = TrainingConfig(epochs=2, batch_size=4)
 PROFILE = ColumnProfile(name="text", type="text")
 
 
@@ -64,18 +64,21 @@ def trainer(  # noqa: PLR0917 - what a run is made of
 
 
 def trained(
-    lines: list[str], method: MethodConfig | None = None, **training: Any
+    lines: list[str],
+    method: MethodConfig | None = None,
+    training: TrainingConfig = BRIEF,
+    **options: Any,
 ) -> BayesianLanguageModel:
-    """A model by the recipe, with the default settings but for those given."""
+    """A model by the recipe; `options` are of `train`."""
     asked = ModelConfig(
         target="text",
         method=method or BBBConfig(),
         network=SMALL,
-        training=replace(TrainingConfig(epochs=2, batch_size=4), **training),
+        training=training,
         pruning=(0.5,) if method is None else None,
         language=LanguageConfig(steps=6),
     )
     config = resolve(asked, [PROFILE], len(lines))
-    model = train(column(lines), {"text": "text"}, config)
+    model = train(column(lines), {"text": "text"}, config, **options)
     assert isinstance(model, BayesianLanguageModel)
     return model

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -230,10 +231,25 @@ def test_a_source_of_independent_words_is_learned_down_to_its_entropy() -> None:
     words = [list(probs)[i] for i in draws]
     lines = [line.strip() for line in " ".join(words).split("<eos>")][:-1]
     training = TrainingConfig(epochs=4, batch_size=30, learning_rate=0.3)
-    model = trained(lines, MLEConfig(kind="mle"), **vars(training))
+    model = trained(lines, MLEConfig(kind="mle"), training=training)
     held_out = model.corpus(lines[-round(len(lines) * 0.1) :], 10).streams[:, 1:].flatten()
     by_number = [probs.get(token, 1.0) for token in model.vocabulary.tokens]
     truth = -torch.tensor(by_number)[held_out].log().mean()
     assert -model.variant(0.0).metrics["log_likelihood"] == pytest.approx(float(truth), abs=0.03)
     perplexity = math.exp(-sum(p * math.log(p) for p in probs.values()))
     assert model.variant(0.0).metrics["perplexity"] == pytest.approx(perplexity, rel=0.06)
+
+
+def test_a_training_that_was_stopped_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    """Through all stages, pruned variants included, to the same weights bit for bit."""
+    lines = random_lines(60)
+    looks = iter(range(25))
+    with pytest.raises(Stopped):
+        trained(lines, checkpoint_dir=tmp_path, should_stop=lambda: next(looks, None) is None)
+    assert any(tmp_path.iterdir())
+    resumed, undisturbed = trained(lines, checkpoint_dir=tmp_path), trained(lines)
+    for prune in (0.0, 0.5):
+        ours, theirs = (m.variant(prune) for m in (resumed, undisturbed))
+        assert ours.metrics == theirs.metrics
+        for a, b in zip(ours.state.tensors(), theirs.state.tensors(), strict=True):
+            assert torch.equal(a, b)
