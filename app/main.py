@@ -45,7 +45,7 @@ from core.release import release
 from core.settings import Settings
 from core.tracing import flush_traces, start_tracing
 from models import checkpoint
-from models.model import BayesianModel
+from models.trained import TrainedModel
 
 # Spans of requests alone: metrics and logs have their own ways, and health checks tell no story.
 TELEMETRY: TelemetryConfig = {
@@ -143,11 +143,11 @@ def _services(
     )
 
 
-def _loader(context: Context, throughput: Throughput) -> Callable[[Version], BayesianModel]:
+def _loader(context: Context, throughput: Throughput) -> Callable[[Version], TrainedModel]:
     settings = context.settings
     device = service_device(settings)
 
-    def load(version: Version) -> BayesianModel:
+    def load(version: Version) -> TrainedModel:
         torch.set_num_threads(settings.threads)  # OpenMP keeps this per calling thread
         model = checkpoint.read(context.registry.path(version), device)
         warm_up(version.artifact_key, model, throughput)

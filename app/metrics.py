@@ -21,6 +21,7 @@ from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
 from core.backlog import Backlog
 from core.exposition import register_process
+from models.language.prediction import TextPrediction
 from models.prediction.prediction import Prediction
 
 SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
@@ -111,7 +112,9 @@ class Metrics:
         self.batch_work.observe(batch.rows * batch.samples)
         self.batch_requests.observe(len(batch.entries))
 
-    def observe_prediction(self, measure: "PredictMeasure", prediction: Prediction) -> None:
+    def observe_prediction(
+        self, measure: "PredictMeasure", prediction: Prediction | TextPrediction
+    ) -> None:
         """Latency by sample count and variant; what the rows say about drift."""
         labels = (
             measure.model,
@@ -119,7 +122,7 @@ class Metrics:
             f"{prediction.prune:g}",
         )
         self.predict_latency.labels(*labels).observe(measure.seconds)
-        self.predict_rows.inc(len(prediction.mean))
+        self.predict_rows.inc(prediction.num_rows)
         strange = int(prediction.out_of_distribution.sum())
         self.out_of_distribution_rows.labels(measure.model).inc(strange)
         self.epistemic_share.observe(measure.model, prediction.epistemic_share)

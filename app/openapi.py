@@ -85,9 +85,16 @@ def option_parameters(model: type[BaseModel], when: str) -> list[Document]:
     ]
 
 
-def json_response(model: type[BaseModel], description: str, *binary: str) -> Document:
-    """One entry of `responses`, for an answer that FastAPI does not write; in other types, too."""
-    content: Document = {"application/json": {"schema": _reference(model)}}
+def json_response(
+    models: type[BaseModel] | tuple[type[BaseModel], ...], description: str, *binary: str
+) -> Document:
+    """One entry of `responses`, for an answer that FastAPI does not write: of one of the models.
+
+    It may come in binary types, too.
+    """
+    schemas = [_reference(m) for m in (models if isinstance(models, tuple) else (models,))]
+    schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    content: Document = {"application/json": {"schema": schema}}
     for media_type in binary:
         content |= _binary(media_type)
     return {"description": description, "content": content}

@@ -31,6 +31,7 @@ class Score:
 
 SCORES = (
     Score("log_likelihood", "log likelihood", "max"),
+    Score("perplexity", "perplexity", "min"),
     Score("rmse", "RMSE", "min"),
     Score("accuracy", "accuracy", "max"),
     Score("crps", "CRPS", "min"),

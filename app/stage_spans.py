@@ -30,7 +30,7 @@ def record_stages(measure: PredictMeasure, answer: Answer) -> None:
         {
             "credence.model": measure.model,
             "credence.version": answer.version.version,
-            "credence.rows": len(answer.prediction.mean),
+            "credence.rows": answer.prediction.num_rows,
             "credence.samples": answer.prediction.samples,
         }
     )

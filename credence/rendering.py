@@ -11,7 +11,17 @@ from rich.table import Table
 
 from credence.types import Column, ComparedMethod, Dataset, Job, Json, Model, Version
 
-SCORES = ("log_likelihood", "rmse", "mae", "crps", "coverage 0.9", "accuracy", "brier", "ece")
+SCORES = (
+    "log_likelihood",
+    "perplexity",
+    "rmse",
+    "mae",
+    "crps",
+    "coverage 0.9",
+    "accuracy",
+    "brier",
+    "ece",
+)
 PIPED_WIDTH = 160  # columns of a table that is not on a terminal: nothing is cut off there
 
 errors = Console(stderr=True)

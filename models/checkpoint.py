@@ -25,8 +25,11 @@ from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
+from models.language.model import BayesianLanguageModel
+from models.language.vocabulary import Vocabulary
 from models.model import BayesianModel
 from models.targets import target_from_json
+from models.trained import TrainedModel
 from models.variant import Variant
 
 FORMAT = 1
@@ -39,7 +42,7 @@ STATES: dict[str, type[State]] = {
 MANIFEST, MODEL = "manifest.json", "model.json"
 
 
-def write(model: BayesianModel, directory: Path) -> BayesianModel:
+def write(model: TrainedModel, directory: Path) -> TrainedModel:
     """Writes the model's files and returns the model with its variants' sizes filled in."""
     directory.mkdir(parents=True, exist_ok=True)
     variants = {}
@@ -47,7 +50,7 @@ def write(model: BayesianModel, directory: Path) -> BayesianModel:
         path = directory / _file_name(prune)
         save_file(variant.state.pack(), path)
         variants[prune] = replace(variant, num_bytes=path.stat().st_size)
-    model = replace(model, variants_by_prune=variants)
+    model = model.with_variants(variants)
     write_json(directory / MODEL, _to_json(model))
     names = [MODEL, *map(_file_name, variants)]
     sums = {name: _checksum(directory / name) for name in names}
@@ -55,7 +58,7 @@ def write(model: BayesianModel, directory: Path) -> BayesianModel:
     return model
 
 
-def read(directory: Path, device: str = "cpu") -> BayesianModel:
+def read(directory: Path, device: str = "cpu") -> TrainedModel:
     """Reads a model after checking every file against the manifest.
 
     Raises:
@@ -81,14 +84,12 @@ def write_json(path: Path, data: Json) -> None:
     path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _to_json(model: BayesianModel) -> Json:
+def _to_json(model: TrainedModel) -> Json:
     return {
         "format": FORMAT,
         "config": asdict(model.config),
-        "encoders": model.encoder.to_json(),
-        "target": model.target.to_json(),
+        **_own_json(model),
         "default_seed": model.default_seed,
-        "ood_threshold": model.ood_threshold,
         "history": list(model.history),
         "notes": list(model.notes),
         "variants": [
@@ -105,9 +106,43 @@ def _to_json(model: BayesianModel) -> Json:
     }
 
 
-def _from_json(data: Json, directory: Path, device: str) -> BayesianModel:
+def _own_json(model: TrainedModel) -> Json:
+    """What a kind of model has beside configuration and posteriors."""
+    match model:
+        case BayesianLanguageModel():
+            return {"vocabulary": model.vocabulary.to_json()}
+        case BayesianModel():
+            return {
+                "encoders": model.encoder.to_json(),
+                "target": model.target.to_json(),
+                "ood_threshold": model.ood_threshold,
+            }
+
+
+def _from_json(data: Json, directory: Path, device: str) -> TrainedModel:
     config = TypeAdapter(ModelConfig).validate_python(data["config"])
-    model = BayesianModel(
+    match config.task:
+        case "language_model":
+            text = _language_model(config, data)
+            return replace(text, variants_by_prune=_read_variants(data, text, directory, device))
+    rows = _model_of_rows(config, data)
+    variants = _read_variants(data, rows, directory, device)
+    return replace(rows, variants_by_prune=variants, tuned=True)
+
+
+def _language_model(config: ModelConfig, data: Json) -> BayesianLanguageModel:
+    return BayesianLanguageModel(
+        config=config,
+        vocabulary=Vocabulary.from_json(data["vocabulary"]),
+        variants_by_prune={},
+        default_seed=data["default_seed"],
+        history=tuple(data["history"]),
+        notes=tuple(data["notes"]),
+    )
+
+
+def _model_of_rows(config: ModelConfig, data: Json) -> BayesianModel:
+    return BayesianModel(
         config=config,
         encoder=FeatureEncoder.from_json(config.features or (), data["encoders"]),
         target=target_from_json(data["target"]),
@@ -117,14 +152,19 @@ def _from_json(data: Json, directory: Path, device: str) -> BayesianModel:
         history=tuple(data["history"]),
         notes=tuple(data["notes"]),
     )
-    variants = {v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]}
-    return replace(model, variants_by_prune=variants, tuned=True)
 
 
-def _read_variant(data: Json, model: BayesianModel, directory: Path, device: str) -> Variant:
+def _read_variants(
+    data: Json, model: TrainedModel, directory: Path, device: str
+) -> dict[float, Variant]:
+    each = data["variants"]
+    return {v["prune"]: _read_variant(v, model.num_weights, directory, device) for v in each}
+
+
+def _read_variant(data: Json, num_weights: int, directory: Path, device: str) -> Variant:
     tensors = load_file(directory / _file_name(data["prune"]))
     kind = STATES[data.get("state", "mean_field")]  # as all were before there were others
-    state = kind.unpack(tensors, model.num_weights).to(device)
+    state = kind.unpack(tensors, num_weights).to(device)
     factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
     bfloat16 = data.get("bfloat16", False)
     return Variant(data["prune"], state, data["metrics"], data["bytes"], factors, bfloat16)

@@ -58,14 +58,16 @@ def split_rows(
     """Row numbers to train on and to hold out, each in their original order.
 
     Args:
-        key: the column that `SplitBy` or `SplitTime` names; None for a random split.
+        key: the column that `SplitBy` or `SplitTime` names; None for `random` and `last`.
 
     Raises:
         InvalidData: if one of the two sides would be empty.
     """
     random = np.random.default_rng(derive_seed(seed, "split"))
     wanted = max(1, round(fraction * num_rows))
-    if key is None:
+    if split == "last":
+        held_out = np.arange(num_rows - wanted, num_rows)
+    elif key is None:
         held_out = random.permutation(num_rows)[:wanted]
     elif isinstance(split, SplitBy):
         held_out = _whole_groups(key, wanted, random)

@@ -192,7 +192,7 @@ class Trainer:
 
     def _set_learning_rate(self) -> None:
         rate = required(self.config.learning_rate, "learning_rate")
-        if self.config.schedule == "cosine":
+        if self.config.schedule != "constant":
             done = self.state.step / (self.epochs * self.num_batches)
             rate *= 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
         for group in self.optimizer.param_groups:

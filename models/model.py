@@ -155,6 +155,8 @@ class BayesianModel:
             UnknownVariant: for a pruning fraction that is not stored.
         """
         self._check_sampler(options)
+        if options.top is not None:
+            raise InvalidInput("next tokens are told by language models alone", "/top")
         kept = self.variant(options.prune).state.num_draws
         samples = options.samples if kept is None else min(options.samples, kept)
         seed = self.default_seed if options.seed is None else options.seed
@@ -220,6 +222,10 @@ class BayesianModel:
         exact = self._summary(fitted, rows, options)
         return is_accurate(exact, self._summary(rounded(fitted), rows, options))
 
+    def with_variants(self, variants: Mapping[float, Variant]) -> "BayesianModel":
+        """The same model with other posteriors."""
+        return replace(self, variants_by_prune=variants)
+
     def variant(self, prune: float) -> Variant:
         """
         Raises:
@@ -229,6 +235,10 @@ class BayesianModel:
             known = ", ".join(f"{fraction:g}" for fraction in self.variants)
             raise UnknownVariant(f"no variant with prune {prune:g}; stored are {known}", "/prune")
         return self.variants_by_prune[prune]
+
+    def steps(self, columns: Columns) -> int:
+        """Times that the network runs for each row."""
+        return 1
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows inputs"]:
         """Feature columns as network inputs, on the device of the posteriors."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from models.config import BBBConfig, ModelConfig, SplitBy, SplitTime
+from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTime
 from models.data import Rows, split_rows
 from models.exceptions import InvalidData
 from models.features import Columns, FeatureEncoder
@@ -72,14 +72,19 @@ def _skeleton(
     notes = []
     if dropped:
         notes.append(f"{dropped} rows without a target were left out")
-    method = config.method
-    if isinstance(method, BBBConfig) and method.kl.weight not in ("uniform", "blundell", 1.0):
-        notes.append(f"the KL has weight {method.kl.weight}: the objective is no ELBO")
+    notes.extend(notes_on_objective(config.method))
     if constant := encoder.constant_columns():
         notes.append(f"constant columns were left out: {', '.join(constant)}")
     target = _fit_target(columns[config.target], types[config.target], config)
     seed = derive_seed(config.training.seed, "prediction") % 2**31
     return BayesianModel(config, encoder, target, {}, seed, math.inf, notes=tuple(notes))
+
+
+def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
+    """What a model's card says where the KL is tempered."""
+    if not isinstance(method, BBBConfig) or method.kl.weight in ("uniform", "blundell", 1.0):
+        return ()
+    return (f"the KL has weight {method.kl.weight}: the objective is no ELBO",)
 
 
 def _fit_target(values: np.ndarray, target_type: str, config: ModelConfig) -> Target:

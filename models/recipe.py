@@ -10,7 +10,6 @@ from models.config import (
     BBBConfig,
     DropoutConfig,
     FeatureConfig,
-    GaussianPriorConfig,
     KLConfig,
     LikelihoodName,
     MethodConfig,
@@ -26,6 +25,8 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features import ColumnProfile, convertible
 from models.inference.metropolis import MAX_WEIGHTS
+from models.language.recipe import resolve_language
+from models.method_recipe import check_prior, choose_pruning, no_local_estimator
 from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
@@ -41,7 +42,6 @@ _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the sec
 # (784-400-400-10, 10 epochs) a log likelihood of −0.325 against −0.048 with this share of the KL.
 # The model's notes say that its objective is tempered.
 _TEMPERED = 0.05
-_PRUNING = (0.5, 0.75, 0.9, 0.95)
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
@@ -52,14 +52,18 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
         InvalidData: naming the column or setting that cannot work, with a JSON pointer.
     """
     columns = {profile.name: profile for profile in profiles}
-    if num_rows < MIN_ROWS:
-        raise InvalidData(f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset")
     target = _column(columns, config.target, "/target")
     task = config.task or _default_task(target)
+    match task:
+        case "language_model":
+            return resolve_language(config, target, num_rows)
+    if num_rows < MIN_ROWS:
+        raise InvalidData(f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset")
+    _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns)
     if isinstance(config.method, BBBConfig):
-        _check_prior(config.method)
+        check_prior(config.method)
     features = _features(config, columns)
     network = _network(config.network, num_rows)
     built = build_network(network, _inputs(features, columns), num_outputs=2)
@@ -74,7 +78,7 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
         network=network,
         method=_method(config.method, built, training, tempered=tempered),
         training=training,
-        pruning=_pruning(config),
+        pruning=choose_pruning(config),
     )
 
 
@@ -86,7 +90,24 @@ def _column(columns: Mapping[str, ColumnProfile], name: str, path: str) -> Colum
 
 
 def _default_task(target: ColumnProfile) -> Task:
-    return "regression" if target.type == "number" else "classification"
+    match target.type:
+        case "number":
+            return "regression"
+        case "text":
+            return "language_model"
+    return "classification"
+
+
+def _check_no_text(config: ModelConfig) -> None:
+    """Settings of language models alone."""
+    sharpened = isinstance(config.method, BBBConfig) and config.method.sharpening
+    for given, path in (
+        (config.language is not None, "/language"),
+        (sharpened, "/method/sharpening"),
+        (config.training.schedule == "plateau", "/training/schedule"),
+    ):
+        if given:
+            raise InvalidData("this is for the task language_model alone: leave it out", path)
 
 
 def _check_target(target: ColumnProfile, task: Task) -> None:
@@ -120,15 +141,6 @@ def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> N
                 "it needs numbers of 0 or more and no missing values",
                 "/weight",
             )
-
-
-def _check_prior(method: BBBConfig) -> None:
-    learned = isinstance(method.prior, GaussianPriorConfig) and method.prior.sigma == "auto"
-    if method.kl.direction == "forward" and learned:
-        raise InvalidData(
-            "the forward KL needs a fixed prior: give prior.sigma a number, or a scale mixture",
-            "/method/prior",
-        )
 
 
 def _check_network(method: MethodConfig, network: Network) -> None:
@@ -233,11 +245,14 @@ def _training(config: TrainingConfig, network: NetworkConfig, num_rows: int) -> 
     batch = config.batch_size or (256 if num_rows < 20_000 else 128)
     epochs = config.epochs or min(10_000, max(20, _STEPS * min(batch, rows) // rows))
     adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(network.hidden or (50,)))
-    rate = config.learning_rate or (adam if config.optimizer == "adam" else _SGD_RATE)
+    optimizer = config.optimizer or "adam"
+    rate = config.learning_rate or (adam if optimizer == "adam" else _SGD_RATE)
     tune = config.fine_tune_epochs
     return replace(
         config,
         batch_size=batch,
+        optimizer=optimizer,
+        schedule=config.schedule or "cosine",
         epochs=epochs,
         learning_rate=rate,
         gradient_clip=config.gradient_clip or _CLIP,
@@ -260,25 +275,8 @@ def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"
     """Steps that share their weights have no pre-activations of their own to draw."""
     can_be_local = isinstance(network, LocallyDrawn)
     if method.estimator == "local" and not can_be_local:
-        raise InvalidData(
-            "the local estimator would give every time step weights of its own: "
-            "give estimator 'weight' or leave it out",
-            "/method/estimator",
-        )
+        raise no_local_estimator()
     return method.estimator or ("local" if can_be_local else "weight")
-
-
-def _pruning(config: ModelConfig) -> tuple[float, ...]:
-    """Ranking weights by |μ|/σ needs a σ: other methods have none of a weight's own."""
-    if isinstance(config.method, BBBConfig):
-        return _PRUNING if config.pruning is None else tuple(sorted(set(config.pruning)))
-    if config.pruning:
-        raise InvalidData(
-            f"weights are pruned by |μ|/σ, and method {config.method.kind!r} has no σ for each: "
-            "leave pruning out, or train with method 'bbb'",
-            "/pruning",
-        )
-    return ()
 
 
 def _kl(config: KLConfig, training: TrainingConfig, tempered: bool) -> KLConfig:

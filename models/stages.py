@@ -3,13 +3,24 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from models.exceptions import Stopped
-from models.fitting import EpochResult, Observer, Trainer
+from models.fitting import EpochResult, Observer
 from models.progress import ProgressReporter
-from models.resume import Checkpoints
-from models.walking import Walker
+from models.resume import Checkpoints, Resumable
+
+
+@runtime_checkable
+class Run(Resumable, Protocol):
+    """A stage's work: `Trainer`, `Walker`, `WindowTrainer`."""
+
+    @property
+    def epochs(self) -> int:
+        """Reports of the whole run."""
+        ...
+
+    def run(self, observer: Observer) -> Any: ...
 
 
 @dataclass
@@ -22,7 +33,7 @@ class Stages:
     checkpoint_seconds: float = 60.0
     saved: float = field(default_factory=time.monotonic)
 
-    def run(self, stage: str, trainer: Trainer | Walker) -> Any:
+    def run(self, stage: str, trainer: Run) -> Any:
         """Runs a stage from where an earlier attempt left it: nothing is left of a finished one.
 
         Raises:
@@ -49,7 +60,7 @@ class Stages:
         self.reporter.finish_stage(trainer.epochs)
         return state
 
-    def _save(self, stage: str, trainer: Trainer | Walker) -> None:
+    def _save(self, stage: str, trainer: Run) -> None:
         if self.checkpoints:
             self.checkpoints.save(stage, trainer)
         self.saved = time.monotonic()

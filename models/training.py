@@ -32,6 +32,7 @@ from models.inference.method import Method, State
 from models.inference.methods import build_kernel, build_method
 from models.inference.point import DrawsState
 from models.inference.swag import SWAG, SWAGState
+from models.language.training import train_language_model
 from models.model import FALSE_ALARMS, BayesianModel, make_ready
 from models.prediction.weight_draws import FittedDraws
 from models.preparation import prepare
@@ -41,6 +42,7 @@ from models.pruning import prune
 from models.randomness import derive_seed, generator
 from models.resume import Checkpoints
 from models.stages import Stages
+from models.trained import TrainedModel
 from models.variant import Variant
 from models.walking import Walker, count_rounds
 
@@ -62,7 +64,7 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     checkpoint_dir: Path | None = None,
     checkpoint_seconds: float = 60.0,
-) -> BayesianModel:
+) -> TrainedModel:
     """Trains a model and its pruned variants, and scores each on held-out rows.
 
     Where `torch.distributed` is initialised, all its processes call this with the same arguments
@@ -84,8 +86,6 @@ def train(
         Diverged: if a number went non-finite; nothing is saved then.
         Stopped: between two mini-batches, once `should_stop` says so.
     """
-    prepared = prepare(columns, types, config)
-    rows, held_out = prepared.rows.to(device), prepared.held_out.to(device)
     ranks = Ranks.current()
     if ranks.size > 1 and isinstance(config.method, ChainConfig):
         raise InvalidData(f"method {config.method.kind!r} runs in one process", "/method/kind")
@@ -93,6 +93,22 @@ def train(
     reporter = ProgressReporter(_total_epochs(config), on_progress if ranks.leads else _keep_quiet)
     stop = partial(ranks.decide, should_stop)
     stages = Stages(reporter, stop, checkpoints, checkpoint_seconds)
+    match config.task:
+        case "language_model":
+            return train_language_model(columns, config, stages, device)
+    return _train_on_rows(columns, types, config, stages, ranks, device)
+
+
+def _train_on_rows(  # noqa: PLR0917 - what `train` made of its arguments
+    columns: Columns,
+    types: Mapping[str, str],
+    config: ModelConfig,
+    stages: Stages,
+    ranks: Ranks,
+    device: str,
+) -> BayesianModel:
+    prepared = prepare(columns, types, config)
+    rows, held_out = prepared.rows.to(device), prepared.held_out.to(device)
     model = _Pass(prepared.model, rows, held_out, stages, ranks).run()
     again = None
     if config.training.refit:

@@ -25,6 +25,7 @@ from models.metrics import auroc
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
 from models.preparation import prepare
+from models.trained import TrainedModel
 
 SAMPLES = 100  # as in a prediction that says nothing else
 MOST_ROWS = 5_000  # on either side: the AUROC's standard error is below 0.006 then (Hanley 1982)
@@ -54,14 +55,14 @@ def measure(
             "bytes": model.variant(0.0).num_bytes,
             "predict_ms": predict_ms(model, columns),
         }
-        if spec.out_of_distribution is not None:
+        if spec.out_of_distribution is not None and isinstance(model, BayesianModel):
             names = [column.name for column in model.inputs]
             strange = context.datasets.columns(spec.out_of_distribution, names)
             measured["ood_auroc"] = ood_auroc(model, columns, types, strange, should_stop)
         return measured
 
 
-def predict_ms(model: BayesianModel, columns: Columns) -> float:
+def predict_ms(model: TrainedModel, columns: Columns) -> float:
     """Milliseconds that one row takes with 100 samples: the median of several predictions."""
     row = {column.name: columns[column.name][:1] for column in model.inputs}
     options = PredictOptions(samples=SAMPLES)

@@ -8,8 +8,8 @@ import torch
 
 from models.config import ModelConfig
 from models.features import Columns
-from models.model import BayesianModel
 from models.progress import Progress
+from models.trained import TrainedModel
 from models.training import train
 
 
@@ -30,7 +30,7 @@ class Order:
         columns: Columns,
         on_progress: Callable[[Progress], None],
         should_stop: Callable[[], bool],
-    ) -> BayesianModel:
+    ) -> TrainedModel:
         """Trains in this process; raises what `models.training.train` does."""
         torch.set_num_threads(self.threads)
         return train(

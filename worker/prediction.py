@@ -14,7 +14,7 @@ from core.jobs import ChunkSpec, Claim, JobStatus
 from core.prediction_table import to_table, with_metadata
 from core.results import open_writer
 from models import checkpoint
-from models.exceptions import Stopped
+from models.exceptions import InvalidData, Stopped
 from models.model import BayesianModel
 
 BLOCK_BYTES = 2**25  # of inputs and answers that are in memory at a time
@@ -31,6 +31,8 @@ def run_chunk(
     """
     version = context.registry.get(spec.model, spec.version)
     model = checkpoint.read(context.registry.path(version), service_device(context.settings))
+    if not isinstance(model, BayesianModel):
+        raise InvalidData("texts are not predicted offline: ask POST /predict", "/model")
     torch.set_num_threads(context.settings.threads)
     with tempfile.TemporaryDirectory(dir=context.settings.data_dir) as folder:
         path = Path(folder) / "part.parquet"

@@ -17,8 +17,8 @@ from core.jobs import Claim, MethodSpec, TrainSpec
 from core.registry import Version
 from models import checkpoint
 from models.config import ChainConfig, ConvolutionalConfig, ModelConfig, SplitBy, SplitTime
-from models.model import BayesianModel
 from models.progress import Progress
+from models.trained import TrainedModel
 from worker.exchange import Exchange
 from worker.keeper import Keeper
 from worker.launcher import processes_for, train_together
@@ -91,6 +91,7 @@ def _order(context: Context, spec: TrainSpec, checkpoints: Path) -> Order:
     types = {profile.name: profile.type for profile in context.datasets.get(spec.dataset).columns}
     device = job_device(spec.config.training.device, context.settings)
     shares = not isinstance(spec.config.method, ChainConfig)  # of which each step needs the last
+    shares = shares and spec.config.task != "language_model"  # and each window the one before
     processes = processes_for(device, context.settings) if shares else 1
     return Order(
         config=spec.config,
@@ -111,7 +112,7 @@ def _train(
     *,
     on_progress: Callable[[Progress], None],
     should_stop: Callable[[], bool],
-) -> BayesianModel:
+) -> TrainedModel:
     """In this process, or in several of their own; the model's files are in the exchange then."""
     names = list(order.types)
     if order.processes == 1:
@@ -142,9 +143,11 @@ def columns_needed(config: ModelConfig) -> list[str]:
 def _threads(config: ModelConfig, most: int, processes: int) -> int:
     """Per process: one where torch would not split an elementwise operation (32,768 elements).
 
-    A second one would only wait, and on a busy machine it waits long. Images are always worth it.
+    A second one would only wait, and on a busy machine it waits long.
+    Images and vocabularies are always worth it.
     """
-    if isinstance(config.network, ConvolutionalConfig):
+    large = isinstance(config.network, ConvolutionalConfig) or config.task == "language_model"
+    if large:
         return max(1, most // processes)
     rows = (config.training.batch_size or 1) // processes
     widest = max(config.network.hidden or (1,)) * rows

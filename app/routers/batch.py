@@ -10,12 +10,13 @@ from app.dependencies import Services, ServicesDep
 from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
+from app.serving.text import refuse_texts
 from app.submission import present_request, wake
 from core.datasets import Dataset
 from core.inputs import check_inputs
 from core.registry import Version
 from core.specs import PredictSpec, plan_chunk_rows
-from models.model import BayesianModel
+from models.trained import TrainedModel
 
 router = APIRouter(tags=["predictions"])
 
@@ -53,7 +54,8 @@ def _spec(
 ) -> PredictSpec:
     """What is to be done, once it is known that the model can do it with these data."""
     services.predictor.limits.check(0, request.samples)  # of rows there may be any number
-    model: BayesianModel = from_thread.run(services.predictor.cache.get, version)
+    model: TrainedModel = from_thread.run(services.predictor.cache.get, version)
+    refuse_texts(model.inputs)
     options = model.settle(request.options)
     check_inputs(model.inputs, dataset.columns)
     settled = {

@@ -126,6 +126,9 @@ def _check_strange(
     """The strange rows must have all features, of the types that they have in the others."""
     if request.out_of_distribution is None:
         return
+    if config.task not in ("regression", "classification"):
+        message = f"tells rows of a table apart, not what a {config.task} reads: leave it out"
+        raise Invalid([(STRANGE, message)])
     strange = named_dataset(context, request.out_of_distribution, STRANGE)
     features = {feature.name for feature in config.features or ()}
     needed = [

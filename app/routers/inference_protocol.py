@@ -31,7 +31,7 @@ from core.context import Context
 from core.exceptions import NotFound, NotParseable
 from core.names import MODEL_NAME
 from core.release import release
-from models.model import BayesianModel
+from models.trained import TrainedModel
 
 router = APIRouter(prefix="/v2", tags=["Open Inference Protocol v2"])
 
@@ -153,7 +153,7 @@ async def _infer(request: Request, services: Services, model: str, version: str 
     return _response(reply)
 
 
-async def _load(services: Services, model: str, version: str | None) -> BayesianModel:
+async def _load(services: Services, model: str, version: str | None) -> TrainedModel:
     _check_names(model, version)
     resolved = await services.predictor.resolver.resolve(model, version)
     return await services.predictor.cache.get(resolved)

@@ -9,7 +9,12 @@ from app.bodies import media_type, read_body, read_bytes, refuse_encoding
 from app.dependencies import DirectRoute, ServicesDep, or_disconnect
 from app.negotiation import negotiate
 from app.openapi import json_response, option_parameters, problems, request_bodies
-from app.schemas.predictions import PredictParameters, PredictRequest, PredictResponse
+from app.schemas.predictions import (
+    PredictParameters,
+    PredictRequest,
+    PredictResponse,
+    TextPredictResponse,
+)
 from app.serving import arrow_format, json_format
 from app.serving.encode import encode
 from app.serving.exchange import exchange
@@ -36,7 +41,11 @@ EXAMPLE = {
     "/predict",
     response_class=Response,
     responses={
-        200: json_response(PredictResponse, "means, variances and intervals, in row order", ARROW),
+        200: json_response(
+            (PredictResponse, TextPredictResponse),
+            "means, variances and intervals, in row order; of a language model the other form",
+            ARROW,
+        ),
         **problems(400, 404, 406, 413, 415, 422, 503),
     },
     openapi_extra={

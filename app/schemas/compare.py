@@ -58,6 +58,7 @@ class ComparedMethod(Response):
     version: int | None
     error: JobError | None
     log_likelihood: float | None
+    perplexity: float | None = None
     rmse: float | None = None
     accuracy: float | None = None
     crps: float | None = None

@@ -42,6 +42,8 @@ class VersionResponse(Response):
     network: Json
     method: Json
     training: Json
+    language: Json | None = Field(None, exclude_if=is_none)
+    vocabulary_size: int | None = Field(None, exclude_if=is_none)
     num_weights: int
     metrics: Json
     variants: list[VariantResponse]

@@ -43,6 +43,9 @@ class PredictionOptions(Request):
 class PredictParameters(PredictionOptions):
     """All of a request but its rows."""
 
+    top: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        None, description="language models: how many next tokens are told; default 10"
+    )
     return_draws: bool = False
     target_mc_error: Annotated[float, Field(gt=0.0)] | None = Field(
         None,
@@ -62,14 +65,16 @@ class PredictParameters(PredictionOptions):
             super().options,
             return_draws=self.return_draws,
             target_mc_error=self.target_mc_error,
+            top=self.top,
         )
 
 
 class PredictRequest(PredictParameters):
     """The whole body, for the documentation: `inputs` are read by `app.serving.decode`."""
 
-    inputs: SkipValidation[list[Json] | list[list[Any]] | dict[str, list[Any]]] = Field(
-        description="records, lists in feature order, or columns; null is a missing value"
+    inputs: SkipValidation[list[Json] | list[list[Any]] | list[str] | dict[str, list[Any]]] = Field(
+        description="records, lists in feature order, or columns; null is a missing value; "
+        "of a language model a list of strings"
     )
 
 
@@ -115,4 +120,36 @@ class PredictResponse(Response):
     mc_error: list[Any] | None = Field(description="null where it cannot be estimated")
     entropy: Variances | None = Field(None, description="classification only, in nats")
     draws: list[Any] | None = Field(None, description="with return_draws: samples × rows")
+    timings_ms: TimingsResponse
+
+
+class NextTokenResponse(Response):
+    """A token that may follow, and its probability."""
+
+    token: str
+    probability: float
+
+
+class Entropies(Response):
+    """Per text, of the next token, in nats; total = aleatoric + epistemic."""
+
+    total: list[float]
+    aleatoric: list[float]
+    epistemic: list[float]
+
+
+class TextPredictResponse(Response):
+    """The answer of a language model, for the documentation: arrays in the order of the texts."""
+
+    model: str
+    version: int
+    prune: float
+    samples: int
+    seed: int
+    sampler: Sampler
+    log_likelihood: list[float] = Field(description="nats, with the end of the sequence")
+    perplexity: list[float] = Field(description="per token, the end of the sequence among them")
+    token_log_likelihoods: list[list[float]] = Field(description="they add up to the text's")
+    next_tokens: list[list[NextTokenResponse]] = Field(description="`top` of them, likeliest first")
+    entropy: Entropies
     timings_ms: TimingsResponse

@@ -10,6 +10,7 @@ from core.specs import Alias, Metadata, TrainSpec
 from models.config import (
     ColumnName,
     FeatureConfig,
+    LanguageConfig,
     LikelihoodName,
     MethodConfig,
     ModelConfig,
@@ -52,6 +53,7 @@ class RecipeRequest(Request):
     network: NetworkConfig = _DEFAULTS.network
     training: TrainingConfig = _DEFAULTS.training
     pruning: Pruning | None = None
+    language: LanguageConfig | None = None
     metadata: Metadata = Field(default_factory=dict)
 
     def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
@@ -66,6 +68,7 @@ class RecipeRequest(Request):
             method=method,
             training=self.training,
             pruning=self.pruning,
+            language=self.language,
         )
 
 

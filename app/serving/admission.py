@@ -20,7 +20,9 @@ class Limits:
     max_samples: int
     max_work: int
 
-    def check(self, rows: int, samples: int, values_per_sample: int = 1) -> int:
+    def check(
+        self, rows: int, samples: int, values_per_sample: int = 1, unit: str = "values"
+    ) -> int:
         """The work of a request, each sample of a row counting as many values as it returns.
 
         Raises:
@@ -34,7 +36,7 @@ class Limits:
         if work > self.max_work:
             product = f"{rows} rows × {samples} samples"
             if values_per_sample > 1:
-                product += f" × {values_per_sample} values each"
+                product += f" × {values_per_sample} {unit} each"
             raise TooLarge(
                 f"{product} is more than {self.max_work} (CREDENCE_MAX_WORK): "
                 "split the rows over several requests, or draw fewer samples"

@@ -17,6 +17,7 @@ from app.bodies import MAX_BYTES
 from app.serving.decode import check_names
 from app.serving.query import read_options
 from app.serving.question import Answer, Question
+from app.serving.text import refuse_texts
 from app.serving.values import FLOAT32_MAX, read_values
 from app.validation import pointer
 from core import columns as core
@@ -62,13 +63,14 @@ def to_columns(table: pa.Table, features: Sequence[InputColumn]) -> Columns:
         Invalid: naming the column, and the row where there is one: a feature that is absent, a
             column that is no feature, another type, a value that is not finite or out of range.
     """
+    refuse_texts(features)
     check_names(table.column_names, features, ("inputs",))
     return {f.name: _read(f, table.column(f.name), Place(f.name, ROWS)) for f in features}
 
 
 def encode(answer: Answer) -> bytes:
     """One record batch with a row per predicted row; what gave it is in the schema's metadata."""
-    version, prediction = answer.version, answer.prediction
+    version, prediction = answer.version, answer.rows_prediction
     table = with_metadata(to_table(prediction), version.model, version.version, prediction)
     timings = {"timings_ms": orjson.dumps(answer.timings.milliseconds())}
     schema = table.schema.with_metadata({**(table.schema.metadata or {}), **timings})

@@ -17,7 +17,10 @@ import torch
 from torch import Tensor
 
 from app.serving.throughput import Throughput
+from models.language.prediction import TextPrediction
 from models.prediction.prediction import Prediction, PredictOptions
+
+AnyPrediction = Prediction | TextPrediction
 
 # Measured on a CPU with 784-400-400-10 and 100 samples, per row: 3.2 ms alone, 2.2 by two, 1.8 by
 # four, 1.5 by eight, 1.5 by 32, 2.0 by 128. More company than this only makes others wait.
@@ -30,14 +33,14 @@ MARGIN = 1.25  # predicted times scatter by about a quarter
 class Predicts(Protocol):
     """The side of a model that the engine sees; settled options, encoded rows."""
 
-    def predict_rows(self, x: Tensor, options: PredictOptions) -> Prediction: ...
+    def predict_rows(self, x: Tensor, options: PredictOptions) -> AnyPrediction: ...
 
 
 @dataclass(frozen=True)
 class Computed:
     """A prediction, how long it waited for the engine, and how long its batch ran."""
 
-    prediction: Prediction
+    prediction: AnyPrediction
     queue_seconds: float
     compute_seconds: float
 
@@ -70,8 +73,11 @@ class Entry:
 
     @cached_property
     def _own(self) -> object | None:
-        """Draws are of whole functions, and an early stop depends on all rows: never shared."""
-        alone = self.options.return_draws or self.options.target_mc_error is not None
+        """Draws are of whole functions, an early stop depends on all rows, and texts are of
+        lengths of their own: never shared.
+        """
+        o = self.options
+        alone = o.return_draws or o.target_mc_error is not None or o.top is not None
         return object() if alone else None
 
     def batch_key(self, samples: int) -> Hashable:
@@ -95,7 +101,7 @@ class Batch:
     def speed_key(self) -> Hashable:
         return self.entries[0].speed_key
 
-    def compute(self) -> list[Prediction]:
+    def compute(self) -> list[AnyPrediction]:
         """One prediction per entry, by one call of the model."""
         first, levels = self.entries[0], [entry.options.intervals for entry in self.entries]
         union = levels[0] if len(levels) == 1 else tuple(sorted(set().union(*levels)))
@@ -103,7 +109,10 @@ class Batch:
         if len(self.entries) == 1:
             return [first.model.predict_rows(first.x, options)]
         x = torch.cat([entry.x for entry in self.entries])
-        return list(self._cut(first.model.predict_rows(x, options)))
+        together = first.model.predict_rows(x, options)
+        if isinstance(together, TextPrediction):
+            raise TypeError("texts are computed one request at a time")
+        return list(self._cut(together))
 
     def split(self) -> list["Batch"]:
         """Each entry alone."""

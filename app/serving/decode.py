@@ -5,6 +5,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from app.serving.text import is_text, read_texts
 from app.serving.values import blocks, read_numbers, read_values
 from app.validation import MAX_ERRORS, pointer
 from core.exceptions import Invalid
@@ -34,6 +35,8 @@ def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) 
         Invalid: with the path and what would be right: a feature that is absent (null stands for
             a missing value), a field that is no feature, a value of another type or out of range.
     """
+    if is_text(features):
+        return read_texts(inputs, features[0])
     if isinstance(inputs, dict):
         return _from_columns(inputs, features)
     if isinstance(inputs[0], dict):

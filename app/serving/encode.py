@@ -6,20 +6,33 @@ import numpy as np
 import orjson
 
 from app.serving.question import Answer
+from app.serving.text import text_fields
+from models.language.prediction import TextPrediction
 from models.prediction.prediction import Interval, Prediction
 
 
 def encode(answer: Answer) -> bytes:
     """The body of the answer to `POST /predict`."""
-    version, prediction = answer.version, answer.prediction
+    prediction = answer.prediction
     document: dict[str, Any] = {
-        "model": version.model,
-        "version": version.version,
+        "model": answer.version.model,
+        "version": answer.version.version,
         "prune": prediction.prune,
         "samples": prediction.samples,
         "seed": prediction.seed,
         "sampler": prediction.sampler,
     }
+    match prediction:
+        case TextPrediction():
+            document |= text_fields(prediction)
+        case Prediction():
+            document |= _row_fields(prediction)
+    document["timings_ms"] = answer.timings.milliseconds()
+    return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _row_fields(prediction: Prediction) -> dict[str, Any]:
+    document: dict[str, Any] = {}
     if prediction.classes is not None:
         document |= _class_fields(prediction)
     document |= {
@@ -32,8 +45,7 @@ def encode(answer: Answer) -> bytes:
         document["entropy"] = {name: _ready(v) for name, v in prediction.entropy.items()}
     if prediction.draws is not None:
         document["draws"] = _ready(prediction.draws)
-    document["timings_ms"] = answer.timings.milliseconds()
-    return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+    return document
 
 
 def _class_fields(prediction: Prediction) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.registry import Version
-from models.model import BayesianModel
+from models.trained import TrainedModel
 
-Load = Callable[[Version], BayesianModel]
+Load = Callable[[Version], TrainedModel]
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class LoadedModel:
     """A version and what is in memory of it."""
 
     version: Version
-    model: BayesianModel
+    model: TrainedModel
 
 
 class ModelCache:
@@ -26,9 +26,9 @@ class ModelCache:
         self._load = load
         self._max_bytes = max_bytes
         self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()
-        self._loading: dict[str, asyncio.Task[BayesianModel]] = {}
+        self._loading: dict[str, asyncio.Task[TrainedModel]] = {}
 
-    async def get(self, version: Version) -> BayesianModel:
+    async def get(self, version: Version) -> TrainedModel:
         """The model of `version`, loaded if need be.
 
         A load outlives the request that began it, since others may wait for the same one.
@@ -54,10 +54,10 @@ class ModelCache:
         """The loaded models, the least recently used first; may be called in any thread."""
         return tuple(self._loaded.values())
 
-    async def _read(self, version: Version) -> BayesianModel:
+    async def _read(self, version: Version) -> TrainedModel:
         return await asyncio.to_thread(self._load, version)
 
-    def _finish(self, version: Version, task: asyncio.Task[BayesianModel]) -> None:
+    def _finish(self, version: Version, task: asyncio.Task[TrainedModel]) -> None:
         key = version.artifact_key
         del self._loading[key]
         if task.cancelled() or task.exception() is not None:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 from torch import Tensor
@@ -18,8 +19,8 @@ from app.serving.model_cache import ModelCache
 from app.serving.question import Answer, Decode, Question, Timings
 from app.serving.resolver import Resolver
 from core.exceptions import Unavailable
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.trained import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Predictor:
                 speed = speed_key(version.artifact_key, options)
                 with self.admission.entered(speed, rows, options.samples, work):
                     with measure.stage("decode"):
-                        x = await off_loop(question.num_bytes, _encode, model, question.decode)
+                        encode = partial(self._encode, model, question.decode, options)
+                        x = await off_loop(question.num_bytes, encode)
                     del question  # its rows take several times the size of the tensor
                     t.reschedule(None)  # from here on the engine minds the deadline
                     entry = Entry(version.artifact_key, model, x, options, deadline)
@@ -61,6 +63,17 @@ class Predictor:
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
         return Answer(version, computed.prediction, timings)
+
+    def _encode(self, model: TrainedModel, decode: Decode, options: PredictOptions) -> Tensor:
+        """The rows as the model takes them; of texts the longest one counts for all.
+
+        Raises:
+            TooLarge: if there are more steps to compute than may be, before room is made for them.
+        """
+        columns = decode(model.inputs)
+        rows = len(next(iter(columns.values())))
+        self.limits.check(rows, options.samples, model.steps(columns), "steps")
+        return model.encode(columns)
 
     @contextmanager
     def _in_time(self, deadline_seconds: float | None) -> Iterator[None]:
@@ -74,10 +87,6 @@ class Predictor:
             raise Unavailable(message, self.admission.drain_seconds()) from None
 
 
-def _encode(model: BayesianModel, decode: Decode) -> Tensor:
-    return model.encode(decode(model.inputs))
-
-
-def _values(model: BayesianModel, options: PredictOptions) -> int:
+def _values(model: TrainedModel, options: PredictOptions) -> int:
     """How many numbers of each sample of a row the answer holds; 1 if it holds summaries."""
     return len(model.classes or (1,)) if options.return_draws else 1

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from app.schemas.predictions import PredictParameters
 from app.serving.resolver import Reference
 from core.registry import Version
+from models.exceptions import InvalidInput
 from models.features import Columns, InputColumn
+from models.language.prediction import TextPrediction
 from models.prediction.prediction import Prediction, PredictOptions
 
 Decode = Callable[[Sequence[InputColumn]], Columns]
@@ -52,11 +54,21 @@ class Answer:
     """What a wire format writes."""
 
     version: Version
-    prediction: Prediction
+    prediction: Prediction | TextPrediction
     timings: Timings
 
     @property
     def num_bytes(self) -> int:
         """About what it takes as text; it decides which thread writes it."""
-        draws = self.prediction.draws
-        return 20 * (8 * self.prediction.mean.size + (0 if draws is None else draws.size))
+        return 20 * self.prediction.num_values
+
+    @property
+    def rows_prediction(self) -> Prediction:
+        """What was predicted of rows, for formats that have no place for texts.
+
+        Raises:
+            InvalidInput: if a language model was asked.
+        """
+        if isinstance(self.prediction, TextPrediction):
+            raise InvalidInput("a language model answers in JSON alone", "/model")
+        return self.prediction

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from app.serving.batching import speed_key
+from app.serving.text import is_text, read_texts
 from app.serving.throughput import Throughput
 from app.serving.values import read_values
 from models.features import Columns, InputColumn
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.trained import TrainedModel
 
 RUNS = 3
 SIZES = ((1, 10), (1, 100), (64, 10))  # rows × samples: what more of either costs
@@ -20,7 +21,7 @@ SIZES = ((1, 10), (1, 100), (64, 10))  # rows × samples: what more of either co
 log = structlog.stdlib.get_logger(__name__)
 
 
-def warm_up(artifact: str, model: BayesianModel, throughput: Throughput) -> None:
+def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
     """Predict blank rows with every variant, which also tells how long requests take.
 
     A model that cannot do it is served all the same: its first requests are slower, no more.
@@ -36,7 +37,7 @@ def warm_up(artifact: str, model: BayesianModel, throughput: Throughput) -> None
         log.warning("a model was not warmed up", artifact=artifact, exc_info=True)
 
 
-def _seconds(model: BayesianModel, x: Tensor, options: PredictOptions) -> float:
+def _seconds(model: TrainedModel, x: Tensor, options: PredictOptions) -> float:
     """The least of a few runs: the first ones make what is made once."""
     seconds = []
     for _ in range(RUNS):
@@ -48,6 +49,8 @@ def _seconds(model: BayesianModel, x: Tensor, options: PredictOptions) -> float:
 
 def blank_row(inputs: tuple[InputColumn, ...]) -> Columns:
     """One row in which all is missing that may be, and tensors are zero."""
+    if is_text(inputs):
+        return read_texts([""], inputs[0])
     return {
         column.name: np.zeros((1, *(column.shape or ())), dtype=np.float32)
         if column.type == "tensor"

@@ -18,6 +18,7 @@ from models.config.common import (
     Task,
     Width,
 )
+from models.config.language import LanguageConfig
 from models.config.methods import (
     BBBConfig,
     ChainConfig,
@@ -68,6 +69,7 @@ __all__ = [
     "GaussianPriorConfig",
     "Json",
     "KLConfig",
+    "LanguageConfig",
     "LikelihoodName",
     "MAPConfig",
     "MLEConfig",

@@ -51,7 +51,8 @@ class BBBConfig:
     """Bayes by Backprop: a mean-field Gaussian fitted by stochastic gradients of the ELBO.
 
     `estimator` "local" draws what units add up, row by row, "weight" one weight vector per
-    mini-batch; by default the first where the network allows it.
+    mini-batch; by default the first where the network allows it. `sharpening`: each window of a
+    language model's text shifts the weights drawn for it (`models.inference.sharpening`).
     """
 
     __pydantic_config__ = STRICT
@@ -60,6 +61,7 @@ class BBBConfig:
     prior: PriorConfig = field(default_factory=GaussianPriorConfig)
     kl: KLConfig = field(default_factory=KLConfig)
     initial_sigma: Scale | Literal["auto"] = "auto"
+    sharpening: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,19 +24,24 @@ class SplitTime:
     time: ColumnName
 
 
-Split = Literal["random"] | SplitBy | SplitTime
+Split = Literal["random", "last"] | SplitBy | SplitTime
+"""`last`: the last rows as they are stored; of a language model, the last lines of the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """The optimiser's settings and which rows are held out."""
+    """The optimiser's settings and which rows are held out.
+
+    `schedule` "plateau", of language models: the rate is quartered, from the best weights on, when
+    an epoch has not improved the score of the held-out lines.
+    """
 
     __pydantic_config__ = STRICT
     epochs: Annotated[int, Interval(ge=1, le=100_000)] | None = None
     batch_size: Annotated[int, Interval(ge=1, le=65_536)] | None = None
-    optimizer: Literal["adam", "sgd"] = "adam"
+    optimizer: Literal["adam", "sgd"] | None = None
     learning_rate: Annotated[float, Interval(gt=0.0, le=100.0)] | None = None
-    schedule: Literal["cosine", "constant"] = "cosine"
+    schedule: Literal["cosine", "constant", "plateau"] | None = None
     momentum: Annotated[float, Interval(ge=0.0, lt=1.0)] = 0.9
     gradient_clip: Annotated[float, Interval(gt=0.0, le=1e6)] | None = None
     validation_fraction: Annotated[float, Interval(gt=0.0, le=0.5)] = 0.1

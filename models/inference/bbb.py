@@ -17,9 +17,9 @@ from models.config import BBBConfig, KLConfig
 from models.data import Rows
 from models.derivatives import Reparameterised, reparameterise
 from models.distributed import Part
-from models.inference.method import pack_point, unpack_point
+from models.inference.method import Draw, pack_point, unpack_point
 from models.inference.point import DrawsState, initial_weights
-from models.layout import Layout, Weights
+from models.layout import Layout
 from models.likelihoods import Likelihood
 from models.networks import LocallyDrawn, Network
 from models.objectives import Loss, negative_elbo
@@ -170,18 +170,19 @@ class BayesByBackprop:
         """
         part = part or Part.whole(len(batch))
         if self._local is None:
-            weights, kl = self.draw(state, generator)
-            outputs = self.network(weights, batch.inputs)
+            drawn = self.draw(state, len(batch), generator)
+            outputs, kl = self.network(drawn.weights, batch.inputs), drawn.penalty
         else:
             outputs, kl = self._draw_outputs(self._local, state, batch.inputs, generator, part)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight, part)
 
-    def draw(self, state: BBBState, generator: torch.Generator) -> tuple[Weights, Scalar]:
-        """One draw of the weights, by name, and the divergence from the prior, in nats."""
+    def draw(self, state: BBBState, streams: int, generator: torch.Generator) -> Draw:
+        """w ~ q, the same for all streams and steps, and the divergence from the prior, in nats."""
         noise = _standard_normal(state.posterior.loc, generator)
         drawn = self._reparameterise(state.posterior, noise)
-        return self.layout.unflatten(drawn.first), self._divergence(state.posterior, drawn, noise)
+        weights = self.layout.unflatten(drawn.first)
+        return Draw(weights, self._divergence(state.posterior, drawn, noise))
 
     def collect(self, state: BBBState) -> None:
         """The last state, or the best, is all."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from models.config import DropoutConfig, KLConfig
 from models.data import Rows
 from models.distributed import Part
-from models.inference.method import FIXED, pack_point, unpack_point
+from models.inference.method import FIXED, Draw, pack_point, unpack_point
 from models.inference.point import initial_weights, negative_log_prior
 from models.layout import Layout
 from models.likelihoods import Likelihood
@@ -120,6 +120,16 @@ class MCDropout:
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         penalty = negative_log_prior(self.prior, state.weights)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
+
+    def draw(self, state: DropoutState, streams: int, generator: torch.Generator) -> Draw:
+        """Masks of its own for each stream, the same at all steps, and −log P(w)."""
+        weights = state.weights
+        noise = [
+            weights.new_empty(streams, width).normal_(generator=generator)
+            for width in self.network.mask_widths
+        ]
+        penalty = negative_log_prior(self.prior, weights)
+        return Draw(self.layout.unflatten(weights), penalty, masks(noise, state.rates))
 
     def collect(self, state: DropoutState) -> None:
         """The last state, or the best, is all."""

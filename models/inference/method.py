@@ -1,14 +1,17 @@
 """What all methods have in common: the verbs by which they are fitted, and what they leave."""
 
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from models.config import KLConfig
 from models.data import Rows
 from models.distributed import Part
-from models.layout import Layout
+from models.layout import Layout, Weights
+from models.networks import Masks
 from models.objectives import Loss
 
 
@@ -50,6 +53,20 @@ class State(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Draw:
+    """One function that a state means, with gradients to its parameters.
+
+    `penalty` is the loss's second term, in nats for the whole network: it counts once per epoch,
+    that is 1/M in each of M windows. `local` is what a single window adds to its own terms.
+    """
+
+    weights: Weights
+    penalty: Float[Tensor, ""]
+    masks: Masks | None = None
+    local: Float[Tensor, ""] | None = None
+
+
 @runtime_checkable
 class Method(Protocol):
     """A method bound to a network, a likelihood and the number of rows it is fitted to.
@@ -86,6 +103,15 @@ class Method(Protocol):
 
     def collect(self, state: Any) -> None:
         """Takes note of the state at an epoch's end, where a method needs more than the last."""
+        ...
+
+
+@runtime_checkable
+class WindowMethod(Method, Protocol):
+    """A method that can be fitted to windows of text, too, whose loss is put together there."""
+
+    def draw(self, state: Any, streams: int, generator: torch.Generator) -> Draw:
+        """One function for a whole window of `streams` sequences, with its penalty."""
         ...
 
 

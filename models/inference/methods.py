@@ -15,6 +15,7 @@ from models.inference.mc_dropout import MCDropout
 from models.inference.method import Method
 from models.inference.metropolis import Metropolis
 from models.inference.point import PointEstimates
+from models.inference.sharpening import Sharpened
 from models.likelihoods import Likelihood
 from models.networks import Network
 
@@ -25,7 +26,8 @@ def build_method(
     """What is fitted first, by gradients of a loss."""
     match config:
         case BBBConfig():
-            return BayesByBackprop.build(network, likelihood, config, num_data)
+            kind = Sharpened if config.sharpening else BayesByBackprop
+            return kind.build(network, likelihood, config, num_data)
         case DropoutConfig():
             return MCDropout.build(network, likelihood, config, num_data)
     return PointEstimates.build(network, likelihood, config, num_data)

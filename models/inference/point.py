@@ -27,7 +27,7 @@ from models.config import (
 )
 from models.data import Rows
 from models.distributed import Part
-from models.inference.method import FIXED, pack_point, unpack_point
+from models.inference.method import FIXED, Draw, pack_point, unpack_point
 from models.layout import Layout
 from models.likelihoods import Likelihood
 from models.networks import Network
@@ -143,6 +143,11 @@ class PointEstimates:
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point).sum(0)
         penalty = negative_log_prior(self.prior, state.weights)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
+
+    def draw(self, state: DrawsState, streams: int, generator: torch.Generator) -> Draw:
+        """All members, and their −log P(w) together."""
+        penalty = negative_log_prior(self.prior, state.weights)
+        return Draw(self.layout.unflatten(state.weights), penalty)
 
     def collect(self, state: DrawsState) -> None:
         """The last state, or the best, is all."""

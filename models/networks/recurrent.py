@@ -74,6 +74,27 @@ class LanguageModel:
         """Name and shape of each weight tensor; the tied one is the embedding's alone."""
         return layout_of(self.layers)
 
+    @property
+    def num_outputs(self) -> int:
+        return self.embedding.num_tokens
+
+    @property
+    def widest(self) -> int:
+        """Numbers per text and step in the largest of the layers' outputs, commonly the logits."""
+        gates = (CELLS[layer.kind].gates * layer.hidden for layer in self.recurrent)
+        return max(self.num_outputs, *gates)
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions for one step of one text."""
+        decoder = self.num_outputs * (self.embedding.width + 1)
+        return 2 * (layout_of(self.recurrent).num_weights + decoder)
+
+    @property
+    def mask_widths(self) -> tuple[int, ...]:
+        """Units that dropout may leave out: those that a layer hands on."""
+        return tuple(layer.hidden for layer in self.recurrent)
+
     def prior_layout(self, *, separate_outputs: bool) -> Layout:
         """The tensors: all outputs are logits and mean the same, so that none stands apart."""
         return self.layout
@@ -87,17 +108,32 @@ class LanguageModel:
         return init_layers(self.layers, 1.0, generator)
 
     def __call__(
-        self, weights: Weights, tokens: Int[Tensor, "batch steps"]
+        self, weights: Weights, x: Int[Tensor, "batch steps"], masks: Masks | None = None
     ) -> Float[Tensor, "*samples batch steps tokens"]:
         """Logits after every step, from a state of zeros."""
-        return self.advance(weights, tokens)[0]
+        return self.advance(weights, x, masks=masks)[0]
 
     def advance(
-        self, weights: Weights, tokens: Int[Tensor, "batch steps"], states: States | None = None
+        self,
+        weights: Weights,
+        tokens: Int[Tensor, "batch steps"],
+        states: States | None = None,
+        masks: Masks | None = None,
     ) -> tuple[Float[Tensor, "*samples batch steps tokens"], States]:
         """Logits after every step, and the states that the next steps go on from."""
-        hidden, states = run(self.recurrent, weights, self.embedding(weights, tokens), states)
+        hidden, states = self.read(weights, tokens, states, masks)
         return self.decoder(weights, hidden), states
+
+    def read(
+        self,
+        weights: Weights,
+        tokens: Int[Tensor, "batch steps"],
+        states: States | None = None,
+        masks: Masks | None = None,
+    ) -> tuple[Float[Tensor, "*samples batch steps hidden"], States]:
+        """`advance` up to the decoder, whose logits are many times as large."""
+        embedded = self.embedding(weights, tokens)
+        return run(self.recurrent, weights, embedded, states, masks)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ class PredictOptions:
     """How to predict; a `seed` or `sampler` of None takes the model's own (`model.settle`).
 
     With `target_mc_error`, sampling ends as soon as the `mc_error` of every row is below it;
-    `samples` is the most that are drawn then.
+    `samples` is the most that are drawn then. `top`, of language models: next tokens that are told.
     """
 
     samples: int = 100
@@ -28,6 +28,7 @@ class PredictOptions:
     sampler: Sampler | None = None
     return_draws: bool = False
     target_mc_error: float | None = None
+    top: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,15 @@ class Prediction:
     labels: list[ClassName] | None = None
     entropy: Arrays | None = None
     draws: np.ndarray | None = None
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.mean)
+
+    @property
+    def num_values(self) -> int:
+        """Numbers in the answer, about."""
+        return 8 * self.mean.size + (0 if self.draws is None else self.draws.size)
 
     def select(self, start: int, stop: int, levels: tuple[float, ...]) -> "Prediction":
         """The answer for rows start … stop alone, with the intervals of these levels."""

@@ -78,8 +78,8 @@ def test_a_draw_gives_the_weights_by_name_and_the_priors_own_divergence(
     config = BBBConfig(estimator="weight", prior=GaussianPriorConfig(sigma=sigma))  # type: ignore[arg-type]
     method = BayesByBackprop.build(network, Categorical(2), config, 10)
     state = method.init(generator(0, "init"))
-    weights, kl = method.draw(state, torch.Generator().manual_seed(4))
+    drawn = method.draw(state, 1, torch.Generator().manual_seed(4))
     q = state.posterior.distribution()
     noise = torch.randn(network.layout.num_weights, generator=torch.Generator().manual_seed(4))
-    torch.testing.assert_close(network.layout.flatten(weights), q.rsample(noise))
-    torch.testing.assert_close(kl, method.prior.reverse_kl(q))
+    torch.testing.assert_close(network.layout.flatten(drawn.weights), q.rsample(noise))
+    torch.testing.assert_close(drawn.penalty, method.prior.reverse_kl(q))

@@ -50,7 +50,14 @@ def test_what_was_given_is_kept() -> None:
         network=MLPConfig(hidden=(7,)),
         method=BBBConfig(estimator="weight", kl=KLConfig(weight=1.0, warmup_epochs=0)),
         training=TrainingConfig(
-            epochs=3, batch_size=5, learning_rate=0.5, patience=2, fine_tune_epochs=0, refit=True
+            epochs=3,
+            batch_size=5,
+            learning_rate=0.5,
+            patience=2,
+            fine_tune_epochs=0,
+            refit=True,
+            optimizer="adam",
+            schedule="cosine",
         ),
         pruning=(0.9, 0.5, 0.9),
     )
@@ -77,7 +84,7 @@ def test_the_task_follows_the_targets_type(target: str, task: str, likelihood: s
     [
         ({"target": "z"}, "/target", "no column 'z'"),
         ({"target": "flat"}, "/target", "is 2 in every row"),
-        ({"target": "note"}, "/target", "of type text"),
+        ({"target": "note", "task": "classification"}, "/target", "of type text"),
         ({"target": "colour", "task": "regression"}, "/target", "of type category"),
         ({"likelihood": "categorical"}, "/likelihood", "does not fit"),
         ({"features": (FeatureConfig(name="q", type="number"),)}, "/features/0", "no column 'q'"),

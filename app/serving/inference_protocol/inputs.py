@@ -4,13 +4,14 @@ The protocol has no null. NaN in a tensor of floats, or null in JSON, stands for
 where training rows lacked some, so that the model knows what that means; elsewhere it is refused.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from app.serving.decode import check_names
 from app.serving.inference_protocol.tensors import BOOL, BYTES, NUMBERS, Tensor
+from app.serving.text import refuse_texts
 from app.serving.values import FLOAT32_MAX, read_values
 from core.exceptions import Invalid
 from models.features import Columns, InputColumn
@@ -29,8 +30,9 @@ TOLD: dict[str, Datatype] = {
 }  # of several that fit, the one that metadata names
 
 
-def describe(features: Iterable[InputColumn]) -> list[TensorMetadata]:
-    """A tensor per feature, as the model's metadata tell them."""
+def describe(features: Sequence[InputColumn]) -> list[TensorMetadata]:
+    """A tensor per feature, as the model's metadata tell them; `Invalid` of a language model."""
+    refuse_texts(features)
     return [
         TensorMetadata(
             name=f.name,
@@ -48,6 +50,7 @@ def to_columns(tensors: Sequence[Tensor], features: Sequence[InputColumn]) -> Co
         Invalid: naming the tensor, and the row where there is one: a feature without a tensor, a
             tensor that is no feature, another data type or shape, a value that is none.
     """
+    refuse_texts(features)
     given = {tensor.name: tensor for tensor in tensors}
     columns: dict[str, np.ndarray] = {}
     numbers = [feature for feature in features if feature.type == "number"]

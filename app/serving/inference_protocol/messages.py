@@ -75,7 +75,7 @@ def read_request(
 
 def write_response(header: InferHeader, answer: Answer) -> Reply:
     """The outputs that the request wants, binary where it says so."""
-    prediction = answer.prediction
+    prediction = answer.rows_prediction
     arrays = outputs.select(prediction, _wanted(header))
     binary = {name: to_bytes(arrays[name]) for name in _binary_names(header, list(arrays))}
     document = {

@@ -1,0 +1,1 @@
+"""Language models: text as tokens, recurrent networks over them, sequences' likelihoods."""

@@ -1,0 +1,230 @@
+"""A trained language model: its vocabulary, network and one posterior per pruned variant."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from models.config import FeatureConfig, Json, ModelConfig, RecurrentConfig
+from models.exceptions import InvalidInput, UnknownVariant
+from models.features import Columns, InputColumn
+from models.language.corpus import Corpus
+from models.language.evaluation import evaluate
+from models.language.prediction import PADDING, NextToken, TextPrediction, score
+from models.language.vocabulary import Vocabulary
+from models.likelihoods import Categorical
+from models.networks.recurrent import LanguageModel
+from models.prediction.prediction import PredictOptions
+from models.prediction.threads import threads_for
+from models.prediction.weight_draws import FittedDraws
+from models.variant import Variant
+
+DEFAULT_TOP = 10
+_EVALUATED_STREAMS = 10  # read side by side: their starts know no prefix, one token in thousands
+_CELLS_AT_ONCE = 2**21  # texts × tokens of the vocabulary, in float64
+
+
+@dataclass(frozen=True)
+class BayesianLanguageModel:
+    """Everything needed to predict. Frozen: any number of threads may use one instance."""
+
+    config: ModelConfig
+    vocabulary: Vocabulary
+    variants_by_prune: Mapping[float, Variant]
+    default_seed: int
+    history: tuple[Json, ...] = ()
+    notes: tuple[str, ...] = ()
+    _fitted: dict[float, FittedDraws] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def task(self) -> str:
+        return "language_model"
+
+    @property
+    def features(self) -> tuple[FeatureConfig, ...]:
+        return ()
+
+    @property
+    def inputs(self) -> tuple[InputColumn, ...]:
+        return (InputColumn(name=self.config.target, type="text"),)
+
+    @property
+    def classes(self) -> None:
+        return None
+
+    @property
+    def variants(self) -> tuple[float, ...]:
+        return tuple(sorted(self.variants_by_prune))
+
+    @property
+    def num_weights(self) -> int:
+        return self.network.layout.num_weights
+
+    @property
+    def num_bytes(self) -> int:
+        states = [variant.state for variant in self.variants_by_prune.values()]
+        return sum(tensor.nbytes for state in states for tensor in state.tensors())
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.variants_by_prune.values())).state.tensors()[0].device
+
+    @cached_property
+    def network(self) -> LanguageModel:
+        if not isinstance(self.config.network, RecurrentConfig):
+            raise TypeError("call models.recipe.resolve first: a language model is recurrent")
+        return LanguageModel.build(self.config.network, len(self.vocabulary))
+
+    @cached_property
+    def likelihood(self) -> Categorical:
+        return Categorical(len(self.vocabulary))
+
+    def fitted(self, prune: float) -> FittedDraws:
+        """A variant ready for prediction, made at its first use."""
+        if prune not in self._fitted:  # two threads may make the same: the first one stays
+            fitted = FittedDraws.of(self.network, self.variant(prune).state)
+            self._fitted.setdefault(prune, fitted)
+        return self._fitted[prune]
+
+    @property
+    def description(self) -> Json:
+        config = asdict(self.config)
+        shown = ("likelihood", "network", "method", "training", "language")
+        return {
+            "task": self.task,
+            "features": [],
+            "target": self.config.target,
+            "classes": None,
+            **{key: config[key] for key in shown},
+            "vocabulary_size": len(self.vocabulary),
+            "num_weights": self.num_weights,
+            "metrics": self.variant(0.0).metrics,
+            "variants": [self.variant(prune).describe() for prune in self.variants],
+            "notes": list(self.notes),
+        }
+
+    def with_variants(self, variants: Mapping[float, Variant]) -> "BayesianLanguageModel":
+        """The same model with other posteriors."""
+        return replace(self, variants_by_prune=variants)
+
+    def variant(self, prune: float) -> Variant:
+        if prune not in self.variants_by_prune:
+            known = ", ".join(f"{fraction:g}" for fraction in self.variants)
+            raise UnknownVariant(f"no variant with prune {prune:g}; stored are {known}", "/prune")
+        return self.variants_by_prune[prune]
+
+    def settle(self, options: PredictOptions) -> PredictOptions:
+        _check(options)
+        kept = self.variant(options.prune).state.num_draws
+        return replace(
+            options,
+            samples=options.samples if kept is None else min(options.samples, kept),
+            seed=self.default_seed if options.seed is None else options.seed,
+            sampler="monte_carlo",
+            top=DEFAULT_TOP if options.top is None else options.top,
+        )
+
+    def steps(self, columns: Columns) -> int:
+        """Of the longest text, its end included."""
+        texts = columns[self.config.target]
+        return 1 + max(len(self.vocabulary.encode(str(text))) for text in texts)
+
+    def encode(self, columns: Columns) -> Int[Tensor, "texts steps"]:
+        """An end before each text's tokens and one after them, then padding."""
+        end = self.vocabulary.end
+        rows = [[end, *self.vocabulary.encode(str(t)), end] for t in columns[self.config.target]]
+        width = max(map(len, rows))
+        padded = torch.full((len(rows), width), PADDING)
+        for i, row in enumerate(rows):
+            padded[i, : len(row)] = torch.tensor(row)
+        return padded.to(self.device)
+
+    def predict(self, columns: Columns, options: PredictOptions) -> TextPrediction:
+        """Predicts by Monte-Carlo sampling. Blocking, stateless, bounded in memory."""
+        return self.predict_rows(self.encode(columns), options)
+
+    def predict_rows(
+        self, x: Int[Tensor, "texts steps"], options: PredictOptions
+    ) -> TextPrediction:
+        """`predict` of texts that `encode` made."""
+        options = self.settle(options)
+        step = max(1, _CELLS_AT_ONCE // len(self.vocabulary))
+        parts = [self._predict(part, options) for part in x.split(step)]
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def evaluate(self, columns: Columns, *, prune: float = 0.0) -> Json:
+        """Perplexities of a text, a line per row."""
+        lines = [str(line) for line in columns[self.config.target]]
+        corpus = self.corpus(lines, _EVALUATED_STREAMS).to(self.device)
+        state = self.variant(prune).state
+        return {"rows": len(lines), **evaluate(self.network, state, corpus, self.default_seed)}
+
+    def corpus(self, lines: Iterable[str], num_streams: int) -> Corpus:
+        """A text in this model's tokens."""
+        return Corpus.of(self.vocabulary.stream(lines), num_streams)
+
+    def _predict(self, x: Int[Tensor, "texts steps"], options: PredictOptions) -> TextPrediction:
+        fitted, seed = self.fitted(options.prune), int(options.seed or 0)
+        with threads_for(fitted.operations * x.numel() * options.samples):
+            scores = score(fitted, x, self.vocabulary.end, seed, options.samples)
+        lengths = (x[:, 1:] != PADDING).sum(1)
+        log_likelihood = scores.log_likelihoods.sum(1)
+        total = torch.special.entr(scores.probabilities).sum(1)
+        epistemic = (total - scores.aleatoric).clamp_min(0)
+        each = zip(scores.log_likelihoods.tolist(), lengths.tolist(), strict=True)
+        return TextPrediction(
+            samples=options.samples,
+            seed=seed,
+            sampler="monte_carlo",
+            prune=options.prune,
+            log_likelihood=log_likelihood.cpu().numpy(),
+            perplexity=torch.exp(-log_likelihood / lengths).cpu().numpy(),
+            token_log_likelihoods=[values[:length] for values, length in each],
+            next_tokens=self._next_tokens(scores.probabilities, options.top or DEFAULT_TOP),
+            entropy={
+                "total": (scores.aleatoric + epistemic).cpu().numpy(),
+                "aleatoric": scores.aleatoric.cpu().numpy(),
+                "epistemic": epistemic.cpu().numpy(),
+            },
+        )
+
+    def _next_tokens(self, probabilities: Tensor, top: int) -> list[list[NextToken]]:
+        values, numbers = probabilities.topk(min(top, len(self.vocabulary)))
+        pairs = zip(numbers.tolist(), values.tolist(), strict=True)
+        names = self.vocabulary.tokens
+        return [[NextToken(names[n], p) for n, p in zip(*pair, strict=True)] for pair in pairs]
+
+
+def _check(options: PredictOptions) -> None:
+    """What a language model has not.
+
+    Raises:
+        InvalidInput: naming the option.
+    """
+    if options.sampler not in (None, "monte_carlo"):
+        message = f"this model has no sampler {options.sampler!r}; it has monte_carlo"
+        raise InvalidInput(message, "/sampler")
+    if options.return_draws:
+        raise InvalidInput("a language model returns no draws: leave it out", "/return_draws")
+    if options.target_mc_error is not None:
+        message = "a language model has no mean with an mc_error: leave it out"
+        raise InvalidInput(message, "/target_mc_error")
+
+
+def _joined(parts: list[TextPrediction]) -> TextPrediction:
+    """Predictions of consecutive texts as one."""
+    return replace(
+        parts[0],
+        log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
+        perplexity=np.concatenate([part.perplexity for part in parts]),
+        token_log_likelihoods=[row for part in parts for row in part.token_log_likelihoods],
+        next_tokens=[row for part in parts for row in part.next_tokens],
+        entropy={
+            name: np.concatenate([part.entropy[name] for part in parts])
+            for name in parts[0].entropy
+        },
+    )

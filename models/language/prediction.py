@@ -1,0 +1,214 @@
+"""What texts are worth to a model, and how they may go on: mixtures over draws of its weights.
+
+A sample s is one function for all texts of a request. With C_s,t = Σ_{i≤t} log p(x_i | x_<i, w_s):
+
+    log p(text)      = log (1/S) Σ_s exp C_s,n, with the end of the sequence among its n tokens
+    log p(x_t | x_<t) = L_t − L_{t−1},   L_t = log (1/S) Σ_s exp C_s,t
+
+so that the values of the tokens add up to the text's: the weights that explained the prefix count
+more. The distribution of the next token is the plain average (1/S) Σ_s p(· | x, w_s), and its
+entropies belong to that. Logits, by far the largest of all tensors, exist for some samples and
+steps at a time.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.special import entr
+
+from models.language.corpus import Corpus
+from models.networks.recurrent import LanguageModel, States
+from models.prediction.prediction import Arrays, Sampler
+from models.prediction.weight_draws import FittedDraws, Functions
+
+# Logits that are worked on at once: a few megabytes each for the logits and what is made of them
+# stay in the cache, and a product still has hundreds of rows.
+_LOGITS_BYTES = 16 * 2**20
+_WEIGHTS_BYTES = 128 * 2**20  # of samples that are drawn at once
+PADDING = -1  # behind the end of a text that is shorter than the longest
+
+
+@dataclass(frozen=True)
+class NextToken:
+    """A token that may follow, and its probability."""
+
+    token: str
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPrediction:
+    """Per text: log likelihood in nats with the end of the sequence, and what may come next.
+
+    `entropy` of the next token has total, aleatoric and epistemic, in nats.
+    """
+
+    samples: int
+    seed: int
+    sampler: Sampler
+    prune: float
+    log_likelihood: np.ndarray
+    perplexity: np.ndarray
+    token_log_likelihoods: list[list[float]]
+    next_tokens: list[list[NextToken]]
+    entropy: Arrays
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.log_likelihood)
+
+    @property
+    def num_values(self) -> int:
+        """Numbers in the answer, about."""
+        tokens = sum(len(values) for values in self.token_log_likelihoods)
+        return tokens + sum(2 * len(found) + 5 for found in self.next_tokens)
+
+    @property
+    def epistemic_share(self) -> np.ndarray:
+        """Of the next token's entropy, what more data would take away."""
+        total, epistemic = self.entropy["total"], self.entropy["epistemic"]
+        return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
+
+    @property
+    def out_of_distribution(self) -> np.ndarray:
+        """No text is flagged: words that are not known are `<unk>`, which training has seen."""
+        return np.zeros(self.num_rows, dtype=bool)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of some texts: mixtures of tokens that were given, and of the one that comes next."""
+
+    log_likelihoods: Float[Tensor, "texts steps"]  # per token, 0 behind a text's end
+    probabilities: Float[Tensor, "texts tokens"]  # of the next token
+    aleatoric: Float[Tensor, "texts"]  # mean of the samples' entropies
+
+
+def split_padded(
+    x: Int[Tensor, "texts steps"], end: int
+) -> tuple[Int[Tensor, "texts steps-1"], Int[Tensor, "texts steps-1"]]:
+    """Inputs and targets of padded texts that have an end on both sides."""
+    tokens = torch.where(x == PADDING, end, x)
+    return tokens[:, :-1], x[:, 1:]
+
+
+@torch.inference_mode()
+def score(
+    fitted: FittedDraws, x: Int[Tensor, "texts steps"], end: int, seed: int, samples: int
+) -> Scores:
+    """Texts as `Vocabulary` encodes them, an end on both sides, padded at the right."""
+    network = _language_model(fitted)
+    inputs, targets = split_padded(x, end)
+    last = (targets != PADDING).sum(1) - 1
+    cumulated = []
+    probabilities = torch.zeros(len(x), network.num_outputs, dtype=torch.float64, device=x.device)
+    entropies = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+    for functions in _functions(fitted, seed, samples):
+        hidden, _ = network.read(functions.weights, inputs, None, functions.masks)
+        cumulated.append(_log_probs(network, functions, hidden, targets).cumsum(-1))
+        for logits in _next_logits(network, functions, hidden, last):
+            probs = logits.double().softmax(-1)
+            probabilities += probs.sum(0)
+            entropies += entr(probs).sum(-1).sum(0)
+    whole = torch.cat(cumulated)
+    mixture = whole.logsumexp(0) - math.log(len(whole))
+    per_token = mixture.diff(dim=-1, prepend=mixture.new_zeros(len(x), 1))
+    return Scores(per_token, probabilities / len(whole), entropies / len(whole))
+
+
+@torch.inference_mode()
+def mean_log_likelihood(
+    fitted: FittedDraws, corpus: Corpus, seed: int, samples: int, steps: int
+) -> float:
+    """Per token of a text that is read in one go: mean of log (1/S) Σ_s p(x_t | x_<t, w_s).
+
+    Averaged token by token, as perplexities of mixtures are published; states are carried on.
+    """
+    network = _language_model(fitted)
+    count = min(samples, fitted.num_draws or samples)
+    mixture = torch.full((1, 1), -math.inf, dtype=torch.float64, device=corpus.streams.device)
+    for functions in _functions(fitted, seed, samples):
+        states: States | None = None
+        parts = []
+        for tokens, targets in corpus.windows(steps):
+            hidden, states = network.read(functions.weights, tokens, states, functions.masks)
+            parts.append(_log_probs(network, functions, hidden, targets).logsumexp(0))
+        mixture = torch.logaddexp(mixture, torch.cat(parts, dim=1))
+    return float(mixture.mean()) - math.log(count)
+
+
+def _language_model(fitted: FittedDraws) -> LanguageModel:
+    if not isinstance(fitted.network, LanguageModel):
+        raise TypeError(f"a {type(fitted.network).__name__} reads no tokens")
+    return fitted.network
+
+
+def _bounds(fitted: FittedDraws, samples: int) -> Iterator[tuple[int, int]]:
+    """Samples that are drawn at once, as (start, stop)."""
+    count = min(samples, fitted.num_draws or samples)
+    step = max(1, _WEIGHTS_BYTES // max(1, fitted.source.bytes_per_sample))
+    return ((start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _functions(fitted: FittedDraws, seed: int, samples: int) -> Iterator[Functions]:
+    return (fitted.source.functions(seed, *bounds) for bounds in _bounds(fitted, samples))
+
+
+def _log_probs(
+    network: LanguageModel,
+    functions: Functions,
+    hidden: Float[Tensor, "*samples texts steps hidden"],
+    targets: Int[Tensor, "texts steps"],
+) -> Float[Tensor, "samples texts steps"]:
+    """log p of each target, 0 for padding; as many samples as steps at a time as fit."""
+    hidden = hidden if hidden.dim() == 4 else hidden.unsqueeze(0)
+    chosen = targets.clamp_min(0)
+    found = hidden.new_empty(hidden.shape[:3], dtype=torch.float64)
+    for weights, s, t in _parts(network, functions, hidden):
+        logits = network.decoder(weights, hidden[s, :, t])
+        index = chosen[:, t].expand(logits.shape[:-1]).unsqueeze(-1)
+        given = logits.gather(-1, index).squeeze(-1)
+        found[s, :, t] = given.double() - logits.logsumexp(-1).double()
+    return found * (targets != PADDING)
+
+
+def _next_logits(
+    network: LanguageModel,
+    functions: Functions,
+    hidden: Float[Tensor, "*samples texts steps hidden"],
+    last: Int[Tensor, "texts"],
+) -> Iterator[Float[Tensor, "samples texts tokens"]]:
+    """Logits after each text's last token, some samples at a time."""
+    hidden = hidden if hidden.dim() == 4 else hidden.unsqueeze(0)
+    ends = hidden[:, torch.arange(len(last), device=last.device), last].unsqueeze(2)
+    for weights, s, _ in _parts(network, functions, ends):
+        yield network.decoder(weights, ends[s]).squeeze(2)
+
+
+def _parts(
+    network: LanguageModel,
+    functions: Functions,
+    hidden: Float[Tensor, "samples texts steps hidden"],
+) -> Iterator[tuple[dict[str, Tensor], slice, slice]]:
+    """Samples and steps whose logits are made at once, with the samples' decoder."""
+    samples, texts, steps, _ = hidden.shape
+    pairs = max(1, _LOGITS_BYTES // (4 * texts * network.num_outputs))
+    at_once = min(steps, pairs)
+    count = max(1, pairs // at_once)
+    names = (network.embedding.weight, network.decoder.bias)
+    for start in range(0, samples, count):
+        s = slice(start, min(start + count, samples))
+        weights = {name: _of(functions.weights[name], s, name) for name in names}
+        for step in range(0, steps, at_once):
+            yield weights, s, slice(step, min(step + at_once, steps))
+
+
+def _of(tensor: Tensor, samples: slice, name: str) -> Tensor:
+    """Some samples of a weight; one that all samples share has no axis for them."""
+    own = tensor.dim() > (1 if name.endswith("bias") else 2)
+    return tensor[samples] if own else tensor

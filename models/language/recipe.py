@@ -1,0 +1,133 @@
+"""The recommended recipe of language models, and what they cannot be trained with."""
+
+import math
+from dataclasses import replace
+
+from models.config import (
+    BBBConfig,
+    ConvolutionalConfig,
+    DropoutConfig,
+    EnsembleConfig,
+    KLConfig,
+    LanguageConfig,
+    MAPConfig,
+    MethodConfig,
+    MLEConfig,
+    MLPConfig,
+    ModelConfig,
+    NetworkConfig,
+    RecurrentConfig,
+    TrainingConfig,
+)
+from models.exceptions import InvalidData
+from models.features import ColumnProfile
+from models.method_recipe import check_prior, choose_pruning, no_local_estimator
+
+METHODS = (BBBConfig, MAPConfig, MLEConfig, DropoutConfig, EnsembleConfig)
+MIN_LINES = 2  # one to learn from, one to hold out
+
+# Chosen on a fifth of Penn Treebank (benchmarks/language.py): SGD with clipped gradients, as all
+# who published on it use, is far ahead of Adam, which moves rare words as fast as all others.
+_HIDDEN = (100, 100)
+_STREAMS, _STEPS = 20, 10
+_SGD_RATE, _ADAM_RATE, _CLIP = 4.0, 3e-3, 0.25
+_LINES = 200_000  # of which as many epochs are made as 10 to 100
+_FINE_TUNE = 0.15  # epochs per pruned variant, as a share of the fit's
+
+
+def resolve_language(config: ModelConfig, target: ColumnProfile, num_rows: int) -> ModelConfig:
+    """The configuration with every None replaced by what the recipe recommends.
+
+    Raises:
+        InvalidData: naming the column or setting that cannot work, with a JSON pointer.
+    """
+    _check(config, target, num_rows)
+    training = _training(config.training, num_rows)
+    language = config.language or LanguageConfig()
+    return replace(
+        config,
+        features=(),
+        task="language_model",
+        likelihood="categorical",
+        network=_network(config.network),
+        method=_method(config.method),
+        training=training,
+        pruning=choose_pruning(config),
+        language=replace(language, steps=language.steps or _STEPS),
+    )
+
+
+def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
+    if target.type != "text":
+        raise InvalidData(
+            f"column {target.name!r} is of type {target.type}; a language model learns from one of "
+            "type text: upload the lines as text/plain",
+            "/target",
+        )
+    if num_rows < MIN_LINES:
+        raise InvalidData(f"{num_rows} lines are too few: give at least {MIN_LINES}", "/dataset")
+    for value, path in ((config.features, "/features"), (config.weight, "/weight")):
+        if value:
+            raise InvalidData("a language model reads the target's text and nothing else", path)
+    if config.likelihood not in (None, "categorical"):
+        message = f"likelihood {config.likelihood!r} does not fit tokens; they take categorical"
+        raise InvalidData(message, "/likelihood")
+    if not isinstance(config.training.split, str):
+        raise InvalidData(
+            "lines go on from each other: the last ones are held out; leave split out",
+            "/training/split",
+        )
+    if config.training.refit:
+        raise InvalidData("language models are not fitted again to all lines", "/training/refit")
+
+
+def _network(config: NetworkConfig) -> RecurrentConfig:
+    match config:
+        case RecurrentConfig():
+            return config
+        case MLPConfig(hidden=None):
+            return RecurrentConfig(kind="lstm", hidden=_HIDDEN)
+        case MLPConfig() | ConvolutionalConfig():
+            raise InvalidData(
+                f"network kind {config.kind!r} reads no text: take rnn, lstm or gru",
+                "/network/kind",
+            )
+
+
+def _method(method: MethodConfig) -> MethodConfig:
+    if not isinstance(method, METHODS):
+        raise InvalidData(
+            f"method {method.kind!r} cannot be fitted to text: take bbb, map, mle, mc_dropout or "
+            "ensemble",
+            "/method/kind",
+        )
+    if not isinstance(method, BBBConfig):
+        return method
+    if method.estimator == "local":
+        raise no_local_estimator()
+    check_prior(method)
+    return replace(method, estimator="weight", kl=_kl(method.kl))
+
+
+def _kl(config: KLConfig) -> KLConfig:
+    """The ELBO from the first epoch on: one of hundreds of windows moves no σ far."""
+    weight = "uniform" if config.weight is None else config.weight
+    return replace(config, weight=weight, warmup_epochs=config.warmup_epochs or 0)
+
+
+def _training(config: TrainingConfig, num_rows: int) -> TrainingConfig:
+    epochs = config.epochs or min(100, max(10, _LINES // num_rows))
+    optimizer = config.optimizer or "sgd"
+    tune = config.fine_tune_epochs
+    return replace(
+        config,
+        epochs=epochs,
+        batch_size=config.batch_size or _STREAMS,
+        optimizer=optimizer,
+        learning_rate=config.learning_rate or (_SGD_RATE if optimizer == "sgd" else _ADAM_RATE),
+        schedule=config.schedule or "plateau",
+        gradient_clip=config.gradient_clip or _CLIP,
+        split="last",
+        patience=config.patience or max(1, epochs // 2),
+        fine_tune_epochs=math.ceil(_FINE_TUNE * epochs) if tune is None else tune,
+    )

@@ -1,0 +1,79 @@
+"""Text to tokens: which words or characters a model knows, and the numbers they go by."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from models.config import Json, LanguageConfig
+from models.exceptions import InvalidData
+
+END, UNKNOWN = "<eos>", "<unk>"
+_SPECIAL = (END, UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Tokens by number: the end of a line, the unknown token, then the most frequent first.
+
+    Words that read `<unk>` or `<eos>` in a text, as in corpora that were cut before, are those
+    tokens. Where every token of the training text is known, `<unk>` has been seen only if the text
+    holds it: its probability is small then, and no likelihood is infinite.
+    """
+
+    level: str
+    tokens: tuple[str, ...]
+
+    @classmethod
+    def fit(cls, lines: Iterable[str], config: LanguageConfig) -> "Vocabulary":
+        """The most frequent tokens; of equally frequent ones the first by code point.
+
+        Raises:
+            InvalidData: if no line holds a token.
+        """
+        counts = Counter(token for line in lines for token in split(line, config.level))
+        if not counts:
+            raise InvalidData("the text holds no tokens: every line is empty", "/dataset")
+        kept = [t for t, n in counts.items() if n >= config.min_count and t not in _SPECIAL]
+        kept.sort(key=lambda token: (-counts[token], token))
+        return cls(config.level, (*_SPECIAL, *kept[: config.max_vocabulary - len(_SPECIAL)]))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def end(self) -> int:
+        """The number of the token at a line's end, which stands before its first token, too."""
+        return 0
+
+    @property
+    def unknown(self) -> int:
+        return 1
+
+    def encode(self, text: str) -> list[int]:
+        """The numbers of a text's tokens, without an end."""
+        return [self._numbers.get(token, self.unknown) for token in split(text, self.level)]
+
+    def stream(self, lines: Iterable[str]) -> list[int]:
+        """All lines in a row, an end before the first and after each."""
+        numbers = [self.end]
+        for line in lines:
+            numbers += self.encode(line)
+            numbers.append(self.end)
+        return numbers
+
+    def to_json(self) -> Json:
+        return {"level": self.level, "tokens": list(self.tokens)}
+
+    @classmethod
+    def from_json(cls, data: Json) -> "Vocabulary":
+        return cls(data["level"], tuple(data["tokens"]))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {token: number for number, token in enumerate(self.tokens)}
+
+
+def split(text: str, level: str) -> Sequence[str]:
+    """A text's tokens as they are written: words between white space, or characters."""
+    return text.split() if level == "word" else text
