@@ -9,7 +9,9 @@ manifest.json         size and SHA-256 of each file above
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from pydantic import TypeAdapter
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from models.config import Json, ModelConfig
+from models.config import FeatureConfig, Json, ModelConfig
 from models.exceptions import CorruptArtifact
 from models.features import FeatureEncoder
+from models.forecasting.features import feature_configs
+from models.forecasting.model import Forecaster, series_from_json
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
@@ -91,6 +95,7 @@ def _to_json(model: BayesianModel) -> Json:
         "ood_threshold": model.ood_threshold,
         "history": list(model.history),
         "notes": list(model.notes),
+        **({"series": model.series_json()} if isinstance(model, Forecaster) else {}),
         "variants": [
             {
                 "prune": v.prune,
@@ -107,9 +112,10 @@ def _to_json(model: BayesianModel) -> Json:
 
 def _from_json(data: Json, directory: Path, device: str) -> BayesianModel:
     config = TypeAdapter(ModelConfig).validate_python(data["config"])
-    model = BayesianModel(
+    build, features = _kind_of_model(config, data)
+    model = build(
         config=config,
-        encoder=FeatureEncoder.from_json(config.features or (), data["encoders"]),
+        encoder=FeatureEncoder.from_json(features, data["encoders"]),
         target=target_from_json(data["target"]),
         variants_by_prune={},
         default_seed=data["default_seed"],
@@ -119,6 +125,19 @@ def _from_json(data: Json, directory: Path, device: str) -> BayesianModel:
     )
     variants = {v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]}
     return replace(model, variants_by_prune=variants, tuned=True)
+
+
+def _kind_of_model(
+    config: ModelConfig, data: Json
+) -> tuple[Callable[..., BayesianModel], tuple[FeatureConfig, ...]]:
+    """What the task's model is made by, and the features that its encoders are of."""
+    match config.task:
+        case "forecasting":
+            stored = data["encoders"][0]["stored"]
+            return partial(Forecaster, **series_from_json(data["series"])), feature_configs(
+                config, stored
+            )
+    return BayesianModel, config.features or ()
 
 
 def _read_variant(data: Json, model: BayesianModel, directory: Path, device: str) -> Variant:

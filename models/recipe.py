@@ -25,6 +25,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features import ColumnProfile, convertible
+from models.forecasting.recipe import Load, plan_series
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
 
@@ -45,8 +46,16 @@ _PRUNING = (0.5, 0.75, 0.9, 0.95)
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
-def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: int) -> ModelConfig:
+def resolve(
+    config: ModelConfig,
+    profiles: Sequence[ColumnProfile],
+    num_rows: int,
+    load: Load | None = None,
+) -> ModelConfig:
     """The configuration with every None replaced by what the recipe recommends.
+
+    Args:
+        load: reads columns by name; asked for series alone, of which profiles say too little.
 
     Raises:
         InvalidData: naming the column or setting that cannot work, with a JSON pointer.
@@ -55,20 +64,27 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
     if num_rows < MIN_ROWS:
         raise InvalidData(f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset")
     target = _column(columns, config.target, "/target")
-    task = config.task or _default_task(target)
+    task = config.task or _default_task(config, target)
     _check_target(target, task)
     _check_split(config, columns)
+    if config.forecast is not None and task != "forecasting":
+        raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")
     if isinstance(config.method, BBBConfig):
         _check_prior(config.method)
-    features = _features(config, columns)
+    match task:
+        case "forecasting":
+            plan = plan_series(config, columns, load)
+            config, inputs, num_rows = plan.config, plan.inputs, plan.num_windows
+        case _:
+            config = replace(config, features=_features(config, columns))
+            inputs = _inputs(config.features or (), columns)
     network = _network(config.network, num_rows)
-    built = build_network(network, _inputs(features, columns), num_outputs=2)
+    built = build_network(network, inputs, num_outputs=2)
     _check_network(config.method, built)
     training = _training(config.training, network, num_rows)
     tempered = task == "classification" and _num_weights(built) > num_rows
     return replace(
         config,
-        features=features,
         task=task,
         likelihood=_likelihood(config.likelihood, task, target),
         network=network,
@@ -85,12 +101,14 @@ def _column(columns: Mapping[str, ColumnProfile], name: str, path: str) -> Colum
     return columns[name]
 
 
-def _default_task(target: ColumnProfile) -> Task:
+def _default_task(config: ModelConfig, target: ColumnProfile) -> Task:
+    if config.forecast is not None:
+        return "forecasting"
     return "regression" if target.type == "number" else "classification"
 
 
 def _check_target(target: ColumnProfile, task: Task) -> None:
-    allowed = ("number",) if task == "regression" else ("number", "category", "boolean")
+    allowed = ("number", "category", "boolean") if task == "classification" else ("number",)
     if target.type not in allowed:
         raise InvalidData(
             f"column {target.name!r} is of type {target.type}; "
@@ -192,7 +210,7 @@ def _likelihood(name: LikelihoodName | None, task: Task, target: ColumnProfile) 
     """Two known classes take one logit; a number target's classes are known only in training."""
     binary = target.type == "boolean" or (target.levels is not None and len(target.levels) == 2)
     allowed: tuple[LikelihoodName, ...]
-    if task == "regression":
+    if task in ("regression", "forecasting"):
         allowed = ("heteroscedastic", "homoscedastic")
     else:
         allowed = ("bernoulli", "categorical") if binary else ("categorical",)

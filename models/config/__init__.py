@@ -18,6 +18,7 @@ from models.config.common import (
     Task,
     Width,
 )
+from models.config.forecasting import ForecastConfig
 from models.config.methods import (
     BBBConfig,
     ChainConfig,
@@ -64,6 +65,7 @@ __all__ = [
     "EnsembleConfig",
     "FeatureConfig",
     "FeatureType",
+    "ForecastConfig",
     "Fraction",
     "GaussianPriorConfig",
     "Json",

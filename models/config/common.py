@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval, Len
 
-Task = Literal["regression", "classification"]
+Task = Literal["regression", "classification", "forecasting"]
 FeatureType = Literal["number", "category", "boolean", "datetime", "tensor"]
 LikelihoodName = Literal["heteroscedastic", "homoscedastic", "categorical", "bernoulli"]
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from models.config.common import STRICT, ColumnName, FeatureConfig, LikelihoodName, Pruning, Task
+from models.config.forecasting import ForecastConfig
 from models.config.methods import BBBConfig, MethodConfig
 from models.config.networks import MLPConfig, NetworkConfig
 from models.config.training import TrainingConfig
@@ -22,3 +23,4 @@ class ModelConfig:
     method: MethodConfig = field(default_factory=BBBConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     pruning: Pruning | None = None
+    forecast: ForecastConfig | None = None

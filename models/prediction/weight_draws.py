@@ -179,7 +179,7 @@ class FittedDraws:
         Weights are what most bytes are read of, so that each chunk of samples sees all the rows.
         """
         count = min(num_samples, self.num_draws or num_samples)
-        chunk = self._samples_at_once(len(x), memory_bytes)
+        chunk = self.samples_at_once(len(x), memory_bytes)
         outputs = x.new_empty(count, len(x), self.network.num_outputs)
         point: list[dict[str, Tensor]] = []
         for start in range(0, count, chunk):
@@ -189,7 +189,7 @@ class FittedDraws:
             point.append(functions.point)
         return outputs, {name: torch.cat([part[name] for part in point]) for name in point[0]}
 
-    def _samples_at_once(self, rows: int, memory_bytes: int) -> int:
+    def samples_at_once(self, rows: int, memory_bytes: int) -> int:
         activations = 4 * _BUFFERS * rows * self.network.widest
         by_cache = CACHE_BYTES // activations
         by_memory = memory_bytes // 2 // (activations + self.source.bytes_per_sample)
