@@ -25,7 +25,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features import ColumnProfile, convertible
-from models.forecasting.recipe import Load, plan_series
+from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
 
@@ -75,13 +75,15 @@ def resolve(
         case "forecasting":
             plan = plan_series(config, columns, load)
             config, inputs, num_rows = plan.config, plan.inputs, plan.num_windows
+            config = replace(config, network=series_network(config.network, num_rows))
         case _:
             config = replace(config, features=_features(config, columns))
             inputs = _inputs(config.features or (), columns)
     network = _network(config.network, num_rows)
     built = build_network(network, inputs, num_outputs=2)
     _check_network(config.method, built)
-    training = _training(config.training, network, num_rows)
+    steps = SERIES_STEPS if task == "forecasting" else _STEPS
+    training = _training(config.training, network, num_rows, steps)
     tempered = task == "classification" and _num_weights(built) > num_rows
     return replace(
         config,
@@ -246,10 +248,12 @@ def _num_weights(network: Network) -> int:
     return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 
-def _training(config: TrainingConfig, network: NetworkConfig, num_rows: int) -> TrainingConfig:
+def _training(
+    config: TrainingConfig, network: NetworkConfig, num_rows: int, steps: int
+) -> TrainingConfig:
     rows = max(1, round(num_rows * (1 - config.validation_fraction)))
     batch = config.batch_size or (256 if num_rows < 20_000 else 128)
-    epochs = config.epochs or min(10_000, max(20, _STEPS * min(batch, rows) // rows))
+    epochs = config.epochs or min(10_000, max(20, steps * min(batch, rows) // rows))
     adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(network.hidden or (50,)))
     rate = config.learning_rate or (adam if config.optimizer == "adam" else _SGD_RATE)
     tune = config.fine_tune_epochs

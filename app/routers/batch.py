@@ -11,6 +11,7 @@ from app.dependencies import ContextDep, Services, ServicesDep
 from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
+from app.serving.forecasts import refuse_series
 from app.submission import present_request, wake
 from core.datasets import Dataset
 from core.inputs import check_inputs
@@ -57,6 +58,7 @@ def _spec(
     """What is to be done, once it is known that the model can do it with these data."""
     services.predictor.limits.check(0, request.samples)  # of rows there may be any number
     model: BayesianModel = from_thread.run(services.predictor.cache.get, version)
+    refuse_series(model)
     options = model.settle(request.options)
     check_inputs(model.inputs, dataset.columns)
     settled = {

@@ -1,5 +1,6 @@
 """`POST /train`: a request becomes a queued job."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
@@ -41,7 +42,8 @@ def train(
 ) -> JobResponse:
     """Queue a training job; everything left out is filled in with the recommended recipe."""
     dataset = _dataset(context, request)
-    config = resolve(request.config(dataset.columns), dataset.columns, dataset.rows)
+    load = partial(context.datasets.columns, dataset.id)
+    config = resolve(request.config(dataset.columns), dataset.columns, dataset.rows, load)
     spec = TrainSpec(
         model=request.model,
         dataset=dataset.id,

@@ -42,6 +42,7 @@ class VersionResponse(Response):
     network: Json
     method: Json
     training: Json
+    forecast: Json | None = Field(None, exclude_if=is_none)
     num_weights: int
     metrics: Json
     variants: list[VariantResponse]

@@ -10,6 +10,7 @@ from core.specs import Alias, Metadata, TrainSpec
 from models.config import (
     ColumnName,
     FeatureConfig,
+    ForecastConfig,
     LikelihoodName,
     MethodConfig,
     ModelConfig,
@@ -53,6 +54,9 @@ class TrainRequest(Request):
     method: MethodConfig = _DEFAULTS.method
     training: TrainingConfig = _DEFAULTS.training
     pruning: Pruning | None = None
+    forecast: ForecastConfig | None = Field(
+        None, description="forecasting: which column tells the time, how far ahead and back"
+    )
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
 
@@ -68,6 +72,7 @@ class TrainRequest(Request):
             method=self.method,
             training=self.training,
             pruning=self.pruning,
+            forecast=self.forecast,
         )
 
 

@@ -11,12 +11,13 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from app.serving.throughput import Throughput
+from models.forecasting.rollout import History
 from models.prediction.prediction import Prediction, PredictOptions
 
 # Measured on a CPU with 784-400-400-10 and 100 samples, per row: 3.2 ms alone, 2.2 by two, 1.8 by
@@ -30,7 +31,7 @@ MARGIN = 1.25  # predicted times scatter by about a quarter
 class Predicts(Protocol):
     """The side of a model that the engine sees; settled options, encoded rows."""
 
-    def predict_rows(self, x: Tensor, options: PredictOptions) -> Prediction: ...
+    def predict_rows(self, x: Any, options: PredictOptions) -> Prediction: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Entry:
 
     artifact: str
     model: Predicts
-    x: Tensor
+    x: Tensor | History
     options: PredictOptions
     deadline: float = math.inf  # by `perf_counter`
     submitted: float = field(default_factory=perf_counter)
@@ -70,8 +71,11 @@ class Entry:
 
     @cached_property
     def _own(self) -> object | None:
-        """Draws are of whole functions, and an early stop depends on all rows: never shared."""
-        alone = self.options.return_draws or self.options.target_mc_error is not None
+        """Draws are of whole functions, an early stop depends on all rows, and the rows of a
+        forecast on each other: never shared.
+        """
+        o = self.options
+        alone = o.return_draws or o.target_mc_error is not None or o.horizon is not None
         return object() if alone else None
 
     def batch_key(self, samples: int) -> Hashable:
@@ -102,7 +106,7 @@ class Batch:
         options = replace(first.options, samples=self.samples, intervals=union)
         if len(self.entries) == 1:
             return [first.model.predict_rows(first.x, options)]
-        x = torch.cat([entry.x for entry in self.entries])
+        x = torch.cat([entry.x for entry in self.entries if isinstance(entry.x, Tensor)])
         return list(self._cut(first.model.predict_rows(x, options)))
 
     def split(self) -> list["Batch"]:

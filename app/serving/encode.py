@@ -22,6 +22,8 @@ def encode(answer: Answer) -> bytes:
     }
     if prediction.classes is not None:
         document |= _class_fields(prediction)
+    if prediction.times is not None:
+        document |= {"times": _times(prediction.times), "paths": prediction.paths}
     document |= {
         "mean": _ready(prediction.mean),
         "variance": {name: _ready(values) for name, values in prediction.variance.items()},
@@ -34,6 +36,13 @@ def encode(answer: Answer) -> bytes:
         document["draws"] = _ready(prediction.draws)
     document["timings_ms"] = answer.timings.milliseconds()
     return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _times(times: np.ndarray) -> list[Any]:
+    """Numbers as they are, instants by RFC 3339."""
+    if not np.issubdtype(times.dtype, np.datetime64):
+        return list(times.tolist())
+    return [moment.isoformat() + "Z" for moment in times.astype("datetime64[us]").tolist()]
 
 
 def _class_fields(prediction: Prediction) -> dict[str, Any]:

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
-from torch import Tensor
-
 from app.bodies import off_loop
 from app.metrics import PredictMeasure
 from app.serving.admission import Admission, Limits
 from app.serving.batching import Entry, speed_key
 from app.serving.engine import Engine
+from app.serving.forecasts import encode, rows_of
 from app.serving.model_cache import ModelCache
-from app.serving.question import Answer, Decode, Question, Timings
+from app.serving.question import Answer, Question, Timings
 from app.serving.resolver import Resolver
 from core.exceptions import Unavailable
+from models.forecasting.model import Forecaster
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
 
@@ -40,8 +40,8 @@ class Predictor:
             NotFound: there is no such model or version.
             TooLarge, Unavailable: it is too much, ever or now, or cannot be answered in time.
         """
-        rows, seconds = question.num_rows, question.deadline_seconds
-        self.limits.check(rows, question.options.samples)
+        seconds = question.deadline_seconds
+        self.limits.check(0, question.options.samples)  # what a row is depends on the model
         deadline = math.inf if seconds is None else measure.started + seconds
         with self._in_time(seconds):
             async with asyncio.timeout(None if seconds is None else deadline - perf_counter()) as t:
@@ -49,11 +49,12 @@ class Predictor:
                 measure.model = version.model
                 model = await self.cache.get(version)
                 options = model.settle(question.options)
+                rows = rows_of(model, question, options)
                 work = self.limits.check(rows, options.samples, _values(model, options))
                 speed = speed_key(version.artifact_key, options)
                 with self.admission.entered(speed, rows, options.samples, work):
                     with measure.stage("decode"):
-                        x = await off_loop(question.num_bytes, _encode, model, question.decode)
+                        x = await off_loop(question.num_bytes, encode, model, question, options)
                     del question  # its rows take several times the size of the tensor
                     t.reschedule(None)  # from here on the engine minds the deadline
                     entry = Entry(version.artifact_key, model, x, options, deadline)
@@ -74,10 +75,8 @@ class Predictor:
             raise Unavailable(message, self.admission.drain_seconds()) from None
 
 
-def _encode(model: BayesianModel, decode: Decode) -> Tensor:
-    return model.encode(decode(model.inputs))
-
-
 def _values(model: BayesianModel, options: PredictOptions) -> int:
-    """How many numbers of each sample of a row the answer holds; 1 if it holds summaries."""
+    """How many numbers each sample of a row takes: those that the answer holds, or its paths."""
+    if isinstance(model, Forecaster):
+        return model.paths(options.prune)
     return len(model.classes or (1,)) if options.return_draws else 1

@@ -29,6 +29,8 @@ from models.prediction.prediction import Arrays, Prediction, PredictOptions, to_
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 
+_LAST = np.datetime64("9999-12-31", "us")  # that RFC 3339 can write
+
 
 @dataclass(frozen=True, kw_only=True)
 class Forecaster(BayesianModel):
@@ -112,7 +114,9 @@ class Forecaster(BayesianModel):
         if missing:
             raise InvalidInput(f"missing columns: {', '.join(missing)}", "/inputs")
         one = check_history(columns, self.config.target, self.forecast, self.frame, self.spacing)
-        times = self.spacing.after(one.times[-1], horizon)
+        times = self.spacing.after(one.times, horizon)
+        if np.issubdtype(times.dtype, np.datetime64) and times[-1] > _LAST:
+            raise InvalidInput(f"{horizon} steps ahead is after the year 9999", "/horizon")
         ahead = {
             **check_future(future, self.future_inputs, horizon),
             str(self.forecast.time): times,
@@ -169,13 +173,20 @@ class Forecaster(BayesianModel):
             InvalidData: if no series is long enough.
         """
         series = split_series(columns, self.config.target, self.forecast)
-        return self._backtest(series, [self.frame.span] * len(series), prune, samples)
+        firsts = [self.frame.span] * len(series)
+        chosen = origins(series, firsts, self.frame.span, int(self.forecast.horizon or 1))
+        return self._backtest(chosen, prune, samples)
 
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
         """Back-test of the held-out end of each series."""
+        return self._backtest(self.held_out_origins(columns), prune, samples)
+
+    def held_out_origins(self, columns: Columns) -> list[Origin]:
+        """Where forecasts begin that are scored on the held-out end of each series."""
         series = split_series(columns, self.config.target, self.forecast)
-        firsts = [len(one) - held_out_steps(len(one), self.config, self.forecast) for one in series]
-        return self._backtest(series, firsts, prune, samples)
+        held_out = [held_out_steps(len(one), self.config, self.forecast) for one in series]
+        firsts = [len(one) - steps for one, steps in zip(series, held_out, strict=True)]
+        return origins(series, firsts, self.frame.span, int(self.forecast.horizon or 1))
 
     def blank_history(self, horizon: int) -> History:
         """A flat past, for a first run of a model that was just loaded."""
@@ -186,11 +197,8 @@ class Forecaster(BayesianModel):
         known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
         return History(past, *known, horizon).to(self.device)
 
-    def _backtest(
-        self, series: list[Series], firsts: list[int], prune: float, samples: int
-    ) -> Json:
+    def _backtest(self, chosen: list[Origin], prune: float, samples: int) -> Json:
         horizon = int(self.forecast.horizon or 1)
-        chosen = origins(series, firsts, self.frame.span, horizon)
         options = self.settle(PredictOptions(samples=samples, prune=prune))
         history = History.concatenate([self._at(origin, horizon) for origin in chosen])
         return backtest(self.roll_out(history, options), chosen, self.frame.season, horizon)

@@ -10,7 +10,15 @@ from typing import Literal
 
 import numpy as np
 
-from models.config import FeatureConfig, ForecastConfig, ModelConfig, SplitTime
+from models.config import (
+    FeatureConfig,
+    ForecastConfig,
+    MLPConfig,
+    ModelConfig,
+    NetworkConfig,
+    RecurrentConfig,
+    SplitTime,
+)
 from models.exceptions import InvalidData
 from models.features import ColumnProfile, Columns
 from models.forecasting.series import Series, split_series
@@ -21,6 +29,8 @@ from models.networks import Inputs
 Load = Callable[[Sequence[str]], Columns]
 
 MIN_WINDOWS = 10
+# Of airline passengers' first ten years, the last two held out: 300 to 1,000 steps do alike.
+SERIES_STEPS = 600
 _MAX_CONTEXT = 64
 _MAX_HORIZON = 100
 _CALENDAR = 2  # inputs per step, about
@@ -73,6 +83,18 @@ def plan_series(
     inputs = Inputs.of((int(forecast.context or 1), width))
     config = replace(config, features=features, forecast=forecast, training=training)
     return SeriesPlan(config, inputs, num_windows)
+
+
+def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
+    """A small GRU unless a network is named: an MLP is, by its hidden layers.
+
+    Its units are bounded, and so is what a path can do that feeds on itself: on airline passengers
+    MLPs of the same method made some paths run away.
+    """
+    if not isinstance(config, MLPConfig) or config.hidden is not None:
+        return config
+    width = 16 if num_windows < 2_000 else 32 if num_windows < 50_000 else 64
+    return RecurrentConfig(kind="gru", hidden=(width,))
 
 
 def held_out_steps(length: int, config: ModelConfig, forecast: ForecastConfig) -> int:
@@ -140,13 +162,16 @@ def _covariates(
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
-    """Season of the calendar if the series has one; a horizon of a season, a context of two."""
+    """Season of the calendar if the series has one; a horizon and a context of a season each.
+
+    Windows read changes against the season before, so that such a context reaches two back.
+    """
     length = int(np.median([len(one) for one in series]))
     season = forecast.season or _season(series, Spacing.fit([_two(one) for one in series]))
     usual = season if season > 1 else min(_MAX_HORIZON, round(fraction * length))
     horizon = forecast.horizon or max(1, min(usual, length // 4))
     room = max(1, (length - horizon - season) // 3)
-    context = forecast.context or min(2 * season if season > 1 else _MAX_CONTEXT, room)
+    context = forecast.context or min(season if season > 1 else _MAX_CONTEXT, room)
     return replace(forecast, season=season, horizon=horizon, context=max(context, 1))
 
 

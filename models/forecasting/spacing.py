@@ -50,8 +50,9 @@ class Spacing:
         """How many of the gaps between these times are not the usual step."""
         return int((~np.isclose(self._gaps(times), self.step, rtol=1e-6)).sum())
 
-    def after(self, last: np.ndarray, count: int) -> np.ndarray:
-        """The next `count` times after the last one of a series."""
+    def after(self, times: np.ndarray, count: int) -> np.ndarray:
+        """The `count` times that come after these."""
+        last = times[-1:]
         ahead = np.arange(1, count + 1) * self.step
         if self.unit == "number":
             return last + ahead

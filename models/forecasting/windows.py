@@ -5,9 +5,9 @@ With u = log y or y, a window of C steps before step t, and the season s, the ne
     r_t = (u_t − u_{t−s}) / c,      u_t = u_{t−s} + c r_t
 
 and sees at each position j the value (u_j − ℓ)/c and the last change (u_j − u_{j−s})/c, where ℓ is
-the mean of the window's C values and c the standard deviation of these and the s before them; of
-logarithms c = 1, since they measure changes by the level already. So 1000 times the series gives
-1000 times the forecast. Of a density the change of variables is
+the mean of the window's C values and c the standard deviation of these and the s before them, or
+a share of their mean size where they hardly vary; of logarithms c = 1. So 1000 times the series
+gives 1000 times the forecast. Of a density the change of variables is
 log p(y) = log p(r) − log c + log |du/dy|.
 Scaling by the window: Salinas et al. 2020 (DeepAR, arXiv 1704.04110), §3.3.
 """
@@ -24,7 +24,7 @@ from models.exceptions import InvalidData
 from models.targets import NumberTarget
 
 CHANNELS = 2  # value and change
-_FLAT = 0.05  # quantile of the training windows' scales below which none is taken to be
+_FLAT = 0.05  # quantile of the training windows' scale ÷ size below which none is taken to be
 # Of standardised inputs. In training hardly any is beyond; a path that runs away shall not pull the
 # network where it was never fitted.
 _BOUND = 10.0
@@ -45,12 +45,16 @@ class Reading:
 
 @dataclass(frozen=True)
 class Frame:
-    """How windows are read; `change` standardises r, `spread` the values, as training had them."""
+    """How windows are read; `change` standardises r, `spread` the values, as training had them.
+
+    `floor` is the least scale ÷ size of a window; one that is all zeros has the `usual` scale.
+    """
 
     context: int
     season: int
     is_log: bool
     floor: float = 0.0
+    usual: float = 1.0
     spread: float = 1.0
     change: NumberTarget = STANDARD
 
@@ -69,7 +73,7 @@ class Frame:
         Raises:
             InvalidData: if nothing ever changes.
         """
-        floored = replace(self, floor=0.0 if self.is_log else _usual_least(past))
+        floored = self if self.is_log else self._with_floor(past)
         reading = floored.read(past)
         changes = (following - reading.base) / reading.scale
         spread = float(reading.inputs[..., 0].square().mean().sqrt())
@@ -78,9 +82,7 @@ class Frame:
     def read(self, past: Pasts) -> Reading:
         """Windows of `span` steps, the latest last. The same in training and in every path."""
         window = past[..., self.season :]
-        scale = torch.ones_like(past[..., 0])
-        if not self.is_log:
-            scale = past.std(-1, correction=0).clamp_min(self.floor)
+        scale = torch.ones_like(past[..., 0]) if self.is_log else self._scale(past)
         level, unit = window.mean(-1, keepdim=True), scale.unsqueeze(-1)
         values = (window - level) / unit / self.spread
         changes = (window - past[..., : self.context]) / unit
@@ -101,12 +103,17 @@ class Frame:
     def from_json(cls, data: Json) -> "Frame":
         return cls(**{**data, "change": NumberTarget(**data["change"])})
 
+    def _with_floor(self, past: Pasts) -> "Frame":
+        scales, sizes = past.std(-1, correction=0), past.abs().mean(-1)
+        varied = scales > 0
+        if not bool(varied.any()):
+            raise InvalidData("the target never changes within a window: nothing can be learned")
+        floor = float(torch.quantile((scales / sizes)[varied], _FLAT))
+        return replace(self, floor=floor, usual=float(scales[varied].median()))
 
-def _usual_least(past: Pasts) -> float:
-    scales = past.std(-1, correction=0)
-    if not bool((scales > 0).any()):
-        raise InvalidData("the target never changes within a window: nothing can be learned")
-    return float(torch.quantile(scales[scales > 0], _FLAT))
+    def _scale(self, past: Pasts) -> Float64[Tensor, "*rows"]:
+        scale = torch.maximum(past.std(-1, correction=0), self.floor * past.abs().mean(-1))
+        return torch.where(scale > 0, scale, self.usual)
 
 
 def windows(values: np.ndarray, span: int) -> tuple[np.ndarray, Pasts, Float64[Tensor, "rows"]]:

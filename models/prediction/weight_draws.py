@@ -196,8 +196,10 @@ class FittedDraws:
         return max(1, min(by_cache, by_memory))
 
 
-def evaluate(network: Network, functions: Functions, x: Float[Tensor, "rows inputs"]) -> Outputs:
-    """The functions at every row; of an MLP with activations in place."""
+def evaluate(
+    network: Network, functions: Functions, x: Float[Tensor, "*samples rows inputs"]
+) -> Outputs:
+    """The functions at every row, or each at its own; of an MLP with activations in place."""
     if not isinstance(network, MLP):
         return network(functions.weights, x, functions.masks)
     for i, layer in enumerate(network.layers[:-1]):
