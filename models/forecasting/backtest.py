@@ -55,7 +55,7 @@ def origins(
         InvalidData: if there is none.
     """
     found = [
-        Origin(one, first, start)
+        Origin(one, first, max(start, span))
         for one, start in zip(series, scored, strict=True)
         for first in range(max(start, span), len(one) - horizon + 1)
         if not np.isnan(one.values[first - span : first + horizon]).any()

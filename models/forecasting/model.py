@@ -10,7 +10,7 @@ from torch import Tensor
 
 from models.config import EnsembleConfig, ForecastConfig, Json
 from models.data import Rows
-from models.exceptions import InvalidInput
+from models.exceptions import InvalidData, InvalidInput
 from models.features import Columns, InputColumn
 from models.forecasting.backtest import Origin, backtest, origins
 from models.forecasting.features import Known, joined, known_of, static_width
@@ -171,9 +171,12 @@ class Forecaster(BayesianModel):
         """Back-test of every series from its first steps on that have enough before them.
 
         Raises:
-            InvalidData: if no series is long enough.
+            InvalidData: if no series is long enough, or logarithms meet a value that has none.
         """
         series = split_series(columns, self.config.target, self.forecast)
+        lowest = min(float(np.nanmin(one.values)) for one in series)
+        if self.frame.is_log and lowest <= 0:
+            raise InvalidData(f"this model forecasts logarithms; {lowest:g} has none", "/dataset")
         firsts = [self.frame.span] * len(series)
         chosen = origins(series, firsts, self.frame.span, int(self.forecast.horizon or 1))
         return self.score_origins(chosen, prune, samples)

@@ -29,7 +29,7 @@ class _Windows:
     following: Tensor
     known: Tensor  # [rows, context, dynamic]
     static: Tensor
-    is_held_out: np.ndarray
+    is_held_out: Tensor
 
 
 def prepare_series(
@@ -40,7 +40,7 @@ def prepare_series(
     Scales and encoders are fitted to what comes before the held-out end of each series.
 
     Raises:
-        InvalidData: if too little is left to learn from.
+        InvalidData: if too little is left to learn from, or to score.
     """
     forecast = config.forecast or ForecastConfig()
     series = split_series(columns, config.target, forecast)
@@ -51,22 +51,22 @@ def prepare_series(
         int(forecast.context or 1), int(forecast.season or 1), forecast.transform == "log"
     )
     static = static_width(encoder, config)
-    parts = [
+    found = [
         _windows(one, len(known), frame, encoder, static)
         for one, known in zip(series, learned, strict=True)
     ]
-    past, following = (
-        torch.cat([part.__dict__[name][~part.is_held_out] for part in parts])
-        for name in ("past", "following")
-    )
-    if not len(past):
+    parts = [part for part in found if len(part.past)]
+    if not any((~part.is_held_out).any() for part in parts):
         raise InvalidData("no window without a missing value is left to learn from", "/dataset")
-    frame = frame.fit(past, following)
+    frame = frame.fit(
+        torch.cat([part.past[~part.is_held_out] for part in parts]),
+        torch.cat([part.following[~part.is_held_out] for part in parts]),
+    )
     model = _skeleton(config, encoder, frame, spacing, series)
+    model.held_out_origins(columns)  # before anything is fitted: raises if there is none to score
     rows = [_rows(frame, part) for part in parts]
-    chosen = [torch.from_numpy(part.is_held_out) for part in parts]
-    train = [one[~held] for one, held in zip(rows, chosen, strict=True)]
-    held_out = [one[held] for one, held in zip(rows, chosen, strict=True)]
+    train = [one[~part.is_held_out] for one, part in zip(rows, parts, strict=True)]
+    held_out = [one[part.is_held_out] for one, part in zip(rows, parts, strict=True)]
     return model, _joined(train), _joined(held_out)
 
 
@@ -83,7 +83,8 @@ def _windows(
     seen = known.dynamic.unfold(0, frame.context, 1).mT  # [starts, context, dynamic]
     of_each = seen[torch.from_numpy(steps) - frame.context + 1]
     fixed = known.static.expand(len(steps), -1)
-    return _Windows(past, following, of_each, fixed, steps >= learned)
+    is_held_out = torch.from_numpy(steps >= learned)
+    return _Windows(past, following, of_each, fixed, is_held_out)
 
 
 def _rows(frame: Frame, part: _Windows) -> Rows:

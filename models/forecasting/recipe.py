@@ -167,19 +167,12 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
     Windows read changes against the season before, so that such a context reaches two back.
     """
     length = int(np.median([len(one) for one in series]))
-    season = forecast.season or _season(series, Spacing.fit([_two(one) for one in series]))
+    season = forecast.season or _season(series, Spacing.fit([one.times for one in series]))
     usual = season if season > 1 else min(_MAX_HORIZON, round(fraction * length))
     horizon = forecast.horizon or max(1, min(usual, length // 4))
     room = max(1, (length - horizon - season) // 3)
     context = forecast.context or min(season if season > 1 else _MAX_CONTEXT, room)
     return replace(forecast, season=season, horizon=horizon, context=max(context, 1))
-
-
-def _two(one: Series) -> np.ndarray:
-    if len(one) < 2:
-        where = "" if one.key is None else f" {one.key!r}"
-        raise InvalidData(f"the series{where} has a single value", "/dataset")
-    return one.times
 
 
 def _season(series: Sequence[Series], spacing: Spacing) -> int:

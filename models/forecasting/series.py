@@ -27,7 +27,8 @@ class Series:
         return len(self.values)
 
     def until(self, stop: int) -> "Series":
-        """The first `stop` steps: what was known then."""
+        """The first `stop` steps, none if that is below 0: what was known then."""
+        stop = max(stop, 0)
         columns = {name: column[:stop] for name, column in self.columns.items()}
         return Series(self.key, columns, self.times[:stop], self.values[:stop])
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from models.exceptions import InvalidData
+
 _MINUTE = 60_000_000  # microseconds
 _HOUR, _DAY = 60 * _MINUTE, 24 * 60 * _MINUTE
 _WEEK = 7 * _DAY
@@ -29,7 +31,14 @@ class Spacing:
 
     @classmethod
     def fit(cls, series: Sequence[np.ndarray]) -> "Spacing":
-        """The most common of all steps; each array has at least two times, in order."""
+        """The most common of all steps.
+
+        Raises:
+            InvalidData: if no series has two times.
+        """
+        series = [times for times in series if len(times) > 1]
+        if not series:
+            raise InvalidData("no series has two steps with a target", "/dataset")
         usual = cls._usual(series)
         return replace(usual, is_regular=not any(usual.irregular(times) for times in series))
 

@@ -319,3 +319,33 @@ def test_evaluation_scores_every_origin_of_a_newer_series(forecaster: Forecaster
     assert metrics["rows"] == 12 * metrics["origins"]
     with pytest.raises(InvalidData, match="24 steps to read and 12 more"):
         forecaster.evaluate(sales(30))
+    with pytest.raises(InvalidData, match="logarithms; 0 has none"):
+        forecaster.evaluate({"month": months(60), "sales": np.zeros(60)})
+
+
+def test_steps_may_be_numbers_and_series_too_short_to_learn_from() -> None:
+    """A walk without a calendar; a second series of one step gives no window, and no error."""
+    walk = 50 + np.random.default_rng(4).normal(size=61).cumsum()
+    columns = {
+        "price": np.array([*range(60), 5.0]),
+        "sales": walk - 40,
+        "shop": np.array(["long"] * 60 + ["short"], object),
+    }
+    forecast = ForecastConfig(
+        time="price", key="shop", horizon=3, context=1, season=1, transform="none"
+    )
+    profiles = [ColumnProfile(name=name, type=TYPES[name]) for name in columns]
+    config = ModelConfig(
+        target="sales",
+        forecast=forecast,
+        network=SMALL,
+        training=QUICK,
+        method=MAPConfig(kind="map"),
+    )
+    config = resolve(config, profiles, 61, lambda names: {name: columns[name] for name in names})
+    model = train(columns, TYPES, config)
+    assert isinstance(model, Forecaster)
+    answer = model.predict({k: v[:60] for k, v in columns.items()}, PredictOptions())
+    assert answer.times is not None
+    assert answer.times.tolist() == [60.0, 61.0, 62.0]
+    assert np.isfinite(answer.mean).all()
