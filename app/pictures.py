@@ -32,6 +32,7 @@ class Score:
 SCORES = (
     Score("log_likelihood", "log likelihood", "max"),
     Score("perplexity", "perplexity", "min"),
+    Score("mase", "MASE", "min"),
     Score("rmse", "RMSE", "min"),
     Score("accuracy", "accuracy", "max"),
     Score("crps", "CRPS", "min"),

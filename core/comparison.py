@@ -20,6 +20,7 @@ SCORES: Mapping[str, tuple[str, ...]] = {
     "rmse": ("rmse",),
     "accuracy": ("accuracy",),
     "crps": ("crps",),
+    "mase": ("mase",),
     "brier": ("brier",),
     "coverage_0.9": ("coverage", "0.9"),
     "ece": ("ece",),

@@ -5,7 +5,8 @@
     classes   label, probability_<class> for each class, predictive_entropy, expected_entropy,
               mutual_information, mc_error_<class> for each class
 
-Both end with out_of_distribution, and with draws (a list over the samples) if they were asked for.
+A forecast has a row per step ahead, and its `time` in front.
+All end with out_of_distribution, and with draws (a list over the samples) if they were asked for.
 What is not finite, or could not be estimated, is null, as in JSON.
 """
 
@@ -32,7 +33,8 @@ def to_table(prediction: Prediction) -> pa.Table:
 
     A level that was asked for twice has its columns once.
     """
-    columns = _numbers(prediction) if prediction.classes is None else _classes(prediction)
+    columns = _times(prediction)
+    columns |= _numbers(prediction) if prediction.classes is None else _classes(prediction)
     columns["out_of_distribution"] = pa.array(prediction.out_of_distribution, pa.bool_())
     if prediction.draws is not None:
         columns["draws"] = _lists(np.moveaxis(prediction.draws, 0, 1))
@@ -50,6 +52,14 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
         "prune": prediction.prune,
     }
     return table.replace_schema_metadata({key: str(value) for key, value in origin.items()})
+
+
+def _times(prediction: Prediction) -> Arrays:
+    times = prediction.times
+    if times is None:
+        return {}
+    is_instant = np.issubdtype(times.dtype, np.datetime64)
+    return {"time": pa.array(times, pa.timestamp("us", tz="UTC") if is_instant else pa.float64())}
 
 
 def _numbers(prediction: Prediction) -> Arrays:

@@ -17,6 +17,7 @@ SCORES = (
     "rmse",
     "mae",
     "crps",
+    "mase",
     "coverage 0.9",
     "accuracy",
     "brier",

@@ -9,7 +9,9 @@ manifest.json         size and SHA-256 of each file above
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from pydantic import TypeAdapter
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from models.config import Json, ModelConfig
+from models.config import FeatureConfig, Json, ModelConfig
 from models.exceptions import CorruptArtifact
 from models.features import FeatureEncoder
+from models.forecasting.features import feature_configs
+from models.forecasting.model import Forecaster, series_from_json
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
@@ -92,6 +96,7 @@ def _to_json(model: TrainedModel) -> Json:
         "default_seed": model.default_seed,
         "history": list(model.history),
         "notes": list(model.notes),
+        **({"series": model.series_json()} if isinstance(model, Forecaster) else {}),
         "variants": [
             {
                 "prune": v.prune,
@@ -142,9 +147,10 @@ def _language_model(config: ModelConfig, data: Json) -> BayesianLanguageModel:
 
 
 def _model_of_rows(config: ModelConfig, data: Json) -> BayesianModel:
-    return BayesianModel(
+    build, features = _kind_of_model(config, data)
+    return build(
         config=config,
-        encoder=FeatureEncoder.from_json(config.features or (), data["encoders"]),
+        encoder=FeatureEncoder.from_json(features, data["encoders"]),
         target=target_from_json(data["target"]),
         variants_by_prune={},
         default_seed=data["default_seed"],
@@ -152,6 +158,19 @@ def _model_of_rows(config: ModelConfig, data: Json) -> BayesianModel:
         history=tuple(data["history"]),
         notes=tuple(data["notes"]),
     )
+
+
+def _kind_of_model(
+    config: ModelConfig, data: Json
+) -> tuple[Callable[..., BayesianModel], tuple[FeatureConfig, ...]]:
+    """What the task's model is made by, and the features that its encoders are of."""
+    match config.task:
+        case "forecasting":
+            stored = data["encoders"][0]["stored"]
+            return partial(Forecaster, **series_from_json(data["series"])), feature_configs(
+                config, stored
+            )
+    return BayesianModel, config.features or ()
 
 
 def _read_variants(

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import BBBConfig, EnsembleConfig, FeatureConfig, Json, ModelConfig
+from models.data import Rows
 from models.exceptions import InvalidInput, UnknownVariant
 from models.features import Columns, FeatureEncoder, InputColumn
 from models.inference.bbb import BBBState
@@ -124,7 +125,7 @@ class BayesianModel:
             "task": self.task,
             "features": [
                 asdict(f) | ({"shape": list(column.shape)} if column.shape else {})
-                for f, column in zip(self.features, self.inputs, strict=True)
+                for f, column in zip(self.features, self.encoder.inputs, strict=True)
             ],
             "target": self.config.target,
             "classes": None if self.classes is None else list(self.classes),
@@ -151,12 +152,14 @@ class BayesianModel:
         Of draws that are kept, each is used once: there are no more samples than those.
 
         Raises:
-            InvalidInput: for a sampler this model does not have.
+            InvalidInput: for a sampler this model does not have, or a horizon.
             UnknownVariant: for a pruning fraction that is not stored.
         """
         self._check_sampler(options)
         if options.top is not None:
             raise InvalidInput("next tokens are told by language models alone", "/top")
+        if options.horizon is not None:
+            raise InvalidInput(f"this {self.task} predicts rows and has no horizon", "/horizon")
         kept = self.variant(options.prune).state.num_draws
         samples = options.samples if kept is None else min(options.samples, kept)
         seed = self.default_seed if options.seed is None else options.seed
@@ -195,6 +198,11 @@ class BayesianModel:
         fitted = self.fitted(prune)
         x = self.encode(columns)
         return self.engine.score(fitted, x, targets.to(x.device), self.default_seed, samples)
+
+    def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
+        """Metrics on rows of the table `columns` that no weight was fitted to."""
+        fitted, seed = self.fitted(prune), self.default_seed
+        return self.engine.score(fitted, held_out.inputs, held_out.targets, seed, samples)
 
     def strangeness(self, x: Float[Tensor, "rows inputs"], samples: int) -> np.ndarray:
         """Per row: epistemic variance (squared target units) or mutual information (nats)."""

@@ -24,6 +24,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features import ColumnProfile, convertible
+from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.language.recipe import resolve_language
 from models.method_recipe import check_prior, choose_pruning, no_local_estimator
@@ -45,15 +46,23 @@ _TEMPERED = 0.05
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
-def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: int) -> ModelConfig:
+def resolve(
+    config: ModelConfig,
+    profiles: Sequence[ColumnProfile],
+    num_rows: int,
+    load: Load | None = None,
+) -> ModelConfig:
     """The configuration with every None replaced by what the recipe recommends.
+
+    Args:
+        load: reads columns by name; asked for series alone, of which profiles say too little.
 
     Raises:
         InvalidData: naming the column or setting that cannot work, with a JSON pointer.
     """
     columns = {profile.name: profile for profile in profiles}
     target = _column(columns, config.target, "/target")
-    task = config.task or _default_task(target)
+    task = config.task or _default_task(config, target)
     match task:
         case "language_model":
             return resolve_language(config, target, num_rows)
@@ -62,17 +71,26 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
     _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns)
+    if config.forecast is not None and task != "forecasting":
+        raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")
     if isinstance(config.method, BBBConfig):
         check_prior(config.method)
-    features = _features(config, columns)
+    match task:
+        case "forecasting":
+            plan = plan_series(config, columns, load)
+            config, inputs, num_rows = plan.config, plan.inputs, plan.num_windows
+            config = replace(config, network=series_network(config.network, num_rows))
+        case _:
+            config = replace(config, features=_features(config, columns))
+            inputs = _inputs(config.features or (), columns)
     network = _network(config.network, num_rows)
-    built = build_network(network, _inputs(features, columns), num_outputs=2)
+    built = build_network(network, inputs, num_outputs=2)
     _check_network(config.method, built)
-    training = _training(config.training, network, num_rows)
+    steps = SERIES_STEPS if task == "forecasting" else _STEPS
+    training = _training(config.training, network, num_rows, steps)
     tempered = task == "classification" and _num_weights(built) > num_rows
     return replace(
         config,
-        features=features,
         task=task,
         likelihood=_likelihood(config.likelihood, task, target),
         network=network,
@@ -89,7 +107,9 @@ def _column(columns: Mapping[str, ColumnProfile], name: str, path: str) -> Colum
     return columns[name]
 
 
-def _default_task(target: ColumnProfile) -> Task:
+def _default_task(config: ModelConfig, target: ColumnProfile) -> Task:
+    if config.forecast is not None:
+        return "forecasting"
     match target.type:
         case "number":
             return "regression"
@@ -111,7 +131,7 @@ def _check_no_text(config: ModelConfig) -> None:
 
 
 def _check_target(target: ColumnProfile, task: Task) -> None:
-    allowed = ("number",) if task == "regression" else ("number", "category", "boolean")
+    allowed = ("number", "category", "boolean") if task == "classification" else ("number",)
     if target.type not in allowed:
         raise InvalidData(
             f"column {target.name!r} is of type {target.type}; "
@@ -204,7 +224,7 @@ def _likelihood(name: LikelihoodName | None, task: Task, target: ColumnProfile) 
     """Two known classes take one logit; a number target's classes are known only in training."""
     binary = target.type == "boolean" or (target.levels is not None and len(target.levels) == 2)
     allowed: tuple[LikelihoodName, ...]
-    if task == "regression":
+    if task in ("regression", "forecasting"):
         allowed = ("heteroscedastic", "homoscedastic")
     else:
         allowed = ("bernoulli", "categorical") if binary else ("categorical",)
@@ -240,10 +260,12 @@ def _num_weights(network: Network) -> int:
     return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 
-def _training(config: TrainingConfig, network: NetworkConfig, num_rows: int) -> TrainingConfig:
+def _training(
+    config: TrainingConfig, network: NetworkConfig, num_rows: int, steps: int
+) -> TrainingConfig:
     rows = max(1, round(num_rows * (1 - config.validation_fraction)))
     batch = config.batch_size or (256 if num_rows < 20_000 else 128)
-    epochs = config.epochs or min(10_000, max(20, _STEPS * min(batch, rows) // rows))
+    epochs = config.epochs or min(10_000, max(20, steps * min(batch, rows) // rows))
     adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(network.hidden or (50,)))
     optimizer = config.optimizer or "adam"
     rate = config.learning_rate or (adam if optimizer == "adam" else _SGD_RATE)

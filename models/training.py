@@ -115,7 +115,7 @@ def _train_on_rows(  # noqa: PLR0917 - what `train` made of its arguments
         everything = Rows.concatenate(rows, held_out)
         again = _Pass(prepared.model, everything, None, stages, ranks, "refit-").run()
     if ranks.leads:  # at the end: nobody waits for it
-        model = _with_scores(model, held_out)
+        model = _with_scores(model, held_out, columns)
     return model if again is None else _with_weights_of(model, again)
 
 
@@ -263,12 +263,11 @@ class _Pass:
         return float(self.ranks.sum(total / len(rows)))
 
 
-def _with_scores(model: BayesianModel, held_out: Rows) -> BayesianModel:
+def _with_scores(model: BayesianModel, held_out: Rows, columns: Columns) -> BayesianModel:
     """Metrics and sampling error of every variant on the held-out rows; the strange rows' bound."""
-    x, targets, seed = held_out.inputs, held_out.targets, model.default_seed
-    scored = {}
+    x, scored = held_out.inputs, {}
     for fraction, variant in model.variants_by_prune.items():
-        metrics = model.engine.score(model.fitted(fraction), x, targets, seed, SCORE_SAMPLES)
+        metrics = model.score(fraction, held_out, columns, SCORE_SAMPLES)
         scored[fraction] = replace(
             variant,
             metrics=metrics | variant.metrics,

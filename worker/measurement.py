@@ -21,6 +21,7 @@ from models import checkpoint
 from models.config import Json
 from models.exceptions import Stopped
 from models.features import Columns
+from models.forecasting.model import Forecaster
 from models.metrics import auroc
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
@@ -63,12 +64,15 @@ def measure(
 
 
 def predict_ms(model: TrainedModel, columns: Columns) -> float:
-    """Milliseconds that one row takes with 100 samples: the median of several predictions."""
-    row = {column.name: columns[column.name][:1] for column in model.inputs}
+    """Milliseconds that one row, or a forecast, takes with 100 samples: the median of several."""
     options = PredictOptions(samples=SAMPLES)
+    row = {column.name: columns[column.name][:1] for column in model.inputs}
 
     def predict() -> None:
-        model.predict(row, options)
+        if isinstance(model, Forecaster):
+            model.predict_rows(model.blank_history(int(model.forecast.horizon or 1)), options)
+        else:
+            model.predict(row, options)
 
     for _ in range(_WARM_UP):
         predict()

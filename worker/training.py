@@ -19,6 +19,7 @@ from models import checkpoint
 from models.config import ChainConfig, ConvolutionalConfig, ModelConfig, SplitBy, SplitTime
 from models.progress import Progress
 from models.trained import TrainedModel
+from worker.baselines import with_baselines
 from worker.exchange import Exchange
 from worker.keeper import Keeper
 from worker.launcher import processes_for, train_together
@@ -90,8 +91,9 @@ def _kept(
 def _order(context: Context, spec: TrainSpec, checkpoints: Path) -> Order:
     types = {profile.name: profile.type for profile in context.datasets.get(spec.dataset).columns}
     device = job_device(spec.config.training.device, context.settings)
-    shares = not isinstance(spec.config.method, ChainConfig)  # of which each step needs the last
-    shares = shares and spec.config.task != "language_model"  # and each window the one before
+    # A chain's step needs the last one, a text's window the one before; series are short.
+    alone = ("language_model", "forecasting")
+    shares = not isinstance(spec.config.method, ChainConfig) and spec.config.task not in alone
     processes = processes_for(device, context.settings) if shares else 1
     return Order(
         config=spec.config,
@@ -120,6 +122,7 @@ def _train(
             columns = context.datasets.columns(dataset, names)
         with tracing.span("train"):
             model = order.carry_out(columns, on_progress, should_stop)
+            model = with_baselines(model, columns, should_stop)
         return checkpoint.write(model, exchange.model)
     with tracing.span("load data"):
         context.datasets.export(dataset, names, exchange.data)
@@ -129,7 +132,7 @@ def _train(
 
 
 def columns_needed(config: ModelConfig) -> list[str]:
-    """Features, target, row weights and the column that a split looks at; each once."""
+    """Features, target, row weights, what a split looks at and series' keys; each once."""
     names = [feature.name for feature in config.features or ()]
     names.append(config.target)
     if config.weight is not None:
@@ -137,6 +140,8 @@ def columns_needed(config: ModelConfig) -> list[str]:
     match config.training.split:
         case SplitBy(by=name) | SplitTime(time=name):
             names.append(name)
+    if config.forecast is not None and config.forecast.key is not None:
+        names.append(config.forecast.key)
     return list(dict.fromkeys(names))
 
 

@@ -10,6 +10,7 @@ from app.dependencies import Services, ServicesDep
 from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
+from app.serving.forecasts import refuse_series
 from app.serving.text import refuse_texts
 from app.submission import present_request, wake
 from core.datasets import Dataset
@@ -56,6 +57,7 @@ def _spec(
     services.predictor.limits.check(0, request.samples)  # of rows there may be any number
     model: TrainedModel = from_thread.run(services.predictor.cache.get, version)
     refuse_texts(model.inputs)
+    refuse_series(model)
     options = model.settle(request.options)
     check_inputs(model.inputs, dataset.columns)
     settled = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
@@ -53,7 +54,7 @@ def compare(
     `GET /jobs/{id}/result` has the table of their scores, or a picture of it.
     """
     dataset = find_dataset(context, request)
-    configs = _resolve(request, dataset)
+    configs = _resolve(context, request, dataset)
     _check_strange(context, request, dataset, configs[0])
     names = comparison.names([config.method for config in configs])
     _refuse_twice(names)
@@ -78,18 +79,19 @@ def compare(
     return JobResponse.model_validate(job)
 
 
-def _resolve(request: CompareRequest, dataset: Dataset) -> list[ModelConfig]:
+def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> list[ModelConfig]:
     """Every method's configuration with all that was left open filled in.
 
     Raises:
         Invalid: naming each method that cannot work, or what is wrong with all of them alike.
     """
+    load = partial(context.datasets.columns, dataset.id)
     configs, errors = [], []
     for i, method in enumerate(request.method_configs):
         wanted = request.config(dataset.columns, method)
         wanted = replace(wanted, pruning=_pruning(request, method))
         try:
-            configs.append(resolve(wanted, dataset.columns, dataset.rows))
+            configs.append(resolve(wanted, dataset.columns, dataset.rows, load))
         except InvalidData as error:
             errors.append((i, error))
     if errors:

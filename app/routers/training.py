@@ -1,5 +1,6 @@
 """`POST /train`: a request becomes a queued job."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
@@ -38,7 +39,9 @@ def train(
 ) -> JobResponse:
     """Queue a training job; everything left out is filled in with the recommended recipe."""
     dataset = find_dataset(context, request)
-    config = resolve(request.config(dataset.columns, request.method), dataset.columns, dataset.rows)
+    load = partial(context.datasets.columns, dataset.id)
+    wanted = request.config(dataset.columns, request.method)
+    config = resolve(wanted, dataset.columns, dataset.rows, load)
     spec = TrainSpec(
         model=request.model,
         dataset=dataset.id,

@@ -59,6 +59,7 @@ class ComparedMethod(Response):
     error: JobError | None
     log_likelihood: float | None
     perplexity: float | None = None
+    mase: float | None = None
     rmse: float | None = None
     accuracy: float | None = None
     crps: float | None = None

@@ -44,6 +44,7 @@ class VersionResponse(Response):
     training: Json
     language: Json | None = Field(None, exclude_if=is_none)
     vocabulary_size: int | None = Field(None, exclude_if=is_none)
+    forecast: Json | None = Field(None, exclude_if=is_none)
     num_weights: int
     metrics: Json
     variants: list[VariantResponse]

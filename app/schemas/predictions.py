@@ -58,6 +58,10 @@ class PredictParameters(PredictionOptions):
         "that makes it possible to answer in time (`samples` in the answer), else 503",
     )
 
+    horizon: Annotated[int, Field(ge=1, le=1_000)] | None = Field(
+        None, description="forecasting only: steps ahead; default: as trained"
+    )
+
     @property
     def options(self) -> PredictOptions:
         """With what only a request for some rows can ask."""
@@ -66,6 +70,7 @@ class PredictParameters(PredictionOptions):
             return_draws=self.return_draws,
             target_mc_error=self.target_mc_error,
             top=self.top,
+            horizon=self.horizon,
         )
 
 
@@ -74,7 +79,10 @@ class PredictRequest(PredictParameters):
 
     inputs: SkipValidation[list[Json] | list[list[Any]] | list[str] | dict[str, list[Any]]] = Field(
         description="records, lists in feature order, or columns; null is a missing value; "
-        "of a language model a list of strings"
+        "of a language model a list of strings; of a forecast the history, in the order of time"
+    )
+    future: SkipValidation[dict[str, list[Any]] | None] = Field(
+        None, description="forecasting only: columns of the covariates, a value for each step ahead"
     )
 
 
@@ -114,12 +122,16 @@ class PredictResponse(Response):
     labels: list[Any] | None = Field(None, description="classification only")
     classes: list[Any] | None = Field(None, description="classification only")
     probabilities: list[list[float]] | None = Field(None, description="classification only")
+    times: list[Any] | None = Field(None, description="forecasting only: of the steps ahead")
+    paths: int | None = Field(None, description="forecasting only: paths per weight draw")
     mean: list[Any]
     variance: Variances
     intervals: list[IntervalResponse]
     mc_error: list[Any] | None = Field(description="null where it cannot be estimated")
     entropy: Variances | None = Field(None, description="classification only, in nats")
-    draws: list[Any] | None = Field(None, description="with return_draws: samples × rows")
+    draws: list[Any] | None = Field(
+        None, description="with return_draws: samples × rows; of a forecast paths × steps"
+    )
     timings_ms: TimingsResponse
 
 

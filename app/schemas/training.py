@@ -10,6 +10,7 @@ from core.specs import Alias, Metadata, TrainSpec
 from models.config import (
     ColumnName,
     FeatureConfig,
+    ForecastConfig,
     LanguageConfig,
     LikelihoodName,
     MethodConfig,
@@ -54,6 +55,9 @@ class RecipeRequest(Request):
     training: TrainingConfig = _DEFAULTS.training
     pruning: Pruning | None = None
     language: LanguageConfig | None = None
+    forecast: ForecastConfig | None = Field(
+        None, description="forecasting: which column tells the time, how far ahead and back"
+    )
     metadata: Metadata = Field(default_factory=dict)
 
     def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
@@ -69,6 +73,7 @@ class RecipeRequest(Request):
             training=self.training,
             pruning=self.pruning,
             language=self.language,
+            forecast=self.forecast,
         )
 
 

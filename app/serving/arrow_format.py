@@ -53,7 +53,8 @@ def read_question(query: QueryParams, body: bytes) -> Question:
     table = _read_table(body)
     if not table.num_rows:
         raise Invalid([(ROWS, "there are no rows: give at least one")])
-    return Question.of(asked, table.num_rows, len(body), partial(to_columns, table))
+    decode = partial(to_columns, table)
+    return Question.of(asked, table.num_rows, len(body), decode, may_be_series=True)
 
 
 def to_columns(table: pa.Table, features: Sequence[InputColumn]) -> Columns:

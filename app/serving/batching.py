@@ -11,12 +11,13 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from app.serving.throughput import Throughput
+from models.forecasting.rollout import History
 from models.language.prediction import TextPrediction
 from models.prediction.prediction import Prediction, PredictOptions
 
@@ -33,7 +34,7 @@ MARGIN = 1.25  # predicted times scatter by about a quarter
 class Predicts(Protocol):
     """The side of a model that the engine sees; settled options, encoded rows."""
 
-    def predict_rows(self, x: Tensor, options: PredictOptions) -> AnyPrediction: ...
+    def predict_rows(self, x: Any, options: PredictOptions) -> AnyPrediction: ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Entry:
 
     artifact: str
     model: Predicts
-    x: Tensor
+    x: Tensor | History
     options: PredictOptions
     deadline: float = math.inf  # by `perf_counter`
     submitted: float = field(default_factory=perf_counter)
@@ -73,11 +74,12 @@ class Entry:
 
     @cached_property
     def _own(self) -> object | None:
-        """Draws are of whole functions, an early stop depends on all rows, and texts are of
-        lengths of their own: never shared.
+        """Draws are of whole functions, an early stop depends on all rows, texts have lengths of
+        their own, and the rows of a forecast depend on each other: never shared.
         """
         o = self.options
-        alone = o.return_draws or o.target_mc_error is not None or o.top is not None
+        own = (o.target_mc_error, o.top, o.horizon)
+        alone = o.return_draws or any(value is not None for value in own)
         return object() if alone else None
 
     def batch_key(self, samples: int) -> Hashable:
@@ -108,7 +110,7 @@ class Batch:
         options = replace(first.options, samples=self.samples, intervals=union)
         if len(self.entries) == 1:
             return [first.model.predict_rows(first.x, options)]
-        x = torch.cat([entry.x for entry in self.entries])
+        x = torch.cat([entry.x for entry in self.entries if isinstance(entry.x, Tensor)])
         together = first.model.predict_rows(x, options)
         if isinstance(together, TextPrediction):
             raise TypeError("texts are computed one request at a time")

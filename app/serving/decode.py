@@ -14,7 +14,7 @@ from models.features import Columns, InputColumn
 MAX_NAMES = 20  # that a message lists
 
 
-def num_rows(inputs: object) -> int:
+def num_rows(inputs: object, where: str = "inputs") -> int:
     """Rows in `inputs`, of whatever form; raises `Invalid` if it has none that could be counted."""
     match inputs:
         case list() if inputs:
@@ -23,7 +23,7 @@ def num_rows(inputs: object) -> int:
             first, values = next(iter(inputs.items()))
             if isinstance(values, list) and values:
                 return len(values)
-            raise _wrong(("inputs", first), "must be a list with at least one value")
+            raise _wrong((where, first), "must be a list with at least one value")
     forms = "a list of records, a list of lists in feature order, or an object of columns"
     raise _wrong(("inputs",), f"must be {forms}, with at least one row")
 
@@ -38,23 +38,29 @@ def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) 
     if is_text(features):
         return read_texts(inputs, features[0])
     if isinstance(inputs, dict):
-        return _from_columns(inputs, features)
+        return decode_columns(inputs, features)
     if isinstance(inputs[0], dict):
         return _from_records(inputs, features)
     return _from_rows(inputs, features)
 
 
-def _from_columns(inputs: dict[str, Any], features: Sequence[InputColumn]) -> Columns:
-    check_names(inputs, features, ("inputs",))
-    expected = num_rows(inputs)
+def decode_columns(
+    inputs: object, features: Sequence[InputColumn], where: str = "inputs"
+) -> Columns:
+    """Arrays by feature of an object of columns; `where` it stands in the request."""
+    if not isinstance(inputs, dict):
+        raise _wrong((where,), "must be an object of columns")
+    check_names(inputs, features, (where,))
+    expected = num_rows(inputs, where)
     for name, values in inputs.items():
         if not isinstance(values, list):
-            raise _wrong(("inputs", name), "must be a list with one value per row")
+            raise _wrong((where, name), "must be a list with one value per row")
         if len(values) != expected:
             message = f"has {len(values)} values where the first column has {expected}"
-            raise _wrong(("inputs", name), message)
+            raise _wrong((where, name), message)
     return {
-        f.name: read_values(f, inputs[f.name], partial(_place_in_column, f.name)) for f in features
+        f.name: read_values(f, inputs[f.name], partial(_place_in_column, where, f.name))
+        for f in features
     }
 
 
@@ -119,8 +125,8 @@ def check_names(
         raise Invalid(errors[:MAX_ERRORS])
 
 
-def _place_in_column(name: str, row: int) -> str:
-    return pointer(("inputs", name, row))
+def _place_in_column(where: str, name: str, row: int) -> str:
+    return pointer((where, name, row))
 
 
 def _place_in_row(key: int | str, row: int) -> str:

@@ -35,6 +35,8 @@ def _row_fields(prediction: Prediction) -> dict[str, Any]:
     document: dict[str, Any] = {}
     if prediction.classes is not None:
         document |= _class_fields(prediction)
+    if prediction.times is not None:
+        document |= {"times": _times(prediction.times), "paths": prediction.paths}
     document |= {
         "mean": _ready(prediction.mean),
         "variance": {name: _ready(values) for name, values in prediction.variance.items()},
@@ -46,6 +48,13 @@ def _row_fields(prediction: Prediction) -> dict[str, Any]:
     if prediction.draws is not None:
         document["draws"] = _ready(prediction.draws)
     return document
+
+
+def _times(times: np.ndarray) -> list[Any]:
+    """Numbers as they are, instants by RFC 3339."""
+    if not np.issubdtype(times.dtype, np.datetime64):
+        return list(times.tolist())
+    return [moment.isoformat() + "Z" for moment in times.astype("datetime64[us]").tolist()]
 
 
 def _class_fields(prediction: Prediction) -> dict[str, Any]:

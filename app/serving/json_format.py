@@ -5,7 +5,7 @@ from typing import Any
 
 from app.bodies import parse, refuse_non_finite
 from app.schemas.predictions import PredictParameters
-from app.serving.decode import decode, num_rows
+from app.serving.decode import decode, decode_columns, num_rows
 from app.serving.question import Question
 from app.validation import validate
 
@@ -18,6 +18,14 @@ def read_question(body: bytes) -> Question:
     """
     document = parse(body)
     inputs: Any = document.pop("inputs", None)
+    future: Any = document.pop("future", None)
     refuse_non_finite(document)
     asked = validate(PredictParameters, document)
-    return Question.of(asked, num_rows(inputs), len(body), partial(decode, inputs))
+    return Question.of(
+        asked,
+        num_rows(inputs),
+        len(body),
+        partial(decode, inputs),
+        decode_future=None if future is None else partial(decode_columns, future, where="future"),
+        may_be_series=True,
+    )

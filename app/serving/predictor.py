@@ -15,10 +15,13 @@ from app.metrics import PredictMeasure
 from app.serving.admission import Admission, Limits
 from app.serving.batching import Entry, speed_key
 from app.serving.engine import Engine
+from app.serving.forecasts import read_history, refuse_future, rows_of
 from app.serving.model_cache import ModelCache
-from app.serving.question import Answer, Decode, Question, Timings
+from app.serving.question import Answer, Question, Timings
 from app.serving.resolver import Resolver
 from core.exceptions import Unavailable
+from models.forecasting.model import Forecaster
+from models.forecasting.rollout import History
 from models.prediction.prediction import PredictOptions
 from models.trained import TrainedModel
 
@@ -41,8 +44,8 @@ class Predictor:
             NotFound: there is no such model or version.
             TooLarge, Unavailable: it is too much, ever or now, or cannot be answered in time.
         """
-        rows, seconds = question.num_rows, question.deadline_seconds
-        self.limits.check(rows, question.options.samples)
+        seconds = question.deadline_seconds
+        self.limits.check(0, question.options.samples)  # what a row is depends on the model
         deadline = math.inf if seconds is None else measure.started + seconds
         with self._in_time(seconds):
             async with asyncio.timeout(None if seconds is None else deadline - perf_counter()) as t:
@@ -50,11 +53,12 @@ class Predictor:
                 measure.model = version.model
                 model = await self.cache.get(version)
                 options = model.settle(question.options)
+                rows = rows_of(question, options)
                 work = self.limits.check(rows, options.samples, _values(model, options))
                 speed = speed_key(version.artifact_key, options)
                 with self.admission.entered(speed, rows, options.samples, work):
                     with measure.stage("decode"):
-                        encode = partial(self._encode, model, question.decode, options)
+                        encode = partial(self._encode, model, question, options)
                         x = await off_loop(question.num_bytes, encode)
                     del question  # its rows take several times the size of the tensor
                     t.reschedule(None)  # from here on the engine minds the deadline
@@ -64,13 +68,18 @@ class Predictor:
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
         return Answer(version, computed.prediction, timings)
 
-    def _encode(self, model: TrainedModel, decode: Decode, options: PredictOptions) -> Tensor:
+    def _encode(
+        self, model: TrainedModel, question: Question, options: PredictOptions
+    ) -> Tensor | History:
         """The rows as the model takes them; of texts the longest one counts for all.
 
         Raises:
             TooLarge: if there are more steps to compute than may be, before room is made for them.
         """
-        columns = decode(model.inputs)
+        if isinstance(model, Forecaster):
+            return read_history(model, question, options)
+        refuse_future(model, question)
+        columns = question.decode(model.inputs)
         rows = len(next(iter(columns.values())))
         self.limits.check(rows, options.samples, model.steps(columns), "steps")
         return model.encode(columns)
@@ -88,5 +97,7 @@ class Predictor:
 
 
 def _values(model: TrainedModel, options: PredictOptions) -> int:
-    """How many numbers of each sample of a row the answer holds; 1 if it holds summaries."""
+    """How many numbers each sample of a row takes: those that the answer holds, or its paths."""
+    if isinstance(model, Forecaster):
+        return model.paths(options.prune)
     return len(model.classes or (1,)) if options.return_draws else 1

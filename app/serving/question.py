@@ -25,14 +25,32 @@ class Question:
     num_rows: int
     num_bytes: int  # of the rows as they came: it decides which thread decodes them
     decode: Decode
+    decode_future: Decode | None = None  # of the covariates of a forecast
+    may_be_series: bool = False
 
     @classmethod
     def of(
-        cls, asked: PredictParameters, num_rows: int, num_bytes: int, decode: Decode
+        cls,
+        asked: PredictParameters,
+        num_rows: int,
+        num_bytes: int,
+        decode: Decode,
+        *,
+        decode_future: Decode | None = None,
+        may_be_series: bool = False,
     ) -> "Question":
         """What the parameters of a request ask about rows that came beside them."""
-        deadline = None if asked.deadline_ms is None else asked.deadline_ms / 1000
-        return cls(asked.model, asked.version, asked.options, deadline, num_rows, num_bytes, decode)
+        return cls(
+            asked.model,
+            asked.version,
+            asked.options,
+            None if asked.deadline_ms is None else asked.deadline_ms / 1000,
+            num_rows,
+            num_bytes,
+            decode,
+            decode_future,
+            may_be_series,
+        )
 
 
 @dataclass(frozen=True)

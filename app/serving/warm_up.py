@@ -1,5 +1,6 @@
 """The first predictions of a model that was just loaded, before a caller waits for one."""
 
+from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
@@ -7,16 +8,19 @@ import structlog
 import torch
 from torch import Tensor
 
-from app.serving.batching import speed_key
+from app.serving.batching import Predicts, speed_key
 from app.serving.text import is_text, read_texts
 from app.serving.throughput import Throughput
 from app.serving.values import read_values
 from models.features import Columns, InputColumn
+from models.forecasting.model import Forecaster
+from models.forecasting.rollout import History
 from models.prediction.prediction import PredictOptions
 from models.trained import TrainedModel
 
 RUNS = 3
-SIZES = ((1, 10), (1, 100), (64, 10))  # rows × samples: what more of either costs
+Sizes = tuple[tuple[int, int], ...]
+SIZES: Sizes = ((1, 10), (1, 100), (64, 10))  # rows × samples: what more of either costs
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -27,17 +31,26 @@ def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
     A model that cannot do it is served all the same: its first requests are slower, no more.
     """
     try:
-        x = model.encode(blank_row(model.inputs))
+        blank, sizes = _blank(model)
         for prune in model.variants:
-            for rows, samples in SIZES:
+            for rows, samples in sizes:
                 options = model.settle(PredictOptions(prune=prune, samples=samples))
-                seconds = _seconds(model, torch.cat([x] * rows), options)
+                seconds = _seconds(model, blank(rows), options)
                 throughput.observe(speed_key(artifact, options), rows, options.samples, seconds)
     except Exception:
         log.warning("a model was not warmed up", artifact=artifact, exc_info=True)
 
 
-def _seconds(model: TrainedModel, x: Tensor, options: PredictOptions) -> float:
+def _blank(model: TrainedModel) -> tuple[Callable[[int], Tensor | History], Sizes]:
+    """What makes inputs of so many rows, and the sizes to try; of a forecast rows are steps."""
+    if isinstance(model, Forecaster):
+        horizon = int(model.forecast.horizon or 1)
+        return model.blank_history, tuple((min(rows, horizon), n) for rows, n in SIZES)
+    x = model.encode(blank_row(model.inputs))
+    return lambda rows: torch.cat([x] * rows), SIZES
+
+
+def _seconds(model: Predicts, x: Tensor | History, options: PredictOptions) -> float:
     """The least of a few runs: the first ones make what is made once."""
     seconds = []
     for _ in range(RUNS):

@@ -18,6 +18,7 @@ from models.config.common import (
     Task,
     Width,
 )
+from models.config.forecasting import ForecastConfig
 from models.config.language import LanguageConfig
 from models.config.methods import (
     BBBConfig,
@@ -65,6 +66,7 @@ __all__ = [
     "EnsembleConfig",
     "FeatureConfig",
     "FeatureType",
+    "ForecastConfig",
     "Fraction",
     "GaussianPriorConfig",
     "Json",

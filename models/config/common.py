@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Interval, Len
 
-Task = Literal["regression", "classification", "language_model"]
+Task = Literal["regression", "classification", "forecasting", "language_model"]
 FeatureType = Literal["number", "category", "boolean", "datetime", "tensor"]
 LikelihoodName = Literal["heteroscedastic", "homoscedastic", "categorical", "bernoulli"]
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from models.config.common import STRICT, ColumnName, FeatureConfig, LikelihoodName, Pruning, Task
+from models.config.forecasting import ForecastConfig
 from models.config.language import LanguageConfig
 from models.config.methods import BBBConfig, MethodConfig
 from models.config.networks import MLPConfig, NetworkConfig
@@ -24,3 +25,4 @@ class ModelConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     pruning: Pruning | None = None
     language: LanguageConfig | None = None
+    forecast: ForecastConfig | None = None

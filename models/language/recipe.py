@@ -66,7 +66,11 @@ def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
         )
     if num_rows < MIN_LINES:
         raise InvalidData(f"{num_rows} lines are too few: give at least {MIN_LINES}", "/dataset")
-    for value, path in ((config.features, "/features"), (config.weight, "/weight")):
+    for value, path in (
+        (config.features, "/features"),
+        (config.weight, "/weight"),
+        (config.forecast, "/forecast"),
+    ):
         if value:
             raise InvalidData("a language model reads the target's text and nothing else", path)
     if config.likelihood not in (None, "categorical"):

@@ -18,7 +18,8 @@ class PredictOptions:
     """How to predict; a `seed` or `sampler` of None takes the model's own (`model.settle`).
 
     With `target_mc_error`, sampling ends as soon as the `mc_error` of every row is below it;
-    `samples` is the most that are drawn then. `top`, of language models: next tokens that are told.
+    `samples` is the most that are drawn then. `top`, of language models: next tokens that are told;
+    `horizon`, of forecasts: how many steps ahead.
     """
 
     samples: int = 100
@@ -29,6 +30,7 @@ class PredictOptions:
     return_draws: bool = False
     target_mc_error: float | None = None
     top: int | None = None
+    horizon: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,9 @@ class Prediction:
     `variance` holds aleatoric, epistemic and total; `entropy`, for classes, the same three in
     nats. `mc_error` is None where it cannot be estimated (one sample). `draws` is
     samples × rows (× classes): predicted means, each from one weight draw shared by all rows.
+
+    Of a forecast the rows are the steps ahead, at `times`, and `draws` are whole paths with their
+    noise, `paths` of each weight draw one after the other.
     """
 
     samples: int
@@ -67,6 +72,8 @@ class Prediction:
     labels: list[ClassName] | None = None
     entropy: Arrays | None = None
     draws: np.ndarray | None = None
+    times: np.ndarray | None = None
+    paths: int | None = None
 
     @property
     def num_rows(self) -> int:

@@ -179,7 +179,7 @@ class FittedDraws:
         Weights are what most bytes are read of, so that each chunk of samples sees all the rows.
         """
         count = min(num_samples, self.num_draws or num_samples)
-        chunk = self._samples_at_once(len(x), memory_bytes)
+        chunk = self.samples_at_once(len(x), memory_bytes)
         outputs = x.new_empty(count, len(x), self.network.num_outputs)
         point: list[dict[str, Tensor]] = []
         for start in range(0, count, chunk):
@@ -189,15 +189,17 @@ class FittedDraws:
             point.append(functions.point)
         return outputs, {name: torch.cat([part[name] for part in point]) for name in point[0]}
 
-    def _samples_at_once(self, rows: int, memory_bytes: int) -> int:
+    def samples_at_once(self, rows: int, memory_bytes: int) -> int:
         activations = 4 * _BUFFERS * rows * self.network.widest
         by_cache = CACHE_BYTES // activations
         by_memory = memory_bytes // 2 // (activations + self.source.bytes_per_sample)
         return max(1, min(by_cache, by_memory))
 
 
-def evaluate(network: Network, functions: Functions, x: Float[Tensor, "rows inputs"]) -> Outputs:
-    """The functions at every row; of an MLP with activations in place."""
+def evaluate(
+    network: Network, functions: Functions, x: Float[Tensor, "*samples rows inputs"]
+) -> Outputs:
+    """The functions at every row, or each at its own; of an MLP with activations in place."""
     if not isinstance(network, MLP):
         return network(functions.weights, x, functions.masks)
     for i, layer in enumerate(network.layers[:-1]):

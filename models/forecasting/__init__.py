@@ -1,0 +1,1 @@
+"""Forecasts of series: regression on windows of the past, rolled out into sample paths."""

@@ -1,0 +1,118 @@
+"""Rolling-origin evaluation: forecasts from several points of the past, scored on what came then.
+
+MASE is the absolute error in units of what the seasonal naive forecast, which repeats the last
+season, was off by in the steps before (Hyndman and Koehler 2006); below 1 is better than that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from models.config import Json
+from models.exceptions import InvalidData
+from models.forecasting.forecast import Forecast
+from models.forecasting.series import Series
+from models.metrics import regression_metrics, regression_scores
+from models.prediction.predictive import GaussianMixture
+
+MAX_ORIGINS = 64
+MAX_STEPS = 2_000  # of all origins together: some 100 MB of paths
+
+Scores = dict[str, Tensor]
+PerStep = Float64[Tensor, "steps"]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Step number `first` of a series is the first one ahead; from `scored` on it is a test.
+
+    What lies before `scored` gives the scale of the errors.
+    """
+
+    series: Series
+    first: int
+    scored: int
+
+    @property
+    def past(self) -> Series:
+        return self.series.until(self.first)
+
+    def targets(self, horizon: int) -> np.ndarray:
+        """What came."""
+        return self.series.values[self.first : self.first + horizon]
+
+
+def origins(
+    series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
+) -> list[Origin]:
+    """All origins with a whole past and future, thinned evenly to a bounded number.
+
+    Raises:
+        InvalidData: if there is none.
+    """
+    found = [
+        Origin(one, first, max(start, span))
+        for one, start in zip(series, scored, strict=True)
+        for first in range(max(start, span), len(one) - horizon + 1)
+        if not np.isnan(one.values[first - span : first + horizon]).any()
+    ]
+    if not found:
+        raise InvalidData(
+            f"no series has {span} steps to read and {horizon} more to compare with, none missing",
+            "/dataset",
+        )
+    most = max(1, min(MAX_ORIGINS, MAX_STEPS // horizon))
+    kept = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int))
+    return [found[i] for i in kept.tolist()]
+
+
+def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon: int) -> Json:
+    """Metrics of the forecasts of all origins, and of the seasonal naive beside them."""
+    targets = torch.from_numpy(np.concatenate([o.targets(horizon) for o in chosen]))
+    naive = regression_scores(seasonal_naive(chosen, season, horizon), targets)
+    return {
+        **summarise_scores(forecast.scores(targets), chosen, season),
+        "origins": len(chosen),
+        "horizon": horizon,
+        "baselines": {"seasonal_naive": summarise_scores(naive, chosen, season)},
+    }
+
+
+def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> Json:
+    """Means of per-step scores, those of an origin after those of the one before; and MASE."""
+    scales = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
+    errors = scores["mae"].cpu().unflatten(0, (len(chosen), -1)).mean(1)
+    ratios = (errors / scales)[scales > 0]
+    mase = float(ratios.mean()) if len(ratios) else None
+    return {**regression_metrics(scores), "mase": mase}
+
+
+def naive_error(origin: Origin, season: int) -> float:
+    """Mean absolute error of repeating the last season, before what is scored."""
+    return float(np.nanmean(np.abs(_seasonal_changes(origin.series.until(origin.scored), season))))
+
+
+def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> GaussianMixture:
+    """The last season again, with the errors that this had before.
+
+    After k whole seasons the variance is k + 1 times as large: errors of each season add up
+    (Hyndman and Athanasopoulos 2021, §5.5).
+    """
+    steps = np.arange(horizon)
+    means, variances = [], []
+    for origin in chosen:
+        last = origin.past.values[-season:]
+        means.append(last[steps % season])
+        changes = _seasonal_changes(origin.past, season)
+        variances.append(np.nanmean(np.square(changes)) * (steps // season + 1))
+    tensors = (torch.from_numpy(np.concatenate(part)) for part in (means, variances))
+    mean, variance = (tensor.unsqueeze(0) for tensor in tensors)
+    return GaussianMixture(mean, variance.clamp_min(torch.finfo(torch.float32).tiny))
+
+
+def _seasonal_changes(series: Series, season: int) -> np.ndarray:
+    return series.values[season:] - series.values[:-season]

@@ -1,0 +1,74 @@
+"""What is known of a step before it comes: the phases of its time, covariates, its series' key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import FeatureConfig, ForecastConfig, ModelConfig
+from models.encoders import CYCLES, DatetimeEncoder, NumberEncoder, fit_encoder
+from models.features import Columns, FeatureEncoder, convert
+from models.forecasting.spacing import Spacing
+
+_NOTHING = NumberEncoder(mean=0.0, std=0.0, indicator=False)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Of consecutive steps: what changes from step to step, and what is the series' own."""
+
+    dynamic: Float[Tensor, "steps dynamic"]
+    static: Float[Tensor, "static"]
+
+
+def feature_configs(config: ModelConfig, time_type: str) -> tuple[FeatureConfig, ...]:
+    """The time, the covariates and, last, the key."""
+    forecast = config.forecast or ForecastConfig()
+    time = FeatureConfig(name=str(forecast.time), type=time_type)  # type: ignore[arg-type]
+    key = () if forecast.key is None else (FeatureConfig(name=forecast.key, type="category"),)
+    return time, *(config.features or ()), *key
+
+
+def fit_known(
+    config: ModelConfig, types: Mapping[str, str], columns: Columns, spacing: Spacing
+) -> FeatureEncoder:
+    """Encoders of these columns; of the time its phases alone, in cycles of two steps or more.
+
+    The instant itself goes on beyond all that training has seen, where no network says anything.
+    """
+    time = str((config.forecast or ForecastConfig()).time)
+    features = feature_configs(config, types[time])
+    encoders = [
+        fit_encoder(f, convert(columns[f.name], types[f.name], f.type)) for f in features[1:]
+    ]
+    phases = fit_encoder(features[0], columns[time])
+    if isinstance(phases, DatetimeEncoder):
+        slow = tuple(c for c in phases.cycles if CYCLES[c][0] >= 2 * spacing.microseconds)
+        first = DatetimeEncoder(_NOTHING, slow)
+        return FeatureEncoder(features, tuple(types[f.name] for f in features), (first, *encoders))
+    stored = tuple(types[f.name] for f in features)
+    return FeatureEncoder(features, stored, (_NOTHING, *encoders))
+
+
+def static_width(encoder: FeatureEncoder, config: ModelConfig) -> int:
+    """Inputs that are the same at every step of a series: those of its key."""
+    has_key = config.forecast is not None and config.forecast.key is not None
+    return encoder.encoders[-1].width if has_key else 0
+
+
+def known_of(encoder: FeatureEncoder, static: int, columns: Columns) -> Known:
+    """The encoded columns of one series."""
+    rows = len(next(iter(columns.values())))
+    if encoder.width == 0:
+        return Known(torch.empty(rows, 0), torch.empty(0))
+    encoded = encoder.encode(columns)
+    cut = encoder.width - static
+    return Known(encoded[:, :cut], encoded[0, cut:])
+
+
+def joined(first: Columns, second: Columns) -> Columns:
+    """Columns of consecutive steps, those that both have."""
+    return {name: np.concatenate([first[name], second[name]]) for name in second}

@@ -1,0 +1,140 @@
+"""From sample paths to a forecast: means, variances, quantiles and scores, in the target's units.
+
+With E_w = E(y_h | w) and V_w = Var(y_h | w), epistemic = Var_w(E_w) and aleatoric = E_w(V_w). K
+paths per weight draw estimate E_w by the mean of the paths' conditional means, whose variance over
+the draws is too large by what the paths scatter, W/K; that is taken off again (one-way analysis of
+variance with random effects: Searle, Casella and McCulloch 1992, §3.5), at 0 at the least.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from models.forecasting.rollout import Paths
+from models.metrics import COVERAGE_LEVELS
+from models.prediction.prediction import Arrays
+from models.prediction.predictive import GaussianMixture
+
+PerStep = Float64[Tensor, "steps"]
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Paths as predictive distributions of y; steps of several forecasts lie side by side."""
+
+    paths: Paths
+    is_log: bool
+
+    @property
+    def num_samples(self) -> int:
+        return len(self.paths.values)
+
+    @property
+    def num_paths(self) -> int:
+        """Per weight draw."""
+        return self.paths.values.shape[1]
+
+    @cached_property
+    def draws(self) -> Float64[Tensor, "all_paths steps"]:
+        """Whole paths with their noise, those of a weight draw one after the other."""
+        values = self.paths.values.flatten(2).flatten(0, 1)
+        return values.exp() if self.is_log else values
+
+    @cached_property
+    def mixture(self) -> GaussianMixture:
+        """Of u: every path's distribution of each step given the path before it."""
+        means, variances = self.paths.means.flatten(2), self.paths.variances.flatten(2)
+        return GaussianMixture(means.flatten(0, 1), variances.flatten(0, 1))
+
+    @cached_property
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        """Mean and variance of y given the path before: [samples, paths, steps]."""
+        mean, variance = (p.flatten(2) for p in (self.paths.means, self.paths.variances))
+        if not self.is_log:
+            return mean, variance
+        expected = torch.exp(mean + 0.5 * variance)
+        return expected, torch.expm1(variance) * expected.square()
+
+    @cached_property
+    def means(self) -> Float64[Tensor, "samples steps"]:
+        """E(y_h | w) of each weight draw, as its paths estimate it."""
+        return self._moments[0].mean(1)
+
+    @cached_property
+    def _within(self) -> PerStep:
+        """How much the conditional means of one draw's paths scatter."""
+        return self._moments[0].var(1).mean(0)
+
+    def mean(self) -> PerStep:
+        return self.means.mean(0)
+
+    def aleatoric(self) -> PerStep:
+        """E_w Var(y_h | w)."""
+        return self._moments[1].mean((0, 1)) + self._within
+
+    def epistemic(self) -> PerStep:
+        """Var_w E(y_h | w); divided by S, as everywhere."""
+        return _between(self.means, self._within, self.num_paths)
+
+    def strangeness(self) -> PerStep:
+        """Epistemic variance of the next change, which is compared with that of held-out rows."""
+        changes = self.paths.changes.flatten(2)
+        return _between(changes.mean(1), changes.var(1).mean(0), self.num_paths)
+
+    def quantiles(self, levels: list[float]) -> Float64[Tensor, "levels steps"]:
+        """Of y; an increasing function moves them as it moves values."""
+        values = self.mixture.quantiles(levels)
+        return values.exp() if self.is_log else values
+
+    def summarise(self, levels: tuple[float, ...]) -> Arrays:
+        """Every per-step array of an answer, under the names of `models.prediction`."""
+        summary = {
+            "mean": self.mean(),
+            "aleatoric": self.aleatoric(),
+            "epistemic": self.epistemic(),
+            "strangeness": self.strangeness(),
+        }
+        if self.num_samples > 1:
+            summary["mc_error"] = (self.means.var(0) / self.num_samples).sqrt()
+        for level in levels:
+            tail = 0.5 * (1 - level)
+            lower, upper = self.quantiles([tail, 1 - tail])
+            summary |= {f"lower {level}": lower, f"upper {level}": upper}
+        return {name: values.cpu().numpy() for name, values in summary.items()}
+
+    def scores(self, targets: PerStep) -> dict[str, PerStep]:
+        """Per step the scores of `models.metrics.regression_scores`, in the target's units."""
+        u = targets.log() if self.is_log else targets
+        error = self.mean() - targets
+        epistemic, aleatoric = self.epistemic(), self.aleatoric()
+        scores = {
+            "log_likelihood": self.mixture.log_prob(u) - (u if self.is_log else 0.0),
+            "squared_error": error.square(),
+            "mae": error.abs(),
+            "crps": sample_crps(self.draws, targets),
+            "epistemic_share": epistemic / (epistemic + aleatoric),
+        }
+        below = self.mixture.cdf(u)
+        for level in COVERAGE_LEVELS:
+            tail = 0.5 * (1 - level)
+            scores[f"coverage_{level:g}"] = ((below > tail) & (below < 1 - tail)).double()
+        lower, upper = self.quantiles([0.05, 0.95])
+        return scores | {"width": upper - lower}
+
+
+def _between(means: Tensor, within: Tensor, paths: int) -> PerStep:
+    """Variance over the draws of what `paths` estimate, without the estimates' own variance."""
+    share = (len(means) - 1) / len(means)
+    return (means.var(0, correction=0) - share * within / paths).clamp_min(0.0)
+
+
+def sample_crps(draws: Float64[Tensor, "draws steps"], targets: PerStep) -> PerStep:
+    """E|X − y| − ½ E|X − X'| of the draws' empirical distribution, from their order."""
+    count = len(draws)
+    ordered = draws.sort(0).values
+    rank = torch.arange(1, count + 1).to(draws).unsqueeze(-1)
+    pairs = ((2 * rank - count - 1) * ordered).sum(0) / count**2  # ½ E|X − X'|
+    return (draws - targets).abs().mean(0) - pairs

@@ -1,0 +1,244 @@
+"""A trained forecaster: a one-step model of windows, rolled out into paths."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.config import EnsembleConfig, ForecastConfig, Json
+from models.data import Rows
+from models.exceptions import InvalidData, InvalidInput
+from models.features import Columns, InputColumn
+from models.forecasting.backtest import Origin, backtest, origins
+from models.forecasting.features import Known, joined, known_of, static_width
+from models.forecasting.forecast import Forecast
+from models.forecasting.histories import check_future, check_history
+from models.forecasting.recipe import held_out_steps
+from models.forecasting.rollout import History, Rollout, paths_per_draw
+from models.forecasting.series import Series, split_series
+from models.forecasting.spacing import Spacing
+from models.forecasting.windows import CHANNELS, Frame
+from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
+from models.model import BayesianModel
+from models.networks import Inputs, Network, TensorSlot, build_network
+from models.prediction.engine import Engine
+from models.prediction.mc_error import factor_at, until_accurate
+from models.prediction.prediction import Arrays, Prediction, PredictOptions, to_prediction
+from models.prediction.threads import threads_for
+from models.prediction.weight_draws import FittedDraws
+
+_LAST = np.datetime64("9999-12-31", "us")  # that RFC 3339 can write
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecaster(BayesianModel):
+    """Its rows are windows, its target the next change; what it is asked about is a history.
+
+    Samples are whole functions, of every method: one weight draw takes a path through all steps.
+    """
+
+    frame: Frame
+    spacing: Spacing
+
+    @property
+    def forecast(self) -> ForecastConfig:
+        return self.config.forecast or ForecastConfig()
+
+    @property
+    def task(self) -> str:
+        return "forecasting"
+
+    @property
+    def inputs(self) -> tuple[InputColumn, ...]:
+        """The columns of a history: time, target, covariates, key."""
+        time, *others = self.encoder.inputs
+        return time, InputColumn(name=self.config.target, type="number", missing=True), *others
+
+    @property
+    def future_inputs(self) -> tuple[InputColumn, ...]:
+        """What has to be given of the steps ahead: the covariates."""
+        covariates = len(self.config.features or ())
+        return self.encoder.inputs[1 : 1 + covariates]
+
+    @property
+    def description(self) -> Json:
+        return super().description | {"forecast": asdict(self.forecast)}
+
+    def series_json(self) -> Json:
+        """What an artifact holds beside what it holds of any model."""
+        return {"frame": self.frame.to_json(), "spacing": asdict(self.spacing)}
+
+    @cached_property
+    def network(self) -> Network:
+        static = static_width(self.encoder, self.config)
+        shape = (self.frame.context, CHANNELS + self.encoder.width - static)
+        slot = TensorSlot(0, shape)
+        inputs = Inputs(slot.stop + static, slot)
+        return build_network(self.config.network, inputs, self.likelihood.num_outputs)
+
+    @cached_property
+    def engine(self) -> Engine:
+        return Engine(self.network, self.likelihood, self.target, whole_draws=True)
+
+    def fitted(self, prune: float) -> FittedDraws:
+        """A variant ready to be rolled out.
+
+        Raises:
+            UnknownVariant: naming the fractions that exist.
+        """
+        if prune not in self._fitted:  # two threads may make the same: the first one stays
+            ready = FittedDraws.of(self.network, self.variant(prune).state)
+            self._fitted.setdefault(prune, ready)
+        fitted = self._fitted[prune]
+        assert isinstance(fitted, FittedDraws)
+        return fitted
+
+    def paths(self, prune: float) -> int:
+        """How many paths each weight draw makes."""
+        return paths_per_draw(self.variant(prune).state.num_draws)
+
+    def settle(self, options: PredictOptions) -> PredictOptions:
+        """As of any model; the horizon is the one trained for, if none is given."""
+        settled = super().settle(replace(options, horizon=None))
+        return replace(settled, horizon=options.horizon or self.forecast.horizon)
+
+    def read(self, columns: Columns, future: Columns | None, horizon: int) -> History:
+        """One series, its rows in the order of time, and the covariates of the steps ahead.
+
+        Raises:
+            InvalidInput: naming what is missing or wrong in either.
+        """
+        missing = [column.name for column in self.inputs if column.name not in columns]
+        if missing:
+            raise InvalidInput(f"missing columns: {', '.join(missing)}", "/inputs")
+        one = check_history(columns, self.config.target, self.forecast, self.frame, self.spacing)
+        times = self.spacing.after(one.times, horizon)
+        if np.issubdtype(times.dtype, np.datetime64) and times[-1] > _LAST:
+            raise InvalidInput(f"{horizon} steps ahead is after the year 9999", "/horizon")
+        ahead = {
+            **check_future(future, self.future_inputs, horizon),
+            str(self.forecast.time): times,
+        }
+        if self.forecast.key is not None:
+            ahead[self.forecast.key] = np.repeat(one.columns[self.forecast.key][-1:], horizon)
+        history = self._history(one, ahead, horizon)
+        return replace(history, times=times)
+
+    def predict(
+        self, columns: Columns, options: PredictOptions, future: Columns | None = None
+    ) -> Prediction:
+        """Forecasts one series.
+
+        Raises:
+            InvalidInput: for a history that cannot be gone on from, or an option that is not there.
+            UnknownVariant: for a pruning fraction that is not stored.
+        """
+        options = self.settle(options)
+        return self.predict_rows(self.read(columns, future, int(options.horizon or 1)), options)
+
+    def predict_rows(self, x: Tensor | History, options: PredictOptions) -> Prediction:
+        """`predict` of what `read` made; of windows, the next change."""
+        if not isinstance(x, History):
+            return super().predict_rows(x, options)
+        options = self.settle(options)
+        made: list[Forecast] = []
+
+        def summarise(samples: int) -> Arrays:
+            made[:] = [self.roll_out(x, replace(options, samples=samples))]
+            return self._with_error(made[0].summarise(options.intervals), options, samples)
+
+        if options.target_mc_error is None:
+            summary, samples = summarise(options.samples), options.samples
+        else:
+            summary, samples = until_accurate(summarise, options.target_mc_error, options.samples)
+        used = replace(options, samples=samples)
+        answer = to_prediction(summary, used, self.ood_threshold, None)
+        draws = made[0].draws.cpu().numpy() if options.return_draws else None
+        return replace(answer, draws=draws, times=x.times, paths=self.paths(options.prune))
+
+    def roll_out(self, history: History, options: PredictOptions) -> Forecast:
+        """Sample paths of settled options."""
+        fitted, paths = self.fitted(options.prune), self.paths(options.prune)
+        rollout = Rollout(self.frame, self._gaussian, fitted, int(options.seed or 0), paths)
+        with threads_for(fitted.operations * len(history.past) * paths * options.samples):
+            drawn = rollout.run(history, options.samples, self.engine.memory_bytes)
+        return Forecast(drawn, self.frame.is_log)
+
+    def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
+        """Back-test of every series from its first steps on that have enough before them.
+
+        Raises:
+            InvalidData: if no series is long enough, or logarithms meet a value that has none.
+        """
+        series = split_series(columns, self.config.target, self.forecast)
+        lowest = min(float(np.nanmin(one.values)) for one in series)
+        if self.frame.is_log and lowest <= 0:
+            raise InvalidData(f"this model forecasts logarithms; {lowest:g} has none", "/dataset")
+        firsts = [self.frame.span] * len(series)
+        chosen = origins(series, firsts, self.frame.span, int(self.forecast.horizon or 1))
+        return self.score_origins(chosen, prune, samples)
+
+    def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
+        """Back-test of the held-out end of each series."""
+        return self.score_origins(self.held_out_origins(columns), prune, samples)
+
+    def held_out_origins(self, columns: Columns) -> list[Origin]:
+        """Where forecasts begin that are scored on the held-out end of each series."""
+        series = split_series(columns, self.config.target, self.forecast)
+        held_out = [held_out_steps(len(one), self.config, self.forecast) for one in series]
+        firsts = [len(one) - steps for one, steps in zip(series, held_out, strict=True)]
+        return origins(series, firsts, self.frame.span, int(self.forecast.horizon or 1))
+
+    def blank_history(self, horizon: int) -> History:
+        """A flat past, for a first run of a model that was just loaded."""
+        static = static_width(self.encoder, self.config)
+        dynamic = self.encoder.width - static
+        past = torch.zeros(1, self.frame.span, dtype=torch.float64)
+        steps = self.frame.context - 1 + horizon
+        known = torch.zeros(1, steps, dynamic), torch.zeros(1, static)
+        return History(past, *known, horizon).to(self.device)
+
+    def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
+        """Metrics of forecasts from these origins, and of the seasonal naive beside them."""
+        horizon = int(self.forecast.horizon or 1)
+        options = self.settle(PredictOptions(samples=samples, prune=prune))
+        history = History.concatenate([self._at(origin, horizon) for origin in chosen])
+        return backtest(self.roll_out(history, options), chosen, self.frame.season, horizon)
+
+    def _at(self, origin: Origin, horizon: int) -> History:
+        """What was known at an origin of a back-test."""
+        columns = origin.series.columns
+        ahead = {k: v[origin.first : origin.first + horizon] for k, v in columns.items()}
+        return self._history(origin.past, ahead, horizon)
+
+    def _history(self, one: Series, ahead: Columns, horizon: int) -> History:
+        behind = {k: v[len(one) - self.frame.context + 1 :] for k, v in one.columns.items()}
+        names = [feature.name for feature in self.features]
+        columns = joined(behind, {name: ahead[name] for name in names})
+        known: Known = known_of(self.encoder, static_width(self.encoder, self.config), columns)
+        values = self.frame.transform(one.values[len(one) - self.frame.span :])
+        past = torch.from_numpy(values).unsqueeze(0)
+        history = History(past, known.dynamic.unsqueeze(0), known.static.unsqueeze(0), horizon)
+        return history.to(self.device)
+
+    def _with_error(self, summary: Arrays, options: PredictOptions, samples: int) -> Arrays:
+        """As `BayesianModel` tells the error of its means."""
+        if isinstance(self.config.method, EnsembleConfig):
+            summary.pop("mc_error", None)
+        elif "mc_error" in summary:
+            factors = self.variant(options.prune).error_factors
+            summary["mc_error"] = summary["mc_error"] * factor_at(factors, samples)
+        return summary
+
+    @property
+    def _gaussian(self) -> GaussianLikelihood:
+        assert isinstance(self.likelihood, HeteroscedasticGaussian | HomoscedasticGaussian)
+        return self.likelihood
+
+
+def series_from_json(data: Json) -> Json:
+    """The inverse of `series_json`, as arguments of a `Forecaster`."""
+    return {"frame": Frame.from_json(data["frame"]), "spacing": Spacing(**data["spacing"])}

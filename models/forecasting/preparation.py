@@ -1,0 +1,133 @@
+"""From a table to windows a method can fit, and those that are held out: the end of each series."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from models.config import ForecastConfig, ModelConfig
+from models.data import Rows
+from models.exceptions import InvalidData
+from models.features import Columns, FeatureEncoder
+from models.forecasting.features import fit_known, known_of, static_width
+from models.forecasting.model import Forecaster
+from models.forecasting.recipe import held_out_steps
+from models.forecasting.series import Series, split_series
+from models.forecasting.spacing import Spacing
+from models.forecasting.windows import Frame, windows
+from models.randomness import derive_seed
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """The windows of one series, and which of them predict a step that is held out."""
+
+    past: Tensor
+    following: Tensor
+    known: Tensor  # [rows, context, dynamic]
+    static: Tensor
+    is_held_out: Tensor
+
+
+def prepare_series(
+    columns: Columns, types: Mapping[str, str], config: ModelConfig
+) -> tuple[Forecaster, Rows, Rows]:
+    """A model without posteriors yet, the windows to fit, and those held out.
+
+    Scales and encoders are fitted to what comes before the held-out end of each series.
+
+    Raises:
+        InvalidData: if too little is left to learn from, or to score.
+    """
+    forecast = config.forecast or ForecastConfig()
+    series = split_series(columns, config.target, forecast)
+    learned = [one.until(len(one) - held_out_steps(len(one), config, forecast)) for one in series]
+    spacing = Spacing.fit([one.times for one in series])
+    encoder = fit_known(config, types, _stacked(learned), spacing)
+    frame = Frame(
+        int(forecast.context or 1), int(forecast.season or 1), forecast.transform == "log"
+    )
+    static = static_width(encoder, config)
+    found = [
+        _windows(one, len(known), frame, encoder, static)
+        for one, known in zip(series, learned, strict=True)
+    ]
+    parts = [part for part in found if len(part.past)]
+    if not any((~part.is_held_out).any() for part in parts):
+        raise InvalidData("no window without a missing value is left to learn from", "/dataset")
+    frame = frame.fit(
+        torch.cat([part.past[~part.is_held_out] for part in parts]),
+        torch.cat([part.following[~part.is_held_out] for part in parts]),
+    )
+    model = _skeleton(config, encoder, frame, spacing, series)
+    model.held_out_origins(columns)  # before anything is fitted: raises if there is none to score
+    rows = [_rows(frame, part) for part in parts]
+    train = [one[~part.is_held_out] for one, part in zip(rows, parts, strict=True)]
+    held_out = [one[part.is_held_out] for one, part in zip(rows, parts, strict=True)]
+    return model, _joined(train), _joined(held_out)
+
+
+def _stacked(series: Sequence[Series]) -> Columns:
+    names = series[0].columns
+    return {name: np.concatenate([one.columns[name] for one in series]) for name in names}
+
+
+def _windows(
+    one: Series, learned: int, frame: Frame, encoder: FeatureEncoder, static: int
+) -> _Windows:
+    steps, past, following = windows(frame.transform(one.values), frame.span)
+    known = known_of(encoder, static, one.columns)
+    seen = known.dynamic.unfold(0, frame.context, 1).mT  # [starts, context, dynamic]
+    of_each = seen[torch.from_numpy(steps) - frame.context + 1]
+    fixed = known.static.expand(len(steps), -1)
+    is_held_out = torch.from_numpy(steps >= learned)
+    return _Windows(past, following, of_each, fixed, is_held_out)
+
+
+def _rows(frame: Frame, part: _Windows) -> Rows:
+    sequences = torch.cat([frame.read(part.past).inputs.float(), part.known], dim=-1)
+    inputs = torch.cat([sequences.flatten(1), part.static], dim=-1)
+    return Rows(inputs, frame.targets(part.past, part.following))
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    inputs = torch.cat([part.inputs for part in parts])
+    return Rows(inputs, torch.cat([part.targets for part in parts]))
+
+
+def _skeleton(
+    config: ModelConfig,
+    encoder: FeatureEncoder,
+    frame: Frame,
+    spacing: Spacing,
+    series: Sequence[Series],
+) -> Forecaster:
+    seed = derive_seed(config.training.seed, "prediction") % 2**31
+    return Forecaster(
+        config,
+        encoder,
+        frame.change,
+        {},
+        seed,
+        math.inf,
+        notes=tuple(_notes(spacing, series)),
+        frame=frame,
+        spacing=spacing,
+    )
+
+
+def _notes(spacing: Spacing, series: Sequence[Series]) -> list[str]:
+    notes = []
+    gaps = sum(len(one) - 1 for one in series)
+    if irregular := sum(spacing.irregular(one.times) for one in series):
+        step = f"{spacing.step:g} {spacing.unit}"
+        notes.append(
+            f"{irregular} of {gaps} gaps between times are not the usual one of {step}: "
+            "rows were taken as consecutive steps"
+        )
+    if missing := sum(int(np.isnan(one.values).sum()) for one in series):
+        notes.append(f"{missing} steps have no target: windows that touch them were left out")
+    return notes

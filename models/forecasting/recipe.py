@@ -1,0 +1,212 @@
+"""What the recipe recommends for series: season, context, horizon and transform, from the series.
+
+Profiles say nothing of the order of rows, so that times and targets themselves are looked at.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from models.config import (
+    FeatureConfig,
+    ForecastConfig,
+    MLPConfig,
+    ModelConfig,
+    NetworkConfig,
+    RecurrentConfig,
+    SplitTime,
+)
+from models.exceptions import InvalidData
+from models.features import ColumnProfile, Columns
+from models.forecasting.series import Series, split_series
+from models.forecasting.spacing import Spacing
+from models.forecasting.windows import CHANNELS
+from models.networks import Inputs
+
+Load = Callable[[Sequence[str]], Columns]
+
+MIN_WINDOWS = 10
+# Of airline passengers' first ten years, the last two held out: 300 to 1,000 steps do alike.
+SERIES_STEPS = 600
+_MAX_CONTEXT = 64
+_MAX_HORIZON = 100
+_CALENDAR = 2  # inputs per step, about
+_DECADES = 1_000.0  # largest ÷ smallest value: beyond, logarithms would see the smallest alone
+
+
+@dataclass(frozen=True)
+class SeriesPlan:
+    """The configuration with all that is asked of series filled in, and what it comes to."""
+
+    config: ModelConfig
+    inputs: Inputs
+    num_windows: int
+
+
+def plan_series(
+    config: ModelConfig, profiles: Mapping[str, ColumnProfile], load: Load | None
+) -> SeriesPlan:
+    """
+    Raises:
+        InvalidData: naming the column or setting that cannot work, with a JSON pointer.
+    """
+    if load is None:
+        raise ValueError("the recipe of a forecast looks at the series: give `load`")
+    forecast = replace(
+        config.forecast or ForecastConfig(),
+        time=_time(config, profiles),
+        key=_key(config.forecast, profiles),
+    )
+    _check_settings(config, forecast)
+    features = _covariates(config, forecast, profiles)
+    names = [str(forecast.time), config.target, *([forecast.key] if forecast.key else [])]
+    series = split_series(load(names), config.target, forecast)
+    forecast = _lengths(forecast, series, config.training.validation_fraction)
+    forecast = replace(forecast, transform=_transform(forecast, series))
+    training = replace(config.training, split=SplitTime(time=str(forecast.time)))
+    span = int(forecast.context or 0) + int(forecast.season or 0)
+    num_windows = sum(
+        max(0, len(one) - span - held_out_steps(len(one), config, forecast)) for one in series
+    )
+    if num_windows < MIN_WINDOWS:
+        longest = max(map(len, series))
+        raise InvalidData(
+            f"the longest series has {longest} steps, and leaves {num_windows} windows of "
+            f"{span} + 1 steps beside what is held out; at least {MIN_WINDOWS} are needed: give a "
+            "longer series, or a shorter forecast.context, season or horizon",
+            "/dataset",
+        )
+    width = CHANNELS + _CALENDAR + len(features or ())
+    inputs = Inputs.of((int(forecast.context or 1), width))
+    config = replace(config, features=features, forecast=forecast, training=training)
+    return SeriesPlan(config, inputs, num_windows)
+
+
+def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
+    """A small GRU unless a network is named: an MLP is, by its hidden layers.
+
+    Its units are bounded, and so is what a path can do that feeds on itself: on airline passengers
+    MLPs of the same method made some paths run away.
+    """
+    if not isinstance(config, MLPConfig) or config.hidden is not None:
+        return config
+    width = 16 if num_windows < 2_000 else 32 if num_windows < 50_000 else 64
+    return RecurrentConfig(kind="gru", hidden=(width,))
+
+
+def held_out_steps(length: int, config: ModelConfig, forecast: ForecastConfig) -> int:
+    """The last steps of a series: a horizon at least, `training.validation_fraction` of it."""
+    return max(int(forecast.horizon or 1), round(config.training.validation_fraction * length))
+
+
+def _time(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) -> str:
+    name = config.forecast.time if config.forecast else None
+    if name is not None:
+        if name not in profiles or profiles[name].type not in ("datetime", "number"):
+            found = f"is of type {profiles[name].type}" if name in profiles else "is not there"
+            raise InvalidData(
+                f"column {name!r} {found}; a time is a datetime or a number", "/forecast/time"
+            )
+        return name
+    times = [p.name for p in profiles.values() if p.type == "datetime"]
+    if len(times) != 1:
+        found = f"are {', '.join(times[:20])}" if times else "is no datetime column"
+        raise InvalidData(
+            f"a series needs a time: there {found}; name the column in forecast.time",
+            "/forecast/time",
+        )
+    return times[0]
+
+
+def _key(forecast: ForecastConfig | None, profiles: Mapping[str, ColumnProfile]) -> str | None:
+    key = forecast.key if forecast else None
+    if key is not None and (key not in profiles or profiles[key].type != "category"):
+        found = f"is of type {profiles[key].type}" if key in profiles else "is not there"
+        raise InvalidData(
+            f"column {key!r} {found}; series are told apart by a category", "/forecast/key"
+        )
+    return key
+
+
+def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
+    if config.training.split not in ("random", SplitTime(time=str(forecast.time))):
+        raise InvalidData(
+            "of a series the end is held out: leave the split out, or split by the same time",
+            "/training/split",
+        )
+    if config.weight is not None:
+        raise InvalidData("windows of a series have no weights: leave weight out", "/weight")
+    if config.target in (forecast.time, forecast.key):
+        raise InvalidData(f"{config.target!r} is the series' time or key, not a target", "/target")
+
+
+def _covariates(
+    config: ModelConfig, forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]
+) -> tuple[FeatureConfig, ...] | None:
+    """Those that are named: what is known of the future cannot be told from a table."""
+    kept = []
+    for i, feature in enumerate(config.features or ()):
+        path = f"/features/{i}"
+        if feature.name not in profiles:
+            raise InvalidData(f"the data set has no column {feature.name!r}", path)
+        if feature.type == "tensor":
+            raise InvalidData(f"{feature.name!r} is a tensor, which a window cannot hold", path)
+        if feature.name == config.target:
+            raise InvalidData(f"{feature.name!r} is the target: its past is always read", path)
+        if feature.name not in (forecast.time, forecast.key):  # which are read in any case
+            kept.append(feature)
+    return tuple(kept) or None
+
+
+def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
+    """Season of the calendar if the series has one; a horizon and a context of a season each.
+
+    Windows read changes against the season before, so that such a context reaches two back.
+    """
+    length = int(np.median([len(one) for one in series]))
+    season = forecast.season or _season(series, Spacing.fit([one.times for one in series]))
+    usual = season if season > 1 else min(_MAX_HORIZON, round(fraction * length))
+    horizon = forecast.horizon or max(1, min(usual, length // 4))
+    room = max(1, (length - horizon - season) // 3)
+    context = forecast.context or min(season if season > 1 else _MAX_CONTEXT, room)
+    return replace(forecast, season=season, horizon=horizon, context=max(context, 1))
+
+
+def _season(series: Sequence[Series], spacing: Spacing) -> int:
+    """The calendar's, if steps a season apart are alike in most series."""
+    season = spacing.season
+    alike = [is_seasonal(one.values, season) for one in series]
+    return season if season > 1 and np.mean(alike) > 0.5 else 1
+
+
+def is_seasonal(values: np.ndarray, season: int) -> bool:
+    """Whether changes from step to step are correlated with those a season before.
+
+    The autocorrelation r_s has to exceed 1.645 √((1 + 2 Σ_{i<s} r_i²)/n), the 90 % bound of a
+    moving average without it (Bartlett 1946; so Makridakis et al. 2020 in the M4 competition, on
+    the values; on changes a trend does not pass for a season).
+    """
+    known = values[~np.isnan(values)]
+    changes = np.diff(known)
+    if len(changes) < 3 * season or changes.std() == 0:
+        return False
+    centred = changes - changes.mean()
+    lags = [centred[lag:] @ centred[:-lag] / (centred @ centred) for lag in range(1, season + 1)]
+    bound = 1.645 * math.sqrt((1 + 2 * sum(r**2 for r in lags[:-1])) / len(changes))
+    return bool(lags[-1] > bound)
+
+
+def _transform(forecast: ForecastConfig, series: Sequence[Series]) -> Literal["log", "none"]:
+    """Logarithms of what is above 0, unless it spans more than three decades."""
+    values = np.concatenate([one.values for one in series])
+    lowest, highest = float(np.nanmin(values)), float(np.nanmax(values))
+    if forecast.transform == "log" and lowest <= 0:
+        raise InvalidData(
+            f"the target is {lowest:g} in a row: logarithms need values above 0",
+            "/forecast/transform",
+        )
+    positive = lowest > 0 and highest / lowest < _DECADES
+    return forecast.transform or ("log" if positive else "none")

@@ -1,0 +1,138 @@
+"""Sample paths: each weight draw goes on from the same past, and feeds on what it drew itself.
+
+Under the weights w of one draw, K paths are drawn. Each path keeps, of every step, the mean and the
+variance that the network gave it before its own value was drawn: averaged over paths they tell
+E(y_h | w) and Var(y_h | w) with less noise than the values would, and exactly for the first step.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from models.forecasting.windows import Frame, Pasts
+from models.likelihoods import GaussianLikelihood
+from models.prediction.noise import standard_normal
+from models.prediction.weight_draws import FittedDraws, Functions, evaluate
+
+PerStep = Float64[Tensor, "samples paths rows horizon"]
+
+
+@dataclass(frozen=True)
+class History:
+    """The pasts of some forecasts, in u, and what is known of the steps that the windows reach.
+
+    `dynamic` begins with what is known of the second step of the window: at each position stands
+    what was known then of the step after it.
+    """
+
+    past: Pasts
+    dynamic: Float[Tensor, "rows steps dynamic"]
+    static: Float[Tensor, "rows static"]
+    horizon: int
+    times: np.ndarray | None = None  # of the steps ahead, where there is one row
+
+    def __len__(self) -> int:
+        """Steps that are predicted."""
+        return len(self.past) * self.horizon
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["History"]) -> "History":
+        """Several forecasts with one horizon, side by side."""
+        return cls(
+            torch.cat([part.past for part in parts]),
+            torch.cat([part.dynamic for part in parts]),
+            torch.cat([part.static for part in parts]),
+            parts[0].horizon,
+        )
+
+    def to(self, device: str | torch.device) -> "History":
+        past, dynamic, static = (p.to(device) for p in (self.past, self.dynamic, self.static))
+        return History(past, dynamic, static, self.horizon, self.times)
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Of each step: the value drawn, and mean and variance of u given the path before it.
+
+    `changes` are the network's means, in standard deviations of the changes in training.
+    """
+
+    values: PerStep
+    means: PerStep
+    variances: PerStep
+    changes: PerStep
+
+    @classmethod
+    def concatenate(cls, parts: list["Paths"]) -> "Paths":
+        """Joined along the samples."""
+        names = ("values", "means", "variances", "changes")
+        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A one-step model whose steps are taken one after the other."""
+
+    frame: Frame
+    likelihood: GaussianLikelihood
+    fitted: FittedDraws
+    seed: int
+    paths: int  # per weight draw
+
+    @torch.inference_mode()
+    def run(self, history: History, samples: int, memory_bytes: int) -> Paths:
+        """Paths of `samples` weight draws, in their order, as many at once as memory allows."""
+        at_once = self.fitted.samples_at_once(len(history.past) * self.paths, memory_bytes)
+        starts = range(0, samples, at_once)
+        spans = [(start, min(start + at_once, samples)) for start in starts]
+        return Paths.concatenate([self._draws(history, *span) for span in spans])
+
+    def _draws(self, history: History, start: int, stop: int) -> Paths:
+        functions = self.fitted.source.functions(self.seed, start, stop)
+        steps = list(self._steps(history, functions, start, stop))
+        return Paths(*(torch.stack(column, -1) for column in zip(*steps, strict=True)))
+
+    def _steps(
+        self, history: History, functions: Functions, start: int, stop: int
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Value, mean, variance and change of every path, step by step."""
+        frame, rows = self.frame, len(history.past)
+        past = history.past.expand(stop - start, self.paths, rows, -1)
+        for h in range(history.horizon):
+            reading = frame.read(past)
+            x = self._inputs(reading.inputs, history, h)
+            outputs = evaluate(self.fitted.network, functions, x.float()).double()
+            change, noise = self.likelihood.moments(outputs, functions.point)
+            change, noise = (part.reshape(reading.base.shape) for part in (change, noise))
+            unit = reading.scale * frame.change.std
+            mean = reading.base + reading.scale * frame.change.mean + unit * change
+            variance = unit.square() * noise
+            normal = self._noise(h, start, stop, rows).to(mean)
+            value = mean + variance.sqrt() * normal
+            past = torch.cat([past[..., 1:], value.unsqueeze(-1)], dim=-1)
+            yield value, mean, variance, change
+
+    def _inputs(self, read: Tensor, history: History, h: int) -> Float[Tensor, "samples batch _"]:
+        """The network's rows: the window beside what is known, then what is the series' own."""
+        lead = read.shape[:-2]
+        known = history.dynamic[:, h : h + self.frame.context]
+        sequence = torch.cat([read, known.expand(*lead, -1, -1).to(read)], dim=-1).flatten(-2)
+        row = torch.cat([sequence, history.static.expand(*lead, -1).to(read)], dim=-1)
+        return row.flatten(1, 2)
+
+    def _noise(self, h: int, start: int, stop: int, rows: int) -> Float[Tensor, "samples paths 1"]:
+        """Standard normals of (seed, step, sample, path), the same for all rows.
+
+        They do not depend on the horizon: a longer forecast begins as a shorter one does.
+        """
+        return standard_normal(self.seed, f"step {h}", start, stop, self.paths).unsqueeze(-1)
+
+
+def paths_per_draw(num_draws: int | None) -> int:
+    """Ten; where only so many weight draws were kept, as many as make a thousand paths in all."""
+    return 10 if num_draws is None else max(10, math.ceil(1_000 / num_draws))

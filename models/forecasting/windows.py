@@ -1,0 +1,126 @@
+"""A window of the past as network inputs, and what the network says as a change of the series.
+
+With u = log y or y, a window of C steps before step t, and the season s, the network is asked for
+
+    r_t = (u_t − u_{t−s}) / c,      u_t = u_{t−s} + c r_t
+
+and sees at each position j the value (u_j − ℓ)/c and the last change (u_j − u_{j−s})/c, where ℓ is
+the mean of the window's C values and c the standard deviation of these and the s before them, or
+a share of their mean size where they hardly vary; of logarithms c = 1. So 1000 times the series
+gives 1000 times the forecast. Of a density the change of variables is
+log p(y) = log p(r) − log c + log |du/dy|.
+Scaling by the window: Salinas et al. 2020 (DeepAR, arXiv 1704.04110), §3.3.
+"""
+
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from models.config import Json
+from models.exceptions import InvalidData
+from models.targets import NumberTarget
+
+CHANNELS = 2  # value and change
+_FLAT = 0.05  # quantile of the training windows' scale ÷ size below which none is taken to be
+# Of standardised inputs. In training hardly any is beyond; a path that runs away shall not pull the
+# network where it was never fitted.
+_BOUND = 10.0
+
+STANDARD = NumberTarget(0.0, 1.0)
+
+Pasts = Float64[Tensor, "*rows span"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What windows say: inputs for the network, and how its answer becomes the next u."""
+
+    inputs: Float64[Tensor, "*rows context channels"]
+    base: Float64[Tensor, "*rows"]
+    scale: Float64[Tensor, "*rows"]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How windows are read; `change` standardises r, `spread` the values, as training had them.
+
+    `floor` is the least scale ÷ size of a window; one that is all zeros has the `usual` scale.
+    """
+
+    context: int
+    season: int
+    is_log: bool
+    floor: float = 0.0
+    usual: float = 1.0
+    spread: float = 1.0
+    change: NumberTarget = STANDARD
+
+    @property
+    def span(self) -> int:
+        """Steps that are needed before the one to come."""
+        return self.context + self.season
+
+    def transform(self, values: np.ndarray) -> np.ndarray:
+        """y → u."""
+        return np.log(values) if self.is_log else values
+
+    def fit(self, past: Pasts, following: Float64[Tensor, "rows"]) -> "Frame":
+        """With the scales of these windows and what followed them.
+
+        Raises:
+            InvalidData: if nothing ever changes.
+        """
+        floored = self if self.is_log else self._with_floor(past)
+        reading = floored.read(past)
+        changes = (following - reading.base) / reading.scale
+        spread = float(reading.inputs[..., 0].square().mean().sqrt())
+        return replace(floored, spread=spread or 1.0, change=NumberTarget.fit(changes.numpy()))
+
+    def read(self, past: Pasts) -> Reading:
+        """Windows of `span` steps, the latest last. The same in training and in every path."""
+        window = past[..., self.season :]
+        scale = torch.ones_like(past[..., 0]) if self.is_log else self._scale(past)
+        level, unit = window.mean(-1, keepdim=True), scale.unsqueeze(-1)
+        values = (window - level) / unit / self.spread
+        changes = (window - past[..., : self.context]) / unit
+        standard = (changes - self.change.mean) / self.change.std
+        inputs = torch.stack([values, standard], dim=-1).clamp(-_BOUND, _BOUND)
+        return Reading(inputs, past[..., -self.season], scale)
+
+    def targets(self, past: Pasts, following: Float64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """The standardised r that the network shall predict."""
+        reading = self.read(past)
+        changes = (following - reading.base) / reading.scale
+        return ((changes - self.change.mean) / self.change.std).float()
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Json) -> "Frame":
+        return cls(**{**data, "change": NumberTarget(**data["change"])})
+
+    def _with_floor(self, past: Pasts) -> "Frame":
+        scales, sizes = past.std(-1, correction=0), past.abs().mean(-1)
+        varied = scales > 0
+        if not bool(varied.any()):
+            raise InvalidData("the target never changes within a window: nothing can be learned")
+        floor = float(torch.quantile((scales / sizes)[varied], _FLAT))
+        return replace(self, floor=floor, usual=float(scales[varied].median()))
+
+    def _scale(self, past: Pasts) -> Float64[Tensor, "*rows"]:
+        scale = torch.maximum(past.std(-1, correction=0), self.floor * past.abs().mean(-1))
+        return torch.where(scale > 0, scale, self.usual)
+
+
+def windows(values: np.ndarray, span: int) -> tuple[np.ndarray, Pasts, Float64[Tensor, "rows"]]:
+    """Every step with `span` steps before it, none of them missing: its number, past and value."""
+    if len(values) <= span:
+        return np.empty(0, np.int64), torch.empty(0, span).double(), torch.empty(0).double()
+    views = np.lib.stride_tricks.sliding_window_view(values, span + 1)
+    whole = ~np.isnan(views).any(-1)
+    chosen = torch.from_numpy(views[whole].copy())
+    return np.flatnonzero(whole) + span, chosen[:, :-1], chosen[:, -1]

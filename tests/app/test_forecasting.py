@@ -1,0 +1,198 @@
+"""Forecasts over HTTP, with a worker process that trains: POST /train → /predict → /evaluate."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from app.serving.arrow_format import MEDIA_TYPE
+from tests.app.running import Service, serving
+from tests.worker.conftest import wait_until, worker
+
+HORIZON = 4
+
+
+def history(count: int = 60) -> dict[str, list[Any]]:
+    """Quarters with a season, a trend and some noise."""
+    t, random = np.arange(count), np.random.default_rng(0)
+    values = 50 * np.exp(0.02 * t + 0.2 * np.cos(np.pi * t / 2) + 0.02 * random.normal(size=count))
+    times = np.datetime64("2005-01", "M") + 3 * t
+    return {"quarter": times.astype(str).tolist(), "sales": values.tolist()}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A server, a worker beside it, and a version 1 of `sales` that it has trained."""
+    with serving(tmp_path_factory.mktemp("forecasting")) as running, worker(running.context):
+        yield running
+
+
+@pytest.fixture(scope="module")
+def version(service: Service) -> dict[str, Any]:
+    request = {
+        "model": "sales",
+        "data": {"columns": history()},
+        "target": "sales",
+        "task": "forecasting",
+        "network": {"kind": "rnn", "hidden": [4]},
+        "training": {"epochs": 10, "fine_tune_epochs": 1},
+        "pruning": [0.5],
+    }
+    job = service.post("/train", request)
+    assert job.status_code == 202, job.text
+    assert job.json()["request"]["forecast"] == {
+        "time": "quarter",
+        "key": None,
+        "horizon": 4,
+        "context": 4,
+        "season": 4,
+        "transform": "log",
+    }
+    assert _finish(service, job.json()["id"])["status"] == "succeeded"
+    stored: dict[str, Any] = service.http.get("/models/sales/versions/1").json()
+    return stored
+
+
+def _finish(service: Service, job_id: str) -> dict[str, Any]:
+    def ended() -> bool:
+        return job()["finished_at"] is not None
+
+    def job() -> dict[str, Any]:
+        found: dict[str, Any] = service.http.get(f"/jobs/{job_id}").json()
+        return found
+
+    wait_until(ended)
+    assert job()["error"] is None
+    return job()
+
+
+def ask(service: Service, **options: Any) -> dict[str, Any]:
+    answer = service.post("/predict", {"model": "sales", "inputs": history(), **options})
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def test_a_version_tells_its_scores_beside_the_baselines(version: dict[str, Any]) -> None:
+    assert version["task"] == "forecasting"
+    assert version["forecast"]["horizon"] == HORIZON
+    assert [feature["name"] for feature in version["features"]] == ["quarter"]
+    for metrics in (version["metrics"], *(v["metrics"] for v in version["variants"])):
+        beside = metrics["baselines"]
+        assert {"crps", "mase", "log_likelihood", "coverage"} <= metrics.keys()
+        assert beside.keys() == {"seasonal_naive", "auto_ets"}
+        assert 0 < beside["auto_ets"]["mase"] < beside["seasonal_naive"]["mase"]
+
+
+def test_an_answer_is_in_the_order_of_steps(service: Service, version: dict[str, Any]) -> None:
+    answer = ask(service, samples=30, intervals=[0.5, 0.9])
+    assert answer["times"] == [f"2020-{month:02d}-01T00:00:00Z" for month in (1, 4, 7, 10)]
+    assert (answer["samples"], answer["paths"], answer["sampler"]) == (30, 10, "monte_carlo")
+    for values in (answer["mean"], answer["mc_error"], *answer["variance"].values()):
+        assert len(values) == HORIZON
+    for interval in answer["intervals"]:
+        assert np.less(interval["lower"], interval["upper"]).all()
+    assert ask(service, samples=30, intervals=[0.5, 0.9])["mean"] == answer["mean"]
+
+
+def test_draws_are_whole_paths(service: Service, version: dict[str, Any]) -> None:
+    answer = ask(service, samples=20, horizon=7, return_draws=True, prune=0.5)
+    draws = np.array(answer["draws"])
+    assert draws.shape == (20 * answer["paths"], 7)
+    spread = np.sqrt(np.array(answer["variance"]["total"]) / len(draws))
+    assert (np.abs(draws.mean(0) - answer["mean"]) < 6 * spread).all()
+
+
+def test_the_same_in_arrow(service: Service, version: dict[str, Any]) -> None:
+    sink = io.BytesIO()
+    table = pa.table(history())
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    answer = service.http.post(
+        "/predict",
+        params={"model": "sales", "samples": 30, "horizon": 3},
+        content=sink.getvalue(),
+        headers={"Content-Type": MEDIA_TYPE, "Accept": MEDIA_TYPE},
+    )
+    assert answer.status_code == 200, answer.text
+    table = pa.ipc.open_stream(answer.content).read_all()
+    assert table.column_names[:2] == ["time", "mean"]
+    assert table["mean"].to_pylist() == ask(service, samples=30, horizon=3)["mean"]
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ({"horizon": 0}, "/horizon"),
+        ({"horizon": 1001}, "/horizon"),
+        ({"inputs": history(7)}, "/inputs"),
+        ({"inputs": {"sales": [1.0]}}, "/inputs/quarter"),
+        ({"inputs": {**history(), "sales": ["x"] * 60}}, "/inputs/sales/0"),
+        ({"future": {"price": [1.0]}}, "/future"),
+        ({"sampler": "sobol"}, "/sampler"),
+        ({"prune": 0.25}, "/prune"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    service: Service, version: dict[str, Any], options: dict[str, Any], path: str
+) -> None:
+    answer = service.post("/predict", {"model": "sales", "inputs": history(), **options})
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["errors"][0]["path"] == path
+
+
+def test_paths_count_as_work(service: Service, version: dict[str, Any]) -> None:
+    body = {"model": "sales", "inputs": history(), "samples": 10_000, "horizon": 1000}
+    answer = service.post("/predict", body)
+    assert answer.status_code == 413
+    assert "1000 rows × 10000 samples × 10 values each" in answer.json()["detail"]
+
+
+def test_rows_one_by_one_have_no_forecast(service: Service, version: dict[str, Any]) -> None:
+    batch = service.post("/predict/batch", {"model": "sales", "dataset": version["dataset"]})
+    assert batch.status_code == 422
+    assert "POST /predict" in batch.text
+    tensors = [
+        {"name": "quarter", "shape": [60], "datatype": "BYTES", "data": history()["quarter"]},
+        {"name": "sales", "shape": [60], "datatype": "FP64", "data": history()["sales"]},
+    ]
+    infer = service.post("/v2/models/sales/infer", {"inputs": tensors})
+    assert infer.status_code == 422
+    assert "POST /predict" in infer.text
+
+
+def test_an_evaluation_is_a_back_test(service: Service, version: dict[str, Any]) -> None:
+    request = {"version": 1, "dataset": version["dataset"]}
+    job = service.post("/models/sales/evaluate", request)
+    assert job.status_code == 202, job.text
+    metrics = _finish(service, job.json()["id"])["metrics"]
+    assert metrics["origins"] == 60 - 8 - HORIZON + 1
+    assert metrics["mase"] > 0
+
+
+def test_a_wrong_series_is_refused_at_once(service: Service) -> None:
+    columns = history()
+    columns["quarter"][7] = columns["quarter"][6]
+    request = {"model": "s", "data": {"columns": columns}, "target": "sales", "task": "forecasting"}
+    answer = service.post("/train", request)
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["path"] == "/forecast/key"
+
+
+def test_a_table_has_no_horizon(service: Service, version: dict[str, Any]) -> None:
+    request = {
+        "model": "line",
+        "data": {"columns": {"x": list(range(20)), "y": [2.0 * i for i in range(20)]}},
+        "target": "y",
+        "network": {"hidden": [2]},
+        "training": {"epochs": 1, "fine_tune_epochs": 0},
+        "pruning": [],
+    }
+    _finish(service, service.post("/train", request).json()["id"])
+    for options, path in (({"horizon": 3}, "/horizon"), ({"future": {"x": [1]}}, "/future")):
+        answer = service.post("/predict", {"model": "line", "inputs": {"x": [1.0]}, **options})
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["path"] == path
