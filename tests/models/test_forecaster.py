@@ -203,7 +203,8 @@ def test_only_the_end_of_the_history_is_read(forecaster: Forecaster) -> None:
 
 @pytest.mark.parametrize("transform", ["log", "none"])
 def test_a_thousandfold_series_has_a_thousandfold_forecast(transform: str) -> None:
-    model = fit(sales(), forecast=ForecastConfig(transform=transform))  # type: ignore[arg-type]
+    forecast = ForecastConfig(transform=transform)  # type: ignore[arg-type]
+    model = fit(sales(), forecast=forecast, network=MLPConfig(hidden=(4,)))
     columns, options = sales(), PredictOptions(samples=20)
     larger = {**columns, "sales": 1000 * columns["sales"]}
     one, thousand = model.predict(columns, options), model.predict(larger, options)
@@ -294,6 +295,7 @@ def test_several_series_and_what_is_known_ahead() -> None:
         forecast=ForecastConfig(key="shop"),
         training=replace(QUICK, epochs=120),
         method=MAPConfig(kind="map"),
+        network=MLPConfig(hidden=(8,)),
     )
     south = {name: values[96:] for name, values in columns.items()}
     assert [column.name for column in model.inputs] == ["month", "sales", "price", "shop"]
