@@ -26,7 +26,7 @@ from models.exceptions import InvalidData
 from models.features import ColumnProfile, convertible
 from models.inference.metropolis import MAX_WEIGHTS
 from models.language.recipe import resolve_language
-from models.method_recipe import check_prior, choose_pruning, no_local_estimator
+from models.method_recipe import choose_pruning, no_local_estimator, settle_prior
 from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
@@ -62,8 +62,6 @@ def resolve(config: ModelConfig, profiles: Sequence[ColumnProfile], num_rows: in
     _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns)
-    if isinstance(config.method, BBBConfig):
-        check_prior(config.method)
     features = _features(config, columns)
     network = _network(config.network, num_rows)
     built = build_network(network, _inputs(features, columns), num_outputs=2)
@@ -267,7 +265,8 @@ def _method(
     match method:
         case BBBConfig():
             estimator = _estimator(method, network)
-            return replace(method, estimator=estimator, kl=_kl(method.kl, training, tempered))
+            prior, kl = settle_prior(method, "auto"), _kl(method.kl, training, tempered)
+            return replace(method, estimator=estimator, prior=prior, kl=kl)
     return method
 
 
