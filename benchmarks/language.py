@@ -18,6 +18,7 @@ from benchmarks import data, results
 from models.config import (
     BBBConfig,
     DropoutConfig,
+    GaussianPriorConfig,
     LanguageConfig,
     MethodConfig,
     MLEConfig,
@@ -42,9 +43,11 @@ MIXTURE = ScaleMixturePriorConfig(kind="scale_mixture", pi=0.75, sigma1=0.001, s
 METHODS: dict[str, MethodConfig] = {
     "mle": MLEConfig(kind="mle"),
     "mc_dropout": DropoutConfig(kind="mc_dropout", rate=0.1),
-    "bbb": BBBConfig(initial_sigma=0.01),
+    "bbb": BBBConfig(prior=GaussianPriorConfig(sigma=1.0), initial_sigma=0.01),
     "bbb_mixture": BBBConfig(prior=MIXTURE, initial_sigma=0.01),
-    "bbb_sharpened": BBBConfig(initial_sigma=0.01, sharpening=True),
+    "bbb_sharpened": BBBConfig(
+        prior=GaussianPriorConfig(sigma=1.0), initial_sigma=0.01, sharpening=True
+    ),
 }
 DEFAULT = ["mle", "mc_dropout", "bbb"]
 # Chosen by test perplexity of models of a fifth of the text: docs/method.md has the recipe.

@@ -1,18 +1,30 @@
 """What every recipe asks of a method, whatever is predicted."""
 
-from models.config import BBBConfig, GaussianPriorConfig, ModelConfig
+from dataclasses import replace
+from typing import Literal
+
+from models.config import BBBConfig, GaussianPriorConfig, ModelConfig, PriorConfig
 from models.exceptions import InvalidData
 
 PRUNING = (0.5, 0.75, 0.9, 0.95)
 
 
-def check_prior(method: BBBConfig) -> None:
-    learned = isinstance(method.prior, GaussianPriorConfig) and method.prior.sigma == "auto"
+def settle_prior(method: BBBConfig, sigma: float | Literal["auto"]) -> PriorConfig:
+    """The prior, with this scale where a Gaussian's was left open.
+
+    Raises:
+        InvalidData: if it is learned where the divergence needs a fixed one.
+    """
+    prior = method.prior
+    if isinstance(prior, GaussianPriorConfig) and prior.sigma is None:
+        prior = replace(prior, sigma=sigma)
+    learned = isinstance(prior, GaussianPriorConfig) and prior.sigma == "auto"
     if method.kl.direction == "forward" and learned:
         raise InvalidData(
             "the forward KL needs a fixed prior: give prior.sigma a number, or a scale mixture",
             "/method/prior",
         )
+    return prior
 
 
 def choose_pruning(config: ModelConfig) -> tuple[float, ...]:

@@ -156,4 +156,6 @@ def build_prior(config: PriorConfig, layout: Layout) -> Prior:
     """The prior that a configuration names."""
     if not isinstance(config, GaussianPriorConfig):
         return ScaleMixturePrior(config.pi, config.sigma1, config.sigma2)
-    return EmpiricalBayesPrior(layout) if config.sigma == "auto" else GaussianPrior(config.sigma)
+    if config.sigma is None or config.sigma == "auto":
+        return EmpiricalBayesPrior(layout)
+    return GaussianPrior(config.sigma)

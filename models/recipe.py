@@ -27,7 +27,7 @@ from models.features import ColumnProfile, convertible
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.language.recipe import resolve_language
-from models.method_recipe import check_prior, choose_pruning, no_local_estimator
+from models.method_recipe import choose_pruning, no_local_estimator, settle_prior
 from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
@@ -73,8 +73,6 @@ def resolve(
     _check_split(config, columns)
     if config.forecast is not None and task != "forecasting":
         raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")
-    if isinstance(config.method, BBBConfig):
-        check_prior(config.method)
     match task:
         case "forecasting":
             plan = plan_series(config, columns, load)
@@ -289,7 +287,8 @@ def _method(
     match method:
         case BBBConfig():
             estimator = _estimator(method, network)
-            return replace(method, estimator=estimator, kl=_kl(method.kl, training, tempered))
+            prior, kl = settle_prior(method, "auto"), _kl(method.kl, training, tempered)
+            return replace(method, estimator=estimator, prior=prior, kl=kl)
     return method
 
 

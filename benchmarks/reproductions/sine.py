@@ -48,7 +48,7 @@ METHODS: dict[str, MethodConfig] = {
     "bbb, scale mixture": BBBConfig(prior=MIXTURE),
     "mc_dropout": DropoutConfig(kind="mc_dropout", rate=0.05),
     "ensemble": EnsembleConfig(kind="ensemble", prior_sigma=PRIOR_SIGMA),
-    "swag": SWAGConfig(kind="swag", prior_sigma=PRIOR_SIGMA, learning_rate=1e-2, epochs=200),
+    "swag": SWAGConfig(kind="swag", prior_sigma=PRIOR_SIGMA, epochs=200),
     "sgld": SGLDConfig(kind="sgld"),
     "csgld": CyclicalSGLDConfig(kind="csgld"),
     "metropolis": MetropolisConfig(kind="metropolis"),
@@ -59,7 +59,7 @@ KL_WEIGHTS = ("uniform", "blundell", "parameters", 0.0, 0.1, 10.0)
 INSIDE, FAR = np.linspace(-0.4, 0.4, 81), np.array([-1.5, 0.0, 1.5])
 WIDE = np.linspace(-1.5, 1.5, 301)
 POINTS, TEST_POINTS = 92, 2000
-BATCH = 16  # six mini-batches: with one alone the weights of Blundell et al. are all 1
+WEIGHTED_BATCH = 16  # six mini-batches: with one alone the weights of Blundell et al. are all 1
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def sine(count: int, seed: int) -> dict[str, np.ndarray]:
     return {"x": x, "y": 10 * np.sin(2 * np.pi * x) + random.normal(0, 2, count)}
 
 
-def fit(method: MethodConfig, seed: int) -> BayesianModel:
+def fit(method: MethodConfig, seed: int, batch_size: int | None) -> BayesianModel:
     """By the recommended recipe."""
     columns = sine(POINTS, seed)
     profiles = [ColumnProfile(name=n, type="number", min=-1.0, max=1.0) for n in columns]
@@ -114,15 +114,15 @@ def fit(method: MethodConfig, seed: int) -> BayesianModel:
         target="y",
         network=MLPConfig(hidden=(20, 20)),
         method=method,
-        training=TrainingConfig(seed=seed, batch_size=BATCH),
+        training=TrainingConfig(seed=seed, batch_size=batch_size),
         pruning=() if isinstance(method, BBBConfig) else None,
     )
     return train(columns, dict.fromkeys(columns, "number"), resolve(wanted, profiles, POINTS))
 
 
-def measure(name: str, method: MethodConfig, seed: int) -> Row:
+def measure(name: str, method: MethodConfig, seed: int, batch_size: int | None = None) -> Row:
     started = time.perf_counter()
-    model = fit(method, seed)
+    model = fit(method, seed, batch_size)
     seconds = time.perf_counter() - started
     options = PredictOptions(samples=1000)
     inside, far = (model.predict({"x": x}, options) for x in (INSIDE, FAR))
@@ -141,7 +141,8 @@ def measure(name: str, method: MethodConfig, seed: int) -> Row:
 
 
 def _with_weight(weight: str | float, seed: int) -> Row:
-    return measure(str(weight), BBBConfig(kl=KLConfig(weight=weight)), seed)  # type: ignore[arg-type]
+    method = BBBConfig(kl=KLConfig(weight=weight))  # type: ignore[arg-type]
+    return measure(str(weight), method, seed, WEIGHTED_BATCH)
 
 
 def _figures(row: Row) -> dict[str, object]:

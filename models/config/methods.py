@@ -11,11 +11,14 @@ from models.config.common import STRICT, Fraction, Scale, kind_or
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianPriorConfig:
-    """N(0, sigma²); `"auto"` learns one sigma per tensor by empirical Bayes."""
+    """N(0, sigma²); `"auto"` learns one sigma per tensor by empirical Bayes.
+
+    The recipe takes `"auto"`, and for language models 1.
+    """
 
     __pydantic_config__ = STRICT
     kind: Literal["gaussian"] = "gaussian"
-    sigma: Scale | Literal["auto"] = "auto"
+    sigma: Scale | Literal["auto"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,8 +58,12 @@ class BBBState:
         return self.posterior.loc.numel()
 
     def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState:
-        """Weight vectors from standard normals; the point parameters are the same for all."""
-        weights = self.posterior.distribution().rsample(noise.to(self.posterior.loc))
+        """Weight vectors from standard normals; the point parameters are the same for all.
+
+        Without a gradient, and in the noise's own memory: fresh pages cost more than the products.
+        """
+        q = self.posterior.distribution()
+        weights = q.kept(noise.to(q.loc).mul_(q.scale).add_(q.loc))
         point = {name: value.expand(len(noise), 1) for name, value in self.point.items()}
         return DrawsState(weights, point)
 

@@ -21,7 +21,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features import ColumnProfile
-from models.method_recipe import check_prior, choose_pruning, no_local_estimator
+from models.method_recipe import choose_pruning, no_local_estimator, settle_prior
 
 METHODS = (BBBConfig, MAPConfig, MLEConfig, DropoutConfig, EnsembleConfig)
 MIN_LINES = 2  # one to learn from, one to hold out
@@ -31,6 +31,9 @@ MIN_LINES = 2  # one to learn from, one to hold out
 _HIDDEN = (100, 100)
 _STREAMS, _STEPS = 20, 10
 _SGD_RATE, _ADAM_RATE, _CLIP = 4.0, 3e-3, 0.25
+# A learned scale follows the rows of rare words, most of a vocabulary, to 0 before the text has
+# said what they are for: after an epoch of Penn Treebank a test perplexity of 583; mle has 181.
+_PRIOR_SIGMA = 1.0
 _LINES = 200_000  # of which as many epochs are made as 10 to 100
 _FINE_TUNE = 0.15  # epochs per pruned variant, as a share of the fit's
 
@@ -109,8 +112,8 @@ def _method(method: MethodConfig) -> MethodConfig:
         return method
     if method.estimator == "local":
         raise no_local_estimator()
-    check_prior(method)
-    return replace(method, estimator="weight", kl=_kl(method.kl))
+    prior = settle_prior(method, _PRIOR_SIGMA)
+    return replace(method, estimator="weight", prior=prior, kl=_kl(method.kl))
 
 
 def _kl(config: KLConfig) -> KLConfig:

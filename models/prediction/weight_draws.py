@@ -102,11 +102,10 @@ class DrawnWeights:
         return Functions(self.network.layout.unflatten(weights), named)
 
     def _draw(self, purpose: str, seed: int, start: int, stop: int) -> Noise:
-        noise = [
-            torch.randn(self.state.num_noise, generator=generator(seed, purpose, sample))
-            for sample in range(start, stop)
-        ]
-        drawn = self.state.draws(torch.stack(noise))
+        noise = torch.empty(stop - start, self.state.num_noise)
+        for row, sample in zip(noise, range(start, stop), strict=True):
+            row.normal_(generator=generator(seed, purpose, sample))
+        drawn = self.state.draws(noise)
         return (drawn.weights, *drawn.point.values())
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from core.jobs import JobStatus
-from tests.app.running import Service, publish, serving
+from tests.app.running import Service, serving
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
@@ -53,13 +53,10 @@ def _run(service: Service, answer: httpx.Response) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service with a language model, and a regression beside it."""
+    """A service with a language model."""
     with serving(tmp_path_factory.mktemp("language") / "data") as running:
         dataset = _upload(running, _lines(60))
         _run(running, running.post("/train", {**REQUEST, "dataset": dataset}))
-        x = np.linspace(0, 1, 40)
-        columns = {"x": x.tolist(), "y": (x + np.sin(9 * x)).tolist()}
-        publish(running.context, "numbers", columns, target="y")
         yield running
 
 
@@ -134,13 +131,18 @@ def test_samples_seeds_and_variants_mean_the_same_as_everywhere(lines: Service) 
         ({"top": 101}, "/top"),
         ({"sampler": "sobol"}, "/sampler"),
         ({"return_draws": True}, "/return_draws"),
-        ({"model": "numbers", "inputs": [[0.5]], "top": 3}, "/top"),
     ],
 )
 def test_what_cannot_be_asked_is_named(lines: Service, asked: dict[str, Any], path: str) -> None:
     answer = _predict(lines, **asked)
     assert answer.status_code == 422
     assert _paths(answer) == [path]
+
+
+def test_rows_of_a_table_have_no_next_tokens(service: Service) -> None:
+    answer = service.post("/predict", {"model": "price", "inputs": [{}], "top": 3})
+    assert answer.status_code == 422
+    assert _paths(answer) == ["/top"]
 
 
 def test_the_longest_text_counts_for_all(lines: Service) -> None:

@@ -48,7 +48,11 @@ def test_what_was_given_is_kept() -> None:
         target="y",
         features=(FeatureConfig(name="x", type="category"),),
         network=MLPConfig(hidden=(7,)),
-        method=BBBConfig(estimator="weight", kl=KLConfig(weight=1.0, warmup_epochs=0)),
+        method=BBBConfig(
+            estimator="weight",
+            prior=GaussianPriorConfig(sigma="auto"),
+            kl=KLConfig(weight=1.0, warmup_epochs=0),
+        ),
         training=TrainingConfig(
             epochs=3,
             batch_size=5,

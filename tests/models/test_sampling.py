@@ -223,9 +223,9 @@ from models.config import MLPConfig
 from models.networks import MLP
 from models.posteriors import MeanFieldNormal
 from models.inference.bbb import BBBState
+from models.inference.bbb import BBBState
 from models.likelihoods import HeteroscedasticGaussian
 from models.targets import NumberTarget
-from models.inference.bbb import BBBState
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.prediction import summarise

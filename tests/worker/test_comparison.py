@@ -17,8 +17,8 @@ from models.config import (
     EnsembleConfig,
     MAPConfig,
     MethodConfig,
+    MLPConfig,
     ModelConfig,
-    NetworkConfig,
 )
 from models.data import split_rows
 from models.exceptions import Stopped
@@ -64,7 +64,7 @@ def compare_job(
     for method in methods:
         wanted = ModelConfig(
             target="y",
-            network=NetworkConfig(hidden=(8,)),
+            network=MLPConfig(hidden=(8,)),
             method=method,
             training=replace(TRAINING, **training),
             pruning=(),
