@@ -68,17 +68,17 @@ class _Reparameterise(Function):
         ctx.sizes, negative = sizes, -rho
         scale, exponential = torch.ops.aten.log_sigmoid_forward(negative)
         scale.neg_()
-        if mask is not None:  # a scale of 1 has no logarithm; its square is taken back below
-            loc, scale = loc * mask, scale.where(mask, 1.0)
+        spread = scale
+        if mask is not None:  # a scale of 1 has no logarithm
+            loc, spread, scale = loc * mask, scale * mask, scale.where(mask, 1.0)
         ctx.save_for_backward(loc, scale, noise, mask, negative, exponential)
-        by_slice = [[p.dot(p) for p in vector.split_with_sizes(sizes)] for vector in (loc, scale)]
+        by_slice = [[p.dot(p) for p in vector.split_with_sizes(sizes)] for vector in (loc, spread)]
         squares = torch.stack(by_slice[0]) + torch.stack(by_slice[1])
         first = loc.view_as(loc) if noise is None else torch.addcmul(loc, scale, noise)
         variance = scale.square() if noise is None else None
         if mask is not None:  # and what is pruned has no gradient: see the end of `backward`
             first = first * mask
             variance = None if variance is None else variance * mask
-            squares -= torch.stack([(~kept).sum() for kept in mask.split_with_sizes(sizes)])
         return first, variance, scale, squares, scale.log().sum()
 
     @staticmethod

@@ -83,3 +83,15 @@ def test_a_draw_gives_the_weights_by_name_and_the_priors_own_divergence(
     noise = torch.randn(network.layout.num_weights, generator=torch.Generator().manual_seed(4))
     torch.testing.assert_close(network.layout.flatten(drawn.weights), q.rsample(noise))
     torch.testing.assert_close(drawn.penalty, method.prior.reverse_kl(q))
+
+
+def test_the_squares_of_few_weights_are_not_lost_among_many_that_are_pruned() -> None:
+    """In float32, with a million weights and small scales, against float64: rounding of 1e-5."""
+    count, seed = 1_000_000, torch.Generator().manual_seed(0)
+    mask = torch.rand(count, generator=seed) > 0.99
+    loc = 0.01 * torch.randn(count, generator=seed)
+    rho = torch.full((count,), -6.0)
+    found = reparameterise(loc, rho, None, [count], mask).squares
+    scale = torch.nn.functional.softplus(rho[mask].double())
+    exact = (loc[mask].double().square() + scale.square()).sum()
+    assert abs(float(found) / float(exact) - 1) < 1e-5
