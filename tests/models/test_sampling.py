@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from models.config import MLPConfig
+from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors import MeanFieldNormal
 from models.prediction.fitted import Fitted
@@ -222,7 +223,6 @@ import resource, torch
 from models.config import MLPConfig
 from models.networks import MLP
 from models.posteriors import MeanFieldNormal
-from models.inference.bbb import BBBState
 from models.inference.bbb import BBBState
 from models.likelihoods import HeteroscedasticGaussian
 from models.targets import NumberTarget
