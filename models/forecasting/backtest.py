@@ -4,8 +4,10 @@ MASE is the absolute error in units of what the seasonal naive forecast, which r
 season, was off by in the steps before (Hyndman and Koehler 2006); below 1 is better than that.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -83,12 +85,31 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
 
 
 def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    """Means of per-step scores, those of an origin after those of the one before; and MASE."""
+    """Means of per-step scores, those of an origin after those of the one before; and MASE.
+
+    A path that feeds on itself can leave the range of numbers: what is not finite then is None.
+    """
     scales = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
     errors = scores["mae"].cpu().unflatten(0, (len(chosen), -1)).mean(1)
     ratios = (errors / scales)[scales > 0]
     mase = float(ratios.mean()) if len(ratios) else None
-    return {**regression_metrics(scores), "mase": mase}
+    return _finite({**regression_metrics(scores), "mase": mase})
+
+
+def ran_away(metrics: Json) -> bool:
+    """Whether a score is None; MASE is where nothing changed before, too."""
+    return any(value is None for name, value in metrics.items() if name != "mase")
+
+
+def _finite(values: Mapping[str, Any]) -> Json:
+    """The same, nested or not, with None for what JSON has no number for."""
+
+    def told(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return _finite(value)
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return {name: told(value) for name, value in values.items()}
 
 
 def naive_error(origin: Origin, season: int) -> float:

@@ -174,6 +174,24 @@ def test_a_forecast_is_better_than_the_seasons_before(forecaster: Forecaster) ->
     assert (metrics["origins"], metrics["horizon"], metrics["rows"]) == (1, 12, 12)
 
 
+def test_paths_that_run_away_leave_a_model_that_says_so(
+    forecaster: Forecaster, tmp_path: Path
+) -> None:
+    """Changes of e^10,000 a year, beyond float64."""
+    wild = replace(forecaster.frame, change=replace(forecaster.frame.change, mean=1e4))
+    model = replace(forecaster, frame=wild)
+    metrics = model.score_origins(model.held_out_origins(sales()), 0.0, 10)
+    assert metrics["crps"] is metrics["rmse"] is metrics["interval_width"]["0.9"] is None
+    assert metrics["baselines"]["seasonal_naive"]["crps"] > 0
+    assert model.notes_on({0.0: metrics, 0.5: forecaster.variant(0.5).metrics}) == (
+        "prune 0: sample paths run away; metrics that are not finite are null",
+    )
+    scored = {0.0: replace(model.variant(0.0), metrics=metrics)}
+    checkpoint.write(model.with_variants(scored), tmp_path / "model")
+    answer = model.predict(sales(), PredictOptions(samples=10))
+    assert not np.isfinite(answer.mean).all()
+
+
 def test_an_answer_has_steps_for_rows(forecaster: Forecaster) -> None:
     options = PredictOptions(samples=40, intervals=(0.5, 0.9), return_draws=True, horizon=7)
     answer = forecaster.predict(sales(), options)
