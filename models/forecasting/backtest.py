@@ -86,13 +86,13 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
     a method that is fitted at these has to be compared with what the others score there.
     """
     targets = torch.from_numpy(np.concatenate([o.targets(horizon) for o in chosen]))
+    own = forecast.scores(targets)
     naive = regression_scores(seasonal_naive(chosen, season, horizon), targets)
-    both = forecast.scores(targets), naive
-    metrics = _side_by_side(*both, chosen, season) | {"horizon": horizon}
+    metrics = _side_by_side(own, naive, chosen, season) | {"horizon": horizon}
     if len(chosen) <= SOME_ORIGINS:
         return metrics
-    fewer = (_at_some(scores, len(chosen)) for scores in both)
-    return metrics | {"some_origins": _side_by_side(*fewer, some(chosen), season)}
+    own, naive = (_at_some(scores, len(chosen)) for scores in (own, naive))
+    return metrics | {"some_origins": _side_by_side(own, naive, some(chosen), season)}
 
 
 def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: int) -> Json:

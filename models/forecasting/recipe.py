@@ -20,6 +20,7 @@ from models.config import (
     SplitTime,
 )
 from models.exceptions import InvalidData
+from models.feature_recipe import check_features
 from models.features import ColumnProfile, Columns
 from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
@@ -147,17 +148,20 @@ def _covariates(
     config: ModelConfig, forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]
 ) -> tuple[FeatureConfig, ...] | None:
     """Those that are named: what is known of the future cannot be told from a table."""
+    check_features(config, profiles)
     kept = []
     for i, feature in enumerate(config.features or ()):
-        path = f"/features/{i}"
-        if feature.name not in profiles:
-            raise InvalidData(f"the data set has no column {feature.name!r}", path)
+        path, stored = f"/features/{i}", profiles[feature.name].type
         if feature.type == "tensor":
             raise InvalidData(f"{feature.name!r} is a tensor, which a window cannot hold", path)
-        if feature.name == config.target:
-            raise InvalidData(f"{feature.name!r} is the target: its past is always read", path)
-        if feature.name not in (forecast.time, forecast.key):  # which are read in any case
+        if feature.name not in (forecast.time, forecast.key):
             kept.append(feature)
+        elif feature.type != stored:  # they are read in any case, as what they are
+            raise InvalidData(
+                f"{feature.name!r} is the series' time or key and is read as {stored}, "
+                f"not as {feature.type}",
+                f"{path}/type",
+            )
     return tuple(kept) or None
 
 

@@ -30,7 +30,14 @@ from models.prediction.prediction import PredictOptions
 from models.recipe import resolve
 from models.training import train
 
-TYPES = {"month": "datetime", "sales": "number", "price": "number", "shop": "category"}
+TYPES = {
+    "month": "datetime",
+    "sales": "number",
+    "price": "number",
+    "shop": "category",
+    "day": "number",
+    "note": "text",
+}
 SMALL = RecurrentConfig(kind="rnn", hidden=(6,))
 QUICK = TrainingConfig(epochs=20, learning_rate=0.02, patience=30, fine_tune_epochs=2)
 
@@ -109,13 +116,38 @@ def test_a_series_without_a_season_or_with_zeros_is_taken_as_that() -> None:
             "is the target",
             "/features/0",
         ),
+        (
+            {"features": (FeatureConfig(name="price", type="number"),) * 2},
+            "given twice",
+            "/features/1",
+        ),
+        (
+            {"features": (FeatureConfig(name="shop", type="number"),)},
+            "cannot be read as number",
+            "/features/0/type",
+        ),
+        (
+            {"features": (FeatureConfig(name="note", type="category"),)},
+            "is text",
+            "/features/0",
+        ),
+        (
+            {
+                "features": (FeatureConfig(name="day", type="category"),),
+                "forecast": ForecastConfig(time="day"),
+            },
+            "time or key and is read as number",
+            "/features/0/type",
+        ),
         ({"task": "regression", "forecast": ForecastConfig()}, "has no series", "/forecast"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(
     options: dict[str, Any], message: str, path: str
 ) -> None:
-    columns = {**sales(), "price": np.ones(84), "shop": np.array(["a"] * 84, object)}
+    names = np.array(["a"] * 84, object)
+    numbers = {"price": np.ones(84), "day": np.arange(84.0)}
+    columns = {**sales(), **numbers, "shop": names, "note": names}
     with pytest.raises(InvalidData, match=message) as caught:
         configure(columns, **options)
     assert caught.value.path == path
