@@ -66,7 +66,6 @@ def plan_series(
     names = [str(forecast.time), config.target, *([forecast.key] if forecast.key else [])]
     series = split_series(load(names), config.target, forecast)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
-    forecast = replace(forecast, transform=_transform(forecast, series))
     training = replace(config.training, split=SplitTime(time=str(forecast.time)))
     span = int(forecast.context or 0) + int(forecast.season or 0)
     num_windows = sum(
@@ -80,6 +79,7 @@ def plan_series(
             "longer series, or a shorter forecast.context, season or horizon",
             "/dataset",
         )
+    forecast = replace(forecast, transform=_transform(config, forecast, series))
     width = CHANNELS + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     config = replace(config, features=features, forecast=forecast, training=training)
@@ -171,7 +171,8 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
     Windows read changes against the season before, so that such a context reaches two back.
     """
     length = int(np.median([len(one) for one in series]))
-    season = forecast.season or _season(series, Spacing.fit([one.times for one in series]))
+    learned = [one.until(len(one) - round(fraction * len(one))) for one in series]
+    season = forecast.season or _season(learned, Spacing.fit([one.times for one in series]))
     usual = season if season > 1 else min(_MAX_HORIZON, round(fraction * length))
     horizon = forecast.horizon or max(1, min(usual, length // 4))
     room = max(1, (length - horizon - season) // 3)
@@ -180,7 +181,7 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
 
 
 def _season(series: Sequence[Series], spacing: Spacing) -> int:
-    """The calendar's, if steps a season apart are alike in most series."""
+    """The calendar's, if steps a season apart are alike in most of these series."""
     season = spacing.season
     alike = [is_seasonal(one.values, season) for one in series]
     return season if season > 1 and np.mean(alike) > 0.5 else 1
@@ -203,14 +204,21 @@ def is_seasonal(values: np.ndarray, season: int) -> bool:
     return bool(lags[-1] > bound)
 
 
-def _transform(forecast: ForecastConfig, series: Sequence[Series]) -> Literal["log", "none"]:
-    """Logarithms of what is above 0, unless it spans more than three decades."""
-    values = np.concatenate([one.values for one in series])
-    lowest, highest = float(np.nanmin(values)), float(np.nanmax(values))
+def _transform(
+    config: ModelConfig, forecast: ForecastConfig, series: Sequence[Series]
+) -> Literal["log", "none"]:
+    """Logarithms of what is above 0, unless it spans more than three decades where it is learned.
+
+    Of the held-out ends only the sign counts: what has no logarithm could not be scored.
+    """
+    lowest = min(float(np.nanmin(one.values)) for one in series)
     if forecast.transform == "log" and lowest <= 0:
         raise InvalidData(
             f"the target is {lowest:g} in a row: logarithms need values above 0",
             "/forecast/transform",
         )
-    positive = lowest > 0 and highest / lowest < _DECADES
-    return forecast.transform or ("log" if positive else "none")
+    if forecast.transform is not None or lowest <= 0:
+        return forecast.transform or "none"
+    learned = [one.until(len(one) - held_out_steps(len(one), config, forecast)) for one in series]
+    values = np.concatenate([one.values for one in learned])
+    return "log" if np.nanmax(values) / np.nanmin(values) < _DECADES else "none"

@@ -181,6 +181,18 @@ def test_the_end_is_held_out_and_training_never_sees_it() -> None:
     assert not torch.equal(held_out.targets, differ.targets)
 
 
+def test_the_recipe_does_not_look_at_the_held_out_end() -> None:
+    """A flat end hides the season of what is before, and a jump of it spans four decades."""
+    columns = sales()
+    config = configure(columns, training=replace(QUICK, validation_fraction=0.5))
+    quiet, loud = columns["sales"].copy(), columns["sales"].copy()
+    quiet[-42:], loud[-42:] = np.arange(42) % 2 * 1e3 + 1, 1e7
+    for end in (quiet, loud):
+        changed = {**columns, "sales": end}
+        again = configure(changed, training=replace(QUICK, validation_fraction=0.5))
+        assert again.forecast == config.forecast
+
+
 def test_the_order_of_rows_does_not_matter() -> None:
     columns = sales()
     order = np.random.default_rng(0).permutation(84)
