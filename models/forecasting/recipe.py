@@ -32,6 +32,8 @@ Load = Callable[[Sequence[str]], Columns]
 MIN_WINDOWS = 10
 # Of airline passengers' first ten years, the last two held out: 300 to 1,000 steps do alike.
 SERIES_STEPS = 600
+MAX_SERIES = 1_000
+MAX_WINDOW_BYTES = 2**30  # of float64: what training reads of all windows together, several times
 _MAX_CONTEXT = 64
 _MAX_HORIZON = 100
 _CALENDAR = 2  # inputs per step, about
@@ -65,6 +67,7 @@ def plan_series(
     features = _covariates(config, forecast, profiles)
     names = [str(forecast.time), config.target, *([forecast.key] if forecast.key else [])]
     series = split_series(load(names), config.target, forecast)
+    _check_number(series)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
     training = replace(config.training, split=SplitTime(time=str(forecast.time)))
     span = int(forecast.context or 0) + int(forecast.season or 0)
@@ -79,6 +82,7 @@ def plan_series(
             "longer series, or a shorter forecast.context, season or horizon",
             "/dataset",
         )
+    _check_memory(num_windows, span)
     forecast = replace(forecast, transform=_transform(config, forecast, series))
     width = CHANNELS + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
@@ -163,6 +167,25 @@ def _covariates(
                 f"{path}/type",
             )
     return tuple(kept) or None
+
+
+def _check_number(series: Sequence[Series]) -> None:
+    if len(series) > MAX_SERIES:
+        raise InvalidData(
+            f"the key tells {len(series)} series apart; a model learns up to {MAX_SERIES}: give "
+            "fewer, or take a coarser column",
+            "/forecast/key",
+        )
+
+
+def _check_memory(num_windows: int, span: int) -> None:
+    if (num_bytes := 8 * num_windows * span) > MAX_WINDOW_BYTES:
+        raise InvalidData(
+            f"{num_windows} windows of context + season = {span} steps take "
+            f"{num_bytes / 2**30:.1f} GiB; up to {MAX_WINDOW_BYTES / 2**30:g} GiB are read: give a "
+            "shorter context or season, or fewer steps",
+            "/forecast/context",
+        )
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:

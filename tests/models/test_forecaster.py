@@ -153,6 +153,27 @@ def test_what_cannot_work_is_refused_by_name(
     assert caught.value.path == path
 
 
+def _plan(columns: Columns, **lengths: int) -> ModelConfig:
+    forecast = ForecastConfig(time="day", **lengths, key="shop" if "shop" in columns else None)
+    profiles = [ColumnProfile(name=name, type=TYPES[name]) for name in columns]
+    config = ModelConfig(target="sales", forecast=forecast)
+    return resolve(config, profiles, len(columns["day"]), lambda names: columns)
+
+
+def test_what_would_not_fit_into_memory_is_refused() -> None:
+    shops = np.arange(1_001).repeat(3).astype(str).astype(object)
+    days = np.tile(np.arange(3.0), 1_001)
+    with pytest.raises(InvalidData, match="1001 series apart; a model learns up to 1000") as caught:
+        _plan({"day": days, "sales": days, "shop": shops})
+    assert caught.value.path == "/forecast/key"
+    long = np.arange(80_000.0)
+    with pytest.raises(
+        InvalidData, match=r"70000 windows of .* = 2000 steps take 1\.0 GiB"
+    ) as caught:
+        _plan({"day": long, "sales": long % 7}, context=1_000, season=1_000, horizon=1)
+    assert caught.value.path == "/forecast/context"
+
+
 def test_one_row_at_a_time_and_the_time_is_named() -> None:
     columns = sales()
     columns["month"][5] = columns["month"][4]
