@@ -126,7 +126,8 @@ class ModelsCollector(Collector):
         for entry in loaded:
             labels = [entry.version.model, str(entry.version.version)]
             metrics = entry.model.variant(0.0).metrics
-            if "epistemic_share" in metrics:  # versions of earlier releases have none
+            # versions of earlier releases have none, forecasts that run away None
+            if metrics.get("epistemic_share") is not None:
                 share.add_metric(labels, metrics["epistemic_share"])
             strange.add_metric(labels, FALSE_ALARMS)
         yield from (share, strange)

@@ -204,6 +204,10 @@ class BayesianModel:
         fitted, seed = self.fitted(prune), self.default_seed
         return self.engine.score(fitted, held_out.inputs, held_out.targets, seed, samples)
 
+    def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
+        """What the scores of the variants say against them; of rows nothing."""
+        return ()
+
     def strangeness(self, x: Float[Tensor, "rows inputs"], samples: int) -> np.ndarray:
         """Per row: epistemic variance (squared target units) or mutual information (nats)."""
         options = self.settle(PredictOptions(samples=samples, intervals=()))

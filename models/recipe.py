@@ -23,7 +23,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.exceptions import InvalidData
-from models.features import ColumnProfile, convertible
+from models.feature_recipe import check_features, column_of
+from models.features import ColumnProfile
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.language.recipe import resolve_language
@@ -61,7 +62,7 @@ def resolve(
         InvalidData: naming the column or setting that cannot work, with a JSON pointer.
     """
     columns = {profile.name: profile for profile in profiles}
-    target = _column(columns, config.target, "/target")
+    target = column_of(columns, config.target, "/target")
     task = config.task or _default_task(config, target)
     match task:
         case "language_model":
@@ -96,13 +97,6 @@ def resolve(
         training=training,
         pruning=choose_pruning(config),
     )
-
-
-def _column(columns: Mapping[str, ColumnProfile], name: str, path: str) -> ColumnProfile:
-    if name not in columns:
-        known = ", ".join(list(columns)[:20])
-        raise InvalidData(f"the data set has no column {name!r}; it has {known}", path)
-    return columns[name]
 
 
 def _default_task(config: ModelConfig, target: ColumnProfile) -> Task:
@@ -143,16 +137,16 @@ def _check_target(target: ColumnProfile, task: Task) -> None:
 def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> None:
     match config.training.split:
         case SplitBy(by=name):
-            _column(columns, name, "/training/split/by")
+            column_of(columns, name, "/training/split/by")
         case SplitTime(time=name):
-            profile = _column(columns, name, "/training/split/time")
+            profile = column_of(columns, name, "/training/split/time")
             if profile.type not in ("datetime", "number"):
                 raise InvalidData(
                     f"column {name!r} is of type {profile.type}; a time is a datetime or number",
                     "/training/split/time",
                 )
     if config.weight is not None:
-        weight = _column(columns, config.weight, "/weight")
+        weight = column_of(columns, config.weight, "/weight")
         if weight.type != "number" or weight.missing or (weight.min or 0) < 0:
             raise InvalidData(
                 f"column {config.weight!r} cannot weigh rows: "
@@ -181,20 +175,7 @@ def _features(
 ) -> tuple[FeatureConfig, ...]:
     if config.features is None:
         return _default_features(config, columns)
-    names = [feature.name for feature in config.features]
-    for i, feature in enumerate(config.features):
-        path = f"/features/{i}"
-        profile = _column(columns, feature.name, path)
-        if feature.name == config.target:
-            raise InvalidData(f"{feature.name!r} is the target and cannot be a feature", path)
-        if names.index(feature.name) != i:
-            raise InvalidData(f"feature {feature.name!r} is given twice", path)
-        if not convertible(profile.type, feature.type):
-            raise InvalidData(
-                f"column {feature.name!r} is of type {profile.type} "
-                f"and cannot be read as {feature.type}",
-                f"{path}/type",
-            )
+    check_features(config, columns)
     return config.features
 
 

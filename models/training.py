@@ -275,7 +275,13 @@ def _with_scores(model: BayesianModel, held_out: Rows, columns: Columns) -> Baye
             bfloat16=model.bears_bfloat16(fraction, x),
         )
     threshold = float(np.quantile(model.strangeness(x, SCORE_SAMPLES), 1 - FALSE_ALARMS))
-    return replace(model, variants_by_prune=scored, ood_threshold=threshold)
+    notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
+    return replace(
+        model,
+        variants_by_prune=scored,
+        ood_threshold=threshold,
+        notes=(*model.notes, *notes),
+    )
 
 
 def _with_weights_of(model: BayesianModel, again: BayesianModel) -> BayesianModel:

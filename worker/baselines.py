@@ -2,7 +2,7 @@
 
 Exponential smoothing chosen by AICc (Hyndman and Khandakar 2008), fitted anew at each origin of the
 back-test, so that it knows what the forecaster's history holds then. statsforecast is imported
-where it is used: it takes a second and 200 MB that other jobs need not spend.
+where it is used: it takes some seconds and 200 MB that other jobs need not spend.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,15 +15,15 @@ import structlog
 import torch
 
 from models.config import Json
+from models.exceptions import Stopped
 from models.features import Columns
-from models.forecasting.backtest import Origin, summarise_scores
+from models.forecasting.backtest import Origin, some, summarise_scores
 from models.forecasting.model import Forecaster
 from models.metrics import regression_scores
 from models.prediction.predictive import GaussianMixture
 from models.trained import TrainedModel
 
-MAX_FITS = 13  # a year of monthly origins; each takes up to a second
-MAX_LENGTH = 2_000  # steps: fits take time in proportion
+MAX_LENGTH = 500  # steps, with which a seasonal fit takes a second; time grows in proportion
 _LEVEL = 90  # %
 
 log = structlog.get_logger()
@@ -34,17 +34,21 @@ def with_baselines(
 ) -> TrainedModel:
     """The same model; of a forecaster, with AutoETS' scores beside those of every variant.
 
-    Nothing is added where a series is longer than `MAX_LENGTH`, AutoETS cannot be fitted, or the
-    job is asked to stop.
+    Nothing is added where a series is longer than `MAX_LENGTH`, or AutoETS cannot be fitted.
+
+    Raises:
+        Stopped: before the import and before each fit, once `should_stop` says so.
     """
     if not isinstance(model, Forecaster):
         return model
-    chosen = model.held_out_origins(columns)
-    chosen = chosen[:: -(-len(chosen) // MAX_FITS)]
-    if max(origin.first for origin in chosen) > MAX_LENGTH or should_stop():
+    chosen = some(model.held_out_origins(columns))
+    if max(origin.first for origin in chosen) > MAX_LENGTH:
         return model
+    season, horizon = model.frame.season, int(model.forecast.horizon or 1)
     try:
-        scores = score("AutoETS", chosen, model.frame.season, int(model.forecast.horizon or 1))
+        scores = score("AutoETS", chosen, season, horizon, should_stop)
+    except Stopped:
+        raise
     except Exception:  # whatever statsforecast finds wrong: the model is trained all the same
         log.warning("AutoETS could not be fitted", exc_info=True)
         return model
@@ -55,17 +59,37 @@ def with_baselines(
     return replace(model, variants_by_prune=variants)
 
 
-def score(name: str, chosen: Sequence[Origin], season: int, horizon: int) -> Json:
-    """Scores of one of statsforecast's models that choose their own form."""
+def score(
+    name: str,
+    chosen: Sequence[Origin],
+    season: int,
+    horizon: int,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Json:
+    """Scores of one of statsforecast's models that choose their own form.
+
+    Raises:
+        Stopped: before the import and before each fit, once `should_stop` says so.
+    """
+    _go_on_unless(should_stop)
     from statsforecast import models  # noqa: PLC0415
 
     model = getattr(models, name)(season_length=season)
-    means, variances = zip(*(_fit(model, origin, horizon) for origin in chosen), strict=True)
+    fits = []
+    for origin in chosen:
+        _go_on_unless(should_stop)
+        fits.append(_fit(model, origin, horizon))
+    means, variances = zip(*fits, strict=True)
     mean, variance = (torch.from_numpy(np.concatenate(part)) for part in (means, variances))
     mixture = GaussianMixture(mean.unsqueeze(0), variance.unsqueeze(0))
     targets = torch.from_numpy(np.concatenate([o.targets(horizon) for o in chosen]))
     scores = regression_scores(mixture, targets)
     return {**summarise_scores(scores, chosen, season), "origins": len(chosen)}
+
+
+def _go_on_unless(should_stop: Callable[[], bool]) -> None:
+    if should_stop():
+        raise Stopped
 
 
 def _fit(model: Any, origin: Origin, horizon: int) -> tuple[np.ndarray, np.ndarray]:

@@ -4,8 +4,10 @@ MASE is the absolute error in units of what the seasonal naive forecast, which r
 season, was off by in the steps before (Hyndman and Koehler 2006); below 1 is better than that.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,8 +22,10 @@ from models.metrics import regression_metrics, regression_scores
 from models.prediction.predictive import GaussianMixture
 
 MAX_ORIGINS = 64
+SOME_ORIGINS = 13  # a year of monthly ones, for methods that are fitted anew at each
 MAX_STEPS = 2_000  # of all origins together: some 100 MB of paths
 
+T = TypeVar("T")
 Scores = dict[str, Tensor]
 PerStep = Float64[Tensor, "steps"]
 
@@ -70,25 +74,67 @@ def origins(
     return [found[i] for i in kept.tolist()]
 
 
+def some(chosen: Sequence[T]) -> list[T]:
+    """Every n-th of the origins, or of what belongs to each: at most `SOME_ORIGINS`."""
+    return list(chosen[:: -(-len(chosen) // SOME_ORIGINS)])
+
+
 def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon: int) -> Json:
-    """Metrics of the forecasts of all origins, and of the seasonal naive beside them."""
+    """Metrics of the forecasts of all origins, and of the seasonal naive beside them.
+
+    Where there are more than `SOME_ORIGINS`, `some_origins` holds both again for those alone:
+    a method that is fitted at these has to be compared with what the others score there.
+    """
     targets = torch.from_numpy(np.concatenate([o.targets(horizon) for o in chosen]))
+    own = forecast.scores(targets)
     naive = regression_scores(seasonal_naive(chosen, season, horizon), targets)
+    metrics = _side_by_side(own, naive, chosen, season) | {"horizon": horizon}
+    if len(chosen) <= SOME_ORIGINS:
+        return metrics
+    own, naive = (_at_some(scores, len(chosen)) for scores in (own, naive))
+    return metrics | {"some_origins": _side_by_side(own, naive, some(chosen), season)}
+
+
+def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: int) -> Json:
     return {
-        **summarise_scores(forecast.scores(targets), chosen, season),
+        **summarise_scores(own, chosen, season),
         "origins": len(chosen),
-        "horizon": horizon,
         "baselines": {"seasonal_naive": summarise_scores(naive, chosen, season)},
     }
 
 
+def _at_some(scores: Scores, origins: int) -> Scores:
+    """The steps of these origins; those of one lie after those of the one before."""
+    step = torch.tensor(some(range(origins)))
+    return {name: all_.unflatten(0, (origins, -1))[step].flatten() for name, all_ in scores.items()}
+
+
 def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    """Means of per-step scores, those of an origin after those of the one before; and MASE."""
+    """Means of per-step scores, those of an origin after those of the one before; and MASE.
+
+    A path that feeds on itself can leave the range of numbers: what is not finite then is None.
+    """
     scales = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
     errors = scores["mae"].cpu().unflatten(0, (len(chosen), -1)).mean(1)
     ratios = (errors / scales)[scales > 0]
     mase = float(ratios.mean()) if len(ratios) else None
-    return {**regression_metrics(scores), "mase": mase}
+    return _finite({**regression_metrics(scores), "mase": mase})
+
+
+def ran_away(metrics: Json) -> bool:
+    """Whether a score is None; MASE is where nothing changed before, too."""
+    return any(value is None for name, value in metrics.items() if name != "mase")
+
+
+def _finite(values: Mapping[str, Any]) -> Json:
+    """The same, nested or not, with None for what JSON has no number for."""
+
+    def told(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return _finite(value)
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return {name: told(value) for name, value in values.items()}
 
 
 def naive_error(origin: Origin, season: int) -> float:

@@ -1,6 +1,6 @@
 """A trained forecaster: a one-step model of windows, rolled out into paths."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from models.config import EnsembleConfig, ForecastConfig, Json
 from models.data import Rows
 from models.exceptions import InvalidData, InvalidInput
 from models.features import Columns, InputColumn
-from models.forecasting.backtest import Origin, backtest, origins
+from models.forecasting.backtest import Origin, backtest, origins, ran_away
 from models.forecasting.features import Known, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
@@ -184,6 +184,14 @@ class Forecaster(BayesianModel):
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
         """Back-test of the held-out end of each series."""
         return self.score_origins(self.held_out_origins(columns), prune, samples)
+
+    def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
+        """Which variants have paths beyond the range of numbers."""
+        return tuple(
+            f"prune {prune:g}: sample paths run away; metrics that are not finite are null"
+            for prune, found in metrics.items()
+            if ran_away(found)
+        )
 
     def held_out_origins(self, columns: Columns) -> list[Origin]:
         """Where forecasts begin that are scored on the held-out end of each series."""

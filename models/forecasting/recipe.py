@@ -20,6 +20,7 @@ from models.config import (
     SplitTime,
 )
 from models.exceptions import InvalidData
+from models.feature_recipe import check_features
 from models.features import ColumnProfile, Columns
 from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
@@ -31,6 +32,8 @@ Load = Callable[[Sequence[str]], Columns]
 MIN_WINDOWS = 10
 # Of airline passengers' first ten years, the last two held out: 300 to 1,000 steps do alike.
 SERIES_STEPS = 600
+MAX_SERIES = 1_000
+MAX_WINDOW_BYTES = 2**30  # of float64: what training reads of all windows together, several times
 _MAX_CONTEXT = 64
 _MAX_HORIZON = 100
 _CALENDAR = 2  # inputs per step, about
@@ -64,8 +67,8 @@ def plan_series(
     features = _covariates(config, forecast, profiles)
     names = [str(forecast.time), config.target, *([forecast.key] if forecast.key else [])]
     series = split_series(load(names), config.target, forecast)
+    _check_number(series)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
-    forecast = replace(forecast, transform=_transform(forecast, series))
     training = replace(config.training, split=SplitTime(time=str(forecast.time)))
     span = int(forecast.context or 0) + int(forecast.season or 0)
     num_windows = sum(
@@ -79,6 +82,8 @@ def plan_series(
             "longer series, or a shorter forecast.context, season or horizon",
             "/dataset",
         )
+    _check_memory(num_windows, span)
+    forecast = replace(forecast, transform=_transform(config, forecast, series))
     width = CHANNELS + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
     config = replace(config, features=features, forecast=forecast, training=training)
@@ -147,18 +152,40 @@ def _covariates(
     config: ModelConfig, forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]
 ) -> tuple[FeatureConfig, ...] | None:
     """Those that are named: what is known of the future cannot be told from a table."""
+    check_features(config, profiles)
     kept = []
     for i, feature in enumerate(config.features or ()):
-        path = f"/features/{i}"
-        if feature.name not in profiles:
-            raise InvalidData(f"the data set has no column {feature.name!r}", path)
+        path, stored = f"/features/{i}", profiles[feature.name].type
         if feature.type == "tensor":
             raise InvalidData(f"{feature.name!r} is a tensor, which a window cannot hold", path)
-        if feature.name == config.target:
-            raise InvalidData(f"{feature.name!r} is the target: its past is always read", path)
-        if feature.name not in (forecast.time, forecast.key):  # which are read in any case
+        if feature.name not in (forecast.time, forecast.key):
             kept.append(feature)
+        elif feature.type != stored:  # they are read in any case, as what they are
+            raise InvalidData(
+                f"{feature.name!r} is the series' time or key and is read as {stored}, "
+                f"not as {feature.type}",
+                f"{path}/type",
+            )
     return tuple(kept) or None
+
+
+def _check_number(series: Sequence[Series]) -> None:
+    if len(series) > MAX_SERIES:
+        raise InvalidData(
+            f"the key tells {len(series)} series apart; a model learns up to {MAX_SERIES}: give "
+            "fewer, or take a coarser column",
+            "/forecast/key",
+        )
+
+
+def _check_memory(num_windows: int, span: int) -> None:
+    if (num_bytes := 8 * num_windows * span) > MAX_WINDOW_BYTES:
+        raise InvalidData(
+            f"{num_windows} windows of context + season = {span} steps take "
+            f"{num_bytes / 2**30:.1f} GiB; up to {MAX_WINDOW_BYTES / 2**30:g} GiB are read: give a "
+            "shorter context or season, or fewer steps",
+            "/forecast/context",
+        )
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
@@ -167,7 +194,8 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
     Windows read changes against the season before, so that such a context reaches two back.
     """
     length = int(np.median([len(one) for one in series]))
-    season = forecast.season or _season(series, Spacing.fit([one.times for one in series]))
+    learned = [one.until(len(one) - round(fraction * len(one))) for one in series]
+    season = forecast.season or _season(learned, Spacing.fit([one.times for one in series]))
     usual = season if season > 1 else min(_MAX_HORIZON, round(fraction * length))
     horizon = forecast.horizon or max(1, min(usual, length // 4))
     room = max(1, (length - horizon - season) // 3)
@@ -176,7 +204,7 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
 
 
 def _season(series: Sequence[Series], spacing: Spacing) -> int:
-    """The calendar's, if steps a season apart are alike in most series."""
+    """The calendar's, if steps a season apart are alike in most of these series."""
     season = spacing.season
     alike = [is_seasonal(one.values, season) for one in series]
     return season if season > 1 and np.mean(alike) > 0.5 else 1
@@ -199,14 +227,21 @@ def is_seasonal(values: np.ndarray, season: int) -> bool:
     return bool(lags[-1] > bound)
 
 
-def _transform(forecast: ForecastConfig, series: Sequence[Series]) -> Literal["log", "none"]:
-    """Logarithms of what is above 0, unless it spans more than three decades."""
-    values = np.concatenate([one.values for one in series])
-    lowest, highest = float(np.nanmin(values)), float(np.nanmax(values))
+def _transform(
+    config: ModelConfig, forecast: ForecastConfig, series: Sequence[Series]
+) -> Literal["log", "none"]:
+    """Logarithms of what is above 0, unless it spans more than three decades where it is learned.
+
+    Of the held-out ends only the sign counts: what has no logarithm could not be scored.
+    """
+    lowest = min(float(np.nanmin(one.values)) for one in series)
     if forecast.transform == "log" and lowest <= 0:
         raise InvalidData(
             f"the target is {lowest:g} in a row: logarithms need values above 0",
             "/forecast/transform",
         )
-    positive = lowest > 0 and highest / lowest < _DECADES
-    return forecast.transform or ("log" if positive else "none")
+    if forecast.transform is not None or lowest <= 0:
+        return forecast.transform or "none"
+    learned = [one.until(len(one) - held_out_steps(len(one), config, forecast)) for one in series]
+    values = np.concatenate([one.values for one in learned])
+    return "log" if np.nanmax(values) / np.nanmin(values) < _DECADES else "none"

@@ -14,10 +14,14 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from models.forecasting.windows import Frame, Pasts
+from models.forecasting.windows import CHANNELS, Frame, Pasts
 from models.likelihoods import GaussianLikelihood
 from models.prediction.noise import standard_normal
 from models.prediction.weight_draws import FittedDraws, Functions, evaluate
+
+# Float64 copies while a step is taken: of the past it and its successor, values and changes, each
+# raw and in units; of a network's row what was read, that in bounds, sequence, row, and as float32.
+_PASTS, _ROWS = 6, 5
 
 PerStep = Float64[Tensor, "samples paths rows horizon"]
 
@@ -50,6 +54,23 @@ class History:
             parts[0].horizon,
         )
 
+    @property
+    def bytes_per_path(self) -> int:
+        """Memory that a path of one row needs while a step is taken."""
+        context = self.dynamic.shape[1] - self.horizon + 1
+        row = context * (CHANNELS + self.dynamic.shape[2]) + self.static.shape[1]
+        return 8 * (_PASTS * self.past.shape[1] + _ROWS * row)
+
+    def split(self, rows: int) -> list["History"]:
+        """In the order of rows, so many in each but the last."""
+        parts = zip(
+            self.past.split(rows), self.dynamic.split(rows), self.static.split(rows), strict=True
+        )
+        return [
+            History(past, dynamic, static, self.horizon, self.times)
+            for past, dynamic, static in parts
+        ]
+
     def to(self, device: str | torch.device) -> "History":
         past, dynamic, static = (p.to(device) for p in (self.past, self.dynamic, self.static))
         return History(past, dynamic, static, self.horizon, self.times)
@@ -70,8 +91,17 @@ class Paths:
     @classmethod
     def concatenate(cls, parts: list["Paths"]) -> "Paths":
         """Joined along the samples."""
+        return cls._joined(parts, 0)
+
+    @classmethod
+    def beside(cls, parts: list["Paths"]) -> "Paths":
+        """Joined along the rows."""
+        return cls._joined(parts, 2)
+
+    @classmethod
+    def _joined(cls, parts: list["Paths"], dim: int) -> "Paths":
         names = ("values", "means", "variances", "changes")
-        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
+        return cls(*(torch.cat([getattr(part, name) for part in parts], dim) for name in names))
 
 
 @dataclass(frozen=True)
@@ -86,8 +116,22 @@ class Rollout:
 
     @torch.inference_mode()
     def run(self, history: History, samples: int, memory_bytes: int) -> Paths:
-        """Paths of `samples` weight draws, in their order, as many at once as memory allows."""
-        at_once = self.fitted.samples_at_once(len(history.past) * self.paths, memory_bytes)
+        """Paths of `samples` weight draws, in their order, as many at once as memory allows.
+
+        Rows share the noise: where one draw's paths of all rows are too many, some rows are taken
+        at a time.
+        """
+        per_row = self.paths * history.bytes_per_path
+        rows = max(1, memory_bytes // 2 // per_row)
+        parts = [self._run(part, samples, memory_bytes) for part in history.split(rows)]
+        return Paths.beside(parts)
+
+    def _run(self, history: History, samples: int, memory_bytes: int) -> Paths:
+        """Each chunk of weight draws sees all these rows."""
+        rows = len(history.past)
+        per_draw = rows * self.paths * history.bytes_per_path
+        by_network = self.fitted.samples_at_once(rows * self.paths, memory_bytes)
+        at_once = max(1, min(by_network, memory_bytes // 2 // per_draw))
         starts = range(0, samples, at_once)
         spans = [(start, min(start + at_once, samples)) for start in starts]
         return Paths.concatenate([self._draws(history, *span) for span in spans])

@@ -152,7 +152,8 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
     if epistemic.ndim > 1:
         epistemic, aleatoric = epistemic.sum(1), aleatoric.sum(1)
     total = epistemic + aleatoric
-    return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
+    with np.errstate(invalid="ignore"):  # ∞ ÷ ∞, of a forecast that runs away, is NaN
+        return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
 def intervals(summary: Arrays, levels: tuple[float, ...]) -> tuple[Interval, ...]:

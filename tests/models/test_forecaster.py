@@ -30,7 +30,14 @@ from models.prediction.prediction import PredictOptions
 from models.recipe import resolve
 from models.training import train
 
-TYPES = {"month": "datetime", "sales": "number", "price": "number", "shop": "category"}
+TYPES = {
+    "month": "datetime",
+    "sales": "number",
+    "price": "number",
+    "shop": "category",
+    "day": "number",
+    "note": "text",
+}
 SMALL = RecurrentConfig(kind="rnn", hidden=(6,))
 QUICK = TrainingConfig(epochs=20, learning_rate=0.02, patience=30, fine_tune_epochs=2)
 
@@ -109,16 +116,62 @@ def test_a_series_without_a_season_or_with_zeros_is_taken_as_that() -> None:
             "is the target",
             "/features/0",
         ),
+        (
+            {"features": (FeatureConfig(name="price", type="number"),) * 2},
+            "given twice",
+            "/features/1",
+        ),
+        (
+            {"features": (FeatureConfig(name="shop", type="number"),)},
+            "cannot be read as number",
+            "/features/0/type",
+        ),
+        (
+            {"features": (FeatureConfig(name="note", type="category"),)},
+            "is text",
+            "/features/0",
+        ),
+        (
+            {
+                "features": (FeatureConfig(name="day", type="category"),),
+                "forecast": ForecastConfig(time="day"),
+            },
+            "time or key and is read as number",
+            "/features/0/type",
+        ),
         ({"task": "regression", "forecast": ForecastConfig()}, "has no series", "/forecast"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(
     options: dict[str, Any], message: str, path: str
 ) -> None:
-    columns = {**sales(), "price": np.ones(84), "shop": np.array(["a"] * 84, object)}
+    names = np.array(["a"] * 84, object)
+    numbers = {"price": np.ones(84), "day": np.arange(84.0)}
+    columns = {**sales(), **numbers, "shop": names, "note": names}
     with pytest.raises(InvalidData, match=message) as caught:
         configure(columns, **options)
     assert caught.value.path == path
+
+
+def _plan(columns: Columns, **lengths: int) -> ModelConfig:
+    forecast = ForecastConfig(time="day", **lengths, key="shop" if "shop" in columns else None)
+    profiles = [ColumnProfile(name=name, type=TYPES[name]) for name in columns]
+    config = ModelConfig(target="sales", forecast=forecast)
+    return resolve(config, profiles, len(columns["day"]), lambda names: columns)
+
+
+def test_what_would_not_fit_into_memory_is_refused() -> None:
+    shops = np.arange(1_001).repeat(3).astype(str).astype(object)
+    days = np.tile(np.arange(3.0), 1_001)
+    with pytest.raises(InvalidData, match="1001 series apart; a model learns up to 1000") as caught:
+        _plan({"day": days, "sales": days, "shop": shops})
+    assert caught.value.path == "/forecast/key"
+    long = np.arange(80_000.0)
+    with pytest.raises(
+        InvalidData, match=r"70000 windows of .* = 2000 steps take 1\.0 GiB"
+    ) as caught:
+        _plan({"day": long, "sales": long % 7}, context=1_000, season=1_000, horizon=1)
+    assert caught.value.path == "/forecast/context"
 
 
 def test_one_row_at_a_time_and_the_time_is_named() -> None:
@@ -149,6 +202,18 @@ def test_the_end_is_held_out_and_training_never_sees_it() -> None:
     assert not torch.equal(held_out.targets, differ.targets)
 
 
+def test_the_recipe_does_not_look_at_the_held_out_end() -> None:
+    """A flat end hides the season of what is before, and a jump of it spans four decades."""
+    columns = sales()
+    config = configure(columns, training=replace(QUICK, validation_fraction=0.5))
+    quiet, loud = columns["sales"].copy(), columns["sales"].copy()
+    quiet[-42:], loud[-42:] = np.arange(42) % 2 * 1e3 + 1, 1e7
+    for end in (quiet, loud):
+        changed = {**columns, "sales": end}
+        again = configure(changed, training=replace(QUICK, validation_fraction=0.5))
+        assert again.forecast == config.forecast
+
+
 def test_the_order_of_rows_does_not_matter() -> None:
     columns = sales()
     order = np.random.default_rng(0).permutation(84)
@@ -172,6 +237,24 @@ def test_a_forecast_is_better_than_the_seasons_before(forecaster: Forecaster) ->
     assert metrics["crps"] < 0.8 * naive["crps"]
     assert metrics["mase"] < 0.8 < naive["mase"]
     assert (metrics["origins"], metrics["horizon"], metrics["rows"]) == (1, 12, 12)
+
+
+def test_paths_that_run_away_leave_a_model_that_says_so(
+    forecaster: Forecaster, tmp_path: Path
+) -> None:
+    """Changes of e^10,000 a year, beyond float64."""
+    wild = replace(forecaster.frame, change=replace(forecaster.frame.change, mean=1e4))
+    model = replace(forecaster, frame=wild)
+    metrics = model.score_origins(model.held_out_origins(sales()), 0.0, 10)
+    assert metrics["crps"] is metrics["rmse"] is metrics["interval_width"]["0.9"] is None
+    assert metrics["baselines"]["seasonal_naive"]["crps"] > 0
+    assert model.notes_on({0.0: metrics, 0.5: forecaster.variant(0.5).metrics}) == (
+        "prune 0: sample paths run away; metrics that are not finite are null",
+    )
+    scored = {0.0: replace(model.variant(0.0), metrics=metrics)}
+    checkpoint.write(model.with_variants(scored), tmp_path / "model")
+    answer = model.predict(sales(), PredictOptions(samples=10))
+    assert not np.isfinite(answer.mean).all()
 
 
 def test_an_answer_has_steps_for_rows(forecaster: Forecaster) -> None:

@@ -132,6 +132,19 @@ def test_forecasts_depend_on_the_seed_and_begin_alike_whatever_the_horizon() -> 
     torch.testing.assert_close(longer.draws[:, :HORIZON], first.draws)
 
 
+def test_little_memory_changes_no_path() -> None:
+    """Draws and rows are taken a few at a time then: here one of each."""
+    _, _, fitted = ar_draws()
+    rollout = Rollout(LOG, HeteroscedasticGaussian(), fitted, 1, PATHS)
+    past = torch.tensor([PAST, (2.0, 1.5), (0.0, 0.1)], dtype=torch.float64)
+    history = History(past, torch.empty(3, 4, 0), torch.empty(3, 0), 4)
+    assert [len(part.past) for part in history.split(2)] == [2, 1]
+    whole = rollout.run(history, 20, MEMORY)
+    little = rollout.run(history, 20, 2 * PATHS * history.bytes_per_path)
+    torch.testing.assert_close(little.values, whole.values)
+    torch.testing.assert_close(little.variances, whole.variances)
+
+
 def test_intervals_hold_what_paths_hold() -> None:
     """Quantiles of the mixture of conditional distributions are those of the paths themselves.
 
