@@ -6,6 +6,7 @@ All are measured on the model as it is served, read back from its files.
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +23,16 @@ from models.config import Json
 from models.exceptions import Stopped
 from models.features import Columns
 from models.forecasting.model import Forecaster
+from models.language.model import BayesianLanguageModel
 from models.metrics import auroc
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
 from models.preparation import prepare
+from models.targets import present
 from models.trained import TrainedModel
 
 SAMPLES = 100  # as in a prediction that says nothing else
+MOST_TOKENS = 50  # of the text that is timed: a line may be a whole book
 MOST_ROWS = 5_000  # on either side: the AUROC's standard error is below 0.006 then (Hanley 1982)
 BLOCK_ROWS = 500  # between two looks at whether to stop
 _WARM_UP = 3  # predictions that make what is made once
@@ -45,7 +49,7 @@ def measure(
     """Metrics of the training job, with `ood_auroc` where there are rows to tell apart.
 
     Raises:
-        Stopped: if `should_stop` said so between two blocks of rows.
+        Stopped: if `should_stop` said so between two predictions.
     """
     with tracing.span("measure"):
         torch.set_num_threads(context.settings.threads)
@@ -54,7 +58,7 @@ def measure(
         measured: Json = {
             "num_weights": model.num_weights,
             "bytes": model.variant(0.0).num_bytes,
-            "predict_ms": predict_ms(model, columns),
+            "predict_ms": predict_ms(model, columns, should_stop),
         }
         if spec.out_of_distribution is not None and isinstance(model, BayesianModel):
             names = [column.name for column in model.inputs]
@@ -63,23 +67,37 @@ def measure(
         return measured
 
 
-def predict_ms(model: TrainedModel, columns: Columns) -> float:
-    """Milliseconds that one row, or a forecast, takes with 100 samples: the median of several."""
-    options = PredictOptions(samples=SAMPLES)
-    row = {column.name: columns[column.name][:1] for column in model.inputs}
+def predict_ms(model: TrainedModel, columns: Columns, should_stop: Callable[[], bool]) -> float:
+    """Milliseconds that one row takes with 100 samples, a forecast, or a text of 50 tokens at most.
 
-    def predict() -> None:
-        if isinstance(model, Forecaster):
-            model.predict_rows(model.blank_history(int(model.forecast.horizon or 1)), options)
-        else:
-            model.predict(row, options)
+    The median of several predictions.
 
-    for _ in range(_WARM_UP):
-        predict()
-    seconds = [_seconds(predict)]
-    while len(seconds) < _LEAST or (len(seconds) < _MOST and sum(seconds) < _SECONDS):
+    Raises:
+        Stopped: as `measure` does.
+    """
+    predict, seconds = _prediction(model, columns), list[float]()
+    while len(seconds) < _WARM_UP + _LEAST or (
+        len(seconds) < _WARM_UP + _MOST and sum(seconds[_WARM_UP:]) < _SECONDS
+    ):
+        if should_stop():
+            raise Stopped
         seconds.append(_seconds(predict))
-    return 1e3 * statistics.median(seconds)
+    return 1e3 * statistics.median(seconds[_WARM_UP:])
+
+
+def _prediction(model: TrainedModel, columns: Columns) -> Callable[[], object]:
+    """What is timed."""
+    options = PredictOptions(samples=SAMPLES)
+    match model:
+        case Forecaster():
+            history = model.blank_history(int(model.forecast.horizon or 1))
+            return partial(model.predict_rows, history, options)
+        case BayesianLanguageModel():
+            values = columns[model.config.target]
+            text = model.encode({model.config.target: values[present(values)][:1]})
+            return partial(model.predict_rows, text[:, : MOST_TOKENS + 1], options)
+    row = {column.name: columns[column.name][:1] for column in model.inputs}
+    return partial(model.predict, row, options)
 
 
 def ood_auroc(
@@ -125,7 +143,7 @@ def _spread(rows: int) -> np.ndarray:
     return np.linspace(0, rows - 1, min(rows, MOST_ROWS)).astype(np.int64)
 
 
-def _seconds(work: Callable[[], None]) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started

@@ -86,25 +86,28 @@ def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> lis
         Invalid: naming each method that cannot work, or what is wrong with all of them alike.
     """
     load = partial(context.datasets.columns, dataset.id)
+    methods = request.method_configs(dataset.columns)
     configs, errors = [], []
-    for i, method in enumerate(request.method_configs):
+    for i, method in enumerate(methods):
         wanted = request.config(dataset.columns, method)
-        wanted = replace(wanted, pruning=_pruning(request, method))
+        wanted = replace(wanted, pruning=_pruning(request, method, methods))
         try:
             configs.append(resolve(wanted, dataset.columns, dataset.rows, load))
         except InvalidData as error:
             errors.append((i, error))
     if errors:
-        raise Invalid(_told(errors, len(request.methods)))
+        raise Invalid(_told(errors, len(methods)))
     return configs
 
 
-def _pruning(request: CompareRequest, method: MethodConfig) -> Pruning | None:
+def _pruning(
+    request: CompareRequest, method: MethodConfig, methods: Sequence[MethodConfig]
+) -> Pruning | None:
     """None unless asked for, as the others have none and are timed; then of `bbb` alone.
 
     Where there is no `bbb`, `resolve` is to refuse it.
     """
-    prunable = any(isinstance(other, BBBConfig) for other in request.method_configs)
+    prunable = any(isinstance(other, BBBConfig) for other in methods)
     return () if prunable and not isinstance(method, BBBConfig) else request.pruning or ()
 
 
@@ -125,12 +128,18 @@ def _below_method(path: str) -> str:
 def _check_strange(
     context: Context, request: CompareRequest, dataset: Dataset, config: ModelConfig
 ) -> None:
-    """The strange rows must have all features, of the types that they have in the others."""
+    """The strange rows must have all features, of the types that they have in the others.
+
+    They are told from held-out rows, which the weights must not be fitted to.
+    """
     if request.out_of_distribution is None:
         return
     if config.task not in ("regression", "classification"):
         message = f"tells rows of a table apart, not what a {config.task} reads: leave it out"
         raise Invalid([(STRANGE, message)])
+    if config.training.refit:
+        message = "fits the weights to the rows that strange ones are told from: leave it out"
+        raise Invalid([("/training/refit", message)])
     strange = named_dataset(context, request.out_of_distribution, STRANGE)
     features = {feature.name for feature in config.features or ()}
     needed = [

@@ -1,5 +1,6 @@
 """`POST /compare`: as `POST /train`, with several methods, and the table of how they did."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
@@ -9,6 +10,7 @@ from app.schemas.jobs import JobError
 from app.schemas.training import RecipeRequest
 from core.jobs import JobStatus
 from models.config import MethodConfig
+from models.features import ColumnProfile
 
 MethodKind = Literal[
     "bbb", "map", "mle", "ensemble", "mc_dropout", "swag", "sgld", "csgld", "metropolis"
@@ -34,16 +36,19 @@ class CompareRequest(RecipeRequest):
     """Only `model`, `target` and one of `dataset` and `data` are needed."""
 
     methods: Annotated[Methods, AfterValidator(_several)] = Field(
-        USUAL, json_schema_extra={"minItems": 2, "maxItems": MAX_METHODS}
+        USUAL,
+        description="the default for texts has no swag, which cannot be fitted to them",
+        json_schema_extra={"minItems": 2, "maxItems": MAX_METHODS},
     )
     out_of_distribution: DatasetId | None = Field(
         None, description="rows unlike those of `dataset`, with the same features"
     )
 
-    @property
-    def method_configs(self) -> list[MethodConfig]:
-        """The methods; a kind alone means its defaults."""
-        entries: list[Any] = list(self.methods)
+    def method_configs(self, columns: Sequence[ColumnProfile]) -> list[MethodConfig]:
+        """The methods; a kind alone means its defaults. If none are named, those for the target."""
+        is_text = any(column.name == self.target and column.type == "text" for column in columns)
+        leaves_out = is_text and "methods" not in self.model_fields_set
+        entries: list[Any] = [m for m in self.methods if not (leaves_out and m == "swag")]
         return [_METHOD.validate_python({"kind": m} if isinstance(m, str) else m) for m in entries]
 
 

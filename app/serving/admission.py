@@ -65,18 +65,22 @@ class Admission:
         return self._queued_requests
 
     @contextmanager
-    def entered(self, speed: Hashable, rows: int, samples: int, work: int) -> Iterator[None]:
+    def entered(
+        self, speed: Hashable, rows: int, samples: int, work: int, requests: int = 1
+    ) -> Iterator[None]:
         """Count a request while it is answered; `speed` is its key for `Throughput`.
+
+        No further `requests` if it has entered, and was found to be more work than its rows told.
 
         Raises:
             Unavailable: if too much waits already, with the time in which it will be done.
         """
-        self._check(work)
-        self._count(speed, samples, rows, work, 1)
+        self._check(work, requests)
+        self._count(speed, samples, rows, work, requests)
         try:
             yield
         finally:
-            self._count(speed, samples, -rows, -work, -1)
+            self._count(speed, samples, -rows, -work, -requests)
 
     def drain_seconds(self) -> int:
         """Until all that waits is done, in whole seconds from 1 to `MAX_RETRY_AFTER_SECONDS`."""
@@ -86,14 +90,14 @@ class Admission:
         )
         return min(max(math.ceil(seconds), 1), MAX_RETRY_AFTER_SECONDS)
 
-    def _check(self, work: int) -> None:
+    def _check(self, work: int, requests: int) -> None:
         if self._queued_work and self._queued_work + work > self._max_queued_work:
             raise Unavailable(
                 f"{self._queued_work} rows × samples wait already, "
                 f"{self._max_queued_work} may (CREDENCE_MAX_QUEUED_WORK)",
                 self.drain_seconds(),
             )
-        if self._queued_requests >= MAX_QUEUED_REQUESTS:
+        if self._queued_requests + requests > MAX_QUEUED_REQUESTS:
             message = f"{self._queued_requests} requests wait already"
             raise Unavailable(message, self.drain_seconds())
 

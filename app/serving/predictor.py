@@ -13,7 +13,7 @@ from torch import Tensor
 from app.bodies import off_loop
 from app.metrics import PredictMeasure
 from app.serving.admission import Admission, Limits
-from app.serving.batching import Entry, speed_key
+from app.serving.batching import Computed, Entry, speed_key
 from app.serving.engine import Engine
 from app.serving.forecasts import read_history, refuse_future, rows_of
 from app.serving.model_cache import ModelCache
@@ -63,10 +63,20 @@ class Predictor:
                     del question  # its rows take several times the size of the tensor
                     t.reschedule(None)  # from here on the engine minds the deadline
                     entry = Entry(version.artifact_key, model, x, options, deadline)
-                    computed = await self.engine.compute(entry)
+                    computed = await self._compute(entry, rows)
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
         return Answer(version, computed.prediction, timings)
+
+    async def _compute(self, entry: Entry, counted: int) -> Computed:
+        """Wait for the engine, and count what texts turned out to be beside their number.
+
+        Raises:
+            Unavailable: as `answer` does.
+        """
+        more, samples = entry.rows - counted, entry.options.samples
+        with self.admission.entered(entry.speed_key, more, samples, more * samples, requests=0):
+            return await self.engine.compute(entry)
 
     def _encode(
         self, model: TrainedModel, question: Question, options: PredictOptions

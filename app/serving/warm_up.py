@@ -43,11 +43,16 @@ def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
 
 
 def _blank(model: TrainedModel) -> tuple[Callable[[int], Tensor | History], Sizes]:
-    """What makes inputs of so many rows, and the sizes to try; of a forecast rows are steps."""
+    """What makes inputs of so many rows, and the sizes to try.
+
+    Of a forecast rows are steps, and of texts those of a single one: nothing takes longer for them.
+    """
     if isinstance(model, Forecaster):
         horizon = int(model.forecast.horizon or 1)
         return model.blank_history, tuple((min(rows, horizon), n) for rows, n in SIZES)
     x = model.encode(blank_row(model.inputs))
+    if is_text(model.inputs):
+        return lambda steps: x[:, :1].expand(1, steps + 1), SIZES
     return lambda rows: torch.cat([x] * rows), SIZES
 
 

@@ -14,7 +14,13 @@ from models.exceptions import InvalidInput, UnknownVariant
 from models.features import Columns, InputColumn
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate
-from models.language.prediction import PADDING, NextToken, TextPrediction, score
+from models.language.prediction import (
+    PADDING,
+    NextToken,
+    TextPrediction,
+    score,
+    texts_at_once,
+)
 from models.language.vocabulary import Vocabulary
 from models.likelihoods import Categorical
 from models.networks.recurrent import LanguageModel
@@ -25,7 +31,6 @@ from models.variant import Variant
 
 DEFAULT_TOP = 10
 _EVALUATED_STREAMS = 10  # read side by side: their starts know no prefix, one token in thousands
-_CELLS_AT_ONCE = 2**21  # texts × tokens of the vocabulary, in float64
 
 
 @dataclass(frozen=True)
@@ -152,8 +157,7 @@ class BayesianLanguageModel:
     ) -> TextPrediction:
         """`predict` of texts that `encode` made."""
         options = self.settle(options)
-        step = max(1, _CELLS_AT_ONCE // len(self.vocabulary))
-        parts = [self._predict(part, options) for part in x.split(step)]
+        parts = [self._predict(part, options) for part in x.split(texts_at_once(self.network))]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0) -> Json:
@@ -175,7 +179,7 @@ class BayesianLanguageModel:
         log_likelihood = scores.log_likelihoods.sum(1)
         total = torch.special.entr(scores.probabilities).sum(1)
         epistemic = (total - scores.aleatoric).clamp_min(0)
-        each = zip(scores.log_likelihoods.tolist(), lengths.tolist(), strict=True)
+        each = zip(scores.log_likelihoods.cpu(), lengths.tolist(), strict=True)
         return TextPrediction(
             samples=options.samples,
             seed=seed,
@@ -183,7 +187,7 @@ class BayesianLanguageModel:
             prune=options.prune,
             log_likelihood=log_likelihood.cpu().numpy(),
             perplexity=torch.exp(-log_likelihood / lengths).cpu().numpy(),
-            token_log_likelihoods=[values[:length] for values, length in each],
+            token_log_likelihoods=[values[:length].tolist() for values, length in each],
             next_tokens=self._next_tokens(scores.probabilities, options.top or DEFAULT_TOP),
             entropy={
                 "total": (scores.aleatoric + epistemic).cpu().numpy(),
@@ -210,6 +214,8 @@ def _check(options: PredictOptions) -> None:
         raise InvalidInput(message, "/sampler")
     if options.return_draws:
         raise InvalidInput("a language model returns no draws: leave it out", "/return_draws")
+    if options.horizon is not None:
+        raise InvalidInput("forecasts alone have a horizon: leave it out", "/horizon")
     if options.target_mc_error is not None:
         message = "a language model has no mean with an mc_error: leave it out"
         raise InvalidInput(message, "/target_mc_error")

@@ -7,13 +7,13 @@ A sample s is one function for all texts of a request. With C_s,t = Σ_{i≤t} l
 
 so that the values of the tokens add up to the text's: the weights that explained the prefix count
 more. The distribution of the next token is the plain average (1/S) Σ_s p(· | x, w_s), and its
-entropies belong to that. Logits, by far the largest of all tensors, exist for some samples and
-steps at a time.
+entropies belong to that. Texts are read in windows whose states are carried on, by some samples at
+a time, so that memory does not grow with a text's length; logits exist for parts of a window.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.special import entr
 
 from models.language.corpus import Corpus
+from models.layers.recurrent import CELLS
 from models.networks.recurrent import LanguageModel, States
 from models.prediction.prediction import Arrays, Sampler
 from models.prediction.weight_draws import FittedDraws, Functions
@@ -30,6 +31,9 @@ from models.prediction.weight_draws import FittedDraws, Functions
 # stay in the cache, and a product still has hundreds of rows.
 _LOGITS_BYTES = 16 * 2**20
 _WEIGHTS_BYTES = 128 * 2**20  # of samples that are drawn at once
+_WINDOW_BYTES = 32 * 2**20  # of gates and states that are worked on at once
+_WINDOW_STEPS = 50  # of a text; more make the products of a step's inputs no faster
+_CELLS_AT_ONCE = 2**21  # texts × tokens of the vocabulary, in float64
 PADDING = -1  # behind the end of a text that is shorter than the longest
 
 
@@ -104,21 +108,25 @@ def score(
     """Texts as `Vocabulary` encodes them, an end on both sides, padded at the right."""
     network = _language_model(fitted)
     inputs, targets = split_padded(x, end)
-    last = (targets != PADDING).sum(1) - 1
-    cumulated = []
+    steps = _window_steps(network, len(x))
+    mixture = torch.full(targets.shape, -math.inf, dtype=torch.float64, device=x.device)
     probabilities = torch.zeros(len(x), network.num_outputs, dtype=torch.float64, device=x.device)
     entropies = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-    for functions in _functions(fitted, seed, samples):
-        hidden, _ = network.read(functions.weights, inputs, None, functions.masks)
-        cumulated.append(_log_probs(network, functions, hidden, targets).cumsum(-1))
-        for logits in _next_logits(network, functions, hidden, last):
+    for functions in _functions(fitted, seed, samples, len(x) * steps):
+        ends = _read(network, functions, inputs, targets, steps, mixture)
+        for logits in _next_logits(network, functions, ends):
             probs = logits.double().softmax(-1)
             probabilities += probs.sum(0)
             entropies += entr(probs).sum(-1).sum(0)
-    whole = torch.cat(cumulated)
-    mixture = whole.logsumexp(0) - math.log(len(whole))
+    count = min(samples, fitted.num_draws or samples)
+    mixture -= math.log(count)
     per_token = mixture.diff(dim=-1, prepend=mixture.new_zeros(len(x), 1))
-    return Scores(per_token, probabilities / len(whole), entropies / len(whole))
+    return Scores(per_token, probabilities / count, entropies / count)
+
+
+def texts_at_once(network: LanguageModel) -> int:
+    """Texts to `score` together: one step of one sample, and the next token's odds, stay small."""
+    return max(1, min(_CELLS_AT_ONCE // network.num_outputs, _steps_at_once(network)))
 
 
 @torch.inference_mode()
@@ -132,7 +140,7 @@ def mean_log_likelihood(
     network = _language_model(fitted)
     count = min(samples, fitted.num_draws or samples)
     mixture = torch.full((1, 1), -math.inf, dtype=torch.float64, device=corpus.streams.device)
-    for functions in _functions(fitted, seed, samples):
+    for functions in _functions(fitted, seed, samples, corpus.num_streams * steps):
         states: States | None = None
         parts = []
         for tokens, targets in corpus.windows(steps):
@@ -155,8 +163,59 @@ def _bounds(fitted: FittedDraws, samples: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + step, count)) for start in range(0, count, step))
 
 
-def _functions(fitted: FittedDraws, seed: int, samples: int) -> Iterator[Functions]:
-    return (fitted.source.functions(seed, *bounds) for bounds in _bounds(fitted, samples))
+def _functions(fitted: FittedDraws, seed: int, samples: int, steps: int) -> Iterator[Functions]:
+    """Samples in order, as many at a time as fit with that many steps of all texts together.
+
+    They are drawn as `_bounds` says, whatever the texts: draws that are cached serve any request.
+    """
+    at_once = max(1, _steps_at_once(_language_model(fitted)) // steps)
+    for start, stop in _bounds(fitted, samples):
+        drawn = fitted.source.functions(seed, start, stop)
+        for first in range(0, stop - start, at_once):
+            yield _some(drawn, slice(first, first + at_once))
+
+
+def _some(functions: Functions, samples: slice) -> Functions:
+    weights = {name: _of(value, samples, name) for name, value in functions.weights.items()}
+    masks = functions.masks and [mask[samples] for mask in functions.masks]
+    return replace(functions, weights=weights, masks=masks)
+
+
+def _steps_at_once(network: LanguageModel) -> int:
+    """Steps of any texts and samples whose gates, inputs and states, copies included, fit."""
+    layers = network.recurrent
+    numbers = (CELLS[x.kind].gates * x.hidden + 3 * (x.in_features + x.hidden) for x in layers)
+    return _WINDOW_BYTES // (4 * max(numbers))
+
+
+def _window_steps(network: LanguageModel, texts: int) -> int:
+    return max(1, min(_WINDOW_STEPS, _steps_at_once(network) // texts))
+
+
+def _read(  # noqa: PLR0917 - what reading takes, and where it goes
+    network: LanguageModel,
+    functions: Functions,
+    inputs: Int[Tensor, "texts steps"],
+    targets: Int[Tensor, "texts steps"],
+    steps: int,
+    mixture: Float[Tensor, "texts steps"],
+) -> Float[Tensor, "samples texts 1 hidden"]:
+    """Adds exp C_s,t of these samples to `mixture`, a log; what is hidden at each text's end."""
+    last = (targets != PADDING).sum(1) - 1
+    texts = torch.arange(len(last), device=last.device)
+    ends, so_far, states = mixture.new_zeros(()), mixture.new_zeros(()), None
+    for start in range(0, inputs.shape[1], steps):
+        window = slice(start, min(start + steps, inputs.shape[1]))
+        hidden, states = network.read(functions.weights, inputs[:, window], states, functions.masks)
+        hidden = hidden if hidden.dim() == 4 else hidden.unsqueeze(0)
+        log_probs = _log_probs(network, functions, hidden, targets[:, window])
+        cumulated = so_far + log_probs.cumsum(-1)
+        mixture[:, window] = torch.logaddexp(mixture[:, window], cumulated.logsumexp(0))
+        so_far = cumulated[..., -1:]
+        here = (last >= start) & (last < window.stop)
+        at_last = hidden[:, texts, (last - start).clamp(0, hidden.shape[2] - 1)]
+        ends = torch.where(here.unsqueeze(-1), at_last, ends.to(at_last))
+    return ends.unsqueeze(2)
 
 
 def _log_probs(
@@ -180,12 +239,9 @@ def _log_probs(
 def _next_logits(
     network: LanguageModel,
     functions: Functions,
-    hidden: Float[Tensor, "*samples texts steps hidden"],
-    last: Int[Tensor, "texts"],
+    ends: Float[Tensor, "samples texts 1 hidden"],
 ) -> Iterator[Float[Tensor, "samples texts tokens"]]:
     """Logits after each text's last token, some samples at a time."""
-    hidden = hidden if hidden.dim() == 4 else hidden.unsqueeze(0)
-    ends = hidden[:, torch.arange(len(last), device=last.device), last].unsqueeze(2)
     for weights, s, _ in _parts(network, functions, ends):
         yield network.decoder(weights, ends[s]).squeeze(2)
 

@@ -9,10 +9,10 @@ from models.data import split_rows
 from models.exceptions import InvalidData
 from models.features import Columns
 from models.fitting import EpochResult, required
-from models.inference.bbb import BBBState
+from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.method import State, WindowMethod
 from models.inference.methods import build_method
-from models.inference.sharpening import Sharpened, SharpenedState
+from models.inference.sharpening import SharpenedState
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate, score
 from models.language.model import BayesianLanguageModel
@@ -79,9 +79,10 @@ class _Pass:
         if isinstance(self.config.method, EnsembleConfig):
             metrics = {"members": self.config.method.members}
             variants[0.0] = replace(variants[0.0], metrics=metrics)
-        for fraction in self.config.pruning or ():
-            state = self._prune(method, corpus, state, fraction)
-            variants[fraction] = Variant(fraction, _plain(state))
+        if isinstance(method, BayesByBackprop):
+            for fraction in self.config.pruning or ():
+                state = self._prune(method, corpus, state, fraction)
+                variants[fraction] = Variant(fraction, _plain(state))
         records = tuple(asdict(result) for result in history)
         model = replace(self.model, variants_by_prune=variants, history=records)
         return self._with_scores(model)
@@ -119,16 +120,19 @@ class _Pass:
         return self.stages.run("fit", trainer), trainer.state.history
 
     def _prune(
-        self, method: WindowMethod, corpus: Corpus, parent: BBBState, fraction: float
+        self, method: BayesByBackprop, corpus: Corpus, parent: BBBState, fraction: float
     ) -> BBBState:
-        """Prunes the parent further and lets the remaining weights adapt, mask fixed."""
-        state = BBBState(prune(parent.posterior, fraction), parent.point).detach()
-        if isinstance(method, Sharpened):
-            state = method.begin(state)
+        """Prunes the parent further and lets the remaining weights adapt, mask fixed.
+
+        Rates of sharpening go on as they were learned, and the KL keeps its full weight.
+        """
+        state = replace(parent, posterior=prune(parent.posterior, fraction)).detach()
         training = self._fine_tuning(fraction)
         if training.epochs == 0:
             return state
-        trainer = self._trainer(method, corpus, training, state)
+        kl = replace(method.config.kl, warmup_epochs=0)
+        tuning = replace(method, config=replace(method.config, kl=kl))
+        trainer = self._trainer(tuning, corpus, training, state)
         tuned: BBBState = self.stages.run(f"prune-{fraction:g}", trainer)
         return tuned
 

@@ -67,6 +67,27 @@ def test_a_method_is_a_kind_or_an_object(own: Service) -> None:
     assert alone.json()["request"] == trainings[1]["request"]
 
 
+def test_strange_rows_are_not_told_from_those_that_were_fitted_to(own: Service) -> None:
+    strange, training = dataset_of(own, "price"), {"refit": True}
+    found = errors(compare(own, out_of_distribution=strange, training=training))
+    assert list(found) == ["/training/refit"]
+    assert compare(own, training=training).status_code == 202
+
+
+def test_the_usual_methods_of_a_text_have_no_swag(own: Service) -> None:
+    uploaded = own.http.post(
+        "/datasets",
+        params={"name": "lines"},
+        content="to be or not to be\n" * 40,
+        headers={"Content-Type": "text/plain"},
+    )
+    body = {"dataset": uploaded.json()["id"], "target": "text"}
+    kinds = [method["kind"] for method in compare(own, **body).json()["request"]["methods"]]
+    assert kinds == [kind for kind in USUAL if kind != "swag"]
+    named = errors(compare(own, **body, methods=["map", "swag"]))
+    assert list(named) == ["/methods/1/kind"]
+
+
 def test_every_kind_can_be_named() -> None:
     tags = {tag.tag for _, tag in (get_args(kind) for kind in get_args(get_args(MethodConfig)[0]))}
     assert set(get_args(MethodKind)) == tags

@@ -276,6 +276,8 @@ def test_too_many_small_requests_are_turned_away_too(
         pass
     with enter():
         assert admission.queued_work == 1
+        with enter(), admission.entered("k", 3, 1, 3, requests=0):
+            assert (admission.queued_work, admission.queued_requests) == (5, 2)
 
 
 def loader(seconds: float, loads: list[int]) -> Callable[[Version], BayesianModel]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from models import checkpoint
 from models.config import (
@@ -172,13 +173,42 @@ def test_the_answer_depends_neither_on_other_texts_nor_on_how_work_is_cut(
     model = trained(LINES, method)
     options = PredictOptions(samples=7, seed=3)
     together = model.predict(column(TEXTS), options)
-    monkeypatch.setattr(prediction, "_LOGITS_BYTES", 1)
-    monkeypatch.setattr(prediction, "_WEIGHTS_BYTES", 1)
+    monkeypatch.setattr(prediction, "_WINDOW_STEPS", 2)
+    in_windows = model.predict(column(TEXTS), options)
+    for name in ("_LOGITS_BYTES", "_WEIGHTS_BYTES", "_WINDOW_BYTES"):
+        monkeypatch.setattr(prediction, name, 1)
     for row, text in enumerate(TEXTS):
+        values = together.token_log_likelihoods[row]
+        assert in_windows.token_log_likelihoods[row] == pytest.approx(values, abs=1e-5)
         alone = model.predict(column([text]), options)
         assert alone.log_likelihood[0] == pytest.approx(together.log_likelihood[row], abs=1e-5)
         for ours, theirs in zip(alone.next_tokens[0], together.next_tokens[row], strict=True):
             assert ours.probability == pytest.approx(theirs.probability, abs=1e-6)
+
+
+class _Largest(TorchDispatchMode):
+    """Bytes of the largest tensor that any operation returns."""
+
+    found = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        results = func(*args, **(kwargs or {}))
+        for tensor in results if isinstance(results, list | tuple) else (results,):
+            if isinstance(tensor, torch.Tensor):
+                self.found = max(self.found, tensor.untyped_storage().nbytes())
+        return results
+
+
+def test_no_tensor_grows_with_a_texts_length_times_the_samples(
+    ensemble: BayesianLanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the text itself: 8 bytes for each of its tokens."""
+    monkeypatch.setattr(prediction, "_WINDOW_BYTES", 2**16)
+    monkeypatch.setattr(prediction, "_LOGITS_BYTES", 2**16)
+    largest = _Largest()  # type: ignore[no-untyped-call]
+    with largest:
+        ensemble.predict(column(["a b c d " * 2_000]), PredictOptions(samples=3))
+    assert largest.found <= 2**16 + 8 * 10
 
 
 def test_next_tokens_are_sorted_and_the_likeliest(model: BayesianLanguageModel) -> None:
@@ -223,6 +253,7 @@ def test_every_variant_has_a_perplexity_of_the_lines_that_were_held_out(
     [
         (PredictOptions(sampler="sobol"), "/sampler"),
         (PredictOptions(return_draws=True), "/return_draws"),
+        (PredictOptions(horizon=3), "/horizon"),
         (PredictOptions(target_mc_error=0.1), "/target_mc_error"),
         (PredictOptions(prune=0.9), "/prune"),
     ],

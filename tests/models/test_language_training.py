@@ -12,6 +12,7 @@ from torch.distributions import Normal, kl_divergence
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy, softplus
 
+from models import progress
 from models.config import (
     BBBConfig,
     DropoutConfig,
@@ -36,6 +37,7 @@ from models.priors import GaussianPrior
 from tests.models.language_cases import STILL, random_corpus, random_lines, trained, trainer
 
 GAUSSIAN = GaussianPriorConfig(sigma=0.5)
+STILL_EPOCHS = replace(STILL, epochs=4, fine_tune_epochs=4)
 MOVING = replace(STILL, epochs=3, learning_rate=0.5)
 
 
@@ -133,6 +135,17 @@ def test_a_run_that_was_stopped_in_an_epoch_ends_with_the_same_weights(
     assert resumed.state.history == undisturbed.state.history
 
 
+def test_a_member_is_clipped_as_if_it_were_alone() -> None:
+    corpus = random_corpus(7, 60, streams=3, steps=4)
+    training = replace(MOVING, gradient_clip=0.05)
+    weights = []
+    for method in (MAPConfig(kind="map"), EnsembleConfig(kind="ensemble", members=3)):
+        run = trainer(method, corpus, 4, training)
+        run.run(Observer())
+        weights.append(run.state.current.weights[0].detach())
+    torch.testing.assert_close(*weights)
+
+
 def test_a_plateau_quarters_the_rate_and_goes_back_to_the_best_weights() -> None:
     scores = iter([1.0, 0.5, 2.0])
     corpus = random_corpus(7, 60, streams=3, steps=4)
@@ -218,6 +231,20 @@ def test_a_sharpened_model_predicts_and_is_stored_as_any_other() -> None:
     names = set(model.variant(0.0).state.pack())
     assert names == {"loc", "rho"}
     assert model.variants[-1] == pytest.approx(0.95)
+
+
+def test_fine_tuning_has_the_whole_kl_from_its_first_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(progress, "_REPORT_SECONDS", -1.0)
+    seen: list[progress.Progress] = []
+    method = BBBConfig(prior=GAUSSIAN, kl=KLConfig(warmup_epochs=3))
+    trained(random_lines(40), method, STILL_EPOCHS, on_progress=seen.append)
+    tuning = [p.metrics for p in seen if p.stage.startswith("prune")]
+    assert len(tuning) >= 4
+    for found in tuning:
+        nelbo, nll, kl = (found[name] or 0.0 for name in ("nelbo", "nll", "kl"))
+        assert nelbo == pytest.approx(nll + kl, rel=1e-5)
 
 
 def test_a_source_of_independent_words_is_learned_down_to_its_entropy() -> None:

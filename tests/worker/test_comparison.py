@@ -25,8 +25,9 @@ from models.exceptions import Stopped
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
 from models.recipe import resolve
+from tests.models.language_cases import random_lines, trained
 from tests.worker.conftest import QUICK, wait_for, worker
-from worker.measurement import MOST_ROWS, ood_auroc
+from worker.measurement import MOST_ROWS, ood_auroc, predict_ms
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
@@ -155,6 +156,16 @@ def test_of_many_rows_some_stand_for_all(context: Context, dataset: str, runner:
     assert found == pytest.approx(expected, abs=2e-3)
     with pytest.raises(Stopped):
         ood_auroc(model, columns, types, {"x": few}, lambda: True)
+
+
+def test_of_a_text_that_is_present_fifty_tokens_are_timed() -> None:
+    """A look at whether to stop comes before each prediction."""
+    model = trained(random_lines(40), MAPConfig(kind="map"))
+    lines = {"text": np.array([None, "a b " * 100_000, "a"], dtype=object)}
+    looks = iter([False, False])
+    with pytest.raises(Stopped):
+        predict_ms(model, lines, lambda: next(looks, True))
+    assert predict_ms(model, lines, lambda: False) > 0
 
 
 def test_a_worker_that_stops_while_it_measures_gives_the_training_back(
