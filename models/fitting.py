@@ -201,9 +201,8 @@ class Trainer:
     def _clip(self, norm: float) -> None:
         """Scales the gradient down to the greatest norm allowed; most steps are below it."""
         limit = self.config.gradient_clip or math.inf
-        for parameter in self.state.current.parameters() if norm > limit else ():
-            if parameter.grad is not None:
-                parameter.grad.mul_(limit / norm)
+        if norm > limit:
+            clip_members(self.state.current.parameters(), self.method.members, limit)
 
     def _keep_best(self) -> float | None:
         """Scores the held-out rows every so often and keeps a copy of the best state."""
@@ -254,6 +253,18 @@ def build_optimizer(config: TrainingConfig, parameters: list[Tensor]) -> torch.o
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, fused=True)
     return torch.optim.Adam(parameters, lr=rate, fused=True)
+
+
+def clip_members(parameters: list[Tensor], members: int, limit: float) -> Tensor:
+    """Bounds the gradient's norm, each member's by itself; returns that of all before it.
+
+    Members share tensors, and must take the steps that each would take alone.
+    """
+    gradients = [p.grad.view(members, -1) for p in parameters if p.grad is not None]
+    norms = torch.stack([each.norm(dim=1, keepdim=True) for each in gradients]).norm(dim=0)
+    for each in gradients:
+        each.mul_((limit / norms).clamp_max(1.0))
+    return norms.norm()
 
 
 def check_finite(loss: Loss, gradient_norm: Tensor, step: int) -> None:

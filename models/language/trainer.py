@@ -26,6 +26,7 @@ from models.fitting import (
     Observer,
     build_optimizer,
     check_finite,
+    clip_members,
     required,
     unprefixed,
 )
@@ -167,21 +168,13 @@ class WindowTrainer:
         loss = window_loss(nll, draw, self.corpus.num_targets, weight)
         self._optimizer.zero_grad(set_to_none=True)
         loss.nelbo.backward()
-        check_finite(loss, self._clip(), state.step)
+        limit = self.config.gradient_clip or math.inf
+        norm = clip_members(state.current.parameters(), self.method.members, limit)
+        check_finite(loss, norm, state.step)
         self._optimizer.step()
         state.carried = tuple(tuple(part.detach() for part in layer) for layer in carried)
         state.step += 1
         return loss
-
-    def _clip(self) -> Float[Tensor, ""]:
-        """Bounds the gradient's norm, each member's by itself; returns that of all before it."""
-        parameters = self.state.current.parameters()
-        gradients = [p.grad.view(self.method.members, -1) for p in parameters if p.grad is not None]
-        norms = torch.stack([each.norm(dim=1, keepdim=True) for each in gradients]).norm(dim=0)
-        limit = self.config.gradient_clip or math.inf
-        for each in gradients:
-            each.mul_((limit / norms).clamp_max(1.0))
-        return norms.norm()
 
     def _nll(
         self,

@@ -51,11 +51,14 @@ def test_map_is_ridge_and_mle_is_least_squares(
         torch.testing.assert_close(wanted, problem.posterior.loc)
 
 
-def test_members_are_the_networks_that_they_would_be_alone() -> None:
+@pytest.mark.parametrize("clip", [None, 0.05])
+def test_members_are_the_networks_that_they_would_be_alone(clip: float | None) -> None:
     network, likelihood = MLP.build(MLPConfig(hidden=(5,)), 3, 1), HomoscedasticGaussian()
     x = torch.randn(40, 3, generator=generator(0, "x"))
     rows = Rows(x, x.sum(1).tanh())
-    training = TrainingConfig(epochs=20, batch_size=8, learning_rate=0.01)
+    training = TrainingConfig(
+        epochs=20, batch_size=8, learning_rate=0.01, optimizer="sgd", gradient_clip=clip
+    )
 
     def members(count: int) -> DrawsState:
         config = EnsembleConfig(kind="ensemble", members=count)
