@@ -18,7 +18,7 @@ from app.schemas.common import Problem
 from app.schemas.compare import CompareRequest, CompareResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
-from app.schemas.predictions import PredictRequest, PredictResponse
+from app.schemas.predictions import PredictRequest, PredictResponse, TextPredictResponse
 from app.schemas.training import TrainRequest
 from core.keys import Scope
 
@@ -41,6 +41,7 @@ REQUESTS: tuple[type[BaseModel], ...] = (
 RESPONSES: tuple[type[BaseModel], ...] = (
     Problem,
     PredictResponse,
+    TextPredictResponse,
     InferResponse,
     CompareResponse,
 )

@@ -19,6 +19,7 @@ from core.registry import Registry
 from core.storage import ArtifactStore
 from models.config import (
     BBBConfig,
+    GaussianPriorConfig,
     KLConfig,
     MAPConfig,
     MethodConfig,
@@ -261,7 +262,8 @@ def test_methods_are_named_by_what_sets_them_apart() -> None:
         "sgld chains=4",
         "sgld chains=8",
     ]
-    tempered = BBBConfig(kl=KLConfig(weight=0.1))
+    learned = GaussianPriorConfig(sigma="auto")
+    tempered = BBBConfig(prior=learned, kl=KLConfig(weight=0.1))
     mixture = BBBConfig(prior=ScaleMixturePriorConfig(kind="scale_mixture"))
     first, second = comparison.names([tempered, mixture])
     assert first == "bbb prior.kind=gaussian prior.sigma=auto kl.weight=0.1"
