@@ -5,18 +5,18 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from models.config import BBBConfig, EnsembleConfig, FeatureConfig, Json, ModelConfig
 from models.data import Rows
-from models.exceptions import InvalidInput, UnknownVariant
+from models.exceptions import InvalidInput
 from models.features import Columns, FeatureEncoder, InputColumn
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
 from models.networks import MLP, Network, build_network
+from models.posterior_variants import PosteriorVariants
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
@@ -39,7 +39,7 @@ FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution thres
 
 
 @dataclass(frozen=True)
-class BayesianModel:
+class BayesianModel(PosteriorVariants):
     """Everything needed to predict. Frozen: any number of threads may use one instance."""
 
     config: ModelConfig
@@ -71,19 +71,8 @@ class BayesianModel:
         return self.target.classes if isinstance(self.target, ClassTarget) else None
 
     @property
-    def variants(self) -> tuple[float, ...]:
-        """Stored pruning fractions, 0.0 (the full posterior) first."""
-        return tuple(sorted(self.variants_by_prune))
-
-    @property
     def num_weights(self) -> int:
         return self.network.layout.num_weights
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory that the posteriors hold."""
-        states = [variant.state for variant in self.variants_by_prune.values()]
-        return sum(tensor.nbytes for state in states for tensor in state.tensors())
 
     @cached_property
     def likelihood(self) -> GaussianLikelihood | ClassLikelihood:
@@ -98,11 +87,6 @@ class BayesianModel:
     def engine(self) -> Engine:
         local = isinstance(self.config.method, BBBConfig) and isinstance(self.network, MLP)
         return Engine(self.network, self.likelihood, self.target, whole_draws=not local)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the posteriors are."""
-        return next(iter(self.variants_by_prune.values())).state.tensors()[0].device
 
     def fitted(self, prune: float) -> Fitted | FittedDraws:
         """A variant ready for prediction, made at its first use.
@@ -237,16 +221,6 @@ class BayesianModel:
     def with_variants(self, variants: Mapping[float, Variant]) -> "BayesianModel":
         """The same model with other posteriors."""
         return replace(self, variants_by_prune=variants)
-
-    def variant(self, prune: float) -> Variant:
-        """
-        Raises:
-            UnknownVariant: naming the fractions that exist.
-        """
-        if prune not in self.variants_by_prune:
-            known = ", ".join(f"{fraction:g}" for fraction in self.variants)
-            raise UnknownVariant(f"no variant with prune {prune:g}; stored are {known}", "/prune")
-        return self.variants_by_prune[prune]
 
     def steps(self, columns: Columns) -> int:
         """Times that the network runs for each row."""

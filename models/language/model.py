@@ -10,7 +10,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig, RecurrentConfig
-from models.exceptions import InvalidInput, UnknownVariant
+from models.exceptions import InvalidInput
 from models.features import Columns, InputColumn
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate
@@ -24,6 +24,7 @@ from models.language.prediction import (
 from models.language.vocabulary import Vocabulary
 from models.likelihoods import Categorical
 from models.networks.recurrent import LanguageModel
+from models.posterior_variants import PosteriorVariants
 from models.prediction.prediction import PredictOptions
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
@@ -34,7 +35,7 @@ _EVALUATED_STREAMS = 10  # read side by side: their starts know no prefix, one t
 
 
 @dataclass(frozen=True)
-class BayesianLanguageModel:
+class BayesianLanguageModel(PosteriorVariants):
     """Everything needed to predict. Frozen: any number of threads may use one instance."""
 
     config: ModelConfig
@@ -62,21 +63,8 @@ class BayesianLanguageModel:
         return None
 
     @property
-    def variants(self) -> tuple[float, ...]:
-        return tuple(sorted(self.variants_by_prune))
-
-    @property
     def num_weights(self) -> int:
         return self.network.layout.num_weights
-
-    @property
-    def num_bytes(self) -> int:
-        states = [variant.state for variant in self.variants_by_prune.values()]
-        return sum(tensor.nbytes for state in states for tensor in state.tensors())
-
-    @property
-    def device(self) -> torch.device:
-        return next(iter(self.variants_by_prune.values())).state.tensors()[0].device
 
     @cached_property
     def network(self) -> LanguageModel:
@@ -115,12 +103,6 @@ class BayesianLanguageModel:
     def with_variants(self, variants: Mapping[float, Variant]) -> "BayesianLanguageModel":
         """The same model with other posteriors."""
         return replace(self, variants_by_prune=variants)
-
-    def variant(self, prune: float) -> Variant:
-        if prune not in self.variants_by_prune:
-            known = ", ".join(f"{fraction:g}" for fraction in self.variants)
-            raise UnknownVariant(f"no variant with prune {prune:g}; stored are {known}", "/prune")
-        return self.variants_by_prune[prune]
 
     def settle(self, options: PredictOptions) -> PredictOptions:
         _check(options)
