@@ -32,6 +32,19 @@ def uci_split(root: Path, name: str, split: int, into: Path) -> tuple[Path, Path
     return paths[0], paths[1]
 
 
+def uci_names(root: Path) -> list[str]:
+    """Every set in the folder that has splits."""
+    return sorted(path.name.split(".")[0] for path in (root / "uci").glob("*.splits.json"))
+
+
+def uci(root: Path, name: str) -> tuple[dict[str, np.ndarray], list[list[int]]]:
+    """All rows of a set as columns, and the test rows of each of its standard splits."""
+    header, *lines = _read(root / "uci" / f"{name}.csv").decode().splitlines()
+    values = np.loadtxt(lines, delimiter=",", ndmin=2)
+    columns = dict(zip(header.split(","), values.T.copy(), strict=True))
+    return columns, json.loads((root / "uci" / f"{name}.splits.json").read_text())
+
+
 def housing(root: Path, into: Path, test_rows: int = 4000) -> tuple[Path, Path]:
     """California housing as it is, missing values and categories included; random test rows."""
     lines = _read(root / "tabular" / "california-housing.csv").decode().splitlines()

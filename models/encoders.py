@@ -9,6 +9,7 @@ from jaxtyping import Shaped
 
 from models.config import FeatureConfig, Json
 from models.exceptions import InvalidInput
+from models.power import PowerTransform
 
 MAX_LEVELS = 256  # rarer levels share the slot of the unknown ones: a wider one-hot learns nothing
 
@@ -33,22 +34,26 @@ class Encoder(Protocol):
 class NumberEncoder:
     """(x − mean) / std; a missing value becomes the mean, flagged by an indicator.
 
-    The indicator exists only where training rows had missing values, since its weight could not
-    be learned otherwise. A column without variance has no input of its own.
+    Of a skewed column x is what a power transform makes of it. The indicator exists only where
+    training rows had missing values, since its weight could not be learned otherwise. A column
+    without variance has no input of its own.
     """
 
     mean: float
     std: float
     indicator: bool
+    power: PowerTransform | None = None
 
     @classmethod
-    def fit(cls, values: np.ndarray) -> "NumberEncoder":
+    def fit(cls, values: np.ndarray, *, may_be_skewed: bool = False) -> "NumberEncoder":
         present = values[~np.isnan(values)]
+        power = PowerTransform.fit(present) if may_be_skewed and present.size else None
+        present = present if power is None else power(present)
         mean = float(present.mean()) if present.size else 0.0
         std = float(present.std()) if present.size else 0.0
         if std <= 1e-12 * max(1.0, abs(mean)):  # float64 rounding of a constant is not variance
             std = 0.0
-        return cls(mean, std, bool(0 < present.size < values.size))
+        return cls(mean, std, bool(0 < present.size < values.size), power)
 
     @property
     def width(self) -> int:
@@ -56,6 +61,7 @@ class NumberEncoder:
 
     def encode(self, values: np.ndarray) -> Matrix:
         missing = np.isnan(values)
+        values = values if self.power is None else self.power(values)
         parts = []
         if self.std > 0:
             parts.append(np.where(missing, 0.0, (values - self.mean) / self.std))
@@ -190,7 +196,9 @@ def _microseconds(values: np.ndarray) -> np.ndarray:
 def fit_encoder(feature: FeatureConfig, values: np.ndarray) -> Encoder:
     """The encoder for a column of this type, fitted to its training values."""
     match feature.type:
-        case "number" | "boolean":
+        case "number":
+            return NumberEncoder.fit(values, may_be_skewed=True)
+        case "boolean":
             return NumberEncoder.fit(values)
         case "category":
             return CategoryEncoder.fit(values)
@@ -205,10 +213,16 @@ def encoder_from_json(data: Json) -> Encoder:
     fields = {key: value for key, value in data.items() if key not in ("encoder", "stored")}
     match data["encoder"]:
         case "number":
-            return NumberEncoder(**fields)
+            return _number_encoder(fields)
         case "category":
             return CategoryEncoder(tuple(fields["levels"]))
         case "datetime":
-            return DatetimeEncoder(NumberEncoder(**fields["instant"]), tuple(fields["cycles"]))
+            return DatetimeEncoder(_number_encoder(fields["instant"]), tuple(fields["cycles"]))
         case _:
             return TensorEncoder(tuple(fields["shape"]), fields["mean"], fields["std"])
+
+
+def _number_encoder(fields: Json) -> NumberEncoder:
+    """Those of earlier releases have no power transform."""
+    power = fields.get("power")
+    return NumberEncoder(**fields | {"power": power and PowerTransform(**power)})

@@ -1,0 +1,160 @@
+"""The standard regression tables: log likelihood and honest intervals over all their splits.
+
+    python -m benchmarks.uci --data FOLDER [yacht energy …] [--splits 20] [--table]
+
+Any folder in the format of `benchmarks/data.py` will do: every `uci/<name>.csv[.gz]` that has a
+`uci/<name>.splits.json`. One network per split, by the recommended recipe, with the table's one
+hidden layer of 50 units (100 where there are more than 20,000 rows). The rows of a split's test
+side are seen once, when the finished model is scored; what the recipe holds out for itself comes
+from the training side. Runs are kept after each split and go on where they stopped;
+`--table` only prints what there is.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks import data, results
+from models.config import MLPConfig, ModelConfig, TrainingConfig
+from models.features import ColumnProfile, Columns
+from models.recipe import resolve
+from models.training import train
+
+TARGET = "y"
+HIDDEN, HIDDEN_LARGE, LARGE = 50, 100, 20_000
+# Test rows are given: of the training side as little as possible is held out for scores.
+SCORED = 0.01
+
+# Mean test log likelihood, 1×50 ReLU (100 for protein): MC dropout, tuned (Gal and Ghahramani 2016,
+# yaringal/DropoutUncertaintyExps); deep ensemble of five (Lakshminarayanan et al. 2017); MCVI and
+# DVI (Wu et al. 2019, table 2); the best single network that we know of.
+PUBLISHED = {
+    "bostonHousing": (-2.40, -2.41, -2.46, -2.41, -2.35),
+    "concrete": (-2.93, -3.06, -3.07, -3.06, -2.93),
+    "energy": (-1.21, -1.38, -1.03, -1.01, -0.75),
+    "naval-propulsion-plant": (4.45, 5.63, 5.94, 6.29, 6.33),
+    "protein-tertiary-structure": (-2.87, -2.83, -2.87, -2.85, -2.63),
+    "yacht": (-1.25, -1.18, -0.68, -0.47, -0.47),
+}
+METHODS = ("MC dropout", "ensemble of 5", "MCVI", "DVI", "best single")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="see benchmarks/data.py")
+    parser.add_argument("sets", nargs="*", help="all that the folder has by default")
+    parser.add_argument("--splits", type=int, default=20, help="at most so many of each set")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--table", action="store_true", help="print what was kept, run nothing")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)  # networks this small gain nothing from a second
+    names = arguments.sets or data.uci_names(arguments.data)
+    if not arguments.table:
+        for name in names:
+            run(arguments.data, name, arguments.splits, arguments.seed)
+    print(table({name: load(name, arguments.seed) for name in names}))
+
+
+def run(root: Path, name: str, num_splits: int, seed: int) -> None:
+    """All splits of a set that are not there yet."""
+    settings = {"name": name, "seed": seed}
+    kept = results.resumable(_file(name, seed), settings)
+    done: list[dict[str, Any]] = kept.get("splits", [])
+    columns, splits = data.uci(root, name)
+    for number, test in enumerate(splits[:num_splits]):
+        if number < len(done):
+            continue
+        done.append(measure(columns, np.array(test), seed))
+        state = {"settings": settings, "machine": results.machine(), "splits": done}
+        results.save(_file(name, seed), state)
+        print(f"{name} {number}: {json.dumps(done[-1])}", flush=True)
+
+
+def measure(columns: Columns, test: np.ndarray, seed: int) -> dict[str, Any]:
+    """Trains on the rows that are not for testing, and scores those that are."""
+    held_back = np.zeros(len(columns[TARGET]), dtype=bool)
+    held_back[test] = True
+    training, testing = (
+        {k: v[side] for k, v in columns.items()} for side in (~held_back, held_back)
+    )
+    started = time.perf_counter()
+    model = train(training, dict.fromkeys(training, "number"), configure(training, seed))
+    seconds = time.perf_counter() - started
+    scores = model.evaluate(testing, samples=200)
+    return {**scores, "seconds": seconds}
+
+
+def configure(training: Columns, seed: int) -> ModelConfig:
+    """The recipe's, but for the architecture that the table prescribes and the variants."""
+    profiles = [
+        ColumnProfile(name=name, type="number", min=float(values.min()), max=float(values.max()))
+        for name, values in training.items()
+    ]
+    rows = len(training[TARGET])
+    wanted = ModelConfig(
+        target=TARGET,
+        network=MLPConfig(hidden=(HIDDEN_LARGE if rows > LARGE else HIDDEN,)),
+        training=TrainingConfig(seed=seed, validation_fraction=SCORED),
+        pruning=(),
+    )
+    return resolve(wanted, profiles, rows)
+
+
+def load(name: str, seed: int) -> list[dict[str, Any]]:
+    """What was measured so far."""
+    return list(results.load(_file(name, seed)).get("splits", []))
+
+
+def _file(name: str, seed: int) -> str:
+    return f"uci-{name}-{seed}"
+
+
+def table(measured: dict[str, list[dict[str, Any]]]) -> str:
+    """Mean ± standard error over the splits, beside what is published."""
+    headers = (
+        "data",
+        "splits",
+        "log likelihood",
+        *METHODS,
+        "RMSE",
+        "CRPS",
+        "90 % credible covers",
+        "90 % conformal covers",
+        "seconds each",
+    )
+    lines = [_line(name, splits) for name, splits in measured.items() if splits]
+    return results.markdown(headers, lines)
+
+
+def _line(name: str, splits: list[dict[str, Any]]) -> list[str]:
+    likelihoods = [split["log_likelihood"] for split in splits]
+    error = np.std(likelihoods, ddof=1) / len(splits) ** 0.5 if len(splits) > 1 else float("nan")
+    published = PUBLISHED.get(name, (None,) * len(METHODS))
+    return [
+        name,
+        str(len(splits)),
+        f"**{np.mean(likelihoods):.3f}** ± {error:.3f}",
+        *("–" if value is None else f"{value:.2f}" for value in published),
+        results.figure(_mean(splits, "rmse")),
+        results.figure(_mean(splits, "crps")),
+        *(f"{100 * _covered(splits, kind):.1f} %" for kind in ("coverage", "conformal_coverage")),
+        f"{_mean(splits, 'seconds'):.0f}",
+    ]
+
+
+def _mean(splits: list[dict[str, Any]], key: str) -> float:
+    return float(np.mean([split[key] for split in splits]))
+
+
+def _covered(splits: list[dict[str, Any]], kind: str) -> float:
+    """Averaged over rows: splits have equally many."""
+    return float(np.mean([split[kind]["0.9"] for split in splits]))
+
+
+if __name__ == "__main__":
+    main()
