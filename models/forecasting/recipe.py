@@ -69,7 +69,15 @@ def plan_series(
     series = split_series(load(names), config.target, forecast)
     _check_number(series)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
-    training = replace(config.training, split=SplitTime(time=str(forecast.time)))
+    if config.training.refit:
+        raise InvalidData("a forecaster is not fitted again: leave it out", "/training/refit")
+    training = replace(
+        config.training,
+        split=SplitTime(time=str(forecast.time)),
+        stopping_fraction=0.0,  # the held-out end, which is short, chooses the epoch and is scored
+        calibration_fraction=0.0,
+        refit=False,
+    )
     span = int(forecast.context or 0) + int(forecast.season or 0)
     num_windows = sum(
         max(0, len(one) - span - held_out_steps(len(one), config, forecast)) for one in series
