@@ -76,11 +76,9 @@ def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -
         InvalidData: if nothing would be left to score, or to learn from.
     """
     order, ends = _order_of_holding_out(config.split, config.seed, num_rows, key)
-    # Of three groups, one is left for the choice of the epoch rather than for calibration.
-    calibration = 0 if len(ends) < 4 else calibration_rows(config.calibration_fraction, num_rows)
     wanted = (
         max(1, round(config.validation_fraction * num_rows)),
-        calibration,
+        calibration_rows(config.calibration_fraction, num_rows),
         round(config.stopping_fraction * num_rows),
     )
     if sum(wanted) >= num_rows:
@@ -144,11 +142,17 @@ def _order_of_holding_out(
 
 
 def _hold_out(order: np.ndarray, ends: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
-    """One set after the other, as large as wanted or larger; the last row or group is left."""
+    """One set after the other, as large as wanted or larger; the last row or group is left.
+
+    Whole groups that are more than twice what was wanted are rather learned from, if they are not
+    the first set's.
+    """
     start, sets = 0, []
     for size in sizes:
         last = min(int(np.searchsorted(ends, start + size)), len(ends) - 2)
         stop = max(start, int(ends[last])) if size and last >= 0 else start
+        if sets and stop - start > 2 * size:
+            stop = start
         sets.append(np.sort(order[start:stop]))
         start = stop
     return sets

@@ -83,9 +83,9 @@ def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
     """Sets that were asked for and for which no rows are left."""
     rows = sum(map(len, (split.training, split.stopping, split.calibration, split.scores)))
     if config.training.calibration_fraction and not len(split.calibration):
-        yield f"not calibrated: {rows} rows leave too few for it"
+        yield f"not calibrated: {rows} rows, or their groups, leave too few for it"
     if config.training.stopping_fraction and not len(split.stopping):
-        yield f"no early stopping: {rows} rows leave none for it"
+        yield f"no early stopping: {rows} rows, or their groups, leave none for it"
 
 
 def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:

@@ -169,8 +169,9 @@ class _Pass:
         state = self._method.init(generator(self.config.training.seed, "init"))
         state = state.to(self.rows.inputs.device)
         self.ranks.align(state.tensors())
-        trainer = self._trainer(self._method, self.config.training, state, self.stopping)
-        trainer.last_epoch = last_epoch
+        trainer = self._trainer(
+            self._method, self.config.training, state, self.stopping, last_epoch
+        )
         best = self.stages.run(f"{self.prefix}fit", trainer)
         return _Fit(best, trainer.state.history, trainer.state.best_epoch)
 
@@ -264,10 +265,17 @@ class _Pass:
         )
 
     def _trainer(
-        self, method: Method, training: TrainingConfig, state: State, stopping: Rows | None
+        self,
+        method: Method,
+        training: TrainingConfig,
+        state: State,
+        stopping: Rows | None,
+        last_epoch: int | None = None,
     ) -> Trainer:
-        fit_state = FitState(state, state.detach())
-        return Trainer(method, self.rows, stopping, training, self._score, fit_state, self.ranks)
+        fit_state, score = FitState(state, state.detach()), self._score
+        return Trainer(
+            method, self.rows, stopping, training, score, fit_state, self.ranks, last_epoch
+        )
 
     @torch.inference_mode()
     def _score(self, state: State, rows: Rows) -> float:

@@ -237,7 +237,7 @@ def test_the_three_sets_are_disjoint(split: object) -> None:
 
 
 def test_few_groups_and_small_tables_still_train() -> None:
-    for count, empty in ((2, 2), (3, 1), (4, 0)):
+    for count, empty in ((2, 2), (4, 2), (5, 1), (10, 0)):
         key = np.arange(400) % count
         sets = _sets(divide_rows(TrainingConfig(split=SplitBy(by="g")), 400, key))
         assert sum(len(one) == 0 for one in sets) == empty
@@ -253,7 +253,7 @@ def test_few_groups_and_small_tables_still_train() -> None:
 
 def test_a_small_table_is_not_calibrated_and_says_so() -> None:
     model = _train(_line(60), pruning=())
-    assert "not calibrated: 60 rows leave too few for it" in model.notes
+    assert "not calibrated: 60 rows, or their groups, leave too few for it" in model.notes
     assert model.variant(0.0).calibration is None
     (interval,) = model.predict(X, PredictOptions()).intervals
     assert interval.kind == "credible"

@@ -270,12 +270,18 @@ def test_progress_rises_to_one_and_reports_nats() -> None:
     assert set(seen[-1].metrics) == {"nelbo", "nll", "kl", "held_out_log_likelihood"}
 
 
-@pytest.mark.parametrize("stop_at", [40, 94])
-def test_a_stopped_and_resumed_training_gives_the_same_model(tmp_path: Path, stop_at: int) -> None:
-    """Stopped in the fit (90 mini-batches) and in the first variant's fine-tuning (9)."""
+@pytest.mark.parametrize(("stop_at", "refit"), [(40, False), (94, False), (95, True)])
+def test_a_stopped_and_resumed_training_gives_the_same_model(
+    tmp_path: Path, stop_at: int, refit: bool
+) -> None:
+    """Stopped in the fit (90 mini-batches), in the first variant's fine-tuning (9), and in the
+    second fit, which ends after the best epoch of the first.
+    """
     columns, types = _line(), {"x": "number", "y": "number"}
     config = resolve(
-        ModelConfig(target="y", training=QUICK, pruning=(0.5, 0.9)), _profiles(columns, types), 200
+        ModelConfig(target="y", training=replace(QUICK, refit=refit), pruning=(0.5, 0.9)),
+        _profiles(columns, types),
+        200,
     )
     whole = train(columns, types, config)
     asked = iter(range(10_000))
@@ -293,6 +299,9 @@ def test_a_stopped_and_resumed_training_gives_the_same_model(tmp_path: Path, sto
         for mine, theirs in zip(q.moments(), p.moments(), strict=True):
             assert torch.equal(mine, theirs)
     assert whole.history == resumed.history
+    assert [v.calibration for v in whole.variants_by_prune.values()] == [
+        v.calibration for v in resumed.variants_by_prune.values()
+    ]
 
 
 def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
