@@ -147,7 +147,8 @@ def _hold_out(order: np.ndarray, ends: np.ndarray, sizes: Sequence[int]) -> list
     Whole groups that are more than twice what was wanted are rather learned from, if they are not
     the first set's.
     """
-    start, sets = 0, []
+    start = 0
+    sets: list[np.ndarray] = []
     for size in sizes:
         last = min(int(np.searchsorted(ends, start + size)), len(ends) - 2)
         stop = max(start, int(ends[last])) if size and last >= 0 else start
