@@ -12,7 +12,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.calibration import Calibrating, Calibration, NumberCalibration, residuals
+from models.calibration import (
+    Calibrating,
+    Calibration,
+    ClassCalibration,
+    NumberCalibration,
+    residuals,
+)
 from models.config import Json
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
@@ -26,24 +32,26 @@ RowScores = dict[str, Tensor]
 
 def of_numbers(seen: Iterable[Calibrating], calibration: Calibration | None) -> Json:
     """The metrics of a regression on these rows."""
-    parts = [regression_scores(_numbers(one), one.targets, calibration) for one in seen]
+    assert not isinstance(calibration, ClassCalibration)
+    parts = [regression_scores(_numbers(one.mixture), one.targets, calibration) for one in seen]
     return regression_metrics(_joined(parts))
 
 
 def of_classes(seen: Iterable[Calibrating], calibration: Calibration | None) -> Json:
     """The metrics of a classifier on these rows."""
-    parts = [classification_scores(_classes(one), one.targets, calibration) for one in seen]
+    assert not isinstance(calibration, NumberCalibration)
+    parts = [classification_scores(_classes(one.mixture), one.targets, calibration) for one in seen]
     return classification_metrics(_joined(parts))
 
 
-def _numbers(one: Calibrating) -> GaussianMixture:
-    assert isinstance(one.mixture, GaussianMixture)
-    return one.mixture
+def _numbers(mixture: Mixture) -> GaussianMixture:
+    assert isinstance(mixture, GaussianMixture)
+    return mixture
 
 
-def _classes(one: Calibrating) -> CategoricalMixture:
-    assert isinstance(one.mixture, CategoricalMixture)
-    return one.mixture
+def _classes(mixture: Mixture) -> CategoricalMixture:
+    assert isinstance(mixture, CategoricalMixture)
+    return mixture
 
 
 def _joined(parts: Sequence[RowScores]) -> RowScores:
@@ -53,12 +61,10 @@ def _joined(parts: Sequence[RowScores]) -> RowScores:
 def regression_scores(
     mixture: GaussianMixture,
     targets: Float[Tensor, "rows"],
-    calibration: Calibration | None = None,
+    calibration: NumberCalibration | None = None,
 ) -> dict[str, Float[Tensor, "rows"]]:
     """Per row: log likelihood, squared and absolute error, CRPS, share; 1 where covered, width."""
-    raw = mixture
-    if calibration is not None:
-        mixture = _numbers(Calibrating(calibration.apply(mixture), targets, None))
+    raw, mixture = mixture, mixture if calibration is None else calibration.apply(mixture)
     error = mixture.mean() - targets
     few = GaussianMixture(mixture.means[:CRPS_SAMPLES], mixture.variances[:CRPS_SAMPLES])
     scores = {
@@ -73,7 +79,7 @@ def regression_scores(
     lower, upper = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
     for level, width in zip(COVERAGE_LEVELS, upper - lower, strict=True):
         scores[f"width_{level:g}"] = width
-    if isinstance(calibration, NumberCalibration):
+    if calibration is not None:
         scores |= _conformal_scores(mixture, targets, calibration)
         scores["uncalibrated_log_likelihood"] = raw.log_prob(targets)
         scores["uncalibrated_coverage_0.9"] = coverage(raw.cdf(targets))["coverage_0.9"]
@@ -137,14 +143,13 @@ def _by_level(mean: dict[str, float], name: str) -> dict[str, float]:
 def classification_scores(
     mixture: CategoricalMixture,
     targets: Int[Tensor, "rows"],
-    calibration: Calibration | None = None,
+    calibration: ClassCalibration | None = None,
 ) -> dict[str, Float[Tensor, "rows"]]:
     """Per row: log likelihood, 1 where right, Brier score, confidence of the label, share."""
     if calibration is not None:
-        calibrated = _classes(Calibrating(calibration.apply(mixture), targets, None))
         raw = classification_scores(mixture, targets)
         return {
-            **classification_scores(calibrated, targets),
+            **classification_scores(calibration.apply(mixture), targets),
             "uncalibrated_log_likelihood": raw["log_likelihood"],
             "uncalibrated_confidence": raw["confidence"],
             "uncalibrated_correct": raw["correct"],

@@ -69,8 +69,6 @@ def plan_series(
     series = split_series(load(names), config.target, forecast)
     _check_number(series)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
-    if config.training.refit:
-        raise InvalidData("a forecaster is not fitted again: leave it out", "/training/refit")
     training = replace(
         config.training,
         split=SplitTime(time=str(forecast.time)),
@@ -150,6 +148,8 @@ def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
             "of a series the end is held out: leave the split out, or split by the same time",
             "/training/split",
         )
+    if config.training.refit:
+        raise InvalidData("a forecaster is not fitted again: leave it out", "/training/refit")
     if config.weight is not None:
         raise InvalidData("windows of a series have no weights: leave weight out", "/weight")
     if config.target in (forecast.time, forecast.key):
