@@ -1,7 +1,8 @@
 """A `Prediction` as an Arrow table: the columns of Parquet results and of Arrow answers.
 
     numbers   mean, aleatoric_variance, epistemic_variance, total_variance, mc_error,
-              lower_0.9 and upper_0.9 for each level
+              lower_0.9 and upper_0.9 for each level, and of conformal intervals
+              conformal_lower_0.9 and conformal_upper_0.9
     classes   label, probability_<class> for each class, predictive_entropy, expected_entropy,
               mutual_information, mc_error_<class> for each class
 
@@ -68,8 +69,9 @@ def _numbers(prediction: Prediction) -> Arrays:
         columns[f"{kind}_variance"] = _floats(prediction.variance[kind])
     columns["mc_error"] = _floats(errors(prediction))
     for interval in prediction.intervals:
-        columns[f"lower_{interval.level}"] = _floats(interval.lower)
-        columns[f"upper_{interval.level}"] = _floats(interval.upper)
+        kind = "" if interval.kind == "credible" else f"{interval.kind}_"
+        columns[f"{kind}lower_{interval.level}"] = _floats(interval.lower)
+        columns[f"{kind}upper_{interval.level}"] = _floats(interval.upper)
     return columns
 
 

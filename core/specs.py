@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from core.exceptions import Invalid
 from core.names import check_alias, check_model_name
 from models.config import ModelConfig
-from models.prediction.prediction import PredictOptions, Sampler
+from models.prediction.prediction import KINDS, IntervalKind, PredictOptions, Sampler
 
 MAX_METADATA_BYTES = 16_384
 
@@ -95,6 +95,7 @@ class PredictSpec(Spec):
     seed: Annotated[int, Field(ge=0)]
     prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     intervals: tuple[float, ...] = ()
+    interval_kinds: tuple[IntervalKind, ...] = KINDS
     sampler: Sampler
     chunk_rows: Annotated[int, Field(ge=1)]
 
@@ -106,6 +107,7 @@ class PredictSpec(Spec):
             seed=self.seed,
             prune=self.prune,
             intervals=self.intervals,
+            interval_kinds=self.interval_kinds,
             sampler=self.sampler,
         )
 

@@ -46,9 +46,15 @@ def _for_people(prediction: Prediction) -> Table:
     columns += [list(map(sqrt, variance["aleatoric"])), list(map(sqrt, variance["epistemic"]))]
     for interval in prediction["intervals"]:
         bounds = zip(interval["lower"], interval["upper"], strict=True)
-        headers.append(f"{interval['level']:.0%} interval")
-        columns.append([f"{lower:.4g} to {upper:.4g}" for lower, upper in bounds])
+        kind = "" if interval["kind"] == "credible" else f"{interval['kind']} "
+        headers.append(f"{interval['level']:.0%} {kind}interval")
+        columns.append([_span(lower, upper) for lower, upper in bounds])
     return headers, columns
+
+
+def _span(lower: float | None, upper: float | None) -> str:
+    """Unbounded where too few rows were left for calibration."""
+    return "unbounded" if lower is None or upper is None else f"{lower:.4g} to {upper:.4g}"
 
 
 def _for_programs(prediction: Prediction) -> Table:
@@ -63,7 +69,8 @@ def _for_programs(prediction: Prediction) -> Table:
         columns.append(prediction["mc_error"])
     for interval in prediction["intervals"]:
         level = f"{100 * interval['level']:g}"
-        headers += [f"lower_{level}", f"upper_{level}"]
+        kind = "" if interval["kind"] == "credible" else f"{interval['kind']}_"
+        headers += [f"{kind}lower_{level}", f"{kind}upper_{level}"]
         columns += [interval["lower"], interval["upper"]]
     return headers, columns
 

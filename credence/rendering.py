@@ -19,6 +19,7 @@ SCORES = (
     "crps",
     "mase",
     "coverage 0.9",
+    "conformal_coverage 0.9",
     "accuracy",
     "brier",
     "ece",

@@ -118,6 +118,7 @@ class Variant(TypedDict):
     prune: float
     num_weights: int
     bytes: int
+    calibration: NotRequired[Json | None]
     metrics: Json
 
 
@@ -154,11 +155,17 @@ class Model(TypedDict):
 
 
 class Interval(TypedDict):
-    """Equal-tailed bounds per row that hold `level` of the predictive distribution."""
+    """Bounds per row.
+
+    Credible ones are equal-tailed and hold `level` of the predictive distribution. Conformal ones
+    hold the target with that probability for rows like those the version was calibrated on; null
+    where those were too few.
+    """
 
     level: float
-    lower: list[float]
-    upper: list[float]
+    kind: Literal["credible", "conformal"]
+    lower: list[float | None]
+    upper: list[float | None]
 
 
 class Prediction(TypedDict):

@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from models import calibration
 from models.config import FeatureConfig, Json, ModelConfig
 from models.exceptions import CorruptArtifact
 from models.features import FeatureEncoder
@@ -105,6 +106,7 @@ def _to_json(model: TrainedModel) -> Json:
                 "bytes": v.num_bytes,
                 "error_factors": {str(n): factor for n, factor in v.error_factors.items()},
                 "bfloat16": v.bfloat16,
+                "calibration": v.calibration and calibration.to_json(v.calibration),
             }
             for v in model.variants_by_prune.values()
         ],
@@ -185,8 +187,16 @@ def _read_variant(data: Json, num_weights: int, directory: Path, device: str) ->
     kind = STATES[data.get("state", "mean_field")]  # as all were before there were others
     state = kind.unpack(tensors, num_weights).to(device)
     factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
-    bfloat16 = data.get("bfloat16", False)
-    return Variant(data["prune"], state, data["metrics"], data["bytes"], factors, bfloat16)
+    found = data.get("calibration")  # none of versions from before there was any
+    return Variant(
+        prune=data["prune"],
+        state=state,
+        metrics=data["metrics"],
+        num_bytes=data["bytes"],
+        error_factors=factors,
+        calibration=None if found is None else calibration.from_json(found),
+        bfloat16=data.get("bfloat16", False),
+    )
 
 
 def _kind_of(state: State) -> str:

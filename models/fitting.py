@@ -58,7 +58,10 @@ class Observer:
 
 @dataclass
 class Trainer:
-    """Minimises a method's loss over the parameters of its state, in place."""
+    """Minimises a method's loss over the parameters of its state, in place.
+
+    With `last_epoch` it ends after that one, having followed the schedule of all epochs so far.
+    """
 
     method: Method
     rows: Rows
@@ -67,6 +70,7 @@ class Trainer:
     score: Callable[[Any, Rows], float]
     state: FitState
     ranks: Ranks = ALONE
+    last_epoch: int | None = None
 
     def __post_init__(self) -> None:
         self.device = self.rows.inputs.device
@@ -119,7 +123,7 @@ class Trainer:
             Stopped: between two mini-batches, when the observer asks for it.
             Diverged: when a term of the loss or the gradient is not finite.
         """
-        while self.state.epoch < self.epochs and not self._out_of_patience():
+        while self.state.epoch < self._end and not self._out_of_patience():
             result = self._run_epoch(observer)
             self.state.history.append(result)
             observer.on_epoch(result)
@@ -128,6 +132,10 @@ class Trainer:
     @property
     def epochs(self) -> int:
         return required(self.config.epochs, "epochs")
+
+    @property
+    def _end(self) -> int:
+        return self.epochs if self.last_epoch is None else self.last_epoch
 
     @property
     def batch_size(self) -> int:
@@ -207,7 +215,7 @@ class Trainer:
     def _keep_best(self) -> float | None:
         """Scores the held-out rows every so often and keeps a copy of the best state."""
         state, every = self.state, max(1, self.epochs // EVALUATIONS)
-        last = state.epoch == self.epochs
+        last = state.epoch == self._end
         if self.held_out is None:
             if last:
                 state.best, state.best_epoch = state.current.detach(), state.epoch

@@ -2,12 +2,24 @@
 
 Proper scores: log likelihood (higher is better), CRPS and Brier (lower is better). Coverage is the
 share of targets inside the central interval of each level. Source: Gneiting and Raftery 2007.
+Of a calibrated model all are of what it predicts; `uncalibrated` tells what it would else.
 """
+
+import math
+from collections.abc import Iterable, Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from models.calibration import (
+    Calibrating,
+    Calibration,
+    ClassCalibration,
+    NumberCalibration,
+    residuals,
+)
+from models.config import Json
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
@@ -15,13 +27,44 @@ COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 ECE_BINS = 15  # as usual since Guo et al. 2017
 CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 
-PerRowScores = dict[str, Tensor]
+RowScores = dict[str, Tensor]
+
+
+def of_numbers(seen: Iterable[Calibrating], calibration: Calibration | None) -> Json:
+    """The metrics of a regression on these rows."""
+    assert not isinstance(calibration, ClassCalibration)
+    parts = [regression_scores(_numbers(one.mixture), one.targets, calibration) for one in seen]
+    return regression_metrics(_joined(parts))
+
+
+def of_classes(seen: Iterable[Calibrating], calibration: Calibration | None) -> Json:
+    """The metrics of a classifier on these rows."""
+    assert not isinstance(calibration, NumberCalibration)
+    parts = [classification_scores(_classes(one.mixture), one.targets, calibration) for one in seen]
+    return classification_metrics(_joined(parts))
+
+
+def _numbers(mixture: Mixture) -> GaussianMixture:
+    assert isinstance(mixture, GaussianMixture)
+    return mixture
+
+
+def _classes(mixture: Mixture) -> CategoricalMixture:
+    assert isinstance(mixture, CategoricalMixture)
+    return mixture
+
+
+def _joined(parts: Sequence[RowScores]) -> RowScores:
+    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 def regression_scores(
-    mixture: GaussianMixture, targets: Float[Tensor, "rows"]
+    mixture: GaussianMixture,
+    targets: Float[Tensor, "rows"],
+    calibration: NumberCalibration | None = None,
 ) -> dict[str, Float[Tensor, "rows"]]:
-    """Per row: log likelihood, squared and absolute error, CRPS, width, share, 1 where covered."""
+    """Per row: log likelihood, squared and absolute error, CRPS, share; 1 where covered, width."""
+    raw, mixture = mixture, mixture if calibration is None else calibration.apply(mixture)
     error = mixture.mean() - targets
     few = GaussianMixture(mixture.means[:CRPS_SAMPLES], mixture.variances[:CRPS_SAMPLES])
     scores = {
@@ -30,35 +73,87 @@ def regression_scores(
         "mae": error.abs(),
         "crps": few.crps(targets),
         "epistemic_share": _epistemic_share(mixture),
+        **coverage(mixture.cdf(targets)),
     }
-    below = mixture.cdf(targets)
-    for level in COVERAGE_LEVELS:
-        tail = 0.5 * (1 - level)
-        scores[f"coverage_{level:g}"] = ((below > tail) & (below < 1 - tail)).double()
-    scores["width"] = mixture.quantile(0.95) - mixture.quantile(0.05)
+    tails = [0.5 * (1 - level) for level in COVERAGE_LEVELS]
+    lower, upper = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
+    for level, width in zip(COVERAGE_LEVELS, upper - lower, strict=True):
+        scores[f"width_{level:g}"] = width
+    if calibration is not None:
+        scores |= _conformal_scores(mixture, targets, calibration)
+        scores["uncalibrated_log_likelihood"] = raw.log_prob(targets)
+        scores["uncalibrated_coverage_0.9"] = coverage(raw.cdf(targets))["coverage_0.9"]
     return scores
 
 
-def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> dict[str, object]:
-    """Means of the per-row scores under the names of the contract."""
-    mean = {name: float(values.mean()) for name, values in scores.items()}
-    coverage = {f"{level:g}": mean[f"coverage_{level:g}"] for level in COVERAGE_LEVELS}
+def coverage(below: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
+    """1 where a target, below which the distribution has this probability, is in the interval."""
+    tails = {level: 0.5 * (1 - level) for level in COVERAGE_LEVELS}
     return {
+        f"coverage_{level:g}": ((below > tail) & (below < 1 - tail)).double()
+        for level, tail in tails.items()
+    }
+
+
+def _conformal_scores(
+    mixture: GaussianMixture, targets: Float[Tensor, "rows"], calibration: NumberCalibration
+) -> dict[str, Float[Tensor, "rows"]]:
+    residual, deviation = residuals(mixture, targets), mixture.total().sqrt()
+    half = {level: calibration.half_width(level) for level in COVERAGE_LEVELS}
+    return {
+        f"conformal_{name}_{level:g}": values
+        for level in COVERAGE_LEVELS
+        for name, values in (
+            ("coverage", (residual <= half[level]).double()),
+            ("width", 2 * half[level] * deviation),
+        )
+    }
+
+
+def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
+    """Means of the per-row scores under the names of the contract; None for unbounded widths."""
+    mean = {name: float(values.mean()) for name, values in scores.items()}
+    metrics = {
         "rows": len(scores["mae"]),
         "log_likelihood": mean["log_likelihood"],
         "rmse": mean["squared_error"] ** 0.5,
         "mae": mean["mae"],
         "crps": mean["crps"],
-        "coverage": coverage,
-        "interval_width": {"0.9": mean["width"]},
+        "coverage": _by_level(mean, "coverage"),
+        "interval_width": _by_level(mean, "width"),
         "epistemic_share": mean["epistemic_share"],
+    }
+    if "uncalibrated_log_likelihood" not in mean:
+        return metrics
+    widths = _by_level(mean, "conformal_width")
+    return metrics | {
+        "conformal_coverage": _by_level(mean, "conformal_coverage"),
+        "conformal_width": {k: v if math.isfinite(v) else None for k, v in widths.items()},
+        "uncalibrated": {
+            "log_likelihood": mean["uncalibrated_log_likelihood"],
+            "coverage": {"0.9": mean["uncalibrated_coverage_0.9"]},
+        },
     }
 
 
+def _by_level(mean: dict[str, float], name: str) -> dict[str, float]:
+    return {f"{level:g}": mean[f"{name}_{level:g}"] for level in COVERAGE_LEVELS}
+
+
 def classification_scores(
-    mixture: CategoricalMixture, targets: Int[Tensor, "rows"]
+    mixture: CategoricalMixture,
+    targets: Int[Tensor, "rows"],
+    calibration: ClassCalibration | None = None,
 ) -> dict[str, Float[Tensor, "rows"]]:
     """Per row: log likelihood, 1 where right, Brier score, confidence of the label, share."""
+    if calibration is not None:
+        raw = classification_scores(mixture, targets)
+        return {
+            **classification_scores(calibration.apply(mixture), targets),
+            "uncalibrated_log_likelihood": raw["log_likelihood"],
+            "uncalibrated_confidence": raw["confidence"],
+            "uncalibrated_correct": raw["correct"],
+        }
     probs = mixture.mean()
     confidence, label = probs.max(-1)
     truth = torch.nn.functional.one_hot(targets, probs.shape[-1])
@@ -71,18 +166,24 @@ def classification_scores(
     }
 
 
-def classification_metrics(
-    scores: dict[str, Float[Tensor, "rows"]],
-) -> dict[str, object]:
-    """Means of the per-row scores, and the expected calibration error."""
-    return {
+def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
+    """Means of the per-row scores, and the expected calibration error by two kinds of bins."""
+    metrics = {
         "rows": len(scores["correct"]),
         "accuracy": float(scores["correct"].mean()),
         "log_likelihood": float(scores["log_likelihood"].mean()),
         "brier": float(scores["brier"].mean()),
         "ece": expected_calibration_error(scores["confidence"], scores["correct"]),
+        "ece_adaptive": adaptive_calibration_error(scores["confidence"], scores["correct"]),
         "epistemic_share": float(scores["epistemic_share"].mean()),
     }
+    if "uncalibrated_log_likelihood" not in scores:
+        return metrics
+    ece = expected_calibration_error(
+        scores["uncalibrated_confidence"], scores["uncalibrated_correct"]
+    )
+    log_likelihood = float(scores["uncalibrated_log_likelihood"].mean())
+    return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, "ece": ece}}
 
 
 def auroc(usual: Float[Tensor, "usual"], strange: Float[Tensor, "strange"]) -> float:
@@ -112,3 +213,15 @@ def expected_calibration_error(
     gap = torch.zeros(ECE_BINS, dtype=torch.float64)
     gap.index_add_(0, bins.cpu(), (correct - confidence).double().cpu())
     return float(gap.abs().sum() / len(confidence))
+
+
+def adaptive_calibration_error(
+    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"]
+) -> float:
+    """The same over bins of equally many rows: where most confidences are alike, several.
+
+    Source: Nguyen and O'Connor 2015 (arXiv 1508.05154), §3.2.
+    """
+    order = confidence.argsort(stable=True)
+    gaps = (correct - confidence)[order].tensor_split(ECE_BINS)
+    return float(sum(gap.sum().abs() for gap in gaps) / len(confidence))

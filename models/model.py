@@ -169,7 +169,9 @@ class BayesianModel(PosteriorVariants):
         used = replace(options, samples=samples)
         answer = to_prediction(summary, used, self.ood_threshold, self.classes)
         if options.return_draws:
-            answer = replace(answer, draws=self.engine.draws(fitted, x, answer.seed, samples))
+            calibration = self.variant(options.prune).calibration
+            draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
+            answer = replace(answer, draws=draws)
         return answer
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
@@ -178,15 +180,32 @@ class BayesianModel(PosteriorVariants):
         Raises:
             InvalidInput: for missing columns, or classes never seen in training.
         """
-        targets = self.target.encode(columns[self.config.target])
-        fitted = self.fitted(prune)
         x = self.encode(columns)
-        return self.engine.score(fitted, x, targets.to(x.device), self.default_seed, samples)
+        rows = Rows(x, self.target.encode(columns[self.config.target]).to(x.device))
+        return self._metrics(prune, rows, samples)
 
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
         """Metrics on rows of the table `columns` that no weight was fitted to."""
-        fitted, seed = self.fitted(prune), self.default_seed
-        return self.engine.score(fitted, held_out.inputs, held_out.targets, seed, samples)
+        return self._metrics(prune, held_out, samples)
+
+    def _metrics(self, prune: float, rows: Rows, samples: int) -> Json:
+        fitted, calibration = self.fitted(prune), self.variant(prune).calibration
+        return self.engine.score(fitted, rows, self.default_seed, samples, calibration)
+
+    def calibrated(self, rows: Rows, samples: int) -> "BayesianModel":
+        """The same posteriors, each with what these rows say of its predictions.
+
+        No weight may have been fitted to them, nor any epoch chosen by them.
+        """
+        seed = self.default_seed
+        variants = {
+            prune: replace(
+                variant,
+                calibration=self.engine.calibrate(self.fitted(prune), rows, seed, samples),
+            )
+            for prune, variant in self.variants_by_prune.items()
+        }
+        return replace(self, variants_by_prune=variants)
 
     def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
         """What the scores of the variants say against them; of rows nothing."""
@@ -244,9 +263,10 @@ class BayesianModel(PosteriorVariants):
     def _summary(self, fitted: Fitted | FittedDraws, x: Tensor, options: PredictOptions) -> Arrays:
         """Summaries of all rows; `mc_error` is what the sampler's error is measured to be."""
         sampler, seed = str(options.sampler), int(options.seed or 0)
+        calibration = self.variant(options.prune).calibration
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
-            summary = concatenate([summarise(m, options.intervals) for _, m in chunks])
+            summary = concatenate([summarise(m, options, calibration) for _, m in chunks])
         if sampler == "moments" or isinstance(self.config.method, EnsembleConfig):
             summary.pop("mc_error", None)  # members are no draws from a known distribution
         elif (sampler == "sobol" or self.engine.whole_draws) and "mc_error" in summary:

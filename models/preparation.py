@@ -1,14 +1,14 @@
 """From stored columns to rows a method can fit: convert, drop, split, encode."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTime
-from models.data import Rows, split_rows
+from models.data import Division, Rows, divide_rows
 from models.exceptions import InvalidData
 from models.features import Columns, FeatureEncoder
 from models.forecasting.preparation import prepare_series
@@ -20,41 +20,72 @@ from models.targets import ClassTarget, NumberTarget, Target, present
 
 @dataclass(frozen=True)
 class Prepared:
-    """A model without posteriors yet, its training rows and those held out."""
+    """A model without posteriors yet, its training rows and those held out.
+
+    None where no row is left for a set. The sets of a table are disjoint; of a series, whose end
+    is short, the same windows choose the epoch and are scored.
+    """
 
     model: BayesianModel
     rows: Rows
-    held_out: Rows
+    stopping: Rows | None
+    calibration: Rows | None
+    scores: Rows
+
+    def to(self, device: str) -> "Prepared":
+        stopping, calibration = (
+            None if rows is None else rows.to(device) for rows in (self.stopping, self.calibration)
+        )
+        scores = self.scores.to(device)
+        return Prepared(self.model, self.rows.to(device), stopping, calibration, scores)
 
 
 def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> Prepared:
-    """Encoders and target scale are fitted to the training side of the split alone.
+    """Encoders and target scale are fitted to the rows that weights may be fitted to.
+
+    These are the training rows and those that choose the epoch, which a refit takes in. The classes
+    alone are those of all rows: that a rare one was held out must end neither training nor scoring.
 
     Raises:
         InvalidData: if too few rows have a target, or nothing varies.
     """
     match config.task:
         case "forecasting":
-            return Prepared(*prepare_series(columns, types, config))
+            forecaster, rows, held_out = prepare_series(columns, types, config)
+            return Prepared(forecaster, rows, held_out, None, held_out)
     labelled = np.flatnonzero(present(columns[config.target]))
     if len(labelled) < MIN_ROWS:
         raise InvalidData(
             f"{len(labelled)} rows have a target; at least {MIN_ROWS} are needed",
             "/dataset",
         )
-    dropped = len(columns[config.target]) - len(labelled)
     key = _split_key(columns, config)
-    columns = _side(columns, labelled)
-    training = config.training
-    train, held_out = split_rows(
-        training.split,
-        training.validation_fraction,
-        training.seed,
-        len(labelled),
-        None if key is None else key[labelled],
+    dropped, columns = len(columns[config.target]) - len(labelled), _side(columns, labelled)
+    split = divide_rows(config.training, len(labelled), None if key is None else key[labelled])
+    notes = [f"{dropped} rows without a target were left out"] if dropped else []
+    notes.extend(_notes_on(split, config))
+    learned = _side(columns, np.union1d(split.training, split.stopping))
+    target = _fit_target(config, types, learned, columns)
+    model = _skeleton(learned, types, config, target, notes)
+    stopping, calibration = (
+        _rows(model, columns, one) for one in (split.stopping, split.calibration)
     )
-    model = _skeleton(_side(columns, train), types, config, dropped)
-    return Prepared(model, _rows(model, columns, train), _rows(model, columns, held_out))
+    return Prepared(
+        model,
+        _rows(model, columns, split.training),
+        stopping if len(stopping) else None,
+        calibration if len(calibration) else None,
+        _rows(model, columns, split.scores),
+    )
+
+
+def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
+    """Sets that were asked for and for which no rows are left."""
+    rows = sum(map(len, (split.training, split.stopping, split.calibration, split.scores)))
+    if config.training.calibration_fraction and not len(split.calibration):
+        yield f"not calibrated: {rows} rows, or their groups, leave too few for it"
+    if config.training.stopping_fraction and not len(split.stopping):
+        yield f"no early stopping: {rows} rows, or their groups, leave none for it"
 
 
 def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
@@ -70,16 +101,16 @@ def _side(columns: Columns, index: np.ndarray) -> Columns:
 
 
 def _skeleton(
-    columns: Columns, types: Mapping[str, str], config: ModelConfig, dropped: int
+    columns: Columns,
+    types: Mapping[str, str],
+    config: ModelConfig,
+    target: Target,
+    notes: Sequence[str],
 ) -> BayesianModel:
     encoder = FeatureEncoder.fit(config.features or (), types, columns)
-    notes = []
-    if dropped:
-        notes.append(f"{dropped} rows without a target were left out")
-    notes.extend(notes_on_objective(config.method))
+    notes = [*notes, *notes_on_objective(config.method)]
     if constant := encoder.constant_columns():
         notes.append(f"constant columns were left out: {', '.join(constant)}")
-    target = _fit_target(columns[config.target], types[config.target], config)
     seed = derive_seed(config.training.seed, "prediction") % 2**31
     return BayesianModel(config, encoder, target, {}, seed, math.inf, notes=tuple(notes))
 
@@ -91,10 +122,13 @@ def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
     return (f"the KL has weight {method.kl.weight}: the objective is no ELBO",)
 
 
-def _fit_target(values: np.ndarray, target_type: str, config: ModelConfig) -> Target:
+def _fit_target(
+    config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
+) -> Target:
+    name = config.target
     if config.task == "regression":
-        return NumberTarget.fit(values)
-    return ClassTarget.fit(values, boolean=target_type == "boolean")
+        return NumberTarget.fit(learned[name])
+    return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
 
 
 def _rows(model: BayesianModel, columns: Columns, index: np.ndarray) -> Rows:

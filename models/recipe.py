@@ -258,6 +258,7 @@ def _training(
         learning_rate=rate,
         gradient_clip=config.gradient_clip or _CLIP,
         patience=config.patience or max(1, epochs // 2),
+        refit=bool(config.refit),
         fine_tune_epochs=min(10_000, math.ceil(_FINE_TUNE * epochs)) if tune is None else tune,
     )
 

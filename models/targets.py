@@ -53,8 +53,7 @@ class ClassTarget:
         found = sorted(set(values.tolist()))
         if not 2 <= len(found) <= MAX_CLASSES:
             raise InvalidData(
-                f"the target has {len(found)} classes in the training rows; "
-                f"classification needs 2 to {MAX_CLASSES}",
+                f"the target has {len(found)} classes; classification needs 2 to {MAX_CLASSES}",
                 "/target",
             )
         return cls(tuple(bool(v) for v in found) if boolean else tuple(map(_plain, found)))

@@ -1,14 +1,15 @@
-"""Training a model from columns: fit, prune and fine-tune, score, and fit again to all rows."""
+"""Training a model from columns: fit, fit again with more rows, prune, calibrate, and score."""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from models.config import (
     ChainConfig,
@@ -46,12 +47,8 @@ from models.trained import TrainedModel
 from models.variant import Variant
 from models.walking import Walker, count_rounds
 
-SCORE_SAMPLES = 100  # for the metrics of a variant
+SCORE_SAMPLES = 100  # for the calibration and the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
-_REFIT_NOTE = (
-    "the weights were fitted again to all rows; "
-    "the metrics are those of the same recipe without the held-out rows"
-)
 
 
 def train(
@@ -65,14 +62,14 @@ def train(
     checkpoint_dir: Path | None = None,
     checkpoint_seconds: float = 60.0,
 ) -> TrainedModel:
-    """Trains a model and its pruned variants, and scores each on held-out rows.
+    """Trains a model and its pruned variants, calibrates and scores each on rows held out for that.
 
     Where `torch.distributed` is initialised, all its processes call this with the same arguments
     and fit one model together (`models.distributed`). All return its posteriors; the first alone
     reports, is asked to stop, keeps checkpoints, and scores.
 
-    With `training.refit` the same recipe then runs once more on all rows; those weights are
-    returned, with the scores of the first run: no row is both learned from and scored.
+    With `training.refit` the fit runs once more with the rows that chose its best epoch, up to that
+    epoch. What comes after, and all that is told of the model, is of these weights.
 
     Args:
         columns: feature, target, weight and split columns, as `models.features.Columns`.
@@ -107,16 +104,26 @@ def _train_on_rows(  # noqa: PLR0917 - what `train` made of its arguments
     ranks: Ranks,
     device: str,
 ) -> BayesianModel:
-    prepared = prepare(columns, types, config)
-    rows, held_out = prepared.rows.to(device), prepared.held_out.to(device)
-    model = _Pass(prepared.model, rows, held_out, stages, ranks).run()
-    again = None
-    if config.training.refit:
-        everything = Rows.concatenate(rows, held_out)
-        again = _Pass(prepared.model, everything, None, stages, ranks, "refit-").run()
-    if ranks.leads:  # at the end: nobody waits for it
-        model = _with_scores(model, held_out, columns)
-    return model if again is None else _with_weights_of(model, again)
+    prepared = prepare(columns, types, config).to(device)
+    scores = prepared.scores
+    first = _Pass(prepared.model, prepared.rows, prepared.stopping, scores.inputs, stages, ranks)
+    fit = first.fit()
+    model = _again(first, fit) if config.training.refit else first.finish(fit)
+    if not ranks.leads:
+        return model
+    if prepared.calibration is not None:  # at the end: nobody waits for it
+        model = model.calibrated(prepared.calibration, SCORE_SAMPLES)
+    return _with_scores(model, scores, columns)
+
+
+def _again(first: "_Pass", fit: "_Fit") -> BayesianModel:
+    """The model of a second fit, which takes in the rows that chose the epoch of the first."""
+    rows = first.rows
+    if first.stopping is not None:
+        rows = Rows.concatenate(rows, first.stopping)
+    second = replace(first, rows=rows, stopping=None, prefix="refit-")
+    state = second.fit(fit.best_epoch).state
+    return second.finish(replace(fit, state=state))
 
 
 def _keep_quiet(progress: Progress) -> None:
@@ -125,29 +132,52 @@ def _keep_quiet(progress: Progress) -> None:
 
 def _total_epochs(config: ModelConfig) -> int:
     tuning = required(config.training.fine_tune_epochs, "fine_tune_epochs")
-    once = required(config.training.epochs, "epochs") + len(config.pruning or ()) * tuning
+    fit = required(config.training.epochs, "epochs")
+    once = fit + len(config.pruning or ()) * tuning
     if isinstance(config.method, SWAGConfig):
         once += config.method.epochs
     if isinstance(config.method, ChainConfig):
         once += count_rounds(build_kernel(config.method))
-    return 2 * once if config.training.refit else once
+    return once + fit if config.training.refit else once
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """What a fit gives: its best state, the course of it, and the epoch that was best."""
+
+    state: Any
+    history: list[EpochResult]
+    best_epoch: int
 
 
 @dataclass(frozen=True)
 class _Pass:
-    """One run of the recipe on given rows: a fit, then one stage per pruned variant."""
+    """The recipe on given rows: a fit, and what follows on it, one stage per pruned variant.
+
+    `stopping` chooses epochs, `seen` are inputs on which chains are diagnosed.
+    """
 
     model: BayesianModel
     rows: Rows
-    held_out: Rows | None
+    stopping: Rows | None
+    seen: Tensor
     stages: Stages
     ranks: Ranks
     prefix: str = ""
 
-    def run(self) -> BayesianModel:
-        model = self.model
-        method = build_method(self.config.method, model.network, model.likelihood, len(self.rows))
-        state, history = self._fit(method)
+    def fit(self, last_epoch: int | None = None) -> _Fit:
+        state = self._method.init(generator(self.config.training.seed, "init"))
+        state = state.to(self.rows.inputs.device)
+        self.ranks.align(state.tensors())
+        trainer = self._trainer(
+            self._method, self.config.training, state, self.stopping, last_epoch
+        )
+        best = self.stages.run(f"{self.prefix}fit", trainer)
+        return _Fit(best, trainer.state.history, trainer.state.best_epoch)
+
+    def finish(self, fit: _Fit) -> BayesianModel:
+        """The posteriors that start from a fit's state."""
+        model, method, state = self.model, self._method, fit.state
         full, notes = Variant(0.0, state), model.notes
         match self.config.method:
             case EnsembleConfig(members=members):
@@ -162,19 +192,17 @@ class _Pass:
             for fraction in self.config.pruning or ():
                 state = self._prune(method, state, fraction)
                 variants[fraction] = Variant(fraction, state)
-        records = tuple(asdict(result) for result in history)
+        records = tuple(asdict(result) for result in fit.history)
         return replace(model, variants_by_prune=variants, history=records, notes=notes)
 
     @property
     def config(self) -> ModelConfig:
         return self.model.config
 
-    def _fit(self, method: Method) -> tuple[Any, list[EpochResult]]:
-        state = method.init(generator(self.config.training.seed, "init"))
-        state = state.to(self.rows.inputs.device)
-        self.ranks.align(state.tensors())
-        trainer = self._trainer(method, self.config.training, state, self.held_out)
-        return self.stages.run(f"{self.prefix}fit", trainer), trainer.state.history
+    @cached_property
+    def _method(self) -> Method:
+        network, likelihood = self.model.network, self.model.likelihood
+        return build_method(self.config.method, network, likelihood, len(self.rows))
 
     def _average(self, method: SWAG, fitted: DrawsState, config: SWAGConfig) -> SWAGState:
         """Goes on from the fit at a constant rate; its last state has all that was collected."""
@@ -188,7 +216,7 @@ class _Pass:
             seed=derive_seed(self.config.training.seed, "swag") % 2**31,
         )
         begun = SWAGState.begin(fitted.detach(), config.rank)
-        trainer = self._trainer(method, training, begun, held_out=None)
+        trainer = self._trainer(method, training, begun, stopping=None)
         averaged: SWAGState = self.stages.run(f"{self.prefix}swag", trainer)
         return averaged
 
@@ -201,10 +229,9 @@ class _Pass:
         begun = ChainState.begin(fitted, len(kernel.kept_steps))
         walker = Walker(kernel, posterior, self.rows, self.config.training, begun)
         state: ChainState = self.stages.run(f"{self.prefix}chains", walker)
-        seen = (self.rows if self.held_out is None else self.held_out).inputs[:ROWS]
         shape = state.kept.shape[:2]
         in_order = FittedDraws.of(model.network, posterior.split(state.kept.flatten(0, 1)))
-        outputs, _ = model.engine.outputs(in_order, seen, 0, shape.numel())
+        outputs, _ = model.engine.outputs(in_order, self.seen[:ROWS], 0, shape.numel())
         found = diagnose(config, outputs.unflatten(0, shape), state.accepted)
         factors = {shape.numel(): found.error_factor}
         draws = state.draws(posterior)
@@ -218,7 +245,7 @@ class _Pass:
             return state
         kl = replace(method.config.kl, warmup_epochs=0)
         tuning = replace(method, config=replace(method.config, kl=kl))
-        trainer = self._trainer(tuning, self._fine_tuning(fraction), state, self.held_out)
+        trainer = self._trainer(tuning, self._fine_tuning(fraction), state, self.stopping)
         tuned: BBBState = self.stages.run(f"{self.prefix}prune-{fraction:g}", trainer)
         return tuned
 
@@ -238,10 +265,17 @@ class _Pass:
         )
 
     def _trainer(
-        self, method: Method, training: TrainingConfig, state: State, held_out: Rows | None
+        self,
+        method: Method,
+        training: TrainingConfig,
+        state: State,
+        stopping: Rows | None,
+        last_epoch: int | None = None,
     ) -> Trainer:
-        fit_state = FitState(state, state.detach())
-        return Trainer(method, self.rows, held_out, training, self._score, fit_state, self.ranks)
+        fit_state, score = FitState(state, state.detach()), self._score
+        return Trainer(
+            method, self.rows, stopping, training, score, fit_state, self.ranks, last_epoch
+        )
 
     @torch.inference_mode()
     def _score(self, state: State, rows: Rows) -> float:
@@ -282,12 +316,3 @@ def _with_scores(model: BayesianModel, held_out: Rows, columns: Columns) -> Baye
         ood_threshold=threshold,
         notes=(*model.notes, *notes),
     )
-
-
-def _with_weights_of(model: BayesianModel, again: BayesianModel) -> BayesianModel:
-    """The scores of one model, the weights of another."""
-    variants = {
-        fraction: replace(variant, state=again.variant(fraction).state)
-        for fraction, variant in model.variants_by_prune.items()
-    }
-    return replace(model, variants_by_prune=variants, notes=(*model.notes, _REFIT_NOTE))

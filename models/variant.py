@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from models.calibration import Calibration
 from models.config import Json
 from models.inference.method import State
 
@@ -16,6 +17,7 @@ class Variant:
     metrics: Json = field(default_factory=dict)
     num_bytes: int = 0
     error_factors: Mapping[int, float] = field(default_factory=dict)
+    calibration: Calibration | None = None  # None: as the posterior has it
     bfloat16: bool = False  # whether its rounding is small beside the sampling error
 
     def describe(self) -> Json:
@@ -23,5 +25,6 @@ class Variant:
             "prune": self.prune,
             "num_weights": self.state.num_weights,
             "bytes": self.num_bytes,
+            "calibration": self.calibration and self.calibration.describe(),
             "metrics": self.metrics,
         }

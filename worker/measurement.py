@@ -117,7 +117,7 @@ def ood_auroc(
     Raises:
         Stopped: as `measure` does.
     """
-    held_out = prepare(columns, types, model.config).held_out.inputs.to(model.device)
+    held_out = prepare(columns, types, model.config).scores.inputs.to(model.device)
     some = {name: values[_spread(len(values))] for name, values in strange.items()}
     sides = (held_out[_spread(len(held_out))], model.encode(some))
     usual, unusual = (_strangeness(model, x, should_stop) for x in sides)

@@ -130,16 +130,13 @@ def _check_strange(
 ) -> None:
     """The strange rows must have all features, of the types that they have in the others.
 
-    They are told from held-out rows, which the weights must not be fitted to.
+    They are told from held-out rows, which no weight is fitted to.
     """
     if request.out_of_distribution is None:
         return
     if config.task not in ("regression", "classification"):
         message = f"tells rows of a table apart, not what a {config.task} reads: leave it out"
         raise Invalid([(STRANGE, message)])
-    if config.training.refit:
-        message = "fits the weights to the rows that strange ones are told from: leave it out"
-        raise Invalid([("/training/refit", message)])
     strange = named_dataset(context, request.out_of_distribution, STRANGE)
     features = {feature.name for feature in config.features or ()}
     needed = [

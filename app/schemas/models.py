@@ -25,6 +25,9 @@ class VariantResponse(Response):
     prune: float
     num_weights: int
     bytes: int
+    calibration: Json | None = Field(
+        None, description="variance_scale or temperature, and the rows that told it"
+    )
     metrics: Json
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, SkipValidation
 
 from app.schemas.common import Json, ModelName, Reference, Request, Response
-from models.prediction.prediction import PredictOptions, Sampler
+from models.prediction.prediction import KINDS, IntervalKind, PredictOptions, Sampler
 
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
 MAX_DEADLINE_MS = 600_000  # longer than any client holds a connection
@@ -26,6 +26,12 @@ class PredictionOptions(Request):
     )
     prune: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="a stored variant")
     intervals: Annotated[tuple[Level, ...], Field(max_length=16)] = (0.9,)
+    interval_kinds: Annotated[tuple[IntervalKind, ...], Field(min_length=1, max_length=2)] = Field(
+        KINDS,
+        description="credible: quantiles of the predictive mixture; conformal: where the version "
+        "was calibrated, they hold the target with the probability `level` for rows like those it "
+        "was calibrated on",
+    )
     sampler: Sampler | None = Field(None, description="default: the best that the model has")
 
     @property
@@ -36,6 +42,7 @@ class PredictionOptions(Request):
             seed=self.seed,
             prune=self.prune,
             intervals=self.intervals,
+            interval_kinds=self.interval_kinds,
             sampler=self.sampler,
         )
 
@@ -95,9 +102,10 @@ class Variances(Response):
 
 
 class IntervalResponse(Response):
-    """Equal-tailed quantiles of the predictive mixture per row, noise included."""
+    """Bounds per row, noise included; null where a conformal interval is unbounded."""
 
     level: float
+    kind: IntervalKind
     lower: list[float | None]
     upper: list[float | None]
 

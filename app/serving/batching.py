@@ -1,7 +1,7 @@
 """Which waiting requests are computed together, and with how many samples each.
 
-Requests share a batch if all that the computation depends on is equal; only their rows and the
-levels of their intervals may differ. The oldest request leads; who waits longest is never passed
+Requests share a batch if all that the computation depends on is equal; only their rows and their
+intervals, levels and kinds, may differ. The oldest request leads; who waits longest is never passed
 by another key. Nothing here knows threads or clocks, so every decision can be tested.
 """
 
@@ -108,11 +108,15 @@ class Batch:
 
     def compute(self) -> list[AnyPrediction]:
         """One prediction per entry, by one call of the model."""
-        first, levels = self.entries[0], [entry.options.intervals for entry in self.entries]
-        union = levels[0] if len(levels) == 1 else tuple(sorted(set().union(*levels)))
-        options = replace(first.options, samples=self.samples, intervals=union)
+        first = self.entries[0]
+        options = replace(first.options, samples=self.samples)
         if len(self.entries) == 1:
             return [first.model.predict_rows(first.x, options)]
+        levels = {level for entry in self.entries for level in entry.options.intervals}
+        kinds = {kind for entry in self.entries for kind in entry.options.interval_kinds}
+        options = replace(
+            options, intervals=tuple(sorted(levels)), interval_kinds=tuple(sorted(kinds))
+        )
         x = torch.cat([entry.x for entry in self.entries if isinstance(entry.x, Tensor)])
         together = first.model.predict_rows(x, options)
         if isinstance(together, TextPrediction):
@@ -127,7 +131,7 @@ class Batch:
         start = 0
         for entry in self.entries:
             stop = start + entry.rows
-            yield prediction.select(start, stop, entry.options.intervals)
+            yield prediction.select(start, stop, entry.options)
             start = stop
 
 

@@ -68,6 +68,7 @@ def _class_fields(prediction: Prediction) -> dict[str, Any]:
 def _interval(interval: Interval) -> dict[str, Any]:
     return {
         "level": interval.level,
+        "kind": interval.kind,
         "lower": _ready(interval.lower),
         "upper": _ready(interval.upper),
     }

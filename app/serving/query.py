@@ -11,7 +11,7 @@ from app.validation import validate
 from core.exceptions import Invalid
 
 TEXTS = ("model", "version", "sampler")
-LISTS = ("intervals",)
+LISTS = ("intervals", "interval_kinds")
 BOOLEANS = {"true": True, "false": False}
 INTEGER = re.compile(r"-?\d{1,30}")
 NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,4})?")

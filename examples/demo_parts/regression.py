@@ -67,8 +67,8 @@ def records(names: list[str], x: np.ndarray) -> list[Json]:
 
 
 def _predict(client: Client, rows: list[Json], samples: int) -> Prediction:
-    request = {"model": "diabetes", "inputs": rows, "samples": samples, "intervals": LEVELS}
-    return client.predict(request)
+    asked = {"samples": samples, "intervals": LEVELS, "interval_kinds": ["credible"]}
+    return client.predict({"model": "diabetes", "inputs": rows, **asked})
 
 
 def _show_rows(answers: list[Prediction], truth: np.ndarray) -> None:

@@ -32,6 +32,10 @@ Split = Literal["random", "last"] | SplitBy | SplitTime
 class TrainingConfig:
     """The optimiser's settings and which rows are held out.
 
+    Of tables three disjoint sets are: `stopping_fraction` chooses the epoch, `calibration_fraction`
+    calibrates (0: not calibrated), `validation_fraction` gives the metrics. With `refit` the
+    weights are fitted again to the first of them, too.
+
     `schedule` "plateau", of language models: the rate is quartered, from the best weights on, when
     an epoch has not improved the score of the held-out lines.
     """
@@ -45,9 +49,11 @@ class TrainingConfig:
     momentum: Annotated[float, Interval(ge=0.0, lt=1.0)] = 0.9
     gradient_clip: Annotated[float, Interval(gt=0.0, le=1e6)] | None = None
     validation_fraction: Annotated[float, Interval(gt=0.0, le=0.5)] = 0.1
+    calibration_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] = 0.1
+    stopping_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] = 0.1
     split: Split = "random"
     patience: Annotated[int, Interval(ge=1, le=100_000)] | None = None
     fine_tune_epochs: Annotated[int, Interval(ge=0, le=10_000)] | None = None
-    refit: bool = False
+    refit: bool | None = None
     seed: Annotated[int, Interval(ge=0, le=2**31 - 1)] = 0
     device: Annotated[str, Len(1, 16)] = "auto"

@@ -14,8 +14,8 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.forecasting.rollout import Paths
-from models.metrics import COVERAGE_LEVELS
-from models.prediction.prediction import Arrays
+from models.metrics import COVERAGE_LEVELS, coverage
+from models.prediction.prediction import Arrays, bounds
 from models.prediction.predictive import GaussianMixture
 
 PerStep = Float64[Tensor, "steps"]
@@ -102,7 +102,7 @@ class Forecast:
         for level in levels:
             tail = 0.5 * (1 - level)
             lower, upper = self.quantiles([tail, 1 - tail])
-            summary |= {f"lower {level}": lower, f"upper {level}": upper}
+            summary |= bounds("credible", level, lower, upper)
         return {name: values.cpu().numpy() for name, values in summary.items()}
 
     def scores(self, targets: PerStep) -> dict[str, PerStep]:
@@ -117,12 +117,12 @@ class Forecast:
             "crps": sample_crps(self.draws, targets),
             "epistemic_share": epistemic / (epistemic + aleatoric),
         }
-        below = self.mixture.cdf(u)
+        scores |= coverage(self.mixture.cdf(u))
         for level in COVERAGE_LEVELS:
             tail = 0.5 * (1 - level)
-            scores[f"coverage_{level:g}"] = ((below > tail) & (below < 1 - tail)).double()
-        lower, upper = self.quantiles([0.05, 0.95])
-        return scores | {"width": upper - lower}
+            lower, upper = self.quantiles([tail, 1 - tail])
+            scores[f"width_{level:g}"] = upper - lower
+        return scores
 
 
 def _between(means: Tensor, within: Tensor, paths: int) -> PerStep:

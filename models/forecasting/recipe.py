@@ -69,7 +69,13 @@ def plan_series(
     series = split_series(load(names), config.target, forecast)
     _check_number(series)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
-    training = replace(config.training, split=SplitTime(time=str(forecast.time)))
+    training = replace(
+        config.training,
+        split=SplitTime(time=str(forecast.time)),
+        stopping_fraction=0.0,  # the held-out end, which is short, chooses the epoch and is scored
+        calibration_fraction=0.0,
+        refit=False,
+    )
     span = int(forecast.context or 0) + int(forecast.season or 0)
     num_windows = sum(
         max(0, len(one) - span - held_out_steps(len(one), config, forecast)) for one in series
@@ -142,6 +148,8 @@ def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
             "of a series the end is held out: leave the split out, or split by the same time",
             "/training/split",
         )
+    if config.training.refit:
+        raise InvalidData("a forecaster is not fitted again: leave it out", "/training/refit")
     if config.weight is not None:
         raise InvalidData("windows of a series have no weights: leave weight out", "/weight")
     if config.target in (forecast.time, forecast.key):

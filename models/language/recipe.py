@@ -136,6 +136,9 @@ def _training(config: TrainingConfig, num_rows: int) -> TrainingConfig:
         schedule=config.schedule or "plateau",
         gradient_clip=config.gradient_clip or _CLIP,
         split="last",
+        stopping_fraction=0.0,  # half of the lines that are held out choose the epoch
+        calibration_fraction=0.0,
+        refit=False,
         patience=config.patience or max(1, epochs // 2),
         fine_tune_epochs=math.ceil(_FINE_TUNE * epochs) if tune is None else tune,
     )

@@ -46,13 +46,19 @@ def train_language_model(
     kept, last = split_rows(
         training.split, training.validation_fraction, training.seed, len(lines), None
     )
-    learned, held_out = ([lines[i] for i in index] for index in (kept, last))
+    # The first half chooses the rate and the epoch. A single line has to do both.
+    first, second = (
+        (last[: len(last) // 2], last[len(last) // 2 :]) if len(last) > 1 else (last,) * 2
+    )
+    learned, stopping, scores = ([lines[i] for i in index] for index in (kept, first, second))
     vocabulary = Vocabulary.fit(learned, _language(config))
     seed = derive_seed(training.seed, "prediction") % 2**31
-    where = f"held out: the last {len(held_out)} of {len(lines)} lines"
+    where = f"held out: the last {len(last)} of {len(lines)} lines"
+    if len(last) > 1:
+        where += f", of which the first {len(first)} chose the epoch and the others were scored"
     notes = (where, *notes_on_objective(config.method))
     model = BayesianLanguageModel(config, vocabulary, {}, seed, notes=notes)
-    return _Pass(model, learned, held_out, stages, device).run()
+    return _Pass(model, learned, stopping, scores, stages, device).run()
 
 
 def _language(config: ModelConfig) -> LanguageConfig:
@@ -63,11 +69,15 @@ def _language(config: ModelConfig) -> LanguageConfig:
 
 @dataclass(frozen=True)
 class _Pass:
-    """One run of the recipe: a fit, then one stage per pruned variant."""
+    """One run of the recipe: a fit, then one stage per pruned variant.
+
+    `stopping` are the lines that choose the rate and the epoch.
+    """
 
     model: BayesianLanguageModel
     learned: Sequence[str]
-    held_out: Sequence[str]
+    stopping: Sequence[str]
+    scores: Sequence[str]
     stages: Stages
     device: str
 
@@ -100,8 +110,8 @@ class _Pass:
         corpus = self.model.corpus(self.learned, streams)
         return corpus.whole_windows(self._steps).to(self.device)
 
-    def _held_out_corpus(self) -> Corpus:
-        return self.model.corpus(self.held_out, _HELD_OUT_STREAMS).to(self.device)
+    def _held_out_corpus(self, lines: Sequence[str]) -> Corpus:
+        return self.model.corpus(lines, _HELD_OUT_STREAMS).to(self.device)
 
     def _method(self, corpus: Corpus) -> WindowMethod:
         model = self.model
@@ -151,7 +161,7 @@ class _Pass:
     def _trainer(
         self, method: WindowMethod, corpus: Corpus, training: TrainingConfig, state: State
     ) -> WindowTrainer:
-        held_out = self._held_out_corpus()
+        held_out = self._held_out_corpus(self.stopping)
         return WindowTrainer(
             self.model.network,
             method,
@@ -163,12 +173,12 @@ class _Pass:
         )
 
     def _with_scores(self, model: BayesianLanguageModel) -> BayesianLanguageModel:
-        """Metrics of every variant on the held-out lines."""
-        held_out = self._held_out_corpus()
+        """Metrics of every variant on lines of no other use."""
+        held_out = self._held_out_corpus(self.scores)
         scored = {}
         for fraction, variant in model.variants_by_prune.items():
             metrics = evaluate(model.network, variant.state, held_out, model.default_seed)
-            whole = {"rows": len(self.held_out), **metrics, **variant.metrics}
+            whole = {"rows": len(self.scores), **metrics, **variant.metrics}
             scored[fraction] = replace(variant, metrics=whole)
         return replace(model, variants_by_prune=scored)
 

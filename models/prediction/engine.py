@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float
 from torch import Tensor
 
+from models import calibration as calibrating
 from models import metrics
+from models.calibration import Calibrating, Calibration, ClassCalibration, NumberCalibration
 from models.config import Json
+from models.data import Rows
 from models.inference.bbb import BBBState
 from models.likelihoods import (
     Bernoulli,
@@ -28,6 +31,8 @@ from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample,
 from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks
 from models.prediction.weight_draws import FittedDraws
 from models.targets import NumberTarget, Target
+
+_FIT_VALUES = 2**22  # numbers in the mixtures that a scale is fitted to: 32 MiB, 40,000 rows or 400
 
 
 @dataclass(frozen=True)
@@ -101,38 +106,63 @@ class Engine:
         x: Float[Tensor, "rows inputs"],
         seed: int,
         samples: int,
+        calibration: Calibration | None = None,
     ) -> np.ndarray:
-        """Predicted means of whole weight draws: samples × rows (× classes)."""
+        """Predicted means of whole weight draws: samples × rows (× classes).
+
+        Calibrated, they scatter about their mean as the epistemic variance says.
+        """
         if isinstance(fitted, Fitted):
             fitted = FittedDraws.of(self.network, BBBState(fitted.posterior, fitted.point))
         outputs, point = fitted.outputs(x, seed, samples, self.memory_bytes)
         mixture = self._whole_mixture(outputs.double(), point)
+        if calibration is not None:
+            mixture = calibration.apply(mixture)
         drawn = mixture.means if isinstance(mixture, GaussianMixture) else mixture.probs
         return drawn.cpu().numpy()
+
+    def calibrate(
+        self, fitted: Fitted | FittedDraws, rows: Rows, seed: int, samples: int
+    ) -> Calibration:
+        """What these rows, which no weight was fitted to, say of the predictions."""
+        width = samples * self.likelihood.num_outputs
+        few = rows[_spread(len(rows), max(1, _FIT_VALUES // width))]
+        scale = calibrating.fit_scale(list(self._seen(fitted, few, seed, samples)))
+        if not isinstance(self.target, NumberTarget):
+            return ClassCalibration(scale, len(rows))
+        found = [
+            calibrating.residuals(one.mixture.scaled(scale), one.targets)
+            for one in self._seen(fitted, rows, seed, samples)
+            if isinstance(one.mixture, GaussianMixture)
+        ]
+        ordered = calibrating.order_statistics(torch.cat(found))
+        return NumberCalibration(scale, ordered, len(rows))
 
     def score(
         self,
         fitted: Fitted | FittedDraws,
-        x: Float[Tensor, "rows inputs"],
-        targets: Shaped[Tensor, "rows"],
+        rows: Rows,
         seed: int,
         samples: int,
+        calibration: Calibration | None = None,
     ) -> Json:
         """Metrics of labelled rows, in the target's units."""
-        parts = [
-            self._row_scores(mixture, targets[rows])
-            for rows, mixture in self.mixtures(fitted, x, self.samplers[0], seed, samples)
-        ]
-        scores = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        seen = self._seen(fitted, rows, seed, samples)
         if isinstance(self.target, NumberTarget):
-            return metrics.regression_metrics(scores)
-        return metrics.classification_metrics(scores)
+            return metrics.of_numbers(seen, calibration)
+        return metrics.of_classes(seen, calibration)
 
-    def _row_scores(self, mixture: Mixture, targets: Tensor) -> dict[str, Tensor]:
-        if isinstance(mixture, CategoricalMixture):
-            return metrics.classification_scores(mixture, targets)
-        target = self._number_target()
-        return metrics.regression_scores(mixture, targets.double() * target.std + target.mean)
+    def _seen(
+        self, fitted: Fitted | FittedDraws, rows: Rows, seed: int, samples: int
+    ) -> Iterator[Calibrating]:
+        """What is predicted of labelled rows, as a question without options has it."""
+        targets = rows.targets
+        if isinstance(self.target, NumberTarget):
+            targets = targets.double() * self.target.std + self.target.mean
+        sampler = self.samplers[0]
+        for part, mixture in self.mixtures(fitted, rows.inputs, sampler, seed, samples):
+            weights = None if rows.weights is None else rows.weights[part]
+            yield Calibrating(mixture, targets[part], weights)
 
     def _sampled(
         self, fitted: Fitted, x: Tensor, sampler: str, seed: int, samples: int
@@ -206,6 +236,11 @@ class Engine:
         if not isinstance(self.target, NumberTarget):
             raise TypeError(f"a Gaussian likelihood cannot predict {type(self.target).__name__}")
         return self.target
+
+
+def _spread(num_rows: int, most: int) -> Tensor:
+    """Places of at most so many rows, evenly spread."""
+    return torch.linspace(0, num_rows - 1, min(num_rows, most)).long()
 
 
 def _is_drawn_whole(sampler: str, samples: int) -> bool:

@@ -6,11 +6,14 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
+from models.calibration import Calibration, NumberCalibration
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 Sampler = Literal["sobol", "monte_carlo", "moments"]
 Arrays = dict[str, np.ndarray]
 ClassName = str | float | bool
+IntervalKind = Literal["credible", "conformal"]
+KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # in the order of an answer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +29,7 @@ class PredictOptions:
     seed: int | None = None
     prune: float = 0.0
     intervals: tuple[float, ...] = (0.9,)
+    interval_kinds: tuple[IntervalKind, ...] = KINDS
     sampler: Sampler | None = None
     return_draws: bool = False
     target_mc_error: float | None = None
@@ -35,9 +39,15 @@ class PredictOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A central interval per row that holds `level` of the predictive mixture."""
+    """A central interval per row, of a level.
+
+    A credible one holds `level` of the predictive mixture. A conformal one holds the target with
+    that probability for rows like those it was calibrated on, and is infinite where those are too
+    few (`models.calibration`).
+    """
 
     level: float
+    kind: IntervalKind = "credible"
     lower: np.ndarray
     upper: np.ndarray
 
@@ -84,17 +94,17 @@ class Prediction:
         """Numbers in the answer, about."""
         return 8 * self.mean.size + (0 if self.draws is None else self.draws.size)
 
-    def select(self, start: int, stop: int, levels: tuple[float, ...]) -> "Prediction":
-        """The answer for rows start … stop alone, with the intervals of these levels."""
+    def select(self, start: int, stop: int, options: PredictOptions) -> "Prediction":
+        """The answer for rows start … stop alone, with the intervals that the options ask for."""
         rows = slice(start, stop)
-        by_level = {interval.level: interval for interval in self.intervals}
+        known = {(interval.kind, interval.level): interval for interval in self.intervals}
         return replace(
             self,
             mean=self.mean[rows],
             variance={name: values[rows] for name, values in self.variance.items()},
             epistemic_share=self.epistemic_share[rows],
             out_of_distribution=self.out_of_distribution[rows],
-            intervals=tuple(by_level[level].select(rows) for level in levels if by_level),
+            intervals=tuple(known[one].select(rows) for one in asked(options) if one in known),
             mc_error=None if self.mc_error is None else self.mc_error[rows],
             labels=None if self.labels is None else self.labels[rows],
             entropy=self.entropy and {name: values[rows] for name, values in self.entropy.items()},
@@ -102,18 +112,34 @@ class Prediction:
         )
 
 
-def summarise(mixture: Mixture, levels: tuple[float, ...]) -> Arrays:
-    """Every per-row array of an answer by name, `lower 0.9` and `upper 0.9` for its quantiles."""
+def asked(options: PredictOptions) -> list[tuple[IntervalKind, float]]:
+    """The intervals of an answer in their order: credible ones first, each kind by level."""
+    kinds = [kind for kind in KINDS if kind in options.interval_kinds]
+    return [(kind, level) for kind in kinds for level in options.intervals]
+
+
+def summarise(
+    mixture: Mixture, options: PredictOptions, calibration: Calibration | None = None
+) -> Arrays:
+    """Every per-row array of an answer by name; `bounds` names its intervals.
+
+    A variance scale leaves a mean where it was, and so the error of that: which is the raw one.
+    """
+    raw = mixture
+    if calibration is not None:
+        mixture = calibration.apply(mixture)
     if isinstance(mixture, CategoricalMixture):
-        summary = _summarise_classes(mixture)
+        raw, summary = mixture, _summarise_classes(mixture)
     else:
-        summary = _summarise_numbers(mixture, levels)
+        summary = _summarise_numbers(mixture, options, calibration)
     if mixture.num_samples > 1:
-        summary["mc_error"] = mixture.mc_error()
+        summary["mc_error"] = raw.mc_error()
     return {name: value.cpu().numpy() for name, value in summary.items()}
 
 
-def _summarise_numbers(mixture: GaussianMixture, levels: tuple[float, ...]) -> dict[str, Tensor]:
+def _summarise_numbers(
+    mixture: GaussianMixture, options: PredictOptions, calibration: Calibration | None
+) -> dict[str, Tensor]:
     epistemic = mixture.epistemic()
     summary = {
         "mean": mixture.mean(),
@@ -121,12 +147,23 @@ def _summarise_numbers(mixture: GaussianMixture, levels: tuple[float, ...]) -> d
         "epistemic": epistemic,
         "strangeness": epistemic,
     }
-    if levels:
+    levels = options.intervals
+    if levels and "credible" in options.interval_kinds:
         tails = [0.5 * (1 - level) for level in levels]
         quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
         for level, lower, upper in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
-            summary |= {f"lower {level}": lower, f"upper {level}": upper}
+            summary |= bounds("credible", level, lower, upper)
+    if isinstance(calibration, NumberCalibration) and "conformal" in options.interval_kinds:
+        mean, deviation = summary["mean"], (summary["aleatoric"] + epistemic).sqrt()
+        for level in levels:
+            half = calibration.half_width(level) * deviation
+            summary |= bounds("conformal", level, mean - half, mean + half)
     return summary
+
+
+def bounds(kind: IntervalKind, level: float, lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
+    """An interval's part of a summary."""
+    return {f"{kind} lower {level}": lower, f"{kind} upper {level}": upper}
 
 
 def _summarise_classes(mixture: CategoricalMixture) -> dict[str, Tensor]:
@@ -156,15 +193,17 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
         return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
-def intervals(summary: Arrays, levels: tuple[float, ...]) -> tuple[Interval, ...]:
-    """The quantiles of a summary as intervals."""
+def intervals(summary: Arrays, options: PredictOptions) -> tuple[Interval, ...]:
+    """Those intervals of a summary that were asked for; a model may have no conformal ones."""
     return tuple(
         Interval(
+            kind=kind,
             level=level,
-            lower=summary[f"lower {level}"],
-            upper=summary[f"upper {level}"],
+            lower=summary[f"{kind} lower {level}"],
+            upper=summary[f"{kind} upper {level}"],
         )
-        for level in levels
+        for kind, level in asked(options)
+        if f"{kind} lower {level}" in summary
     )
 
 
@@ -192,7 +231,7 @@ def to_prediction(
         mc_error=summary.get("mc_error"),
     )
     if classes is None:
-        return replace(answer, intervals=intervals(summary, options.intervals))
+        return replace(answer, intervals=intervals(summary, options))
     return _with_classes(answer, summary, classes)
 
 

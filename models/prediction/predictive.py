@@ -6,7 +6,7 @@ Gal 2017), its quantiles and its scores. Samples are the first axis, rows the se
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float, Int
@@ -56,6 +56,24 @@ class GaussianMixture:
         spread = self.spread if self.integrated is None else self.integrated[1]
         between = _variance(self._predicted_means(), correction=0)
         return between if spread is None else between + spread.mean(0)
+
+    def total(self) -> PerRow:
+        """Aleatoric + epistemic."""
+        return self.aleatoric() + self.epistemic()
+
+    def scaled(self, factor: float) -> "GaussianMixture":
+        """All deviations about the mean times √factor, and so all variances times the factor.
+
+        The mean stays, and with it its Monte-Carlo error, which is that of this mixture.
+        """
+        spread = None if self.spread is None else factor * self.spread
+        integrated = self.integrated
+        if integrated is not None:
+            integrated = _about_mean(integrated[0], factor), factor * integrated[1]
+        means = _about_mean(self.means, factor)
+        return replace(
+            self, means=means, noise=factor * self.noise, spread=spread, integrated=integrated
+        )
 
     def mc_error(self) -> PerRow:
         """Standard error of `mean` if samples are independent: their deviation over √S (S − 1).
@@ -142,6 +160,14 @@ def _variance(values: Float[Tensor, "samples *rest"], correction: int) -> Float[
     return centred.square_().sum(0) / (len(values) - correction)
 
 
+def _about_mean(
+    values: Float[Tensor, "samples rows"], factor: float
+) -> Float[Tensor, "samples rows"]:
+    """Samples that scatter about the same mean with a variance `factor` times as large."""
+    mean = values.mean(0)
+    return mean + math.sqrt(factor) * (values - mean)
+
+
 def _expected_abs(mean: Tensor, variance: Tensor) -> Tensor:
     """E|X| of X ~ N(mean, variance): 2σφ(μ/σ) + μ(2Φ(μ/σ) − 1)."""
     scale = variance.sqrt()
@@ -162,6 +188,10 @@ class CategoricalMixture:
 
     def mean(self) -> Float[Tensor, "rows classes"]:
         return self.probs.mean(0)
+
+    def tempered(self, temperature: float) -> "CategoricalMixture":
+        """Each sample's logits ÷ the temperature; a probability of 0 stays 0."""
+        return CategoricalMixture((self.probs.log() / temperature).softmax(-1))
 
     def aleatoric(self) -> Float[Tensor, "rows classes"]:
         """The mean over the samples of p(1 − p) (Kwon et al. 2018)."""

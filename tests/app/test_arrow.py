@@ -69,7 +69,9 @@ def test_arrow_and_json_say_the_same_in_all_four_combinations(http: httpx.Client
     for given in (table(asked), table(send(http, stream(COLUMNS), ARROW, **query))):
         assert given.column_names == [
             "mean", "aleatoric_variance", "epistemic_variance", "total_variance", "mc_error",
-            "lower_0.5", "upper_0.5", "lower_0.9", "upper_0.9", "out_of_distribution",
+            "lower_0.5", "upper_0.5", "lower_0.9", "upper_0.9",
+            "conformal_lower_0.5", "conformal_upper_0.5",
+            "conformal_lower_0.9", "conformal_upper_0.9", "out_of_distribution",
         ]  # fmt: skip
         assert given["mean"].to_pylist() == expected["mean"]
         assert given["upper_0.9"].to_pylist() == expected["intervals"][1]["upper"]
@@ -238,8 +240,10 @@ def test_a_wrong_option_is_named_as_in_json(
 
 def test_intervals_come_by_commas_or_repeated(http: httpx.Client) -> None:
     for given in ("0.5,0.9", ["0.5", "0.9"]):
-        answer = send(http, stream(COLUMNS), intervals=given)
-        assert [i["level"] for i in answer.json()["intervals"]] == [0.5, 0.9]
+        kind = {"interval_kinds": "conformal"}
+        answer = send(http, stream(COLUMNS), intervals=given, **kind)
+        found = [(i["kind"], i["level"]) for i in answer.json()["intervals"]]
+        assert found == [("conformal", 0.5), ("conformal", 0.9)]
     assert send(http, stream(COLUMNS), intervals="").json()["intervals"] == []
 
 

@@ -93,8 +93,9 @@ def test_numbers_are_those_of_predict_in_row_order(own: Service) -> None:
     for kind, values in online["variance"].items():
         assert same(table.column(f"{kind}_variance"), values)
     for interval in online["intervals"]:
-        assert same(table.column(f"lower_{interval['level']}"), interval["lower"])
-        assert same(table.column(f"upper_{interval['level']}"), interval["upper"])
+        kind = "conformal_" if interval["kind"] == "conformal" else ""
+        assert same(table.column(f"{kind}lower_{interval['level']}"), interval["lower"])
+        assert same(table.column(f"{kind}upper_{interval['level']}"), interval["upper"])
     assert same(table.column("mean"), online["mean"])
     assert same(table.column("mc_error"), online["mc_error"])
     assert table.schema.metadata == {

@@ -21,7 +21,7 @@ from app.serving.batching import (
     take,
 )
 from app.serving.throughput import Throughput
-from models.prediction.prediction import Interval, Prediction, PredictOptions
+from models.prediction.prediction import KINDS, Interval, Prediction, PredictOptions, asked
 
 SPEED = speed_key("a", PredictOptions())
 MOMENTS = speed_key("a", PredictOptions(sampler="moments"))
@@ -41,8 +41,8 @@ def truth(x: Tensor, options: PredictOptions) -> Prediction:
         epistemic_share=base,
         out_of_distribution=base > 0,
         intervals=tuple(
-            Interval(level=level, lower=mean - level, upper=mean + level)
-            for level in options.intervals
+            Interval(level=level, kind=kind, lower=mean - level, upper=mean + level)
+            for kind, level in asked(options)
         ),
     )
 
@@ -94,7 +94,8 @@ def assert_equal(answer: Prediction, expected: Prediction) -> None:
     np.testing.assert_array_equal(answer.variance["total"], expected.variance["total"])
     for name in ("samples", "seed", "prune"):
         assert getattr(answer, name) == getattr(expected, name)
-    assert [i.level for i in answer.intervals] == [i.level for i in expected.intervals]
+    found, wanted = ([(i.kind, i.level) for i in one.intervals] for one in (answer, expected))
+    assert found == wanted
     for mine, theirs in zip(answer.intervals, expected.intervals, strict=True):
         np.testing.assert_array_equal(mine.lower, theirs.lower)
 
@@ -108,6 +109,7 @@ REQUESTS = st.lists(
             "seed": st.sampled_from([1, 2]),
             "prune": st.sampled_from([0.0, 0.5]),
             "intervals": st.sampled_from([(0.9,), (0.5, 0.9), (0.9, 0.1), ()]),
+            "interval_kinds": st.sampled_from([KINDS, KINDS[:1], KINDS[1:]]),
             "return_draws": st.booleans(),
             "target_mc_error": st.sampled_from([None, None, 0.1]),
         }
@@ -153,7 +155,7 @@ def test_everyone_is_answered_once_in_order_as_if_alone(
 def test_only_equal_questions_share_a_batch(loop: asyncio.AbstractEventLoop) -> None:
     model = Model()
     first = entry(loop, samples=10, model=model, intervals=(0.9,))
-    alike = entry(loop, 3, samples=10, model=model, intervals=(0.5,))
+    alike = entry(loop, 3, samples=10, model=model, intervals=(0.5,), interval_kinds=KINDS[1:])
     others = [
         entry(loop, samples=100),
         entry(loop, samples=10, seed=2),

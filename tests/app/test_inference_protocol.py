@@ -176,15 +176,18 @@ def test_draws_and_quantiles_come_when_they_are_asked_for(
     client: triton.InferenceServerClient, http: httpx.Client
 ) -> None:
     expected = predicted(http, samples=8, return_draws=True, intervals=[0.5, 0.9])
-    wanted = [triton.InferRequestedOutput(name) for name in ("samples", "quantiles")]
+    names = ("samples", "quantiles", "conformal_quantiles")
+    wanted = [triton.InferRequestedOutput(name) for name in names]
     options = {"samples": 8, "intervals": "0.5,0.9"}
     result = client.infer("price", tensors(INPUTS), outputs=wanted, parameters=options)
     assert result.as_numpy("samples").tolist() == expected["draws"]
-    quantiles = result.as_numpy("quantiles")
-    assert quantiles.shape == (3, 2, 2)
-    for i, interval in enumerate(expected["intervals"]):
-        assert quantiles[:, i, 0].tolist() == interval["lower"]
-        assert quantiles[:, i, 1].tolist() == interval["upper"]
+    for name, kind in (("quantiles", "credible"), ("conformal_quantiles", "conformal")):
+        quantiles = result.as_numpy(name)
+        assert quantiles.shape == (3, 2, 2)
+        intervals = [one for one in expected["intervals"] if one["kind"] == kind]
+        for i, interval in enumerate(intervals):
+            assert quantiles[:, i, 0].tolist() == interval["lower"]
+            assert quantiles[:, i, 1].tolist() == interval["upper"]
     default = client.infer("price", tensors(INPUTS), parameters={"intervals": 0.5})
     assert default.as_numpy("quantiles").shape == (3, 1, 2)
     assert client.infer("price", tensors(INPUTS)).as_numpy("quantiles") is None

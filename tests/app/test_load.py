@@ -251,9 +251,9 @@ def test_what_waits_together_is_computed_together_as_if_alone(make_service: Make
         assert answer["mc_error"] == pytest.approx(expected["mc_error"], rel=1e-5)
         for kind, values in expected["variance"].items():
             assert answer["variance"][kind] == pytest.approx(values, rel=1e-5)
-        (mine,), (theirs,) = answer["intervals"], expected["intervals"]
-        assert mine["level"] == theirs["level"]
-        assert mine["lower"] == pytest.approx(theirs["lower"], rel=1e-5)
+        for mine, theirs in zip(answer["intervals"], expected["intervals"], strict=True):
+            assert (mine["kind"], mine["level"]) == (theirs["kind"], theirs["level"])
+            assert mine["lower"] == pytest.approx(theirs["lower"], rel=1e-5)
     assert service.metric("credence_predict_batch_requests_count") - batches < 16
     assert service.metric("credence_predict_batch_work_sum") == 2 * 3200
 

@@ -29,7 +29,8 @@ def test_a_version_shows_what_the_contract_lists(service: Service) -> None:
     assert [v["prune"] for v in version["variants"]] == [0.0, 0.5]
     full, half = version["variants"]
     assert half["num_weights"] < full["num_weights"] == version["num_weights"]
-    assert set(full) == {"prune", "num_weights", "bytes", "metrics"}
+    assert set(full) == {"prune", "num_weights", "bytes", "calibration", "metrics"}
+    assert full["calibration"].keys() == {"variance_scale", "rows"}
     assert {"log_likelihood", "rmse", "mae", "crps", "coverage"} <= version["metrics"].keys()
     assert version["network"]["hidden"] == [8]
     assert version["method"]["kind"] == "bbb"
@@ -40,6 +41,7 @@ def test_a_version_shows_what_the_contract_lists(service: Service) -> None:
     assert service.http.get("/models/price/versions/champion").json() == version
     tree = service.http.get("/models/tree/versions/1").json()
     assert tree["classes"] == ["alder", "beech", "oak"]
+    assert tree["variants"][0]["calibration"].keys() == {"temperature", "rows"}
 
 
 def test_models_are_listed_and_summarised(service: Service) -> None:

@@ -50,12 +50,25 @@ def test_regression_answer_has_the_contracts_fields_and_the_models_numbers(
     assert answer["mean"] == expected.mean.tolist()
     for kind in ("aleatoric", "epistemic", "total"):
         assert answer["variance"][kind] == expected.variance[kind].tolist()
-    assert [i["level"] for i in answer["intervals"]] == [0.5, 0.9]
-    assert answer["intervals"][1]["lower"] == expected.intervals[1].lower.tolist()
+    assert [(i["kind"], i["level"]) for i in answer["intervals"]] == [
+        ("credible", 0.5), ("credible", 0.9), ("conformal", 0.5), ("conformal", 0.9),
+    ]  # fmt: skip
+    for given, interval in zip(answer["intervals"], expected.intervals, strict=True):
+        assert list(given) == ["level", "kind", "lower", "upper"]
+        bounds = np.where(np.isfinite(interval.lower), interval.lower, None)
+        assert given["lower"] == bounds.tolist()
     assert expected.mc_error is not None
     assert answer["mc_error"] == expected.mc_error.tolist()
     timings = answer["timings_ms"]
     assert timings["total"] >= timings["queue"] + timings["compute"] > 0
+
+
+def test_only_the_kinds_of_intervals_that_are_asked_for_come(http: httpx.Client) -> None:
+    both = ask(http)["intervals"]
+    assert [interval["kind"] for interval in both] == ["credible", "conformal"]
+    assert ask(http, interval_kinds=["credible"])["intervals"] == both[:1]
+    assert ask(http, interval_kinds=["conformal"])["intervals"] == both[1:]
+    assert ask(http, interval_kinds=["conformal", "credible"])["intervals"] == both
 
 
 def test_classification_answer_has_labels_probabilities_and_entropies(
@@ -155,6 +168,8 @@ def test_members_that_are_null_are_as_if_left_out(http: httpx.Client) -> None:
         ({"prune": 0.3}, "/prune", "0, 0.5"),
         ({"prune": 1}, "/prune", "less than 1"),
         ({"intervals": [0.5, 1.0]}, "/intervals/1", "less than 1"),
+        ({"interval_kinds": []}, "/interval_kinds", "at least 1"),
+        ({"interval_kinds": ["conformal", "wide"]}, "/interval_kinds/1", "conformal"),
         ({"sampler": "magic"}, "/sampler", "'moments'"),
         ({"version": 0}, "/version", "1"),
         ({"version": 1.0}, "/version", "integer"),

@@ -25,6 +25,12 @@ NUMBERS = Prediction(
     intervals=(
         Interval(level=0.5, lower=np.array([0.5, 1.5]), upper=np.array([1.5, np.inf])),
         Interval(level=0.9, lower=np.array([0.0, 1.0]), upper=np.array([2.0, 3.0])),
+        Interval(
+            level=0.9,
+            kind="conformal",
+            lower=np.array([-1.0, -np.inf]),
+            upper=np.array([3, np.inf]),
+        ),
     ),
     mc_error=np.array([0.01, np.nan]),
 )
@@ -56,6 +62,8 @@ def test_numbers_have_a_column_for_each_kind_and_bound() -> None:
         "upper_0.5": [1.5, None],
         "lower_0.9": [0.0, 1.0],
         "upper_0.9": [2.0, 3.0],
+        "conformal_lower_0.9": [-1.0, None],
+        "conformal_upper_0.9": [3.0, None],
         "out_of_distribution": [False, True],
     }
 

@@ -16,7 +16,12 @@ def answer(**fields: Any) -> Prediction:
 def test_regression_scores() -> None:
     truth = np.array([1.0, 2.0])
     assert scores.rmse(answer(mean=[1.0, 4.0]), truth) == pytest.approx(2**0.5)
-    interval: Interval = {"level": 0.9, "lower": [0.0, 2.5], "upper": [2.0, 5.0]}
+    interval: Interval = {
+        "level": 0.9,
+        "kind": "credible",
+        "lower": [0.0, 2.5],
+        "upper": [2.0, 5.0],
+    }
     assert scores.coverage(interval, truth) == 0.5
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from credence.types import Version
+from credence.prediction_tables import print_prediction, write_csv
+from credence.types import Prediction, Version
 from tests.credence.running import CREDENCE, Service, credence, environment
 
 ROWS = "kind,x0,x1,y\nodd,0.5,1.0,9\neven,,2.0,9\nnew,1.5,-1.0,9\n"
@@ -57,6 +58,28 @@ def test_a_terminal_gets_a_table(service: Service, tmp_path: Path) -> None:
     assert "small version 1, 0% pruned, 100 samples" in shown
     assert "± aleatoric" in shown
     assert "90% interval" in shown
+
+
+def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    answer: Prediction = {
+        "model": "m", "version": 1, "prune": 0.0, "samples": 100, "seed": 1, "sampler": "sobol",
+        "mean": [2.0], "variance": {"aleatoric": [0.5], "epistemic": [0.5], "total": [1.0]},
+        "intervals": [
+            {"level": 0.9, "kind": "credible", "lower": [1.0], "upper": [3.0]},
+            {"level": 0.9, "kind": "conformal", "lower": [0.5], "upper": [3.5]},
+            {"level": 0.99, "kind": "conformal", "lower": [None], "upper": [None]},
+        ],
+        "mc_error": None, "timings_ms": {},
+    }  # fmt: skip
+    write_csv(answer, 1)
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["lower_90"], row["conformal_lower_90"], row["conformal_upper_99"]) == (
+        "1.0", "0.5", "",
+    )  # fmt: skip
+    print_prediction(answer, 1)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "unbounded" in shown
+    assert "0.5 to 3.5" in shown
 
 
 def test_a_bad_cell_is_wrong_use_and_is_named(service: Service) -> None:

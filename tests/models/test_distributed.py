@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from models import checkpoint
-from models.config import BBBConfig, GaussianPriorConfig
+from models.config import BBBConfig, GaussianPriorConfig, Json
 from models.distributed import ALONE, Part, Ranks
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.model import BayesianModel
@@ -96,6 +96,15 @@ def _fit(case: Case, checkpoints: Path | None = None) -> BayesianModel:
     return train(case.columns, case.types, case.config, checkpoint_dir=checkpoints)
 
 
+def _flat(values: Json, prefix: str = "") -> Json:
+    """Nested metrics by path, as `pytest.approx` compares them."""
+    flat: Json = {}
+    for name, value in values.items():
+        path = f"{prefix}{name}"
+        flat |= _flat(value, f"{path}.") if isinstance(value, dict) else {path: value}
+    return flat
+
+
 def _assert_close(mine: BayesianModel, theirs: BayesianModel) -> None:
     """Parameters, scores and the course of the fit."""
     for prune in mine.variants:
@@ -103,8 +112,8 @@ def _assert_close(mine: BayesianModel, theirs: BayesianModel) -> None:
         moments = [v.state.posterior.distribution().moments() for v in (ours, others)]
         for a, b in zip(*moments, strict=True):
             torch.testing.assert_close(a, b, rtol=ROUNDING, atol=ROUNDING)
-        for name, value in ours.metrics.items():
-            assert others.metrics[name] == pytest.approx(value, rel=ROUNDING, abs=ROUNDING), name
+        found, expected = (_flat(v.metrics | (v.describe()["calibration"])) for v in (ours, others))
+        assert found == pytest.approx(expected, rel=ROUNDING, abs=ROUNDING)
     for name in ("nelbo", "nll", "kl", "held_out_log_likelihood"):
         courses = [[epoch[name] for epoch in model.history] for model in (mine, theirs)]
         np.testing.assert_allclose(*courses, rtol=ROUNDING, atol=ROUNDING)

@@ -51,7 +51,7 @@ KEPT = {
 TYPES = {"x": "number", "y": "number"}
 
 
-def line(rows: int = 150) -> dict[str, np.ndarray]:
+def line(rows: int = 200) -> dict[str, np.ndarray]:
     random = np.random.default_rng(0)
     x = random.uniform(-1, 1, rows)
     return {"x": x, "y": 1000 + 300 * x + random.normal(0, 30, rows)}
@@ -61,7 +61,7 @@ def configure(method: MethodConfig, **options: object) -> ModelConfig:
     profiles = [ColumnProfile(name=n, type="number", min=-1.0, max=1e4) for n in TYPES]
     given: dict[str, object] = {"network": MLPConfig(hidden=(8, 6)), "training": QUICK}
     wanted = ModelConfig(target="y", method=method, **(given | options))  # type: ignore[arg-type]
-    return resolve(wanted, profiles, 150)
+    return resolve(wanted, profiles, 200)
 
 
 @pytest.fixture(scope="module", params=METHODS)

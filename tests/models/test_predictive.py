@@ -8,8 +8,10 @@ import torch
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
+from scoringrules import crps_mixnorm
 
 from models.metrics import (
+    adaptive_calibration_error,
     classification_metrics,
     classification_scores,
     expected_calibration_error,
@@ -140,6 +142,23 @@ def test_class_metrics_by_hand() -> None:
     assert metrics["accuracy"] == pytest.approx(2 / 3)
     assert metrics["log_likelihood"] == pytest.approx(np.log([0.7, 0.4, 0.9]).mean())
     assert metrics["brier"] == pytest.approx((2 * 0.09 + 2 * 0.36 + 2 * 0.01) / 3)
+
+
+def test_bins_of_equal_mass_by_hand() -> None:
+    """30 rows: 15 pairs of neighbours in confidence, whatever order the rows are in."""
+    confidence = torch.linspace(0.5, 1.0, 30).double()
+    correct = (torch.arange(30) % 3 > 0).double()
+    gaps = (correct - confidence).view(15, 2).sum(1).abs().sum() / 30
+    order = torch.randperm(30, generator=torch.Generator().manual_seed(0))
+    found = adaptive_calibration_error(confidence[order], correct[order])
+    assert found == pytest.approx(float(gaps))
+
+
+def test_crps_is_that_of_a_library_that_scores_mixtures(mixture: GaussianMixture) -> None:
+    target = torch.tensor([0.3, -4.0, 2.0, 9.0], dtype=torch.float64)
+    means, scales = mixture.means.T.numpy(), mixture.variances.sqrt().T.numpy()
+    expected = crps_mixnorm(target.numpy(), means, scales)
+    np.testing.assert_allclose(mixture.crps(target).numpy(), expected, rtol=1e-6)
 
 
 def test_calibration_error_by_hand() -> None:

@@ -228,7 +228,7 @@ from models.likelihoods import HeteroscedasticGaussian
 from models.targets import NumberTarget
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
-from models.prediction.prediction import summarise
+from models.prediction.prediction import PredictOptions, summarise
 torch.set_num_threads(1)
 network = MLP.build(MLPConfig(hidden=(256, 256)), 8, 2)
 loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
@@ -237,7 +237,7 @@ engine = Engine(network, HeteroscedasticGaussian(), NumberTarget(0.0, 1.0), 64 *
 fitted = Fitted.of(network, state)
 def run(rows, samples):
     for _, mixture in engine.mixtures(fitted, torch.zeros(rows, 8), "sobol", 1, samples):
-        summarise(mixture, (0.9,))
+        summarise(mixture, PredictOptions())
 run(4, 64)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 run(500, 2000)

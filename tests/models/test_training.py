@@ -62,9 +62,10 @@ def test_answers_come_in_the_callers_units(line: BayesianModel) -> None:
     np.testing.assert_allclose(
         answer.variance["total"], answer.variance["aleatoric"] + answer.variance["epistemic"]
     )
-    (interval,) = answer.intervals
-    assert (interval.lower < answer.mean).all()
-    assert (interval.upper > answer.mean).all()
+    assert [interval.kind for interval in answer.intervals] == ["credible", "conformal"]
+    for interval in answer.intervals:
+        assert (interval.lower < answer.mean).all()
+        assert (interval.upper > answer.mean).all()
 
 
 def test_epistemic_variance_grows_where_there_were_no_data(line: BayesianModel) -> None:
@@ -269,12 +270,18 @@ def test_progress_rises_to_one_and_reports_nats() -> None:
     assert set(seen[-1].metrics) == {"nelbo", "nll", "kl", "held_out_log_likelihood"}
 
 
-@pytest.mark.parametrize("stop_at", [40, 94])
-def test_a_stopped_and_resumed_training_gives_the_same_model(tmp_path: Path, stop_at: int) -> None:
-    """Stopped in the fit (90 mini-batches) and in the first variant's fine-tuning (9)."""
+@pytest.mark.parametrize(("stop_at", "refit"), [(40, False), (94, False), (95, True)])
+def test_a_stopped_and_resumed_training_gives_the_same_model(
+    tmp_path: Path, stop_at: int, refit: bool
+) -> None:
+    """Stopped in the fit (90 mini-batches), in the first variant's fine-tuning (9), and in the
+    second fit, which ends after the best epoch of the first.
+    """
     columns, types = _line(), {"x": "number", "y": "number"}
     config = resolve(
-        ModelConfig(target="y", training=QUICK, pruning=(0.5, 0.9)), _profiles(columns, types), 200
+        ModelConfig(target="y", training=replace(QUICK, refit=refit), pruning=(0.5, 0.9)),
+        _profiles(columns, types),
+        200,
     )
     whole = train(columns, types, config)
     asked = iter(range(10_000))
@@ -292,6 +299,9 @@ def test_a_stopped_and_resumed_training_gives_the_same_model(tmp_path: Path, sto
         for mine, theirs in zip(q.moments(), p.moments(), strict=True):
             assert torch.equal(mine, theirs)
     assert whole.history == resumed.history
+    assert [v.calibration for v in whole.variants_by_prune.values()] == [
+        v.calibration for v in resumed.variants_by_prune.values()
+    ]
 
 
 def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
@@ -324,19 +334,6 @@ def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path)
     assert whole.history == resumed.history
     loc = [model.variant(0.0).state.posterior.loc for model in (whole, resumed)]
     assert torch.equal(*loc)
-
-
-def test_a_refit_learns_from_all_rows_and_keeps_the_honest_scores() -> None:
-    """The held-out rows move the weights; the metrics are those from before they did."""
-    network, training = MLPConfig(hidden=(8,)), replace(QUICK, epochs=20)
-    once = _train(_line(60), network=network, training=training, pruning=(0.5,))
-    refit = replace(training, refit=True)
-    twice = _train(_line(60), network=network, training=refit, pruning=(0.5,))
-    for prune in (0.0, 0.5):
-        assert twice.variant(prune).metrics == once.variant(prune).metrics
-        loc = [m.variant(prune).state.posterior.loc for m in (once, twice)]
-        assert not torch.equal(*loc)
-    assert any("fitted again to all rows" in note for note in twice.notes)
 
 
 def test_one_noise_for_all_rows_is_learned_and_stored(tmp_path: Path) -> None:

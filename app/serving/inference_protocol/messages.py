@@ -35,7 +35,8 @@ from models.exceptions import InvalidInput
 PARAMETERS = "/parameters"
 BINARY, TIMEOUT = "binary_data_output", "timeout"
 DEFAULT_LEVEL = 0.9
-NOT_PARAMETERS = ("model", "version", "return_draws")  # the path and the outputs say these
+# The path and the outputs say these.
+NOT_PARAMETERS = ("model", "version", "return_draws", "interval_kinds")
 MICROSECONDS = 1000  # in one of `deadline_ms`
 
 
@@ -170,6 +171,7 @@ def _options(model: str, version: str | None, header: InferHeader) -> PredictPar
         "return_draws": outputs.DRAWS in (names or ()),
         **given,
         "intervals": _intervals(given.get("intervals"), names),
+        "interval_kinds": _kinds(names),
     }
     try:
         return validate(PredictParameters, options)
@@ -177,11 +179,18 @@ def _options(model: str, version: str | None, header: InferHeader) -> PredictPar
         raise Invalid([(PARAMETERS + path, message) for path, message in error.errors]) from None
 
 
+def _kinds(names: list[str] | None) -> list[str]:
+    """Of intervals: what the outputs that are asked for need; unasked, the credible ones."""
+    kinds = {outputs.QUANTILES: "credible", outputs.CONFORMAL: "conformal"}
+    return [kind for name, kind in kinds.items() if name in (names or ())] or ["credible"]
+
+
 def _intervals(given: object, names: list[str] | None) -> list[Any]:
     """Levels, which the protocol can only take as text; none where nobody wants the quantiles."""
+    wanted = {outputs.QUANTILES, outputs.CONFORMAL} & set(names or ())
     if given is None:
-        return [DEFAULT_LEVEL] if outputs.QUANTILES in (names or ()) else []
-    if names is not None and outputs.QUANTILES not in names:
+        return [DEFAULT_LEVEL] if wanted else []
+    if names is not None and not wanted:
         message = f"are returned as the output {outputs.QUANTILES!r}: ask for it too"
         raise Invalid([(f"{PARAMETERS}/intervals", message)])
     return [scalar(part) for part in str(given).split(",") if part]

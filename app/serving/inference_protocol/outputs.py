@@ -1,7 +1,8 @@
 """A prediction → the protocol's output tensors.
 
-`samples` are the draws [samples, rows (, classes)], `quantiles` the bounds of the intervals
-[rows, levels, 2]. What could not be estimated is NaN, in JSON null.
+`samples` are the draws [samples, rows (, classes)], `quantiles` the bounds of the credible
+intervals [rows, levels, 2], `conformal_quantiles` those of the conformal ones. What could not be
+estimated is NaN, in JSON null, as is an infinite bound there.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,9 +14,9 @@ from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
 from core.prediction_table import ENTROPIES, errors
 from models.features import level_text
-from models.prediction.prediction import Prediction
+from models.prediction.prediction import Interval, IntervalKind, Prediction
 
-DRAWS, QUANTILES = "samples", "quantiles"
+DRAWS, QUANTILES, CONFORMAL = "samples", "quantiles", "conformal_quantiles"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,9 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
+        if name == CONFORMAL and not _of_kind(prediction, "conformal"):
+            message = "this version has no conformal intervals: it was not calibrated"
+            raise Invalid([(f"/outputs/{i}/name", message)])
     return {name: known[name].of(prediction) for name in names}
 
 
@@ -79,7 +83,8 @@ def _of_numbers() -> dict[str, Output]:
         "epistemic_variance": Output((-1,), lambda p: p.variance["epistemic"]),
         "total_variance": Output((-1,), lambda p: p.variance["total"]),
         "mc_error": Output((-1,), errors),
-        QUANTILES: Output((-1, -1, 2), _quantiles, on_request=True),
+        QUANTILES: Output((-1, -1, 2), _quantiles("credible"), on_request=True),
+        CONFORMAL: Output((-1, -1, 2), _quantiles("conformal"), on_request=True),
     }
 
 
@@ -102,9 +107,16 @@ def _on_request(classes: tuple[int, ...]) -> dict[str, Output]:
     }
 
 
-def _quantiles(prediction: Prediction) -> np.ndarray:
-    bounds = [np.stack([i.lower, i.upper], axis=-1) for i in prediction.intervals]
-    return np.stack(bounds, axis=1) if bounds else np.empty((len(prediction.mean), 0, 2))
+def _quantiles(kind: IntervalKind) -> Callable[[Prediction], np.ndarray]:
+    def bounds(prediction: Prediction) -> np.ndarray:
+        each = [np.stack([i.lower, i.upper], axis=-1) for i in _of_kind(prediction, kind)]
+        return np.stack(each, axis=1) if each else np.empty((len(prediction.mean), 0, 2))
+
+    return bounds
+
+
+def _of_kind(prediction: Prediction, kind: IntervalKind) -> list[Interval]:
+    return [interval for interval in prediction.intervals if interval.kind == kind]
 
 
 def _entropy(kind: str) -> Callable[[Prediction], np.ndarray]:
