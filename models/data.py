@@ -79,7 +79,7 @@ def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -
     wanted = (
         max(1, round(config.validation_fraction * num_rows)),
         calibration_rows(config.calibration_fraction, num_rows),
-        round(config.stopping_fraction * num_rows),
+        round((config.stopping_fraction or 0.0) * num_rows),
     )
     if sum(wanted) >= num_rows:
         raise InvalidData(

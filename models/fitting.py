@@ -61,6 +61,7 @@ class Trainer:
     """Minimises a method's loss over the parameters of its state, in place.
 
     With `last_epoch` it ends after that one, having followed the schedule of all epochs so far.
+    Held-out rows choose the best state, or, where they may not, are scored for the report alone.
     """
 
     method: Method
@@ -71,6 +72,7 @@ class Trainer:
     state: FitState
     ranks: Ranks = ALONE
     last_epoch: int | None = None
+    chooses: bool = True
 
     def __post_init__(self) -> None:
         self.device = self.rows.inputs.device
@@ -216,14 +218,12 @@ class Trainer:
         """Scores the held-out rows every so often and keeps a copy of the best state."""
         state, every = self.state, max(1, self.epochs // EVALUATIONS)
         last = state.epoch == self._end
-        if self.held_out is None:
-            if last:
-                state.best, state.best_epoch = state.current.detach(), state.epoch
-            return None
-        if state.epoch % every and not last:
+        if last and not self._may_choose:
+            state.best, state.best_epoch = state.current.detach(), state.epoch
+        if self.held_out is None or (state.epoch % every and not last):
             return None
         score = self.score(state.current, self.held_out)
-        if score > state.best_score and state.epoch >= self.warmup_epochs:
+        if self._may_choose and score > state.best_score and state.epoch >= self.warmup_epochs:
             state.best, state.best_score = state.current.detach(), score
             state.best_epoch = state.epoch
         return score
@@ -231,7 +231,11 @@ class Trainer:
     def _out_of_patience(self) -> bool:
         patience = self.config.patience or self.epochs
         since = max(self.state.best_epoch, self.warmup_epochs)
-        return self.held_out is not None and self.state.epoch - since >= patience
+        return self._may_choose and self.state.epoch - since >= patience
+
+    @property
+    def _may_choose(self) -> bool:
+        return self.chooses and self.held_out is not None
 
 
 def unprefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from models.config import (
     ChainConfig,
@@ -49,6 +48,7 @@ from models.walking import Walker, count_rounds
 
 SCORE_SAMPLES = 100  # for the calibration and the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
+WATCHED = 1_000  # scored rows of which a learning curve tells
 
 
 def train(
@@ -106,7 +106,7 @@ def _train_on_rows(  # noqa: PLR0917 - what `train` made of its arguments
 ) -> BayesianModel:
     prepared = prepare(columns, types, config).to(device)
     scores = prepared.scores
-    first = _Pass(prepared.model, prepared.rows, prepared.stopping, scores.inputs, stages, ranks)
+    first = _Pass(prepared.model, prepared.rows, prepared.stopping, scores, stages, ranks)
     fit = first.fit()
     model = _again(first, fit) if config.training.refit else first.finish(fit)
     if not ranks.leads:
@@ -154,13 +154,14 @@ class _Fit:
 class _Pass:
     """The recipe on given rows: a fit, and what follows on it, one stage per pruned variant.
 
-    `stopping` chooses epochs, `seen` are inputs on which chains are diagnosed.
+    `stopping` chooses epochs. Without them some of `seen`, the rows that are scored in the end,
+    show how the fit gets on, and choose nothing. Chains are diagnosed on their inputs.
     """
 
     model: BayesianModel
     rows: Rows
     stopping: Rows | None
-    seen: Tensor
+    seen: Rows
     stages: Stages
     ranks: Ranks
     prefix: str = ""
@@ -169,9 +170,10 @@ class _Pass:
         state = self._method.init(generator(self.config.training.seed, "init"))
         state = state.to(self.rows.inputs.device)
         self.ranks.align(state.tensors())
-        trainer = self._trainer(
-            self._method, self.config.training, state, self.stopping, last_epoch
-        )
+        trainer = self._trainer(self._method, self.config.training, state, self.stopping)
+        trainer.last_epoch = last_epoch
+        if self.stopping is None and not self.prefix:
+            trainer.held_out, trainer.chooses = self.seen[:WATCHED], False
         best = self.stages.run(f"{self.prefix}fit", trainer)
         return _Fit(best, trainer.state.history, trainer.state.best_epoch)
 
@@ -231,7 +233,7 @@ class _Pass:
         state: ChainState = self.stages.run(f"{self.prefix}chains", walker)
         shape = state.kept.shape[:2]
         in_order = FittedDraws.of(model.network, posterior.split(state.kept.flatten(0, 1)))
-        outputs, _ = model.engine.outputs(in_order, self.seen[:ROWS], 0, shape.numel())
+        outputs, _ = model.engine.outputs(in_order, self.seen.inputs[:ROWS], 0, shape.numel())
         found = diagnose(config, outputs.unflatten(0, shape), state.accepted)
         factors = {shape.numel(): found.error_factor}
         draws = state.draws(posterior)
@@ -270,12 +272,9 @@ class _Pass:
         training: TrainingConfig,
         state: State,
         stopping: Rows | None,
-        last_epoch: int | None = None,
     ) -> Trainer:
-        fit_state, score = FitState(state, state.detach()), self._score
-        return Trainer(
-            method, self.rows, stopping, training, score, fit_state, self.ranks, last_epoch
-        )
+        fit_state = FitState(state, state.detach())
+        return Trainer(method, self.rows, stopping, training, self._score, fit_state, self.ranks)
 
     @torch.inference_mode()
     def _score(self, state: State, rows: Rows) -> float:

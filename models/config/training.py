@@ -50,7 +50,7 @@ class TrainingConfig:
     gradient_clip: Annotated[float, Interval(gt=0.0, le=1e6)] | None = None
     validation_fraction: Annotated[float, Interval(gt=0.0, le=0.5)] = 0.1
     calibration_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] = 0.1
-    stopping_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] = 0.1
+    stopping_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] | None = None
     split: Split = "random"
     patience: Annotated[int, Interval(ge=1, le=100_000)] | None = None
     fine_tune_epochs: Annotated[int, Interval(ge=0, le=10_000)] | None = None

@@ -9,6 +9,7 @@ from models.config import (
     FeatureConfig,
     GaussianPriorConfig,
     KLConfig,
+    MAPConfig,
     MLPConfig,
     ModelConfig,
     SplitBy,
@@ -60,6 +61,7 @@ def test_what_was_given_is_kept() -> None:
             patience=2,
             fine_tune_epochs=0,
             refit=True,
+            stopping_fraction=0.2,
             optimizer="adam",
             schedule="cosine",
         ),
@@ -106,6 +108,11 @@ def test_the_task_follows_the_targets_type(target: str, task: str, likelihood: s
         ({"weight": "colour"}, "/weight", "cannot weigh"),
         ({"training": TrainingConfig(split=SplitBy(by="q"))}, "/training/split/by", "no column"),
         (
+            {"training": TrainingConfig(validation_fraction=0.5, calibration_fraction=0.5)},
+            "/training/validation_fraction",
+            "add up to 1",
+        ),
+        (
             {"training": TrainingConfig(split=SplitTime(time="colour"))},
             "/training/split/time",
             "of type category",
@@ -122,6 +129,23 @@ def test_refusals_name_the_place(change: dict[str, object], path: str, message: 
     with pytest.raises(InvalidData, match=message) as caught:
         resolve(config, PROFILES, 1000)
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("change", "rows", "stopping", "refit"),
+    [
+        ({}, 1_000, 0.0, False),
+        ({"training": TrainingConfig(patience=5)}, 1_000, 0.1, True),
+        ({"method": MAPConfig(kind="map")}, 1_000, 0.1, True),
+        ({"method": MAPConfig(kind="map")}, 50_000, 0.1, False),
+    ],
+    ids=["the ELBO", "with patience", "map", "map of a large table"],
+)
+def test_rows_choose_the_epoch_only_where_something_must(
+    change: dict[str, object], rows: int, stopping: float, refit: object
+) -> None:
+    training = resolve(replace(ModelConfig(target="y"), **change), PROFILES, rows).training  # type: ignore[arg-type]
+    assert (training.stopping_fraction, training.refit) == (stopping, refit)
 
 
 def test_forward_kl_works_with_a_fixed_prior() -> None:
