@@ -96,6 +96,7 @@ class PredictSpec(Spec):
     prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     intervals: tuple[float, ...] = ()
     sampler: Sampler
+    abstain_above: Annotated[float, Field(ge=0.0)] | None = None
     chunk_rows: Annotated[int, Field(ge=1)]
 
     @property
@@ -107,6 +108,7 @@ class PredictSpec(Spec):
             prune=self.prune,
             intervals=self.intervals,
             sampler=self.sampler,
+            abstain_above=self.abstain_above,
         )
 
 

@@ -21,7 +21,10 @@ PerRowScores = dict[str, Tensor]
 def regression_scores(
     mixture: GaussianMixture, targets: Float[Tensor, "rows"]
 ) -> dict[str, Float[Tensor, "rows"]]:
-    """Per row: log likelihood, squared and absolute error, CRPS, width, share, 1 where covered."""
+    """Per row: log likelihood, squared and absolute error, CRPS, width, share, 1 where covered.
+
+    And the total standard deviation, by which a row is answered or left to a human.
+    """
     error = mixture.mean() - targets
     few = GaussianMixture(mixture.means[:CRPS_SAMPLES], mixture.variances[:CRPS_SAMPLES])
     scores = {
@@ -30,6 +33,7 @@ def regression_scores(
         "mae": error.abs(),
         "crps": few.crps(targets),
         "epistemic_share": _epistemic_share(mixture),
+        "uncertainty": (mixture.aleatoric() + mixture.epistemic()).sqrt(),
     }
     below = mixture.cdf(targets)
     for level in COVERAGE_LEVELS:
@@ -58,7 +62,10 @@ def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> dict[str, ob
 def classification_scores(
     mixture: CategoricalMixture, targets: Int[Tensor, "rows"]
 ) -> dict[str, Float[Tensor, "rows"]]:
-    """Per row: log likelihood, 1 where right, Brier score, confidence of the label, share."""
+    """Per row: log likelihood, 1 where right, Brier score, confidence of the label, share.
+
+    And the total entropy, by which a row is answered or left to a human.
+    """
     probs = mixture.mean()
     confidence, label = probs.max(-1)
     truth = torch.nn.functional.one_hot(targets, probs.shape[-1])
@@ -68,6 +75,7 @@ def classification_scores(
         "brier": (probs - truth).square().sum(-1),
         "confidence": confidence,
         "epistemic_share": _epistemic_share(mixture),
+        "uncertainty": mixture.total_entropy(),
     }
 
 

@@ -1,6 +1,5 @@
 """From stored columns to rows a method can fit: convert, drop, split, encode."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -81,7 +80,7 @@ def _skeleton(
         notes.append(f"constant columns were left out: {', '.join(constant)}")
     target = _fit_target(columns[config.target], types[config.target], config)
     seed = derive_seed(config.training.seed, "prediction") % 2**31
-    return BayesianModel(config, encoder, target, {}, seed, math.inf, notes=tuple(notes))
+    return BayesianModel(config, encoder, target, {}, seed, notes=tuple(notes))
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:

@@ -5,11 +5,15 @@ from dataclasses import dataclass, field
 
 from models.config import Json
 from models.inference.method import State
+from models.prediction.strangeness import Detector
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One posterior of a version: the full one (prune 0) or a pruned one."""
+    """One posterior of a version: the full one (prune 0) or a pruned one.
+
+    Its `detector` is None until it is scored, and in models of texts.
+    """
 
     prune: float
     state: State
@@ -17,6 +21,7 @@ class Variant:
     num_bytes: int = 0
     error_factors: Mapping[int, float] = field(default_factory=dict)
     bfloat16: bool = False  # whether its rounding is small beside the sampling error
+    detector: Detector | None = None
 
     def describe(self) -> Json:
         return {
@@ -24,4 +29,5 @@ class Variant:
             "num_weights": self.state.num_weights,
             "bytes": self.num_bytes,
             "metrics": self.metrics,
+            **({"out_of_distribution": self.detector.to_json()} if self.detector else {}),
         }

@@ -27,6 +27,11 @@ class PredictionOptions(Request):
     prune: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="a stored variant")
     intervals: Annotated[tuple[Level, ...], Field(max_length=16)] = (0.9,)
     sampler: Sampler | None = Field(None, description="default: the best that the model has")
+    abstain_above: Annotated[float, Field(ge=0.0)] | None = Field(
+        None,
+        description="rows that are more uncertain are marked in `abstained`: the total standard "
+        "deviation in units of the target, of classes the total entropy in nats",
+    )
 
     @property
     def options(self) -> PredictOptions:
@@ -37,6 +42,7 @@ class PredictionOptions(Request):
             prune=self.prune,
             intervals=self.intervals,
             sampler=self.sampler,
+            abstain_above=self.abstain_above,
         )
 
 
@@ -129,6 +135,13 @@ class PredictResponse(Response):
     intervals: list[IntervalResponse]
     mc_error: list[Any] | None = Field(description="null where it cannot be estimated")
     entropy: Variances | None = Field(None, description="classification only, in nats")
+    out_of_distribution: list[bool] = Field(description="rows unlike those of training")
+    ood_score: list[float | None] = Field(
+        description="what the version's variant compares with its threshold"
+    )
+    abstained: list[bool] | None = Field(
+        None, description="with abstain_above: rows to leave to a human; their numbers stay"
+    )
     draws: list[Any] | None = Field(
         None, description="with return_draws: samples × rows; of a forecast paths × steps"
     )

@@ -1,8 +1,9 @@
 """Which waiting requests are computed together, and with how many samples each.
 
-Requests share a batch if all that the computation depends on is equal; only their rows and the
-levels of their intervals may differ. The oldest request leads; who waits longest is never passed
-by another key. Nothing here knows threads or clocks, so every decision can be tested.
+Requests share a batch if all that the computation depends on is equal; only their rows, the levels
+of their intervals and their bounds of abstaining may differ. The oldest request leads; who waits
+longest is never passed by another key. Nothing here knows threads or clocks, so every decision can
+be tested.
 """
 
 import asyncio
@@ -113,6 +114,7 @@ class Batch:
         options = replace(first.options, samples=self.samples, intervals=union)
         if len(self.entries) == 1:
             return [first.model.predict_rows(first.x, options)]
+        options = replace(options, abstain_above=None)  # each has its own
         x = torch.cat([entry.x for entry in self.entries if isinstance(entry.x, Tensor)])
         together = first.model.predict_rows(x, options)
         if isinstance(together, TextPrediction):
@@ -127,7 +129,8 @@ class Batch:
         start = 0
         for entry in self.entries:
             stop = start + entry.rows
-            yield prediction.select(start, stop, entry.options.intervals)
+            part = prediction.select(start, stop, entry.options.intervals)
+            yield part.abstaining(entry.options.abstain_above)
             start = stop
 
 

@@ -20,6 +20,7 @@ from models.likelihoods import (
     GaussianLikelihood,
 )
 from models.networks import LocallyDrawn, Network
+from models.prediction.abstention import selective_metrics
 from models.prediction.fitted import Fitted
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.prediction import Sampler
@@ -124,9 +125,10 @@ class Engine:
             for rows, mixture in self.mixtures(fitted, x, self.samplers[0], seed, samples)
         ]
         scores = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        selective = selective_metrics(scores)
         if isinstance(self.target, NumberTarget):
-            return metrics.regression_metrics(scores)
-        return metrics.classification_metrics(scores)
+            return metrics.regression_metrics(scores) | selective
+        return metrics.classification_metrics(scores) | selective
 
     def _row_scores(self, mixture: Mixture, targets: Tensor) -> dict[str, Tensor]:
         if isinstance(mixture, CategoricalMixture):
@@ -165,7 +167,7 @@ class Engine:
     def _whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
         """Of outputs in float64 whose weights were drawn, none of them integrated."""
         if isinstance(self.likelihood, Categorical | Bernoulli):
-            return CategoricalMixture(self.likelihood.probabilities(outputs))
+            return CategoricalMixture(self.likelihood.logits(outputs))
         target = self._number_target()
         means, noise = self.likelihood.moments(outputs, point)
         return GaussianMixture(means * target.std + target.mean, noise * target.std**2)

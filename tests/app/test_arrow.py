@@ -69,7 +69,7 @@ def test_arrow_and_json_say_the_same_in_all_four_combinations(http: httpx.Client
     for given in (table(asked), table(send(http, stream(COLUMNS), ARROW, **query))):
         assert given.column_names == [
             "mean", "aleatoric_variance", "epistemic_variance", "total_variance", "mc_error",
-            "lower_0.5", "upper_0.5", "lower_0.9", "upper_0.9", "out_of_distribution",
+            "lower_0.5", "upper_0.5", "lower_0.9", "upper_0.9", "out_of_distribution", "ood_score",
         ]  # fmt: skip
         assert given["mean"].to_pylist() == expected["mean"]
         assert given["upper_0.9"].to_pylist() == expected["intervals"][1]["upper"]

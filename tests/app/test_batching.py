@@ -40,6 +40,7 @@ def truth(x: Tensor, options: PredictOptions) -> Prediction:
         variance={"total": base**2},
         epistemic_share=base,
         out_of_distribution=base > 0,
+        ood_score=base,
         intervals=tuple(
             Interval(level=level, lower=mean - level, upper=mean + level)
             for level in options.intervals
