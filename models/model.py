@@ -47,7 +47,7 @@ from models.variant import Variant
 DEFAULT_SCORES: Mapping[str, str] = {
     "regression": "epistemic_variance",
     "forecasting": "epistemic_variance",
-    "classification": "logit_disagreement",
+    "classification": "total_entropy",
 }
 
 
