@@ -102,7 +102,7 @@ def mnist(root: Path) -> Iterator[Case]:
     train = {"x": images[:MNIST_ROWS], "y": np.array(labels[:MNIST_ROWS].astype(str), object)}
     usual = {"x": data.mnist(root, "test")[0][:TEST_ROWS]}
     strange = {"x": data.mnist(root, "test", "fashion-mnist")[0][:TEST_ROWS]}
-    yield Case("mnist", train, usual, {"Fashion-MNIST": strange}, (200, 200), 5)
+    yield Case("mnist", train, usual, {"Fashion-MNIST": strange}, (400, 400), 5)
 
 
 def measure(case: Case) -> Iterator[dict[str, Any]]:
