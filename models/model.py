@@ -43,7 +43,7 @@ from models.prediction.weight_draws import FittedDraws
 from models.targets import ClassTarget, NumberTarget, Target
 from models.variant import Variant
 
-# By task, a name in `models.prediction.strangeness`; of a forecast, of the next change.
+# By task, a name in `models.prediction.strangeness`, as docs/method.md compares them.
 DEFAULT_SCORES: Mapping[str, str] = {
     "regression": "epistemic_variance",
     "forecasting": "epistemic_variance",
@@ -203,20 +203,15 @@ class BayesianModel(PosteriorVariants):
         """What the scores of the variants say against them; of rows nothing."""
         return ()
 
-    @property
-    def strangeness_score(self) -> str:
-        """What a new version flags rows by: docs/method.md compares the scores."""
-        return DEFAULT_SCORES[self.task]
-
     def detector(self, prune: float) -> Detector:
         """What flags a variant's rows; none is flagged before the variant was scored."""
-        return self.variant(prune).detector or Detector(self.strangeness_score)
+        return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
 
     def fit_detector(self, prune: float, x: Float[Tensor, "rows inputs"]) -> Detector:
         """The bound for the false-alarm rate asked for, from rows that no weight was fitted to."""
         asked = self.config.out_of_distribution or OutOfDistributionConfig()
         usual = self.strangeness(x, prune=prune)
-        return Detector.fit(self.strangeness_score, usual, asked.false_alarm_rate)
+        return Detector.fit(self.detector(prune).score, usual, asked.false_alarm_rate)
 
     def strangeness(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
