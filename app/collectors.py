@@ -14,7 +14,7 @@ from app.serving.engine import Engine
 from app.serving.model_cache import LoadedModel
 from core.backlog import Backlog
 from core.exceptions import Unavailable
-from models.model import FALSE_ALARMS
+from models.config import FALSE_ALARMS
 
 DATABASE_SECONDS = 2.0  # a scrape waits no longer: what needs no database is told without it
 
@@ -125,11 +125,12 @@ class ModelsCollector(Collector):
         )
         for entry in loaded:
             labels = [entry.version.model, str(entry.version.version)]
-            metrics = entry.model.variant(0.0).metrics
+            full = entry.model.variant(0.0)
+            metrics, detector = full.metrics, full.detector
             # versions of earlier releases have none, forecasts that run away None
             if metrics.get("epistemic_share") is not None:
                 share.add_metric(labels, metrics["epistemic_share"])
-            strange.add_metric(labels, FALSE_ALARMS)
+            strange.add_metric(labels, detector.false_alarm_rate if detector else FALSE_ALARMS)
         yield from (share, strange)
 
 

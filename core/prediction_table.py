@@ -7,7 +7,8 @@
               mutual_information, mc_error_<class> for each class
 
 A forecast has a row per step ahead, and its `time` in front.
-All end with out_of_distribution, and with draws (a list over the samples) if they were asked for.
+All end with out_of_distribution and ood_score; with abstained and draws (a list over the samples)
+if they were asked for.
 What is not finite, or could not be estimated, is null, as in JSON.
 """
 
@@ -37,6 +38,9 @@ def to_table(prediction: Prediction) -> pa.Table:
     columns = _times(prediction)
     columns |= _numbers(prediction) if prediction.classes is None else _classes(prediction)
     columns["out_of_distribution"] = pa.array(prediction.out_of_distribution, pa.bool_())
+    columns["ood_score"] = _floats(prediction.ood_score)
+    if prediction.abstained is not None:
+        columns["abstained"] = pa.array(prediction.abstained, pa.bool_())
     if prediction.draws is not None:
         columns["draws"] = _lists(np.moveaxis(prediction.draws, 0, 1))
     return pa.table(columns)

@@ -97,6 +97,7 @@ class PredictSpec(Spec):
     intervals: tuple[float, ...] = ()
     interval_kinds: tuple[IntervalKind, ...] = KINDS
     sampler: Sampler
+    abstain_above: Annotated[float, Field(ge=0.0)] | None = None
     chunk_rows: Annotated[int, Field(ge=1)]
 
     @property
@@ -109,6 +110,7 @@ class PredictSpec(Spec):
             intervals=self.intervals,
             interval_kinds=self.interval_kinds,
             sampler=self.sampler,
+            abstain_above=self.abstain_above,
         )
 
 

@@ -14,8 +14,12 @@ Table = tuple[list[str], list[Sequence[Any]]]
 
 
 def print_prediction(prediction: Prediction, first_row: int) -> None:
-    """A readable table on the terminal; rows are counted from `first_row`."""
+    """A readable table on the terminal; rows are counted from `first_row`.
+
+    A mark says which rows are unlike those of training, or too uncertain to answer.
+    """
     headers, columns = _for_people(prediction)
+    headers, columns = [*headers, "!"], [*columns, _marks(prediction)]
     numbers = range(first_row, first_row + len(prediction["mean"]))
     title = (
         f"{prediction['model']} version {prediction['version']}, "
@@ -57,10 +61,34 @@ def _span(lower: float | None, upper: float | None) -> str:
     return "unbounded" if lower is None or upper is None else f"{lower:.4g} to {upper:.4g}"
 
 
+def _marks(prediction: Prediction) -> list[str]:
+    strange = prediction["out_of_distribution"]
+    abstained = prediction.get("abstained", [False] * len(strange))
+    names = ("unlike training", "abstained")
+    return [
+        ", ".join(name for name, marked in zip(names, both, strict=True) if marked)
+        for both in zip(strange, abstained, strict=True)
+    ]
+
+
 def _for_programs(prediction: Prediction) -> Table:
     """Columns named as in the JSON answer, one per class or bound."""
-    if "labels" in prediction:
-        return _class_columns(prediction)
+    known = _class_columns if "labels" in prediction else _number_columns
+    headers, columns = known(prediction)
+    headers += ["out_of_distribution", "ood_score"]
+    columns += [_lower(prediction["out_of_distribution"]), prediction["ood_score"]]
+    if "abstained" in prediction:
+        headers.append("abstained")
+        columns.append(_lower(prediction["abstained"]))
+    return headers, columns
+
+
+def _lower(flags: Sequence[bool]) -> list[str]:
+    """As JSON and most readers of CSV write them."""
+    return ["true" if flag else "false" for flag in flags]
+
+
+def _number_columns(prediction: Prediction) -> Table:
     headers = ["mean", *(f"{kind}_variance" for kind in KINDS)]
     columns: list[Sequence[Any]] = [prediction["mean"]]
     columns += [prediction["variance"][kind] for kind in KINDS]

@@ -92,7 +92,8 @@ def print_job(job: Job) -> None:
     }
     if job["error"]:
         fields["error"] = f"{job['error']['message']} ({job['error']['code']})"
-    print_fields(fields | flatten(job["metrics"]))
+    told = {k: v for k, v in flatten(job["metrics"]).items() if not isinstance(v, list)}
+    print_fields(fields | told)
 
 
 def print_comparison(rows: Sequence[ComparedMethod]) -> None:

@@ -112,6 +112,14 @@ class Feature(TypedDict):
     type: str
 
 
+class Detector(TypedDict):
+    """What flags a variant's rows as unlike those of training."""
+
+    score: str
+    threshold: float
+    false_alarm_rate: float
+
+
 class Variant(TypedDict):
     """A version with the fraction `prune` of its weights removed; 0.0 is the full model."""
 
@@ -120,6 +128,7 @@ class Variant(TypedDict):
     bytes: int
     calibration: NotRequired[Json | None]
     metrics: Json
+    out_of_distribution: NotRequired[Detector]
 
 
 class Version(TypedDict):
@@ -181,7 +190,10 @@ class Prediction(TypedDict):
     variance: dict[Kind, list[Any]]
     intervals: list[Interval]
     mc_error: list[Any] | None
+    out_of_distribution: list[bool]
+    ood_score: list[float | None]
     timings_ms: dict[str, float]
+    abstained: NotRequired[list[bool]]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

@@ -33,6 +33,7 @@ from models.inference.swag import SWAGState
 from models.language.model import BayesianLanguageModel
 from models.language.vocabulary import Vocabulary
 from models.model import BayesianModel
+from models.prediction.strangeness import Detector
 from models.targets import target_from_json
 from models.trained import TrainedModel
 from models.variant import Variant
@@ -107,6 +108,7 @@ def _to_json(model: TrainedModel) -> Json:
                 "error_factors": {str(n): factor for n, factor in v.error_factors.items()},
                 "bfloat16": v.bfloat16,
                 "calibration": v.calibration and calibration.to_json(v.calibration),
+                "detector": None if v.detector is None else v.detector.to_json(),
             }
             for v in model.variants_by_prune.values()
         ],
@@ -122,7 +124,6 @@ def _own_json(model: TrainedModel) -> Json:
             return {
                 "encoders": model.encoder.to_json(),
                 "target": model.target.to_json(),
-                "ood_threshold": model.ood_threshold,
             }
 
 
@@ -156,7 +157,6 @@ def _model_of_rows(config: ModelConfig, data: Json) -> BayesianModel:
         target=target_from_json(data["target"]),
         variants_by_prune={},
         default_seed=data["default_seed"],
-        ood_threshold=data["ood_threshold"],
         history=tuple(data["history"]),
         notes=tuple(data["notes"]),
     )
@@ -178,8 +178,21 @@ def _kind_of_model(
 def _read_variants(
     data: Json, model: TrainedModel, directory: Path, device: str
 ) -> dict[float, Variant]:
-    each = data["variants"]
-    return {v["prune"]: _read_variant(v, model.num_weights, directory, device) for v in each}
+    read = partial(_read_variant, num_weights=model.num_weights, directory=directory, device=device)
+    return {
+        v["prune"]: replace(read(v), detector=_read_detector(v, data, model.task))
+        for v in data["variants"]
+    }
+
+
+def _read_detector(variant: Json, data: Json, task: str) -> Detector | None:
+    """What flags the variant's rows; once one threshold served all variants."""
+    if found := variant.get("detector"):
+        return Detector(**found)
+    if "ood_threshold" not in data:
+        return None
+    score = "mutual_information" if task == "classification" else "epistemic_variance"
+    return Detector(score, data["ood_threshold"])
 
 
 def _read_variant(data: Json, num_weights: int, directory: Path, device: str) -> Variant:

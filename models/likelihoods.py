@@ -101,10 +101,11 @@ class Categorical:
     def num_outputs(self) -> int:
         return self.num_classes
 
-    def probabilities(
+    def logits(
         self, outputs: Float[Tensor, "*samples rows classes"]
     ) -> Float[Tensor, "*samples rows classes"]:
-        return outputs.softmax(-1)
+        """Logits of all classes."""
+        return outputs
 
     def log_prob(
         self, outputs: Outputs, targets: Int[Tensor, "rows"], point: dict[str, Tensor]
@@ -123,10 +124,9 @@ class Bernoulli:
     parameters: ClassVar[Mapping[str, float]] = {}
     noise_outputs: ClassVar[tuple[int, ...]] = ()
 
-    def probabilities(
-        self, outputs: Float[Tensor, "*samples rows 1"]
-    ) -> Float[Tensor, "*samples rows 2"]:
-        return torch.cat([torch.sigmoid(-outputs), torch.sigmoid(outputs)], dim=-1)
+    def logits(self, outputs: Float[Tensor, "*samples rows 1"]) -> Float[Tensor, "*samples rows 2"]:
+        """Logits of both classes, centred: their softmax is the sigmoid of the one output."""
+        return torch.cat([-0.5 * outputs, 0.5 * outputs], dim=-1)
 
     def log_prob(
         self, outputs: Outputs, targets: Int[Tensor, "rows"], point: dict[str, Tensor]

@@ -20,6 +20,7 @@ from models.calibration import (
     residuals,
 )
 from models.config import Json
+from models.prediction.abstention import selective_metrics
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
@@ -34,14 +35,16 @@ def of_numbers(seen: Iterable[Calibrating], calibration: Calibration | None) -> 
     """The metrics of a regression on these rows."""
     assert not isinstance(calibration, ClassCalibration)
     parts = [regression_scores(_numbers(one.mixture), one.targets, calibration) for one in seen]
-    return regression_metrics(_joined(parts))
+    scores = _joined(parts)
+    return regression_metrics(scores) | selective_metrics(scores)
 
 
 def of_classes(seen: Iterable[Calibrating], calibration: Calibration | None) -> Json:
     """The metrics of a classifier on these rows."""
     assert not isinstance(calibration, NumberCalibration)
     parts = [classification_scores(_classes(one.mixture), one.targets, calibration) for one in seen]
-    return classification_metrics(_joined(parts))
+    scores = _joined(parts)
+    return classification_metrics(scores) | selective_metrics(scores)
 
 
 def _numbers(mixture: Mixture) -> GaussianMixture:
@@ -63,7 +66,10 @@ def regression_scores(
     targets: Float[Tensor, "rows"],
     calibration: NumberCalibration | None = None,
 ) -> dict[str, Float[Tensor, "rows"]]:
-    """Per row: log likelihood, squared and absolute error, CRPS, share; 1 where covered, width."""
+    """Per row: log likelihood, squared and absolute error, CRPS, share; 1 where covered, width.
+
+    And the total standard deviation, by which a row is answered or left to a human.
+    """
     raw, mixture = mixture, mixture if calibration is None else calibration.apply(mixture)
     error = mixture.mean() - targets
     few = GaussianMixture(mixture.means[:CRPS_SAMPLES], mixture.variances[:CRPS_SAMPLES])
@@ -73,6 +79,7 @@ def regression_scores(
         "mae": error.abs(),
         "crps": few.crps(targets),
         "epistemic_share": _epistemic_share(mixture),
+        "uncertainty": mixture.total().sqrt(),
         **coverage(mixture.cdf(targets)),
     }
     tails = [0.5 * (1 - level) for level in COVERAGE_LEVELS]
@@ -145,7 +152,10 @@ def classification_scores(
     targets: Int[Tensor, "rows"],
     calibration: ClassCalibration | None = None,
 ) -> dict[str, Float[Tensor, "rows"]]:
-    """Per row: log likelihood, 1 where right, Brier score, confidence of the label, share."""
+    """Per row: log likelihood, 1 where right, Brier score, confidence of the label, share.
+
+    And the total entropy, by which a row is answered or left to a human.
+    """
     if calibration is not None:
         raw = classification_scores(mixture, targets)
         return {
@@ -163,6 +173,7 @@ def classification_scores(
         "brier": (probs - truth).square().sum(-1),
         "confidence": confidence,
         "epistemic_share": _epistemic_share(mixture),
+        "uncertainty": mixture.total_entropy(),
     }
 
 

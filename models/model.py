@@ -8,7 +8,14 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import BBBConfig, EnsembleConfig, FeatureConfig, Json, ModelConfig
+from models.config import (
+    BBBConfig,
+    EnsembleConfig,
+    FeatureConfig,
+    Json,
+    ModelConfig,
+    OutOfDistributionConfig,
+)
 from models.data import Rows
 from models.exceptions import InvalidInput
 from models.features import Columns, FeatureEncoder, InputColumn
@@ -30,12 +37,18 @@ from models.prediction.prediction import (
     to_prediction,
 )
 from models.prediction.rounding import is_accurate, rounded
+from models.prediction.strangeness import Detector
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.targets import ClassTarget, NumberTarget, Target
 from models.variant import Variant
 
-FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution threshold flags
+# By task, a name in `models.prediction.strangeness`, as docs/method.md compares them.
+DEFAULT_SCORES: Mapping[str, str] = {
+    "regression": "epistemic_variance",
+    "forecasting": "epistemic_variance",
+    "classification": "total_entropy",
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +60,6 @@ class BayesianModel(PosteriorVariants):
     target: Target
     variants_by_prune: Mapping[float, Variant]
     default_seed: int
-    ood_threshold: float
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
     tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
@@ -117,7 +129,6 @@ class BayesianModel(PosteriorVariants):
             "num_weights": self.num_weights,
             "metrics": self.variant(0.0).metrics,
             "variants": [self.variant(prune).describe() for prune in self.variants],
-            "out_of_distribution_threshold": self.ood_threshold,
             "notes": list(self.notes),
         }
 
@@ -167,7 +178,7 @@ class BayesianModel(PosteriorVariants):
             target = options.target_mc_error
             summary, samples = until_accurate(summarise_with, target, options.samples)
         used = replace(options, samples=samples)
-        answer = to_prediction(summary, used, self.ood_threshold, self.classes)
+        answer = to_prediction(summary, used, self.detector(options.prune), self.classes)
         if options.return_draws:
             calibration = self.variant(options.prune).calibration
             draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
@@ -211,10 +222,22 @@ class BayesianModel(PosteriorVariants):
         """What the scores of the variants say against them; of rows nothing."""
         return ()
 
-    def strangeness(self, x: Float[Tensor, "rows inputs"], samples: int) -> np.ndarray:
-        """Per row: epistemic variance (squared target units) or mutual information (nats)."""
-        options = self.settle(PredictOptions(samples=samples, intervals=()))
-        return self._summary(self.fitted(0.0), x, options)["strangeness"]
+    def detector(self, prune: float) -> Detector:
+        """What flags a variant's rows; none is flagged before the variant was scored."""
+        return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
+
+    def fit_detector(self, prune: float, x: Float[Tensor, "rows inputs"]) -> Detector:
+        """The bound for the false-alarm rate asked for, from rows that no weight was fitted to."""
+        asked = self.config.out_of_distribution or OutOfDistributionConfig()
+        usual = self.strangeness(x, prune=prune)
+        return Detector.fit(self.detector(prune).score, usual, asked.false_alarm_rate)
+
+    def strangeness(
+        self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
+    ) -> np.ndarray:
+        """Per row the variant's score, in the unit of that score."""
+        options = self.settle(PredictOptions(samples=samples, prune=prune, intervals=()))
+        return self._summary(self.fitted(prune), x, options)["strangeness"]
 
     def measure_error_factors(
         self, prune: float, x: Float[Tensor, "rows inputs"]
@@ -264,9 +287,10 @@ class BayesianModel(PosteriorVariants):
         """Summaries of all rows; `mc_error` is what the sampler's error is measured to be."""
         sampler, seed = str(options.sampler), int(options.seed or 0)
         calibration = self.variant(options.prune).calibration
+        score = self.detector(options.prune).score
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
-            summary = concatenate([summarise(m, options, calibration) for _, m in chunks])
+            summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])
         if sampler == "moments" or isinstance(self.config.method, EnsembleConfig):
             summary.pop("mc_error", None)  # members are no draws from a known distribution
         elif (sampler == "sobol" or self.engine.whole_draws) and "mc_error" in summary:

@@ -1,6 +1,5 @@
 """From stored columns to rows a method can fit: convert, drop, split, encode."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -112,7 +111,7 @@ def _skeleton(
     if constant := encoder.constant_columns():
         notes.append(f"constant columns were left out: {', '.join(constant)}")
     seed = derive_seed(config.training.seed, "prediction") % 2**31
-    return BayesianModel(config, encoder, target, {}, seed, math.inf, notes=tuple(notes))
+    return BayesianModel(config, encoder, target, {}, seed, notes=tuple(notes))
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from models.config import (
     MLPConfig,
     ModelConfig,
     NetworkConfig,
+    OutOfDistributionConfig,
     SplitBy,
     SplitTime,
     Task,
@@ -101,6 +102,7 @@ def resolve(
         method=_method(config.method, built, training, tempered=tempered),
         training=training,
         pruning=choose_pruning(config),
+        out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
     )
 
 

@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from models.config import (
@@ -33,7 +32,7 @@ from models.inference.methods import build_kernel, build_method
 from models.inference.point import DrawsState
 from models.inference.swag import SWAG, SWAGState
 from models.language.training import train_language_model
-from models.model import FALSE_ALARMS, BayesianModel, make_ready
+from models.model import BayesianModel, make_ready
 from models.prediction.weight_draws import FittedDraws
 from models.preparation import prepare
 from models.priors import GaussianPrior
@@ -297,7 +296,7 @@ class _Pass:
 
 
 def _with_scores(model: BayesianModel, held_out: Rows, columns: Columns) -> BayesianModel:
-    """Metrics and sampling error of every variant on the held-out rows; the strange rows' bound."""
+    """Of every variant on the held-out rows: metrics, sampling error, what flags strange rows."""
     x, scored = held_out.inputs, {}
     for fraction, variant in model.variants_by_prune.items():
         metrics = model.score(fraction, held_out, columns, SCORE_SAMPLES)
@@ -306,12 +305,11 @@ def _with_scores(model: BayesianModel, held_out: Rows, columns: Columns) -> Baye
             metrics=metrics | variant.metrics,
             error_factors=variant.error_factors or model.measure_error_factors(fraction, x),
             bfloat16=model.bears_bfloat16(fraction, x),
+            detector=model.fit_detector(fraction, x),
         )
-    threshold = float(np.quantile(model.strangeness(x, SCORE_SAMPLES), 1 - FALSE_ALARMS))
     notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
     return replace(
         model,
         variants_by_prune=scored,
-        ood_threshold=threshold,
         notes=(*model.notes, *notes),
     )

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from models.calibration import Calibration
 from models.config import Json
 from models.inference.method import State
+from models.prediction.strangeness import Detector
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One posterior of a version: the full one (prune 0) or a pruned one."""
+    """One posterior of a version: the full one (prune 0) or a pruned one.
+
+    Its `detector` is None until it is scored, and in models of texts.
+    """
 
     prune: float
     state: State
@@ -19,6 +23,7 @@ class Variant:
     error_factors: Mapping[int, float] = field(default_factory=dict)
     calibration: Calibration | None = None  # None: as the posterior has it
     bfloat16: bool = False  # whether its rounding is small beside the sampling error
+    detector: Detector | None = None
 
     def describe(self) -> Json:
         return {
@@ -27,4 +32,5 @@ class Variant:
             "bytes": self.num_bytes,
             "calibration": self.calibration and self.calibration.describe(),
             "metrics": self.metrics,
+            **({"out_of_distribution": self.detector.to_json()} if self.detector else {}),
         }

@@ -107,9 +107,7 @@ def ood_auroc(
     strange: Columns,
     should_stop: Callable[[], bool],
 ) -> float:
-    """How well the epistemic part tells strange rows from held-out ones.
-
-    It is the epistemic variance for numbers, the mutual information for classes.
+    """How well the full posterior's score tells strange rows from held-out ones.
 
     Args:
         columns, types: those that the model was trained on; the split is made again.

@@ -19,6 +19,14 @@ class FeatureResponse(Response):
     type: str
 
 
+class DetectorResponse(Response):
+    """What flags a variant's rows: a score above the threshold, so often for a usual row."""
+
+    score: str
+    threshold: float
+    false_alarm_rate: float
+
+
 class VariantResponse(Response):
     """A version with a fraction `prune` of its weights removed."""
 
@@ -29,6 +37,7 @@ class VariantResponse(Response):
         None, description="variance_scale or temperature, and the rows that told it"
     )
     metrics: Json
+    out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)
 
 
 class VersionResponse(Response):

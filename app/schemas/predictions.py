@@ -33,6 +33,11 @@ class PredictionOptions(Request):
         "was calibrated on",
     )
     sampler: Sampler | None = Field(None, description="default: the best that the model has")
+    abstain_above: Annotated[float, Field(ge=0.0)] | None = Field(
+        None,
+        description="rows that are more uncertain are marked in `abstained`: the total standard "
+        "deviation in units of the target, of classes the total entropy in nats",
+    )
 
     @property
     def options(self) -> PredictOptions:
@@ -44,6 +49,7 @@ class PredictionOptions(Request):
             intervals=self.intervals,
             interval_kinds=self.interval_kinds,
             sampler=self.sampler,
+            abstain_above=self.abstain_above,
         )
 
 
@@ -137,6 +143,13 @@ class PredictResponse(Response):
     intervals: list[IntervalResponse]
     mc_error: list[Any] | None = Field(description="null where it cannot be estimated")
     entropy: Variances | None = Field(None, description="classification only, in nats")
+    out_of_distribution: list[bool] = Field(description="rows unlike those of training")
+    ood_score: list[float | None] = Field(
+        description="what the version's variant compares with its threshold"
+    )
+    abstained: list[bool] | None = Field(
+        None, description="with abstain_above: rows to leave to a human; their numbers stay"
+    )
     draws: list[Any] | None = Field(
         None, description="with return_draws: samples × rows; of a forecast paths × steps"
     )

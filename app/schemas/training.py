@@ -1,6 +1,7 @@
 """`POST /train`: flat, as people write it. The hyper-parameters are those of `models.config`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
@@ -16,6 +17,7 @@ from models.config import (
     MethodConfig,
     ModelConfig,
     NetworkConfig,
+    OutOfDistributionConfig,
     Pruning,
     Task,
     TrainingConfig,
@@ -82,6 +84,14 @@ class TrainRequest(RecipeRequest):
 
     method: MethodConfig = _DEFAULTS.method
     alias: Alias | None = None
+    out_of_distribution: OutOfDistributionConfig | None = Field(
+        None, description="how often a row like those of training may be flagged as unlike them"
+    )
+
+    def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
+        """As asked, with what a comparison calls by the name of its strange rows."""
+        config = super().config(columns, method)
+        return replace(config, out_of_distribution=self.out_of_distribution)
 
 
 def public_request(spec: TrainSpec) -> Json:

@@ -1,8 +1,9 @@
 """Which waiting requests are computed together, and with how many samples each.
 
-Requests share a batch if all that the computation depends on is equal; only their rows and their
-intervals, levels and kinds, may differ. The oldest request leads; who waits longest is never passed
-by another key. Nothing here knows threads or clocks, so every decision can be tested.
+Requests share a batch if all that the computation depends on is equal; only their rows, their
+intervals, levels and kinds, and their bounds of abstaining may differ. The oldest request leads;
+who waits longest is never passed by another key. Nothing here knows threads or clocks, so every
+decision can be tested.
 """
 
 import asyncio
@@ -115,7 +116,10 @@ class Batch:
         levels = {level for entry in self.entries for level in entry.options.intervals}
         kinds = {kind for entry in self.entries for kind in entry.options.interval_kinds}
         options = replace(
-            options, intervals=tuple(sorted(levels)), interval_kinds=tuple(sorted(kinds))
+            options,
+            intervals=tuple(sorted(levels)),
+            interval_kinds=tuple(sorted(kinds)),
+            abstain_above=None,  # each has its own
         )
         x = torch.cat([entry.x for entry in self.entries if isinstance(entry.x, Tensor)])
         together = first.model.predict_rows(x, options)
@@ -131,7 +135,8 @@ class Batch:
         start = 0
         for entry in self.entries:
             stop = start + entry.rows
-            yield prediction.select(start, stop, entry.options)
+            part = prediction.select(start, stop, entry.options)
+            yield part.abstaining(entry.options.abstain_above)
             start = stop
 
 

@@ -45,6 +45,12 @@ def _row_fields(prediction: Prediction) -> dict[str, Any]:
     }
     if prediction.entropy is not None:
         document["entropy"] = {name: _ready(v) for name, v in prediction.entropy.items()}
+    document |= {
+        "out_of_distribution": prediction.out_of_distribution,
+        "ood_score": _ready(prediction.ood_score),
+    }
+    if prediction.abstained is not None:
+        document["abstained"] = prediction.abstained
     if prediction.draws is not None:
         document["draws"] = _ready(prediction.draws)
     return document

@@ -42,6 +42,10 @@ def predict(
     interval: Annotated[
         list[float] | None, typer.Option(help="Level of an interval; once per level.")
     ] = None,
+    abstain_above: Annotated[
+        float | None,
+        typer.Option(help="Mark rows of a larger standard deviation, of classes entropy (nats)."),
+    ] = None,
     as_json: AsJson = False,
     url: Url = DEFAULT_URL,
 ) -> None:
@@ -53,7 +57,13 @@ def predict(
 
     `credence predict concrete --prune 0.95 --interval 0.5 --interval 0.9 < rows.csv > out.csv`
     """
-    given = {"samples": samples, "seed": seed, "prune": prune, "intervals": interval}
+    given = {
+        "samples": samples,
+        "seed": seed,
+        "prune": prune,
+        "intervals": interval,
+        "abstain_above": abstain_above,
+    }
     request: Json = {key: value for key, value in given.items() if value is not None}
     with connect(url) as client, _wrong_use(), _open(file) as lines:
         card = client.version(model, version or newest(client, model))

@@ -48,6 +48,8 @@ from models.config.networks import (
     RecurrentConfig,
 )
 from models.config.training import (
+    FALSE_ALARMS,
+    OutOfDistributionConfig,
     Split,
     SplitBy,
     SplitTime,
@@ -55,6 +57,7 @@ from models.config.training import (
 )
 
 __all__ = [
+    "FALSE_ALARMS",
     "STRICT",
     "Activation",
     "BBBConfig",
@@ -80,6 +83,7 @@ __all__ = [
     "MetropolisConfig",
     "ModelConfig",
     "NetworkConfig",
+    "OutOfDistributionConfig",
     "PriorConfig",
     "Pruning",
     "RecurrentConfig",

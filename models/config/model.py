@@ -7,7 +7,7 @@ from models.config.forecasting import ForecastConfig
 from models.config.language import LanguageConfig
 from models.config.methods import BBBConfig, MethodConfig
 from models.config.networks import MLPConfig, NetworkConfig
-from models.config.training import TrainingConfig
+from models.config.training import OutOfDistributionConfig, TrainingConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,3 +26,4 @@ class ModelConfig:
     pruning: Pruning | None = None
     language: LanguageConfig | None = None
     forecast: ForecastConfig | None = None
+    out_of_distribution: OutOfDistributionConfig | None = None

@@ -7,6 +7,8 @@ from annotated_types import Interval, Len
 
 from models.config.common import STRICT, ColumnName
 
+FALSE_ALARMS = 0.01  # one row in a hundred: rare enough to look at each
+
 
 @dataclass(frozen=True, kw_only=True)
 class SplitBy:
@@ -26,6 +28,14 @@ class SplitTime:
 
 Split = Literal["random", "last"] | SplitBy | SplitTime
 """`last`: the last rows as they are stored; of a language model, the last lines of the text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutOfDistributionConfig:
+    """The share of rows like those of training that may be flagged as unlike them."""
+
+    __pydantic_config__ = STRICT
+    false_alarm_rate: Annotated[float, Interval(gt=0.0, le=0.5)] = FALSE_ALARMS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from models.exceptions import InvalidData
 from models.forecasting.forecast import Forecast
 from models.forecasting.series import Series
 from models.metrics import regression_metrics, regression_scores
+from models.prediction.abstention import selective_metrics
 from models.prediction.predictive import GaussianMixture
 
 MAX_ORIGINS = 64
@@ -89,6 +90,7 @@ def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon:
     own = forecast.scores(targets)
     naive = regression_scores(seasonal_naive(chosen, season, horizon), targets)
     metrics = _side_by_side(own, naive, chosen, season) | {"horizon": horizon}
+    metrics |= _finite(selective_metrics(own))
     if len(chosen) <= SOME_ORIGINS:
         return metrics
     own, naive = (_at_some(scores, len(chosen)) for scores in (own, naive))
@@ -132,6 +134,8 @@ def _finite(values: Mapping[str, Any]) -> Json:
     def told(value: Any) -> Any:
         if isinstance(value, Mapping):
             return _finite(value)
+        if isinstance(value, list):
+            return [told(one) for one in value]
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     return {name: told(value) for name, value in values.items()}

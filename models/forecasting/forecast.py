@@ -116,6 +116,7 @@ class Forecast:
             "mae": error.abs(),
             "crps": sample_crps(self.draws, targets),
             "epistemic_share": epistemic / (epistemic + aleatoric),
+            "uncertainty": (epistemic + aleatoric).sqrt(),
         }
         scores |= coverage(self.mixture.cdf(u))
         for level in COVERAGE_LEVELS:

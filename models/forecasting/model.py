@@ -155,7 +155,7 @@ class Forecaster(BayesianModel):
         else:
             summary, samples = until_accurate(summarise, options.target_mc_error, options.samples)
         used = replace(options, samples=samples)
-        answer = to_prediction(summary, used, self.ood_threshold, None)
+        answer = to_prediction(summary, used, self.detector(options.prune), None)
         draws = made[0].draws.cpu().numpy() if options.return_draws else None
         return replace(answer, draws=draws, times=x.times, paths=self.paths(options.prune))
 

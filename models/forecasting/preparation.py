@@ -1,6 +1,5 @@
 """From a table to windows a method can fit, and those that are held out: the end of each series."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -112,7 +111,6 @@ def _skeleton(
         frame.change,
         {},
         seed,
-        math.inf,
         notes=tuple(_notes(spacing, series)),
         frame=frame,
         spacing=spacing,

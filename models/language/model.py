@@ -198,6 +198,10 @@ def _check(options: PredictOptions) -> None:
         raise InvalidInput("a language model returns no draws: leave it out", "/return_draws")
     if options.horizon is not None:
         raise InvalidInput("forecasts alone have a horizon: leave it out", "/horizon")
+    if options.abstain_above is not None:
+        raise InvalidInput(
+            "texts are answered whatever the entropy: leave it out", "/abstain_above"
+        )
     if options.target_mc_error is not None:
         message = "a language model has no mean with an mc_error: leave it out"
         raise InvalidInput(message, "/target_mc_error")

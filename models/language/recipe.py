@@ -74,6 +74,7 @@ def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
         (config.features, "/features"),
         (config.weight, "/weight"),
         (config.forecast, "/forecast"),
+        (config.out_of_distribution, "/out_of_distribution"),
     ):
         if value:
             raise InvalidData("a language model reads the target's text and nothing else", path)

@@ -195,7 +195,7 @@ class Engine:
     def _whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
         """Of outputs in float64 whose weights were drawn, none of them integrated."""
         if isinstance(self.likelihood, Categorical | Bernoulli):
-            return CategoricalMixture(self.likelihood.probabilities(outputs))
+            return CategoricalMixture(self.likelihood.logits(outputs))
         target = self._number_target()
         means, noise = self.likelihood.moments(outputs, point)
         return GaussianMixture(means * target.std + target.mean, noise * target.std**2)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from models.calibration import Calibration, NumberCalibration
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.strangeness import Detector, strangeness
 
 Sampler = Literal["sobol", "monte_carlo", "moments"]
 Arrays = dict[str, np.ndarray]
@@ -22,7 +23,8 @@ class PredictOptions:
 
     With `target_mc_error`, sampling ends as soon as the `mc_error` of every row is below it;
     `samples` is the most that are drawn then. `top`, of language models: next tokens that are told;
-    `horizon`, of forecasts: how many steps ahead.
+    `horizon`, of forecasts: how many steps ahead. Rows whose uncertainty (`Prediction.uncertainty`)
+    is above `abstain_above` are marked.
     """
 
     samples: int = 100
@@ -35,6 +37,7 @@ class PredictOptions:
     target_mc_error: float | None = None
     top: int | None = None
     horizon: int | None = None
+    abstain_above: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +66,8 @@ class Prediction:
     `variance` holds aleatoric, epistemic and total; `entropy`, for classes, the same three in
     nats. `mc_error` is None where it cannot be estimated (one sample). `draws` is
     samples × rows (× classes): predicted means, each from one weight draw shared by all rows.
+    `ood_score` is what `out_of_distribution` compares with the variant's threshold; `abstained`
+    marks the rows that are too uncertain, None if nobody asked.
 
     Of a forecast the rows are the steps ahead, at `times`, and `draws` are whole paths with their
     noise, `paths` of each weight draw one after the other.
@@ -76,6 +81,7 @@ class Prediction:
     variance: Arrays
     epistemic_share: np.ndarray
     out_of_distribution: np.ndarray
+    ood_score: np.ndarray
     intervals: tuple[Interval, ...] = ()
     mc_error: np.ndarray | None = None
     classes: tuple[ClassName, ...] | None = None
@@ -84,6 +90,19 @@ class Prediction:
     draws: np.ndarray | None = None
     times: np.ndarray | None = None
     paths: int | None = None
+    abstained: np.ndarray | None = None
+
+    @property
+    def uncertainty(self) -> np.ndarray:
+        """Per row: total standard deviation in target units, or total entropy in nats."""
+        return np.sqrt(self.variance["total"]) if self.entropy is None else self.entropy["total"]
+
+    def abstaining(self, above: float | None) -> "Prediction":
+        """The same answer with the rows marked whose uncertainty is above; of None, without marks.
+
+        What is not finite, of a forecast that runs away, is above any bound.
+        """
+        return replace(self, abstained=None if above is None else ~(self.uncertainty <= above))
 
     @property
     def num_rows(self) -> int:
@@ -104,11 +123,13 @@ class Prediction:
             variance={name: values[rows] for name, values in self.variance.items()},
             epistemic_share=self.epistemic_share[rows],
             out_of_distribution=self.out_of_distribution[rows],
+            ood_score=self.ood_score[rows],
             intervals=tuple(known[one].select(rows) for one in asked(options) if one in known),
             mc_error=None if self.mc_error is None else self.mc_error[rows],
             labels=None if self.labels is None else self.labels[rows],
             entropy=self.entropy and {name: values[rows] for name, values in self.entropy.items()},
             draws=None if self.draws is None else self.draws[:, rows],
+            abstained=None if self.abstained is None else self.abstained[rows],
         )
 
 
@@ -119,11 +140,12 @@ def asked(options: PredictOptions) -> list[tuple[IntervalKind, float]]:
 
 
 def summarise(
-    mixture: Mixture, options: PredictOptions, calibration: Calibration | None = None
+    mixture: Mixture, options: PredictOptions, score: str, calibration: Calibration | None = None
 ) -> Arrays:
     """Every per-row array of an answer by name; `bounds` names its intervals.
 
-    A variance scale leaves a mean where it was, and so the error of that: which is the raw one.
+    `strangeness` is the score of that name (`models.prediction.strangeness`). A variance scale
+    leaves a mean where it was, and so the error of that: which is the raw one.
     """
     raw = mixture
     if calibration is not None:
@@ -132,6 +154,7 @@ def summarise(
         raw, summary = mixture, _summarise_classes(mixture)
     else:
         summary = _summarise_numbers(mixture, options, calibration)
+    summary["strangeness"] = strangeness(mixture, score)
     if mixture.num_samples > 1:
         summary["mc_error"] = raw.mc_error()
     return {name: value.cpu().numpy() for name, value in summary.items()}
@@ -145,7 +168,6 @@ def _summarise_numbers(
         "mean": mixture.mean(),
         "aleatoric": mixture.aleatoric(),
         "epistemic": epistemic,
-        "strangeness": epistemic,
     }
     levels = options.intervals
     if levels and "credible" in options.interval_kinds:
@@ -167,14 +189,12 @@ def bounds(kind: IntervalKind, level: float, lower: Tensor, upper: Tensor) -> di
 
 
 def _summarise_classes(mixture: CategoricalMixture) -> dict[str, Tensor]:
-    expected, mutual = mixture.expected_entropy(), mixture.mutual_information()
     return {
         "mean": mixture.mean(),
         "aleatoric": mixture.aleatoric(),
         "epistemic": mixture.epistemic(),
-        "expected_entropy": expected,
-        "mutual_information": mutual,
-        "strangeness": mutual,
+        "expected_entropy": mixture.expected_entropy(),
+        "mutual_information": mixture.mutual_information(),
     }
 
 
@@ -210,7 +230,7 @@ def intervals(summary: Arrays, options: PredictOptions) -> tuple[Interval, ...]:
 def to_prediction(
     summary: Arrays,
     options: PredictOptions,
-    ood_threshold: float,
+    detector: Detector,
     classes: tuple[ClassName, ...] | None,
 ) -> Prediction:
     """The answer that a summary makes; `options` are settled and tell how it was sampled."""
@@ -227,12 +247,15 @@ def to_prediction(
             "total": aleatoric + epistemic,
         },
         epistemic_share=epistemic_share(summary),
-        out_of_distribution=summary["strangeness"] > ood_threshold,
+        out_of_distribution=detector.flags(summary["strangeness"]),
+        ood_score=summary["strangeness"],
         mc_error=summary.get("mc_error"),
     )
     if classes is None:
-        return replace(answer, intervals=intervals(summary, options))
-    return _with_classes(answer, summary, classes)
+        answer = replace(answer, intervals=intervals(summary, options))
+    else:
+        answer = _with_classes(answer, summary, classes)
+    return answer.abstaining(options.abstain_above)
 
 
 def _with_classes(

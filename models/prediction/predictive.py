@@ -7,6 +7,7 @@ Gal 2017), its quantiles and its scores. Samples are the first axis, rows the se
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -54,7 +55,7 @@ class GaussianMixture:
         Where a part was integrated: var_s E[m|s] + mean_s Var[m|s].
         """
         spread = self.spread if self.integrated is None else self.integrated[1]
-        between = _variance(self._predicted_means(), correction=0)
+        between = variance(self._predicted_means(), correction=0)
         return between if spread is None else between + spread.mean(0)
 
     def total(self) -> PerRow:
@@ -83,7 +84,7 @@ class GaussianMixture:
         means = self._predicted_means()
         if len(means) == 1:
             return torch.zeros_like(means[0])
-        return (_variance(means, correction=1) / len(means)).sqrt()
+        return (variance(means, correction=1) / len(means)).sqrt()
 
     def cdf(self, value: PerRow) -> PerRow:
         return ndtr((value - self.means) / self.variances.sqrt()).mean(0)
@@ -104,7 +105,7 @@ class GaussianMixture:
         variances = self.variances
         scales = variances.sqrt()
         low, high = self._bracket(z, scales)
-        total = _variance(self.means, correction=0) + variances.mean(0)
+        total = variance(self.means, correction=0) + variances.mean(0)
         value = (self.means.mean(0) + z * total.sqrt()).clamp(low, high)
         tolerance = _QUANTILE_TOLERANCE * total.sqrt()
         for _ in range(_MAX_STEPS):
@@ -154,7 +155,7 @@ class GaussianMixture:
         return score - 0.5 * pairs / len(self.means)
 
 
-def _variance(values: Float[Tensor, "samples *rest"], correction: int) -> Float[Tensor, "*rest"]:
+def variance(values: Float[Tensor, "samples *rest"], correction: int) -> Float[Tensor, "*rest"]:
     """Two passes; several times faster than `torch.var` along the first axis."""
     centred = values - values.mean(0)
     return centred.square_().sum(0) / (len(values) - correction)
@@ -178,20 +179,27 @@ def _expected_abs(mean: Tensor, variance: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class CategoricalMixture:
-    """Sample s predicts the class probabilities probs[s] for each row."""
+    """Sample s predicts the class probabilities probs[s], the softmax of logits[s], for each row.
 
-    probs: Float[Tensor, "samples rows classes"]
+    Logits tell apart what is certain in floating point: probabilities of 1 − 1e-20 and 1 − 1e-40.
+    """
+
+    logits: Float[Tensor, "samples rows classes"]
+
+    @cached_property
+    def probs(self) -> Float[Tensor, "samples rows classes"]:
+        return self.logits.softmax(-1)
 
     @property
     def num_samples(self) -> int:
-        return len(self.probs)
+        return len(self.logits)
 
     def mean(self) -> Float[Tensor, "rows classes"]:
         return self.probs.mean(0)
 
     def tempered(self, temperature: float) -> "CategoricalMixture":
-        """Each sample's logits ÷ the temperature; a probability of 0 stays 0."""
-        return CategoricalMixture((self.probs.log() / temperature).softmax(-1))
+        """Each sample's logits ÷ the temperature."""
+        return CategoricalMixture(self.logits / temperature)
 
     def aleatoric(self) -> Float[Tensor, "rows classes"]:
         """The mean over the samples of p(1 − p) (Kwon et al. 2018)."""
@@ -199,7 +207,7 @@ class CategoricalMixture:
 
     def epistemic(self) -> Float[Tensor, "rows classes"]:
         """The variance over the samples of p (divided by S, two passes)."""
-        return _variance(self.probs, correction=0)
+        return variance(self.probs, correction=0)
 
     def total_entropy(self) -> PerRow:
         """H(mean p), in nats."""
@@ -220,7 +228,7 @@ class CategoricalMixture:
 
     def mc_error(self) -> Float[Tensor, "rows classes"]:
         """Standard error of each mean probability if samples are independent."""
-        return (_variance(self.probs, correction=1) / len(self.probs)).sqrt()
+        return (variance(self.probs, correction=1) / len(self.probs)).sqrt()
 
 
 Mixture = GaussianMixture | CategoricalMixture

@@ -40,6 +40,7 @@ def truth(x: Tensor, options: PredictOptions) -> Prediction:
         variance={"total": base**2},
         epistemic_share=base,
         out_of_distribution=base > 0,
+        ood_score=base,
         intervals=tuple(
             Interval(level=level, kind=kind, lower=mean - level, upper=mean + level)
             for kind, level in asked(options)

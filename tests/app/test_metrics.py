@@ -29,8 +29,11 @@ def test_loaded_models_and_what_each_should_show(make_service: MakeService) -> N
     assert service.metric("credence_models_loaded") == 2
     assert service.metric("credence_models_loaded_bytes") == cache.num_bytes > 0
     of = {"model": "price", "version": "2"}
-    assert service.metric("credence_model_out_of_distribution_ratio", **of) == 0.01
-    metrics = service.http.get("/models/price/versions/2").json()["metrics"]
+    version = service.http.get("/models/price/versions/2").json()
+    (full, _), metrics = version["variants"], version["metrics"]
+    ratio = service.metric("credence_model_out_of_distribution_ratio", **of)
+    assert ratio == full["out_of_distribution"]["false_alarm_rate"]
+    assert ratio == pytest.approx(1 / 13)  # of a tenth of 120 rows, the largest is the bound
     share = service.metric("credence_model_epistemic_share", **of)
     assert share == metrics["epistemic_share"]
     assert 0 < share < 1

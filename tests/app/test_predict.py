@@ -43,7 +43,8 @@ def test_regression_answer_has_the_contracts_fields_and_the_models_numbers(
 
     assert list(answer) == [
         "model", "version", "prune", "samples", "seed", "sampler",
-        "mean", "variance", "intervals", "mc_error", "timings_ms",
+        "mean", "variance", "intervals", "mc_error", "out_of_distribution", "ood_score",
+        "timings_ms",
     ]  # fmt: skip
     assert (answer["model"], answer["version"]) == ("price", 2)
     assert (answer["prune"], answer["samples"], answer["seed"]) == (0.5, 30, 7)
@@ -59,6 +60,8 @@ def test_regression_answer_has_the_contracts_fields_and_the_models_numbers(
         assert given["lower"] == bounds.tolist()
     assert expected.mc_error is not None
     assert answer["mc_error"] == expected.mc_error.tolist()
+    assert answer["out_of_distribution"] == expected.out_of_distribution.tolist()
+    assert answer["ood_score"] == expected.ood_score.tolist()
     timings = answer["timings_ms"]
     assert timings["total"] >= timings["queue"] + timings["compute"] > 0
 

@@ -22,6 +22,7 @@ NUMBERS = Prediction(
     },
     epistemic_share=np.array([0.75, 0.67]),
     out_of_distribution=np.array([False, True]),
+    ood_score=np.array([0.3, np.inf]),
     intervals=(
         Interval(level=0.5, lower=np.array([0.5, 1.5]), upper=np.array([1.5, np.inf])),
         Interval(level=0.9, lower=np.array([0.0, 1.0]), upper=np.array([2.0, 3.0])),
@@ -65,6 +66,7 @@ def test_numbers_have_a_column_for_each_kind_and_bound() -> None:
         "conformal_lower_0.9": [-1.0, None],
         "conformal_upper_0.9": [3.0, None],
         "out_of_distribution": [False, True],
+        "ood_score": [0.3, None],
     }
 
 
@@ -79,6 +81,7 @@ def test_classes_have_a_column_each() -> None:
         "mc_error_alder": [0.0025, 0.005],
         "mc_error_oak": [0.0075, 0.005],
         "out_of_distribution": [False, True],
+        "ood_score": [0.3, None],
     }
 
 

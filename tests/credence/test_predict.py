@@ -29,6 +29,18 @@ def test_a_pipe_gets_csv_with_a_line_per_row(service: Service) -> None:
     assert "not features, ignored: y" in done.stderr
 
 
+def test_rows_are_marked_that_are_strange_or_too_uncertain(service: Service) -> None:
+    rows = ROWS + "odd,900.0,-900.0,9\n"
+    done = credence("predict", "small", "--abstain-above", "1e6", url=service.url, stdin=rows)
+    assert done.returncode == 0, done.stderr
+    for row in csv.DictReader(io.StringIO(done.stdout)):
+        deviation = float(row["total_variance"]) ** 0.5
+        assert row["abstained"] == str(deviation > 1e6).lower()
+        assert row["out_of_distribution"] in ("true", "false")
+        assert float(row["ood_score"]) >= 0
+    assert row["out_of_distribution"] == "true"
+
+
 def test_a_file_gives_what_a_pipe_gives(service: Service, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text(ROWS, encoding="utf-8-sig")  # as spreadsheets write it
@@ -58,6 +70,7 @@ def test_a_terminal_gets_a_table(service: Service, tmp_path: Path) -> None:
     assert "small version 1, 0% pruned, 100 samples" in shown
     assert "± aleatoric" in shown
     assert "90% interval" in shown
+    assert "!" in shown
 
 
 def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:

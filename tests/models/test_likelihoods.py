@@ -38,7 +38,7 @@ def test_categorical() -> None:
 def test_bernoulli() -> None:
     expected = distributions.Bernoulli(logits=OUTPUTS[..., 0]).log_prob(LABELS.double())
     torch.testing.assert_close(Bernoulli().log_prob(OUTPUTS[..., :1], LABELS, {}), expected)
-    probs = Bernoulli().probabilities(OUTPUTS[..., :1])
+    probs = Bernoulli().logits(OUTPUTS[..., :1]).softmax(-1)
     torch.testing.assert_close(probs.sum(-1), torch.ones(3, 5, dtype=torch.float64))
     torch.testing.assert_close(probs[..., 1], torch.sigmoid(OUTPUTS[..., 0]))
 

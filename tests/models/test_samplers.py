@@ -149,7 +149,7 @@ def test_bfloat16_is_allowed_where_it_is_hidden_by_the_sampling_error(
 
     def summary(fitted: Fitted) -> Arrays:
         ((_, mixture),) = model.engine.mixtures(fitted, x, "monte_carlo", 5, 100)
-        return summarise(mixture, PredictOptions(intervals=()))
+        return summarise(mixture, PredictOptions(intervals=()), "epistemic_variance")
 
     for prune in model.variants:
         fitted = model.fitted(prune)

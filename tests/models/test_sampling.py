@@ -237,7 +237,7 @@ engine = Engine(network, HeteroscedasticGaussian(), NumberTarget(0.0, 1.0), 64 *
 fitted = Fitted.of(network, state)
 def run(rows, samples):
     for _, mixture in engine.mixtures(fitted, torch.zeros(rows, 8), "sobol", 1, samples):
-        summarise(mixture, PredictOptions())
+        summarise(mixture, PredictOptions(), "epistemic_variance")
 run(4, 64)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 run(500, 2000)

@@ -33,7 +33,7 @@ from core.exceptions import Invalid, NotParseable
 from models.exceptions import InvalidInput
 
 PARAMETERS = "/parameters"
-BINARY, TIMEOUT = "binary_data_output", "timeout"
+BINARY, TIMEOUT, ABSTAIN = "binary_data_output", "timeout", "abstain_above"
 DEFAULT_LEVEL = 0.9
 # The path and the outputs say these.
 NOT_PARAMETERS = ("model", "version", "return_draws", "interval_kinds")
@@ -165,6 +165,7 @@ def _options(model: str, version: str | None, header: InferHeader) -> PredictPar
         given["deadline_ms"] = _milliseconds(given.pop(TIMEOUT))
     names = _wanted(header)
     outputs.check_names(names or ())
+    _check_abstaining(given, names)
     options = {
         "model": model,
         "version": version,
@@ -194,6 +195,17 @@ def _intervals(given: object, names: list[str] | None) -> list[Any]:
         message = f"are returned as the output {outputs.QUANTILES!r}: ask for it too"
         raise Invalid([(f"{PARAMETERS}/intervals", message)])
     return [scalar(part) for part in str(given).split(",") if part]
+
+
+def _check_abstaining(given: dict[str, Any], names: list[str] | None) -> None:
+    """Raise `Invalid` for a bound without its output, or the output without its bound."""
+    asked = names is not None and outputs.ABSTAINED in names
+    if ABSTAIN in given and names is not None and not asked:
+        message = f"is answered by the output {outputs.ABSTAINED!r}: ask for it too"
+        raise Invalid([(f"{PARAMETERS}/{ABSTAIN}", message)])
+    if asked and ABSTAIN not in given:
+        message = f"the output {outputs.ABSTAINED!r} needs this bound: give a number"
+        raise Invalid([(f"{PARAMETERS}/{ABSTAIN}", message)])
 
 
 def _milliseconds(timeout: object) -> object:

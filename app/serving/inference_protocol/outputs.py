@@ -17,6 +17,7 @@ from models.features import level_text
 from models.prediction.prediction import Interval, IntervalKind, Prediction
 
 DRAWS, QUANTILES, CONFORMAL = "samples", "quantiles", "conformal_quantiles"
+ABSTAINED = "abstained"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,9 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.ndarray]:
-    """The outputs of these names, or all but those on request; quantiles where there are some.
+    """The outputs of these names, or all but those on request.
+
+    Quantiles and marks of abstained rows come unasked where the parameters made some.
 
     Raises:
         Invalid: for an output that this kind of model has not.
@@ -67,6 +70,7 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
     if names is None:
         names = [name for name, output in known.items() if not output.on_request]
         names += [QUANTILES] if prediction.intervals else []
+        names += [] if prediction.abstained is None else [ABSTAINED]
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
@@ -103,6 +107,8 @@ def _on_request(classes: tuple[int, ...]) -> dict[str, Output]:
         "out_of_distribution": Output(
             (-1,), lambda p: p.out_of_distribution, "BOOL", on_request=True
         ),
+        "ood_score": Output((-1,), lambda p: p.ood_score, on_request=True),
+        ABSTAINED: Output((-1,), _abstained, "BOOL", on_request=True),
         DRAWS: Output((-1, -1, *classes), _draws, on_request=True),
     }
 
@@ -129,6 +135,12 @@ def _labels(prediction: Prediction) -> np.ndarray:
 
 def _draws(prediction: Prediction) -> np.ndarray:
     return np.empty((0, *prediction.mean.shape)) if prediction.draws is None else prediction.draws
+
+
+def _abstained(prediction: Prediction) -> np.ndarray:
+    """Nobody asked: no row is left to a human."""
+    unasked = np.zeros(prediction.num_rows, dtype=bool)
+    return unasked if prediction.abstained is None else prediction.abstained
 
 
 def _listed(known: Iterable[str]) -> str:
