@@ -4,6 +4,9 @@ Proper scores: log likelihood (higher is better), CRPS and Brier (lower is bette
 share of targets inside the central interval of each level. Source: Gneiting and Raftery 2007.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -83,6 +86,23 @@ def classification_metrics(
         "ece": expected_calibration_error(scores["confidence"], scores["correct"]),
         "epistemic_share": float(scores["epistemic_share"].mean()),
     }
+
+
+def summarise(scores: PerRowScores) -> dict[str, Any]:
+    """The metrics of per-row scores, of numbers or of classes."""
+    return classification_metrics(scores) if "correct" in scores else regression_metrics(scores)
+
+
+def calibration_error(metrics: Mapping[str, Any]) -> float:
+    """How far off what the model says of its own errors is: 0 of an honest one, but for chance.
+
+    Classes: the expected calibration error. Numbers: mean over `COVERAGE_LEVELS` of |share of
+    targets inside the central interval − level|, as Kuleshov et al. 2018 compare quantiles.
+    """
+    if "ece" in metrics:
+        return float(metrics["ece"])
+    gaps = [abs(metrics["coverage"][f"{level:g}"] - level) for level in COVERAGE_LEVELS]
+    return sum(gaps) / len(gaps)
 
 
 def auroc(usual: Float[Tensor, "usual"], strange: Float[Tensor, "strange"]) -> float:

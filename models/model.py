@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -15,6 +16,8 @@ from models.features import Columns, FeatureEncoder, InputColumn
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
+from models.metrics import PerRowScores
+from models.metrics import summarise as summarise_scores
 from models.networks import MLP, Network, build_network
 from models.posterior_variants import PosteriorVariants
 from models.prediction.engine import Engine
@@ -32,7 +35,7 @@ from models.prediction.prediction import (
 from models.prediction.rounding import is_accurate, rounded
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
-from models.targets import ClassTarget, NumberTarget, Target
+from models.targets import ClassTarget, NumberTarget, Target, present
 from models.variant import Variant
 
 FALSE_ALARMS = 0.01  # share of held-out rows that the out-of-distribution threshold flags
@@ -178,10 +181,30 @@ class BayesianModel(PosteriorVariants):
         Raises:
             InvalidInput: for missing columns, or classes never seen in training.
         """
-        targets = self.target.encode(columns[self.config.target])
-        fitted = self.fitted(prune)
-        x = self.encode(columns)
-        return self.engine.score(fitted, x, targets.to(x.device), self.default_seed, samples)
+        truth = columns[self.config.target]
+        options = PredictOptions(prune=prune, samples=samples)
+        return summarise_scores(self.row_scores(self.encode(columns), truth, options))
+
+    def row_scores(
+        self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
+    ) -> PerRowScores:
+        """What each row whose truth is known scores (`models.metrics`), in the order of the rows.
+
+        Args:
+            truth: a target per row in the caller's units; NaN or None where it is not known.
+
+        Raises:
+            InvalidInput: for classes never seen in training.
+            UnknownVariant: for a pruning fraction that is not stored.
+        """
+        options, known = self.settle(options), np.flatnonzero(present(truth))
+        fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
+        sampler, seed = str(options.sampler), int(options.seed or 0)
+        rows = x[torch.from_numpy(known).to(x.device)]
+        scored = self.engine.row_scores(
+            fitted, rows, targets.to(x.device), sampler, seed, options.samples
+        )
+        return {name: values.cpu() for name, values in scored.items()}
 
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
         """Metrics on rows of the table `columns` that no weight was fitted to."""

@@ -119,14 +119,25 @@ class Engine:
         samples: int,
     ) -> Json:
         """Metrics of labelled rows, in the target's units."""
+        return metrics.summarise(
+            self.row_scores(fitted, x, targets, self.samplers[0], seed, samples)
+        )
+
+    def row_scores(  # noqa: PLR0917 - in the order of `mixtures`
+        self,
+        fitted: Fitted | FittedDraws,
+        x: Float[Tensor, "rows inputs"],
+        targets: Shaped[Tensor, "rows"],
+        sampler: str,
+        seed: int,
+        samples: int,
+    ) -> metrics.PerRowScores:
+        """What each labelled row scores: `models.metrics`, in the target's units."""
         parts = [
             self._row_scores(mixture, targets[rows])
-            for rows, mixture in self.mixtures(fitted, x, self.samplers[0], seed, samples)
+            for rows, mixture in self.mixtures(fitted, x, sampler, seed, samples)
         ]
-        scores = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-        if isinstance(self.target, NumberTarget):
-            return metrics.regression_metrics(scores)
-        return metrics.classification_metrics(scores)
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def _row_scores(self, mixture: Mixture, targets: Tensor) -> dict[str, Tensor]:
         if isinstance(mixture, CategoricalMixture):

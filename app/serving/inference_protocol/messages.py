@@ -35,7 +35,7 @@ from models.exceptions import InvalidInput
 PARAMETERS = "/parameters"
 BINARY, TIMEOUT = "binary_data_output", "timeout"
 DEFAULT_LEVEL = 0.9
-NOT_PARAMETERS = ("model", "version", "return_draws")  # the path and the outputs say these
+NOT_PARAMETERS = ("model", "version", "return_draws", "store")  # the path, the outputs, and nobody
 MICROSECONDS = 1000  # in one of `deadline_ms`
 
 
