@@ -201,9 +201,10 @@ class BayesianModel(PosteriorVariants):
         fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
         sampler, seed = str(options.sampler), int(options.seed or 0)
         rows = x[torch.from_numpy(known).to(x.device)]
-        scored = self.engine.row_scores(
-            fitted, rows, targets.to(x.device), sampler, seed, options.samples
-        )
+        with threads_for(fitted.operations * len(rows) * options.samples):
+            scored = self.engine.row_scores(
+                fitted, rows, targets.to(x.device), sampler, seed, options.samples
+            )
         return {name: values.cpu() for name, values in scored.items()}
 
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:

@@ -1,8 +1,13 @@
 """From labelled rows to their scores: as a prediction, but that the truth comes with the rows."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from app.bodies import off_loop
 from app.serving.batching import Entry, speed_key
@@ -13,8 +18,14 @@ from app.serving.scored import Labelled, Scored
 from app.serving.truth import check_length, read_truth
 from core.exceptions import Invalid
 from core.registry import Version
+from models.forecasting.rollout import History
 from models.language.model import BayesianLanguageModel
 from models.metrics import PerRowScores
+from models.targets import present
+
+# The score of a row costs some twenty predictions (CRPS compares all pairs of samples): whoever
+# predicts meanwhile waits for so many at most, about as long as for a batch.
+ROWS_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
@@ -46,8 +57,25 @@ async def score(predictor: Predictor, question: Question, truth: object) -> Scor
         encode = partial(predictor.encode, model, question, options)
         x, _ = await off_loop(question.num_bytes, encode)
         known = await off_loop(question.num_bytes, read_truth, labels, model.classes)
-        computed = await predictor.engine.compute(
-            Entry(artifact, Labelled(model, known), x, options)
-        )
+        parts = [
+            await _computed(predictor, Entry(artifact, Labelled(model, truths), some, options))
+            for some, truths in _parts(x, known)
+        ]
+    return ScoredRows(version, {n: torch.cat([part[n] for part in parts]) for n in parts[0]})
+
+
+def _parts(x: Tensor | History, known: np.ndarray) -> Iterator[tuple[Tensor | History, np.ndarray]]:
+    """Some rows at a time, and only where a truth is known; the steps of a forecast all at once."""
+    if isinstance(x, History):
+        yield x, known
+        return
+    for start in range(0, len(x), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        if present(known[rows]).any():
+            yield x[rows], known[rows]
+
+
+async def _computed(predictor: Predictor, entry: Entry) -> PerRowScores:
+    computed = await predictor.engine.compute(entry)
     assert isinstance(computed.prediction, Scored)
-    return ScoredRows(version, computed.prediction.scores)
+    return computed.prediction.scores
