@@ -106,8 +106,8 @@ class Feedback:
         labels = FeedbackRow.model == of.model, FeedbackRow.version == of.version
         newest = select(FeedbackRow.number, FeedbackRow.rows).where(*labels)
         found = session.execute(newest.order_by(FeedbackRow.number.desc())).all()
-        before = accumulate((rows for _, rows in found), initial=0)
-        inside = [number for (number, _), newer in zip(found, before) if newer < self._window]  # noqa: B905
+        newer = accumulate((rows for _, rows in found[:-1]), initial=0)
+        inside = [row.number for row, n in zip(found, newer, strict=True) if n < self._window]
         session.execute(delete(FeedbackRow).where(*labels, FeedbackRow.number < inside[-1]))
         query = select(FeedbackRow.scores).where(*labels).order_by(FeedbackRow.number)
         scores = _joined(session.scalars(query).all(), self._window)

@@ -75,6 +75,6 @@ def _print(card: Version, told: Feedback) -> None:
     rolling, held_out = flatten(told["rolling"]["metrics"]), flatten(card["metrics"])
     left_out = ("expected_log_likelihood",)  # which is the held-out one
     rows = [[name, value, held_out.get(name)] for name, value in rolling.items()]
-    title = f"{told['model']} version {told['version']}: the last labelled rows"
+    title = f"{told['model']} version {told['version']}"
     shown = [row for row in rows if row[0] not in left_out]
     print_table(["metric", "labelled", "held out"], shown, title)
