@@ -23,8 +23,8 @@ from models.language.model import BayesianLanguageModel
 from models.metrics import PerRowScores
 from models.targets import present
 
-# The score of a row costs some twenty predictions (CRPS compares all pairs of samples): whoever
-# predicts meanwhile waits for so many at most, about as long as for a batch.
+# The scores of a row cost many predictions (CRPS compares all pairs of samples): whoever predicts
+# meanwhile waits for so many rows at most, and not for all of them.
 ROWS_AT_ONCE = 100
 
 
