@@ -13,6 +13,7 @@ ANY = READ + WRITE
 RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (ANY, "/predict/batch", Scope.TRAIN),
     (ANY, "/predict", Scope.PREDICT),
+    (ANY, "/feedback", Scope.PREDICT),
     (READ, "/v2/health", None),
     (ANY, "/v2", Scope.PREDICT),
     (READ, "/models", Scope.PREDICT),

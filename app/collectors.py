@@ -1,14 +1,13 @@
 """What /metrics reads anew at each scrape: the database, the loaded models, the queue."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from app.inquiry import Inquiry
 from app.serving.admission import Admission
 from app.serving.engine import Engine
 from app.serving.model_cache import LoadedModel
@@ -16,22 +15,14 @@ from core.backlog import Backlog
 from core.exceptions import Unavailable
 from models.config import FALSE_ALARMS
 
-DATABASE_SECONDS = 2.0  # a scrape waits no longer: what needs no database is told without it
-
 log = structlog.stdlib.get_logger(__name__)
 
 
 class BacklogCollector(Collector):
-    """Jobs and workers as the database has them; absent, but for its own gauge, while it is away.
-
-    The question is asked in a thread of its own, and not again while an answer is owed: a database
-    that hangs takes one thread, not one per scrape.
-    """
+    """Jobs and workers as the database has them; while it is away, nothing but its own gauge."""
 
     def __init__(self, read: Callable[[], Backlog]) -> None:
-        self._read = read
-        self._asked: Future[Backlog] | None = None
-        self._lock = threading.Lock()
+        self._inquiry = Inquiry(read)
 
     def describe(self) -> list[Metric]:
         return [GaugeMetricFamily("credence_database_up", "")]
@@ -39,26 +30,13 @@ class BacklogCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("credence_database_up", "1 if the database answers, else 0")
         try:
-            families = _families(self._ask().result(DATABASE_SECONDS))
+            families = _families(self._inquiry.answer())
             up.add_metric([], 1)
         except (Unavailable, TimeoutError) as error:
             log.warning("jobs are not counted in /metrics", reason=str(error) or "no answer")
             families = []
             up.add_metric([], 0)
         yield from (up, *families)
-
-    def _ask(self) -> Future[Backlog]:
-        with self._lock:
-            if self._asked is None or self._asked.done():
-                self._asked = Future()
-                threading.Thread(target=self._answer, args=(self._asked,), daemon=True).start()
-            return self._asked
-
-    def _answer(self, asked: Future[Backlog]) -> None:
-        try:
-            asked.set_result(self._read())
-        except BaseException as error:
-            asked.set_exception(error)
 
 
 def _families(backlog: Backlog) -> list[Metric]:

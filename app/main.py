@@ -20,6 +20,7 @@ from app.routers import (
     compare,
     datasets,
     docs,
+    feedback,
     health,
     inference_protocol,
     jobs,
@@ -34,6 +35,7 @@ from app.serving.handover import quick_handover
 from app.serving.model_cache import ModelCache
 from app.serving.predictor import Predictor
 from app.serving.resolver import Resolver
+from app.serving.storing import Storing
 from app.serving.throughput import Throughput
 from app.serving.warm_up import warm_up
 from core.backlog import read_backlog
@@ -83,6 +85,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         predictions,
         inference_protocol,
         batch,
+        feedback,
         datasets,
         training,
         compare,
@@ -136,8 +139,10 @@ def _services(
         cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
         engine=engine,
         admission=Admission(settings.max_queued_work, throughput),
+        storing=Storing(context.stored_predictions),
     )
     metrics.watch(predictor.cache, predictor.admission, engine)
+    metrics.watch_feedback(context.feedback.recent)
     return Services(
         context=context, metrics=metrics, health=Health(engine, checks), predictor=predictor
     )

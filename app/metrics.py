@@ -15,12 +15,14 @@ from prometheus_client.registry import Collector
 
 from app.collectors import BacklogCollector, ModelsCollector, watch_queue
 from app.errors import status_of
+from app.feedback_collector import FeedbackCollector
 from app.serving.admission import Admission
 from app.serving.batching import Batch
 from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
 from core.backlog import Backlog
 from core.exposition import register_process
+from core.feedback import Rolling
 from models.language.prediction import TextPrediction
 from models.prediction.prediction import Prediction
 
@@ -88,11 +90,21 @@ class Metrics:
             registry=registry,
         )
         registry.register(self.epistemic_share)
+        self.feedback_rows = Counter(
+            "credence_feedback_rows",
+            "Rows of which the truth came back",
+            ["model"],
+            registry=registry,
+        )
 
     def watch(self, cache: ModelCache, admission: Admission, engine: Engine) -> None:
         """Tell at each scrape what is loaded, what waits, and whether the engine gets on."""
         self.registry.register(ModelsCollector(cache.loaded))
         watch_queue(self.registry, admission, engine)
+
+    def watch_feedback(self, read: Callable[[], Sequence[Rolling]]) -> None:
+        """Tell at each scrape what labels say of the models."""
+        self.registry.register(FeedbackCollector(read))
 
     @contextmanager
     def predict_request(self) -> Iterator["PredictMeasure"]:

@@ -16,6 +16,7 @@ from app.errors import MEDIA_TYPE
 from app.schemas.batch import BatchRequest
 from app.schemas.common import Problem
 from app.schemas.compare import CompareRequest, CompareResponse
+from app.schemas.feedback import FeedbackRequest, FeedbackResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
 from app.schemas.predictions import PredictRequest, PredictResponse, TextPredictResponse
@@ -37,6 +38,7 @@ REQUESTS: tuple[type[BaseModel], ...] = (
     InferRequest,
     BatchRequest,
     CompareRequest,
+    FeedbackRequest,
 )
 RESPONSES: tuple[type[BaseModel], ...] = (
     Problem,
@@ -44,6 +46,7 @@ RESPONSES: tuple[type[BaseModel], ...] = (
     TextPredictResponse,
     InferResponse,
     CompareResponse,
+    FeedbackResponse,
 )
 Document = dict[str, Any]
 

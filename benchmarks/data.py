@@ -58,13 +58,6 @@ def housing(root: Path, into: Path, test_rows: int = 4000) -> tuple[Path, Path]:
     return paths[0], paths[1]
 
 
-def uci(root: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Features [rows, columns] and the target, the last column."""
-    lines = _read(root / "uci" / f"{name}.csv").decode().splitlines()[1:]
-    table = np.array([line.split(",") for line in lines], np.float64)
-    return table[:, :-1], table[:, -1]
-
-
 def mnist(root: Path, side: str, folder: str = "mnist") -> tuple[np.ndarray, np.ndarray]:
     """Images [rows, 28, 28] and labels [rows], both uint8; `fashion-mnist` has the same form."""
     images = np.frombuffer(_read(root / folder / f"{side}-images.idx"), np.uint8, offset=16)

@@ -68,7 +68,8 @@ def main() -> None:
 def tables(root: Path) -> Iterator[Case]:
     """One case per feature whose largest values are unknown in training."""
     for name in TABLES:
-        x, y = data.uci(root, name)
+        columns, _ = data.uci(root, name)
+        y, x = columns["y"], np.stack([v for k, v in columns.items() if k != "y"], axis=1)
         usual_share = np.random.default_rng(0).random(len(x)) < 0.1
         for feature in range(FEATURES):
             top = x[:, feature] >= np.quantile(x[:, feature], 0.9)

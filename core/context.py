@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from core.checkpoints import Checkpoints
 from core.database import Database, migrate
 from core.datasets import Datasets
+from core.feedback import Feedback
 from core.jobs import Jobs
 from core.queue import Queue
 from core.registry import Registry
 from core.results import Results
 from core.settings import Settings
 from core.storage import ArtifactStore, open_store
+from core.stored_predictions import StoredPredictions
 from core.workers import Workers
 
 
@@ -28,6 +30,8 @@ class Context:
     checkpoints: Checkpoints
     queue: Queue
     workers: Workers
+    stored_predictions: StoredPredictions
+    feedback: Feedback
 
     def close(self) -> None:
         """Close the connections."""
@@ -58,4 +62,6 @@ def open_context(settings: Settings) -> Context:
         checkpoints=Checkpoints(jobs, store),
         queue=Queue(settings),
         workers=Workers(database),
+        stored_predictions=StoredPredictions(database, settings.max_stored_bytes),
+        feedback=Feedback(database, settings.feedback_rows),
     )

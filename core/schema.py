@@ -12,6 +12,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     TypeDecorator,
@@ -153,6 +154,53 @@ class AliasRow(Base):
     model: Mapped[str] = mapped_column(String(64), primary_key=True)
     alias: Mapped[str] = mapped_column(String(64), primary_key=True)
     version: Mapped[int]
+
+
+def _of_a_version() -> ForeignKeyConstraint:
+    """What belongs to a version goes with it."""
+    columns = ["versions.model", "versions.version"]
+    return ForeignKeyConstraint(["model", "version"], columns, ondelete="CASCADE")
+
+
+class PredictionRow(Base):
+    """A question that was answered, and that can be answered again."""
+
+    __tablename__ = "predictions"
+    __table_args__ = (_of_a_version(), Index("ix_predictions_model", "model", "version"))
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    model: Mapped[str] = mapped_column(String(64))
+    version: Mapped[int]
+    options: Mapped[Json]
+    rows: Mapped[int]
+    inputs: Mapped[bytes] = mapped_column(LargeBinary)  # of `core.columns.packing`
+    future: Mapped[bytes | None] = mapped_column(LargeBinary)
+    created_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class FeedbackRow(Base):
+    """Labels that came back, as the scores of their rows; `number` orders the window."""
+
+    __tablename__ = "feedback"
+    __table_args__ = (_of_a_version(), Index("ix_feedback_model", "model", "version"))
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    model: Mapped[str] = mapped_column(String(64))
+    version: Mapped[int]
+    prediction: Mapped[str | None] = mapped_column(String(64), unique=True)
+    rows: Mapped[int]
+    scores: Mapped[Json]
+    created_at: Mapped[datetime]
+
+
+class FeedbackWindowRow(Base):
+    """What the newest labelled rows say of a version; locked while they change."""
+
+    __tablename__ = "feedback_windows"
+    __table_args__ = (_of_a_version(),)
+    model: Mapped[str] = mapped_column(String(64), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    metrics: Mapped[Json]
+    updated_at: Mapped[datetime] = mapped_column(index=True)
 
 
 class KeyRow(Base):

@@ -81,6 +81,13 @@ class Settings(BaseSettings):
     max_samples: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     max_work: Work = Field(10_000_000, description="rows × samples of one request")
     max_queued_work: Work = Field(40_000_000, description="rows × samples of all that wait")
+    max_stored_bytes: Bytes = Field(2**20, description="of the rows of one stored prediction")
+    stored_days: Annotated[float, Field(gt=0, le=3650)] = Field(
+        30, description="that a stored prediction is kept for labels to come"
+    )
+    feedback_rows: Annotated[int, Field(ge=100, le=100_000)] = Field(
+        1000, description="labelled rows per version that its rolling metrics are of"
+    )
     model_cache_bytes: Bytes = Field(2 * GIBIBYTE, description="of loaded models")
     worker_metrics_port: Annotated[int, Field(ge=0, le=65_535)] = 9101
     lease_seconds: Annotated[int, Field(ge=2, le=3600)] = Field(

@@ -48,6 +48,19 @@ def point(session: Session, row: VersionRow, alias: str) -> None:
     session.flush()
 
 
+def hold(session: Session, model: str, number: int, *, alone: bool = False) -> VersionRow:
+    """A version that stays until the transaction ends; `alone`, no other transaction has it so.
+
+    Raises:
+        NotFound: if it is gone.
+    """
+    query = select(VersionRow).where(VersionRow.model == model, VersionRow.version == number)
+    row = session.scalars(query.with_for_update(read=not alone, key_share=True)).one_or_none()
+    if row is None:
+        raise NotFound("version", f"{model}/{number}")
+    return row
+
+
 def lock_model(session: Session, model: str) -> None:
     """Numbers and aliases of one model change one transaction at a time; `NotFound` without it."""
     query = select(ModelRow).where(ModelRow.name == model).with_for_update()

@@ -8,6 +8,7 @@ import typer
 from credence.commands import (
     compare,
     datasets,
+    feedback,
     jobs,
     keys,
     migrate,
@@ -32,6 +33,7 @@ for command in (
     train.train,
     compare.compare,
     predict.predict,
+    feedback.feedback,
 ):
     app.command()(command)
 for name, group in (

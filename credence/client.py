@@ -12,7 +12,17 @@ import httpx
 
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.media_types import headers_for
-from credence.types import ComparedMethod, Dataset, Job, Json, Model, Prediction, Version
+from credence.types import (
+    ComparedMethod,
+    Dataset,
+    Feedback,
+    Job,
+    Json,
+    Model,
+    Prediction,
+    RollingFeedback,
+    Version,
+)
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 FINAL_STATUSES = ("succeeded", "failed", "cancelled")
@@ -172,6 +182,15 @@ class Client(AbstractContextManager["Client"]):
             for chunk in response.iter_bytes():
                 file.write(chunk)
         partial.replace(path)
+
+    def feedback(self, request: Json) -> Feedback:
+        """Tell what came true; `request` is the body of `POST /feedback`."""
+        return self._call("POST", "/feedback", json=request)
+
+    def rolling_feedback(self, name: str, version: int | str | None = None) -> RollingFeedback:
+        """What the labels of a version say, by number or alias; of the newest by default."""
+        params = {} if version is None else {"version": version}
+        return self._call("GET", _path("models", name, "feedback"), params=params)
 
     def metrics(self) -> str:
         """The service's metrics in Prometheus' text format."""

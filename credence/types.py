@@ -180,6 +180,7 @@ class Interval(TypedDict):
 class Prediction(TypedDict):
     """Arrays in row order; for classes `mean` and the variances are rows × classes."""
 
+    id: NotRequired[str]
     model: str
     version: int
     prune: float
@@ -199,3 +200,25 @@ class Prediction(TypedDict):
     probabilities: NotRequired[list[list[float]]]
     entropy: NotRequired[dict[Kind, list[float]]]
     draws: NotRequired[list[Any]]
+
+
+class RollingFeedback(TypedDict):
+    """What the newest labelled rows of a version say, at most `window` of them."""
+
+    model: str
+    version: int
+    window: int
+    updated_at: str | None
+    metrics: Json
+
+
+class Feedback(TypedDict):
+    """What became of labels: the metrics of these rows, and of the window with them."""
+
+    id: str
+    prediction: str | None
+    model: str
+    version: int
+    rows: int
+    metrics: Json
+    rolling: RollingFeedback

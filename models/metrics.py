@@ -6,7 +6,8 @@ Of a calibrated model all are of what it predicts; `uncalibrated` tells what it 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -20,7 +21,6 @@ from models.calibration import (
     residuals,
 )
 from models.config import Json
-from models.prediction.abstention import selective_metrics
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
@@ -28,37 +28,16 @@ COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 ECE_BINS = 15  # as usual since Guo et al. 2017
 CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 
-RowScores = dict[str, Tensor]
+PerRowScores = dict[str, Tensor]
 
 
-def of_numbers(seen: Iterable[Calibrating], calibration: Calibration | None) -> Json:
-    """The metrics of a regression on these rows."""
+def row_scores(seen: Calibrating, calibration: Calibration | None) -> PerRowScores:
+    """What is told of each row: `regression_scores` or `classification_scores`."""
+    if isinstance(seen.mixture, CategoricalMixture):
+        assert not isinstance(calibration, NumberCalibration)
+        return classification_scores(seen.mixture, seen.targets, calibration)
     assert not isinstance(calibration, ClassCalibration)
-    parts = [regression_scores(_numbers(one.mixture), one.targets, calibration) for one in seen]
-    scores = _joined(parts)
-    return regression_metrics(scores) | selective_metrics(scores)
-
-
-def of_classes(seen: Iterable[Calibrating], calibration: Calibration | None) -> Json:
-    """The metrics of a classifier on these rows."""
-    assert not isinstance(calibration, NumberCalibration)
-    parts = [classification_scores(_classes(one.mixture), one.targets, calibration) for one in seen]
-    scores = _joined(parts)
-    return classification_metrics(scores) | selective_metrics(scores)
-
-
-def _numbers(mixture: Mixture) -> GaussianMixture:
-    assert isinstance(mixture, GaussianMixture)
-    return mixture
-
-
-def _classes(mixture: Mixture) -> CategoricalMixture:
-    assert isinstance(mixture, CategoricalMixture)
-    return mixture
-
-
-def _joined(parts: Sequence[RowScores]) -> RowScores:
-    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    return regression_scores(seen.mixture, seen.targets, calibration)
 
 
 def regression_scores(
@@ -195,6 +174,23 @@ def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
     )
     log_likelihood = float(scores["uncalibrated_log_likelihood"].mean())
     return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, "ece": ece}}
+
+
+def summarise(scores: PerRowScores) -> dict[str, Any]:
+    """The metrics of per-row scores, of numbers or of classes."""
+    return classification_metrics(scores) if "correct" in scores else regression_metrics(scores)
+
+
+def calibration_error(metrics: Mapping[str, Any]) -> float:
+    """How far off what the model says of its own errors is: 0 of an honest one, but for chance.
+
+    Classes: the expected calibration error. Numbers: mean over `COVERAGE_LEVELS` of |share of
+    targets inside the central interval − level|, as Kuleshov et al. 2018 compare quantiles.
+    """
+    if "ece" in metrics:
+        return float(metrics["ece"])
+    gaps = [abs(metrics["coverage"][f"{level:g}"] - level) for level in COVERAGE_LEVELS]
+    return sum(gaps) / len(gaps)
 
 
 def auroc(usual: Float[Tensor, "usual"], strange: Float[Tensor, "strange"]) -> float:

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -22,8 +23,11 @@ from models.features import Columns, FeatureEncoder, InputColumn
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
+from models.metrics import PerRowScores
+from models.metrics import summarise as summarise_scores
 from models.networks import MLP, Network, build_network
 from models.posterior_variants import PosteriorVariants
+from models.prediction.abstention import selective_metrics
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
@@ -40,7 +44,7 @@ from models.prediction.rounding import is_accurate, rounded
 from models.prediction.strangeness import Detector
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
-from models.targets import ClassTarget, NumberTarget, Target
+from models.targets import ClassTarget, NumberTarget, Target, present
 from models.variant import Variant
 
 # By task, a name in `models.prediction.strangeness`, as docs/method.md compares them.
@@ -191,9 +195,33 @@ class BayesianModel(PosteriorVariants):
         Raises:
             InvalidInput: for missing columns, or classes never seen in training.
         """
-        x = self.encode(columns)
-        rows = Rows(x, self.target.encode(columns[self.config.target]).to(x.device))
-        return self._metrics(prune, rows, samples)
+        truth = columns[self.config.target]
+        options = PredictOptions(prune=prune, samples=samples)
+        scores = self.row_scores(self.encode(columns), truth, options)
+        return summarise_scores(scores) | selective_metrics(scores)
+
+    def row_scores(
+        self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
+    ) -> PerRowScores:
+        """What each row whose truth is known scores (`models.metrics`), in the order of the rows.
+
+        Args:
+            truth: a target per row in the caller's units; NaN or None where it is not known.
+
+        Raises:
+            InvalidInput: for classes never seen in training.
+            UnknownVariant: for a pruning fraction that is not stored.
+        """
+        options, known = self.settle(options), np.flatnonzero(present(truth))
+        fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
+        sampler, seed = str(options.sampler), int(options.seed or 0)
+        rows = Rows(x[torch.from_numpy(known).to(x.device)], targets.to(x.device))
+        calibration = self.variant(options.prune).calibration
+        with threads_for(fitted.operations * len(rows) * options.samples):
+            scored = self.engine.row_scores(
+                fitted, rows, sampler, seed, options.samples, calibration
+            )
+        return {name: values.cpu() for name, values in scored.items()}
 
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
         """Metrics on rows of the table `columns` that no weight was fitted to."""

@@ -1,10 +1,13 @@
-"""What nobody told the worker: jobs of lost workers, queued jobs whose wake-up was lost."""
+"""What nobody told the worker: jobs of lost workers, queued jobs whose wake-up was lost.
+
+And what nobody will ask for again: stored predictions whose time is up.
+"""
 
 import os
 import signal
 import threading
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -73,6 +76,8 @@ class Sweeper:
         taken_back = jobs.reap(datetime.now(UTC), settings.max_attempts)
         for job_id in taken_back:
             self._tell_lost(job_id)
+        kept = timedelta(days=settings.stored_days)
+        self._context.stored_predictions.sweep(datetime.now(UTC) - kept)
         if self._runner.busy:
             return
         waiting = jobs.queued_ids()[:_MOST_SENT]

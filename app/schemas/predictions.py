@@ -9,6 +9,7 @@ from app.schemas.common import Json, ModelName, Reference, Request, Response
 from models.prediction.prediction import KINDS, IntervalKind, PredictOptions, Sampler
 
 Level = Annotated[float, Field(gt=0.0, lt=1.0)]
+Horizon = Annotated[int, Field(ge=1, le=1_000)]
 MAX_DEADLINE_MS = 600_000  # longer than any client holds a connection
 
 
@@ -71,8 +72,13 @@ class PredictParameters(PredictionOptions):
         "that makes it possible to answer in time (`samples` in the answer), else 503",
     )
 
-    horizon: Annotated[int, Field(ge=1, le=1_000)] | None = Field(
+    horizon: Horizon | None = Field(
         None, description="forecasting only: steps ahead; default: as trained"
+    )
+    store: bool = Field(
+        False,
+        description="keep the question, so that its labels can come back by the answer's `id`; "
+        "not for language models",
     )
 
     @property
@@ -127,6 +133,7 @@ class TimingsResponse(Response):
 class PredictResponse(Response):
     """The answer, for the documentation: arrays in row order, classes on their second axis."""
 
+    id: str | None = Field(None, description="with store: by which its labels can come back")
     model: str
     version: int
     prune: float

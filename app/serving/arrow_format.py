@@ -73,8 +73,10 @@ def encode(answer: Answer) -> bytes:
     """One record batch with a row per predicted row; what gave it is in the schema's metadata."""
     version, prediction = answer.version, answer.rows_prediction
     table = with_metadata(to_table(prediction), version.model, version.version, prediction)
-    timings = {"timings_ms": orjson.dumps(answer.timings.milliseconds())}
-    schema = table.schema.with_metadata({**(table.schema.metadata or {}), **timings})
+    more = {"timings_ms": orjson.dumps(answer.timings.milliseconds())}
+    if answer.id is not None:
+        more["id"] = answer.id.encode()
+    schema = table.schema.with_metadata({**(table.schema.metadata or {}), **more})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         writer.write_table(table)

@@ -17,12 +17,13 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from app.serving.scored import Labelled, Scored
 from app.serving.throughput import Throughput
 from models.forecasting.rollout import History
 from models.language.prediction import TextPrediction
 from models.prediction.prediction import Prediction, PredictOptions
 
-AnyPrediction = Prediction | TextPrediction
+AnyPrediction = Prediction | TextPrediction | Scored
 
 # Measured on a CPU with 784-400-400-10 and 100 samples, per row: 3.2 ms alone, 2.2 by two, 1.8 by
 # four, 1.5 by eight, 1.5 by 32, 2.0 by 128. More company than this only makes others wait.
@@ -79,11 +80,13 @@ class Entry:
     @cached_property
     def _own(self) -> object | None:
         """Draws are of whole functions, an early stop depends on all rows, texts have lengths of
-        their own, and the rows of a forecast depend on each other: never shared.
+        their own, the rows of a forecast depend on each other, and labels are of these rows alone:
+        never shared.
         """
         o = self.options
         own = (o.target_mc_error, o.top, o.horizon)
-        alone = o.return_draws or any(value is not None for value in own)
+        alone = o.return_draws or isinstance(self.model, Labelled)
+        alone = alone or any(value is not None for value in own)
         return object() if alone else None
 
     def batch_key(self, samples: int) -> Hashable:
@@ -123,8 +126,8 @@ class Batch:
         )
         x = torch.cat([entry.x for entry in self.entries if isinstance(entry.x, Tensor)])
         together = first.model.predict_rows(x, options)
-        if isinstance(together, TextPrediction):
-            raise TypeError("texts are computed one request at a time")
+        if not isinstance(together, Prediction):
+            raise TypeError("texts and labelled rows are computed one request at a time")
         return list(self._cut(together))
 
     def split(self) -> list["Batch"]:

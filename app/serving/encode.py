@@ -14,7 +14,8 @@ from models.prediction.prediction import Interval, Prediction
 def encode(answer: Answer) -> bytes:
     """The body of the answer to `POST /predict`."""
     prediction = answer.prediction
-    document: dict[str, Any] = {
+    document: dict[str, Any] = {} if answer.id is None else {"id": answer.id}
+    document |= {
         "model": answer.version.model,
         "version": answer.version.version,
         "prune": prediction.prune,

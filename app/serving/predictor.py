@@ -19,7 +19,10 @@ from app.serving.forecasts import read_history, refuse_future, rows_of
 from app.serving.model_cache import ModelCache
 from app.serving.question import Answer, Question, Timings
 from app.serving.resolver import Resolver
+from app.serving.scored import Scored
+from app.serving.storing import Storing, with_samples
 from core.exceptions import Unavailable
+from core.stored_predictions import PackedRows
 from models.forecasting.model import Forecaster
 from models.forecasting.rollout import History
 from models.prediction.prediction import PredictOptions
@@ -35,6 +38,7 @@ class Predictor:
     cache: ModelCache
     engine: Engine
     admission: Admission
+    storing: Storing
 
     async def answer(self, question: Question, measure: PredictMeasure) -> Answer:
         """Answer a question, whatever the wire format; the caller reads and writes that.
@@ -42,7 +46,8 @@ class Predictor:
         Raises:
             Invalid, InvalidInput: the question is wrong.
             NotFound: there is no such model or version.
-            TooLarge, Unavailable: it is too much, ever or now, or cannot be answered in time.
+            TooLarge, Unavailable: it is too much, ever or now, or cannot be answered in time, or
+                not be stored as it wishes.
         """
         seconds = question.deadline_seconds
         self.limits.check(0, question.options.samples)  # what a row is depends on the model
@@ -54,19 +59,24 @@ class Predictor:
                 model = await self.cache.get(version)
                 options = model.settle(question.options)
                 rows = rows_of(question, options)
-                work = self.limits.check(rows, options.samples, _values(model, options))
+                work = self.limits.check(rows, options.samples, values_per_sample(model, options))
                 speed = speed_key(version.artifact_key, options)
                 with self.admission.entered(speed, rows, options.samples, work):
                     with measure.stage("decode"):
-                        encode = partial(self._encode, model, question, options)
-                        x = await off_loop(question.num_bytes, encode)
+                        encode = partial(self.encode, model, question, options)
+                        x, packed = await off_loop(question.num_bytes, encode)
                     del question  # its rows take several times the size of the tensor
                     t.reschedule(None)  # from here on the engine minds the deadline
                     entry = Entry(version.artifact_key, model, x, options, deadline)
                     computed = await self._compute(entry, rows)
+        prediction = computed.prediction
+        assert not isinstance(prediction, Scored)  # which only labels ask for
+        stored = None
+        if packed is not None:  # before it is answered: an id that is told exists
+            stored = await self.storing.add(version, with_samples(options, prediction), packed)
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
-        return Answer(version, computed.prediction, timings)
+        return Answer(version, prediction, timings, stored)
 
     async def _compute(self, entry: Entry, counted: int) -> Computed:
         """Wait for the engine, and count what texts turned out to be beside their number.
@@ -78,21 +88,25 @@ class Predictor:
         with self.admission.entered(entry.speed_key, more, samples, more * samples, requests=0):
             return await self.engine.compute(entry)
 
-    def _encode(
+    def encode(
         self, model: TrainedModel, question: Question, options: PredictOptions
-    ) -> Tensor | History:
-        """The rows as the model takes them; of texts the longest one counts for all.
+    ) -> tuple[Tensor | History, PackedRows | None]:
+        """The rows as the model takes them, and packed if they are to be stored.
+
+        Of texts the longest one counts for all.
 
         Raises:
-            TooLarge: if there are more steps to compute than may be, before room is made for them.
+            TooLarge: if there are more steps to compute than may be, before room is made for them,
+                or more to store.
         """
+        packed = self.storing.pack(model, question) if question.store else None
         if isinstance(model, Forecaster):
-            return read_history(model, question, options)
+            return read_history(model, question, options), packed
         refuse_future(model, question)
         columns = question.decode(model.inputs)
         rows = len(next(iter(columns.values())))
         self.limits.check(rows, options.samples, model.steps(columns), "steps")
-        return model.encode(columns)
+        return model.encode(columns), packed
 
     @contextmanager
     def _in_time(self, deadline_seconds: float | None) -> Iterator[None]:
@@ -106,7 +120,7 @@ class Predictor:
             raise Unavailable(message, self.admission.drain_seconds()) from None
 
 
-def _values(model: TrainedModel, options: PredictOptions) -> int:
+def values_per_sample(model: TrainedModel, options: PredictOptions) -> int:
     """How many numbers each sample of a row takes: those that the answer holds, or its paths."""
     if isinstance(model, Forecaster):
         return model.paths(options.prune)

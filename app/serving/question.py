@@ -27,6 +27,7 @@ class Question:
     decode: Decode
     decode_future: Decode | None = None  # of the covariates of a forecast
     may_be_series: bool = False
+    store: bool = False
 
     @classmethod
     def of(
@@ -50,6 +51,7 @@ class Question:
             decode,
             decode_future,
             may_be_series,
+            asked.store,
         )
 
 
@@ -74,6 +76,7 @@ class Answer:
     version: Version
     prediction: Prediction | TextPrediction
     timings: Timings
+    id: str | None = None  # of the question, if it was stored
 
     @property
     def num_bytes(self) -> int:

@@ -23,7 +23,8 @@ STANDARD_INPUT = Path("-")
 ROWS_PER_REQUEST = 1_000  # with the 10,000 samples that a request may ask for: the default MAX_WORK
 
 
-def _existing(file: Path) -> Path:
+def existing(file: Path) -> Path:
+    """The file; typer's complaint if there is none."""
     if file != STANDARD_INPUT and not file.is_file():
         raise typer.BadParameter(f"there is no file {str(file)!r}")
     return file
@@ -32,7 +33,7 @@ def _existing(file: Path) -> Path:
 def predict(
     model: Annotated[str, typer.Argument(help="Name of the model.")],
     file: Annotated[
-        Path, typer.Argument(callback=_existing, help="CSV with a header; - is standard input.")
+        Path, typer.Argument(callback=existing, help="CSV with a header; - is standard input.")
     ] = STANDARD_INPUT,
     *,
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
@@ -65,7 +66,7 @@ def predict(
         "abstain_above": abstain_above,
     }
     request: Json = {key: value for key, value in given.items() if value is not None}
-    with connect(url) as client, _wrong_use(), _open(file) as lines:
+    with connect(url) as client, wrong_use(), open_rows(file) as lines:
         card = client.version(model, version or newest(client, model))
         request |= {"model": model, "version": card["version"]}
         rows = read_rows(lines, card["features"])
@@ -86,7 +87,8 @@ def _predict_batches(client: Client, request: Json, rows: Rows) -> None:
 
 
 @contextmanager
-def _wrong_use() -> Iterator[None]:
+def wrong_use() -> Iterator[None]:
+    """Within, rows that cannot be read end the command with what is wrong with them."""
     try:
         yield
     except (BadRows, csv.Error, UnicodeDecodeError) as error:
@@ -94,7 +96,8 @@ def _wrong_use() -> Iterator[None]:
 
 
 @contextmanager
-def _open(file: Path) -> Iterator[TextIO]:
+def open_rows(file: Path) -> Iterator[TextIO]:
+    """The lines of a file, or of standard input."""
     if file != STANDARD_INPUT:
         with file.open(newline="", encoding="utf-8-sig") as lines:
             yield lines

@@ -22,6 +22,7 @@ from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
+from models.metrics import PerRowScores
 from models.model import BayesianModel
 from models.networks import Inputs, Network, TensorSlot, build_network
 from models.prediction.engine import Engine
@@ -29,6 +30,7 @@ from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.prediction import Arrays, Prediction, PredictOptions, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
+from models.targets import present
 
 _LAST = np.datetime64("9999-12-31", "us")  # that RFC 3339 can write
 
@@ -166,6 +168,23 @@ class Forecaster(BayesianModel):
         with threads_for(fitted.operations * len(history.past) * paths * options.samples):
             drawn = rollout.run(history, options.samples, self.engine.memory_bytes)
         return Forecast(drawn, self.frame.is_log)
+
+    def row_scores(
+        self, x: Tensor | History, truth: np.ndarray, options: PredictOptions
+    ) -> PerRowScores:
+        """What each step ahead whose truth is known scores; of windows, each next change.
+
+        Raises:
+            InvalidInput: where a model of logarithms meets a truth that has none.
+        """
+        if not isinstance(x, History):
+            return super().row_scores(x, truth, options)
+        if self.frame.is_log and (lowest := float(np.nanmin(truth))) <= 0:
+            raise InvalidInput(f"this model forecasts logarithms; {lowest:g} has none", "/truth")
+        known = torch.from_numpy(np.flatnonzero(present(truth)))
+        rolled = self.roll_out(x, self.settle(options))
+        scores = rolled.scores(torch.from_numpy(truth).to(x.past.device))
+        return {name: values.cpu()[known] for name, values in scores.items()}
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
         """Back-test of every series from its first steps on that have enough before them.

@@ -23,6 +23,7 @@ from models.likelihoods import (
     GaussianLikelihood,
 )
 from models.networks import LocallyDrawn, Network
+from models.prediction.abstention import selective_metrics
 from models.prediction.fitted import Fitted
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.prediction import Sampler
@@ -125,14 +126,14 @@ class Engine:
         self, fitted: Fitted | FittedDraws, rows: Rows, seed: int, samples: int
     ) -> Calibration:
         """What these rows, which no weight was fitted to, say of the predictions."""
-        width = samples * self.likelihood.num_outputs
+        sampler, width = self.samplers[0], samples * self.likelihood.num_outputs
         few = rows[_spread(len(rows), max(1, _FIT_VALUES // width))]
-        scale = calibrating.fit_scale(list(self._seen(fitted, few, seed, samples)))
+        scale = calibrating.fit_scale(list(self._seen(fitted, few, sampler, seed, samples)))
         if not isinstance(self.target, NumberTarget):
             return ClassCalibration(scale, len(rows))
         found = [
             calibrating.residuals(one.mixture.scaled(scale), one.targets)
-            for one in self._seen(fitted, rows, seed, samples)
+            for one in self._seen(fitted, rows, sampler, seed, samples)
             if isinstance(one.mixture, GaussianMixture)
         ]
         ordered = calibrating.order_statistics(torch.cat(found))
@@ -147,19 +148,30 @@ class Engine:
         calibration: Calibration | None = None,
     ) -> Json:
         """Metrics of labelled rows, in the target's units."""
-        seen = self._seen(fitted, rows, seed, samples)
-        if isinstance(self.target, NumberTarget):
-            return metrics.of_numbers(seen, calibration)
-        return metrics.of_classes(seen, calibration)
+        scores = self.row_scores(fitted, rows, self.samplers[0], seed, samples, calibration)
+        return metrics.summarise(scores) | selective_metrics(scores)
+
+    def row_scores(  # noqa: PLR0917 - in the order of `mixtures`
+        self,
+        fitted: Fitted | FittedDraws,
+        rows: Rows,
+        sampler: str,
+        seed: int,
+        samples: int,
+        calibration: Calibration | None = None,
+    ) -> metrics.PerRowScores:
+        """What each labelled row scores: `models.metrics`, in the target's units."""
+        seen = self._seen(fitted, rows, sampler, seed, samples)
+        parts = [metrics.row_scores(one, calibration) for one in seen]
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def _seen(
-        self, fitted: Fitted | FittedDraws, rows: Rows, seed: int, samples: int
+        self, fitted: Fitted | FittedDraws, rows: Rows, sampler: str, seed: int, samples: int
     ) -> Iterator[Calibrating]:
-        """What is predicted of labelled rows, as a question without options has it."""
+        """What is predicted of labelled rows."""
         targets = rows.targets
         if isinstance(self.target, NumberTarget):
             targets = targets.double() * self.target.std + self.target.mean
-        sampler = self.samplers[0]
         for part, mixture in self.mixtures(fitted, rows.inputs, sampler, seed, samples):
             weights = None if rows.weights is None else rows.weights[part]
             yield Calibrating(mixture, targets[part], weights)

@@ -196,3 +196,23 @@ def test_a_table_has_no_horizon(service: Service, version: dict[str, Any]) -> No
         answer = service.post("/predict", {"model": "line", "inputs": {"x": [1.0]}, **options})
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["path"] == path
+
+
+def test_what_came_is_told_step_by_step(service: Service, version: dict[str, Any]) -> None:
+    """A stored forecast, of which two steps have come; and the same from the history again."""
+    forecast = ask(service, store=True, seed=version["training"]["seed"])
+    came = [forecast["mean"][0], None, forecast["intervals"][0]["upper"][2] * 1.01, None]
+    body = {"prediction": forecast["id"], "truth": came}
+    told = service.post("/feedback", body)
+    assert told.status_code == 201, told.text
+    metrics = told.json()["metrics"]
+    assert metrics["rows"] == 2
+    assert metrics["coverage"]["0.9"] == 0.5
+    errors = [0, came[2] - forecast["mean"][2]]
+    assert metrics["rmse"] == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-5)
+    again = service.post("/feedback", {"model": "sales", "inputs": history(), "truth": came})
+    assert again.json()["rolling"]["metrics"]["rows"] == 4
+    for truth, path in (([1.0] * 3, "/truth"), ([1.0, -1.0, 1.0, 1.0], "/truth")):
+        wrong = service.post("/feedback", body | {"truth": truth})
+        assert wrong.status_code == 422
+        assert wrong.json()["errors"][0]["path"] == path

@@ -201,7 +201,8 @@ def test_every_route_has_a_rule(service: Service) -> None:
         "GET /v2/health/live", "GET /v2/health/ready",
     }  # fmt: skip
     assert {route for route, scope in scopes.items() if scope is Scope.PREDICT} == {
-        "POST /predict", "GET /models", "GET /models/{name}",
+        "POST /predict", "POST /feedback", "GET /models", "GET /models/{name}",
+        "GET /models/{name}/feedback",
         "GET /models/{name}/versions/{version}", "GET /v2",
         "GET /v2/models/{model}", "GET /v2/models/{model}/ready",
         "GET /v2/models/{model}/versions/{version}",

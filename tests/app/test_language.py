@@ -217,3 +217,11 @@ def test_requests_are_counted(lines: Service) -> None:
     before = lines.metric("credence_predict_rows_total")
     _predict(lines, inputs=["a", "b"])
     assert lines.metric("credence_predict_rows_total") == before + 2
+
+
+def test_a_text_is_not_stored_and_takes_no_labels(lines: Service) -> None:
+    body = {"model": "lines", "inputs": ["to be"]}
+    stored = lines.post("/predict", body | {"store": True})
+    assert (stored.status_code, stored.json()["errors"][0]["path"]) == (422, "/store")
+    told = lines.post("/feedback", body | {"truth": ["or"]})
+    assert (told.status_code, told.json()["errors"][0]["path"]) == (422, "/model")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from app.collectors import DATABASE_SECONDS, BacklogCollector
+from app.collectors import BacklogCollector
+from app.inquiry import DATABASE_SECONDS
 from core.backlog import Backlog
 from core.exceptions import Unavailable
 from models.prediction.prediction import PredictOptions

@@ -99,7 +99,7 @@ def test_openapi_describes_every_route_with_its_bodies_and_problems(service: Ser
     with_body = {key for key, operation in operations.items() if "requestBody" in operation}
     assert with_body == {
         ("POST", "/datasets"), ("POST", "/train"), ("POST", "/predict"), ("POST", "/predict/batch"),
-        ("POST", "/compare"),
+        ("POST", "/compare"), ("POST", "/feedback"),
         ("PUT", "/models/{name}/aliases/{alias}"), ("POST", "/models/{name}/evaluate"),
         ("POST", "/v2/models/{model}/infer"),
         ("POST", "/v2/models/{model}/versions/{version}/infer"),

@@ -50,6 +50,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         _wait(watching, {"expr": 'up{job="worker"} == 1', "instant": True})
         stack.enter_context(_load(service))
         _train(client, "line", _table(directory), QUICK, wait=True)
+        _label(client, version=1, shift=0.0)
+        _label(client, version=2, shift=3.0)
         _train(client, "curve", _table(directory), LONG)
         yield watching
 
@@ -69,6 +71,17 @@ def _train(
     if wait:
         job = client.wait(job["id"], poll_seconds=0.1)
         assert job["status"] == "succeeded", job["error"]
+
+
+def _label(client: Client, version: int, shift: float) -> None:
+    """Truth drawn from what a version predicts, so many standard deviations further up."""
+    random = np.random.default_rng(version)
+    rows = [{"x": x} for x in random.uniform(-1, 1, 200).tolist()]
+    body = {"model": "line", "version": version, "inputs": rows}
+    predicted = client.predict(body | {"store": True})
+    scale = np.sqrt(predicted["variance"]["total"])
+    truth = np.array(predicted["mean"]) + scale * (random.normal(size=200) + shift)
+    client.feedback({"prediction": predicted["id"], "truth": truth.tolist()})
 
 
 class _load:  # noqa: N801 - used as a function
@@ -147,11 +160,23 @@ def test_every_target_answers_and_every_rule_can_be_evaluated(watched: Prometheu
 
 
 def test_a_healthy_service_raises_no_alarm(watched: Prometheus) -> None:
-    """A third of the rows is strange on purpose, and a busy machine may be slow: both pend."""
+    """A third of the rows is strange on purpose, as are the labels of one version, and a busy
+    machine may be slow: these pend.
+    """
     assert not watched.instant('ALERTS{alertstate="firing"}')
     pending = watched.get("query", query='ALERTS{alertstate="pending"}')["result"]
-    expected = {"OutOfDistributionRising", "EpistemicShareHigh", "PredictSlow"}
+    expected = {"OutOfDistributionRising", "EpistemicShareHigh", "PredictSlow", "CoverageLow"}
     assert {alert["metric"]["alertname"] for alert in pending} <= expected
+
+
+def test_only_the_version_whose_labels_are_off_raises_suspicion(watched: Prometheus) -> None:
+    query = 'ALERTS{alertname="CoverageLow"}'
+    assert _wait(watched, {"expr": query, "instant": True})
+    found = watched.get("query", query=query)["result"]
+    assert [(a["metric"]["model"], a["metric"]["version"]) for a in found] == [("line", "2")]
+    band = "0.9 - 3 * sqrt(0.9 * 0.1 / model_version:credence_feedback_window_rows:max)"
+    honest = 'model_version_level:credence_feedback_coverage:max{version="1", level="0.9"}'
+    assert watched.instant(f"{honest} >= on (model, version) {band}")
 
 
 def test_each_model_has_its_variables_values(watched: Prometheus) -> None:

@@ -35,8 +35,8 @@ from models.exceptions import InvalidInput
 PARAMETERS = "/parameters"
 BINARY, TIMEOUT, ABSTAIN = "binary_data_output", "timeout", "abstain_above"
 DEFAULT_LEVEL = 0.9
-# The path and the outputs say these.
-NOT_PARAMETERS = ("model", "version", "return_draws", "interval_kinds")
+# The path, the outputs, and nobody, say these.
+NOT_PARAMETERS = ("model", "version", "return_draws", "interval_kinds", "store")
 MICROSECONDS = 1000  # in one of `deadline_ms`
 
 

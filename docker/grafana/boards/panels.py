@@ -55,6 +55,7 @@ def timeseries(
     stacked: bool = False,
     dashed: str = "",
     log: bool = False,
+    below_zero: bool = False,
 ) -> Json:
     """Lines over time. Series whose name matches `dashed` are levels to compare with."""
     custom: Json = {
@@ -68,7 +69,7 @@ def timeseries(
         "thresholdsStyle": {"mode": "line" if thresholds else "off"},
     }
     defaults: Json = {"unit": unit, "custom": custom}
-    if not log:
+    if not log and not below_zero:
         defaults["min"] = 0
     if thresholds:
         defaults["thresholds"] = thresholds

@@ -1,4 +1,7 @@
-"""What models do not know about what they are asked: drift shows here first."""
+"""What models do not know about what they are asked: drift shows here first.
+
+And, where labels come back, whether what they say of their own errors comes true.
+"""
 
 from boards.panels import (
     RED,
@@ -22,6 +25,13 @@ SHARE_BY_MODEL = mean("credence_predict_epistemic_share", "model", f"{{{MODEL}}}
 STRANGE_BY_MODEL = f"{rate(STRANGE, 'model')} / {rate(SHARE_COUNT, 'model')}"
 LEVEL_BY_MODEL = f"max by (model) (credence_model_epistemic_share{{{MODEL}}})"
 EXPECTED_BY_MODEL = f"max by (model) (credence_model_out_of_distribution_ratio{{{MODEL}}})"
+COVERAGE = f"model_version_level:credence_feedback_coverage:max{{{MODEL}}}"
+WINDOW = f"model_version:credence_feedback_window_rows:max{{{MODEL}}}"
+CALIBRATION = f"model_version:credence_feedback_calibration_error:max{{{MODEL}}}"
+LABELLED = f"credence_feedback_rows_total{{{MODEL}}}"
+CHANCE = f"3 * sqrt(0.9 * 0.1 / {WINDOW})"
+OF_NUMBERS = f"and on (model, version) {COVERAGE}"  # classes have no intervals
+VERSION = "{{model}} v{{version}}"
 
 NUMBERS = [
     stat(
@@ -107,6 +117,62 @@ STRANGERS = [
     ),
 ]
 
+HONESTY = [
+    timeseries(
+        "Coverage of 90 % intervals",
+        "Share of the labelled rows in the window inside; dashed: what chance allows "
+        "(3 standard deviations), alert below.",
+        [
+            Query(f'{COVERAGE[:-1]}, level="0.9"}}', VERSION),
+            Query(f"0.9 - {CHANCE} {OF_NUMBERS}", f"chance, low · {VERSION}"),
+            Query(f"clamp_max(0.9 + {CHANCE}, 1) {OF_NUMBERS}", f"chance, high · {VERSION}"),
+        ],
+        "percentunit",
+        dashed="^chance",
+    ),
+    timeseries(
+        "Coverage of all levels",
+        "Share of the labelled rows inside the central interval of each level; numbers only.",
+        [Query(COVERAGE, f"{VERSION} · {{{{level}}}}")],
+        "percentunit",
+    ),
+]
+
+SCORES = [
+    timeseries(
+        "Log likelihood",
+        "Mean over the labelled rows in the window, in nats; dashed: of held-out rows when the "
+        "version was trained.",
+        [
+            Query(
+                f"max by (model, version) (credence_feedback_log_likelihood{{{MODEL}}})", VERSION
+            ),
+            Query(
+                f"max by (model, version) (credence_feedback_expected_log_likelihood{{{MODEL}}})",
+                f"held out · {VERSION}",
+            ),
+        ],
+        "none",
+        dashed="^held out",
+        below_zero=True,
+    ),
+    timeseries(
+        "Calibration error",
+        "Classes: expected calibration error; numbers: mean |coverage − level|. Dashed: what "
+        "chance allows of classes, alert above.",
+        [Query(CALIBRATION, VERSION), Query(f"2.5 / sqrt({WINDOW})", f"chance · {VERSION}")],
+        "percentunit",
+        dashed="^chance",
+    ),
+    timeseries(
+        "Labels",
+        "Labelled rows per second, by model.",
+        [Query(rate(LABELLED, "model"), "{{model}}")],
+        "rowsps",
+        stacked=True,
+    ),
+]
+
 
 def build() -> Json:
     """The dashboard."""
@@ -117,6 +183,9 @@ def build() -> Json:
         SPREAD,
         [row("Out of distribution")],
         STRANGERS,
+        [row("Honesty: what came true")],
+        HONESTY,
+        SCORES,
     ]
     return dashboard(
         "credence-uncertainty",

@@ -1,0 +1,141 @@
+"""`/feedback`: what came true, and what it says of a model's honesty."""
+
+from functools import partial
+from typing import Any
+
+import orjson
+from anyio import to_thread
+from fastapi import APIRouter, Request, Response
+
+from app.bodies import off_loop, parse, read_body, refuse_non_finite
+from app.dependencies import ContextDep, Services, ServicesDep, or_disconnect
+from app.openapi import json_request, json_response, problems
+from app.schemas.common import Json
+from app.schemas.feedback import (
+    FeedbackParameters,
+    FeedbackRequest,
+    FeedbackResponse,
+    RollingResponse,
+)
+from app.serving.decode import decode, decode_columns, num_rows
+from app.serving.question import Question
+from app.serving.scoring import ScoredRows, score
+from app.serving.storing import question_of
+from app.validation import validate
+from core.exceptions import Invalid
+from core.feedback import Added, Rolling, describe
+
+router = APIRouter(tags=["feedback"])
+
+EXAMPLE = {"prediction": "pred_7c1e", "truth": [41.9, None]}
+ANSWER = "the scores of these rows, and what the window says with them"
+
+
+@router.post(
+    "/feedback",
+    response_class=Response,
+    status_code=201,
+    responses={
+        200: json_response(FeedbackResponse, f"labels that replace others: {ANSWER}"),
+        201: json_response(FeedbackResponse, ANSWER),
+        **problems(400, 404, 413, 415, 422, 503),
+    },
+    openapi_extra=json_request(FeedbackRequest, EXAMPLE),
+)
+async def add_feedback(request: Request, services: ServicesDep) -> Response:
+    """Tell what came true of a stored prediction, or of rows that come with it.
+
+    Labels of a prediction that has some replace those; labels of rows count each time they come.
+    """
+    body = await read_body(request)
+    asked, rows, truth = await off_loop(len(body), _read, body)
+    question = await _question(services, asked, rows, len(body))
+    scored = await or_disconnect(request, score(services.predictor, question, truth))
+    version = scored.version
+    added = await to_thread.run_sync(
+        services.context.feedback.add,
+        version.model,
+        version.version,
+        scored.scores,
+        asked.prediction,
+    )
+    services.metrics.feedback_rows.labels(version.model).inc(added.new_rows)
+    answer = _answer(asked, scored, added, services.context.settings.feedback_rows)
+    status = 201 if added.is_new else 200
+    return Response(
+        orjson.dumps(answer, option=orjson.OPT_UTC_Z), status, media_type="application/json"
+    )
+
+
+@router.get("/models/{name}/feedback", responses=problems(404, 503))
+def get_feedback(context: ContextDep, name: str, version: str | None = None) -> RollingResponse:
+    """What the labels of a version say, by number or alias; of the newest by default."""
+    found = context.registry.get(name, version)
+    rolling = context.feedback.rolling(found.model, found.version)
+    return RollingResponse.model_validate(_rolling(rolling, context.settings.feedback_rows))
+
+
+def _read(body: bytes) -> tuple[FeedbackParameters, Json, object]:
+    """The parameters, the rows where there are any, and the labels.
+
+    Raises:
+        NotParseable, Invalid: see `app.bodies`; or if it says both, or neither, whose labels they
+            are.
+    """
+    document = parse(body)
+    rows: Json = {name: document.pop(name) for name in ("inputs", "future") if name in document}
+    truth = document.pop("truth", None)
+    refuse_non_finite(document)
+    asked = validate(FeedbackParameters, document)
+    if (asked.prediction is None) == (asked.model is None):
+        raise Invalid([("/prediction", "give either prediction, or model and inputs")])
+    if asked.prediction is not None:
+        others = [name for name in ({*document} | {*rows}) if name != "prediction"]
+        if others:
+            message = "is the stored prediction's: leave it out"
+            raise Invalid([(f"/{name}", message) for name in sorted(others)])
+    return asked, rows, truth
+
+
+async def _question(
+    services: Services, asked: FeedbackParameters, rows: Json, num_bytes: int
+) -> Question:
+    if asked.prediction is not None:
+        stored = services.context.stored_predictions
+        return question_of(await to_thread.run_sync(stored.get, asked.prediction))
+    inputs: Any = rows.get("inputs")
+    future = rows.get("future")
+    return Question(
+        model=str(asked.model),
+        version=asked.version,
+        options=asked.options,
+        deadline_seconds=None,
+        num_rows=num_rows(inputs),
+        num_bytes=num_bytes,
+        decode=partial(decode, inputs),
+        decode_future=None if future is None else partial(decode_columns, future, where="future"),
+        may_be_series=True,
+    )
+
+
+def _answer(asked: FeedbackParameters, scored: ScoredRows, added: Added, window: int) -> Json:
+    metrics = describe(scored.scores)
+    return {
+        "id": added.id,
+        "prediction": asked.prediction,
+        "model": scored.version.model,
+        "version": scored.version.version,
+        "rows": metrics["rows"],
+        "metrics": metrics,
+        "rolling": _rolling(added.rolling, window),
+    }
+
+
+def _rolling(rolling: Rolling, window: int) -> Json:
+    return {
+        "model": rolling.model,
+        "version": rolling.version,
+        "window": window,
+        "updated_at": rolling.updated_at,
+        "metrics": rolling.metrics or {"rows": 0},
+    }

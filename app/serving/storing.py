@@ -1,0 +1,87 @@
+"""Questions that are to be answered again: packed as they come, written before they are answered.
+
+The database may hang: the writers have threads of their own, so that nobody else waits for it.
+"""
+
+from dataclasses import replace
+
+import anyio
+from anyio import to_thread
+
+from app.serving.question import Question
+from app.serving.text import is_text
+from core.columns.packing import pack, unpack
+from core.exceptions import Invalid, Unavailable
+from core.registry import Version
+from core.stored_predictions import PackedRows, StoredPrediction, StoredPredictions
+from models.forecasting.model import Forecaster
+from models.language.prediction import TextPrediction
+from models.prediction.prediction import Prediction, PredictOptions
+from models.trained import TrainedModel
+
+TIMEOUT_SECONDS = 5.0
+MAX_WRITERS = 8  # threads that may hang in a database that neither answers nor refuses
+
+
+class Storing:
+    """What stands between predictions and the table of stored ones; of the event loop."""
+
+    def __init__(self, stored: StoredPredictions) -> None:
+        self._stored = stored
+        self._threads = anyio.CapacityLimiter(MAX_WRITERS)
+
+    def pack(self, model: TrainedModel, question: Question) -> PackedRows:
+        """The rows of a question in bytes.
+
+        Raises:
+            Invalid: if a language model is asked, or a value is wrong.
+            TooLarge: if they take more than may be stored.
+        """
+        if is_text(model.inputs):
+            raise Invalid([("/store", "texts are not stored: a language model takes no labels")])
+        future = None
+        if question.decode_future is not None and isinstance(model, Forecaster):
+            future = pack(question.decode_future(model.future_inputs), model.future_inputs)
+        inputs = pack(question.decode(model.inputs), model.inputs)
+        return self._stored.check_size(PackedRows(question.num_rows, inputs, future))
+
+    async def add(self, version: Version, options: PredictOptions, packed: PackedRows) -> str:
+        """Write a question; its id.
+
+        Raises:
+            Unavailable: when the database does not take it in time.
+        """
+        try:
+            with anyio.fail_after(TIMEOUT_SECONDS):
+                return await to_thread.run_sync(
+                    self._stored.add, version.model, version.version, options, packed,
+                    abandon_on_cancel=True, limiter=self._threads,
+                )  # fmt: skip
+        except TimeoutError:
+            message = "the database does not store the prediction in time: ask without store"
+            raise Unavailable(message) from None
+
+
+def with_samples(
+    options: PredictOptions, prediction: Prediction | TextPrediction
+) -> PredictOptions:
+    """The options with the samples that were drawn: as many again, and no target or fewer."""
+    samples = prediction.samples or options.samples  # moments draw none
+    return replace(options, samples=samples, target_mc_error=None, return_draws=False)
+
+
+def question_of(stored: StoredPrediction) -> Question:
+    """What was asked, as if it came anew."""
+    packed = stored.packed
+    future = packed.future
+    return Question(
+        model=stored.model,
+        version=stored.version,
+        options=stored.options,
+        deadline_seconds=None,
+        num_rows=packed.rows,
+        num_bytes=len(packed.inputs),
+        decode=lambda inputs: unpack(packed.inputs, inputs),
+        decode_future=None if future is None else lambda inputs: unpack(future, inputs),
+        may_be_series=True,
+    )
