@@ -10,6 +10,7 @@ from torch import Tensor
 
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.reliability import pit_histogram, reliability_bins
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 ECE_BINS = 15  # as usual since Guo et al. 2017
@@ -31,7 +32,7 @@ def regression_scores(
         "crps": few.crps(targets),
         "epistemic_share": _epistemic_share(mixture),
     }
-    below = mixture.cdf(targets)
+    below = scores["pit"] = mixture.cdf(targets)
     for level in COVERAGE_LEVELS:
         tail = 0.5 * (1 - level)
         scores[f"coverage_{level:g}"] = ((below > tail) & (below < 1 - tail)).double()
@@ -52,6 +53,7 @@ def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> dict[str, ob
         "coverage": coverage,
         "interval_width": {"0.9": mean["width"]},
         "epistemic_share": mean["epistemic_share"],
+        "pit": pit_histogram(scores["pit"]),
     }
 
 
@@ -82,6 +84,7 @@ def classification_metrics(
         "brier": float(scores["brier"].mean()),
         "ece": expected_calibration_error(scores["confidence"], scores["correct"]),
         "epistemic_share": float(scores["epistemic_share"].mean()),
+        "reliability": reliability_bins(scores["confidence"], scores["correct"]),
     }
 
 

@@ -15,6 +15,7 @@ from models.forecasting.preparation import prepare_series
 from models.model import BayesianModel
 from models.randomness import derive_seed
 from models.recipe import MIN_ROWS
+from models.row_profile import RowProfile, summarise_columns
 from models.targets import ClassTarget, NumberTarget, Target, present
 
 
@@ -25,6 +26,7 @@ class Prepared:
     model: BayesianModel
     rows: Rows
     held_out: Rows
+    profile: RowProfile
 
 
 def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> Prepared:
@@ -54,7 +56,19 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
         None if key is None else key[labelled],
     )
     model = _skeleton(_side(columns, train), types, config, dropped)
-    return Prepared(model, _rows(model, columns, train), _rows(model, columns, held_out))
+    fitted = np.arange(len(labelled)) if training.refit else train
+    profile = RowProfile(
+        learned=len(fitted),
+        held_out=len(held_out),
+        columns=summarise_columns(
+            _side(columns, fitted),
+            model.encoder,
+            config.target,
+            is_class=isinstance(model.target, ClassTarget),
+        ),
+    )
+    rows, scored = (_rows(model, columns, index) for index in (train, held_out))
+    return Prepared(model, rows, scored, profile)
 
 
 def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from models.card import describe_training
 from models.config import (
     ChainConfig,
     CyclicalSGLDConfig,
@@ -41,6 +42,7 @@ from models.progress import Progress, ProgressReporter
 from models.pruning import prune
 from models.randomness import derive_seed, generator
 from models.resume import Checkpoints
+from models.row_profile import RowProfile
 from models.stages import Stages
 from models.trained import TrainedModel
 from models.variant import Variant
@@ -116,7 +118,8 @@ def _train_on_rows(  # noqa: PLR0917 - what `train` made of its arguments
         again = _Pass(prepared.model, everything, None, stages, ranks, "refit-").run()
     if ranks.leads:  # at the end: nobody waits for it
         model = _with_scores(model, held_out, columns)
-    return model if again is None else _with_weights_of(model, again)
+    model = model if again is None else _with_weights_of(model, again)
+    return _with_card(model, prepared.profile) if ranks.leads else model
 
 
 def _keep_quiet(progress: Progress) -> None:
@@ -282,6 +285,10 @@ def _with_scores(model: BayesianModel, held_out: Rows, columns: Columns) -> Baye
         ood_threshold=threshold,
         notes=(*model.notes, *notes),
     )
+
+
+def _with_card(model: BayesianModel, rows: RowProfile) -> BayesianModel:
+    return replace(model, card=describe_training(rows, model.history, model.variants_by_prune))
 
 
 def _with_weights_of(model: BayesianModel, again: BayesianModel) -> BayesianModel:

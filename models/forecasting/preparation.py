@@ -19,6 +19,7 @@ from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame, windows
 from models.randomness import derive_seed
+from models.row_profile import RowProfile, summarise_columns
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class _Windows:
 
 def prepare_series(
     columns: Columns, types: Mapping[str, str], config: ModelConfig
-) -> tuple[Forecaster, Rows, Rows]:
-    """A model without posteriors yet, the windows to fit, and those held out.
+) -> tuple[Forecaster, Rows, Rows, RowProfile]:
+    """A model without posteriors yet, the windows to fit, those held out, and what they are.
 
     Scales and encoders are fitted to what comes before the held-out end of each series.
 
@@ -67,7 +68,13 @@ def prepare_series(
     rows = [_rows(frame, part) for part in parts]
     train = [one[~part.is_held_out] for one, part in zip(rows, parts, strict=True)]
     held_out = [one[part.is_held_out] for one, part in zip(rows, parts, strict=True)]
-    return model, _joined(train), _joined(held_out)
+    fitted, scored = _joined(train), _joined(held_out)
+    profile = RowProfile(
+        learned=len(fitted),
+        held_out=len(scored),
+        columns=summarise_columns(_stacked(learned), encoder, config.target, is_class=False),
+    )
+    return model, fitted, scored, profile
 
 
 def _stacked(series: Sequence[Series]) -> Columns:
