@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 from app.access import required
 from app.errors import MEDIA_TYPE
 from app.schemas.batch import BatchRequest
+from app.schemas.card import CardResponse
 from app.schemas.common import Problem
 from app.schemas.compare import CompareRequest, CompareResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
@@ -44,6 +45,7 @@ RESPONSES: tuple[type[BaseModel], ...] = (
     TextPredictResponse,
     InferResponse,
     CompareResponse,
+    CardResponse,
 )
 Document = dict[str, Any]
 

@@ -6,7 +6,6 @@ predictions of a good classifier are sure, and bins of equal width would leave t
 predictive distributions F are right (Dawid 1984; Gneiting, Balabdaoui and Raftery 2007).
 """
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 

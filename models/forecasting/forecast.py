@@ -117,7 +117,7 @@ class Forecast:
             "crps": sample_crps(self.draws, targets),
             "epistemic_share": epistemic / (epistemic + aleatoric),
         }
-        below = self.mixture.cdf(u)
+        below = scores["pit"] = self.mixture.cdf(u)
         for level in COVERAGE_LEVELS:
             tail = 0.5 * (1 - level)
             scores[f"coverage_{level:g}"] = ((below > tail) & (below < 1 - tail)).double()
