@@ -64,7 +64,7 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
             _side(columns, fitted),
             model.encoder,
             config.target,
-            is_class=isinstance(model.target, ClassTarget),
+            _target_type(model.target, types[config.target]),
         ),
     )
     rows, scored = (_rows(model, columns, index) for index in (train, held_out))
@@ -109,6 +109,13 @@ def _fit_target(values: np.ndarray, target_type: str, config: ModelConfig) -> Ta
     if config.task == "regression":
         return NumberTarget.fit(values)
     return ClassTarget.fit(values, boolean=target_type == "boolean")
+
+
+def _target_type(target: Target, stored: str) -> str:
+    """What a target is read as: classes, if not numbers."""
+    if isinstance(target, NumberTarget):
+        return "number"
+    return "boolean" if stored == "boolean" else "category"
 
 
 def _rows(model: BayesianModel, columns: Columns, index: np.ndarray) -> Rows:

@@ -50,15 +50,14 @@ class RowProfile:
 
 
 def summarise_columns(
-    columns: Columns, encoder: FeatureEncoder, target: str, *, is_class: bool
+    columns: Columns, encoder: FeatureEncoder, target: str, target_type: str
 ) -> tuple[ColumnSummary, ...]:
-    """The features in their order, as they are read, and the target."""
+    """The features in their order, as they are read, and the target, as one of these types."""
     features = (
         _summary(f.name, "feature", f.type, convert(columns[f.name], stored, f.type))
         for f, stored in zip(encoder.features, encoder.stored, strict=True)
     )
-    kind = "category" if is_class else "number"
-    return *features, _summary(target, "target", kind, columns[target])
+    return *features, _summary(target, "target", target_type, columns[target])
 
 
 def _summary(

@@ -44,16 +44,18 @@ def line_chart(  # noqa: PLR0917 - a title and two axes
     lines: Sequence[Line],
     *,
     reference: Line | None = None,
-    x_percent: bool = False,
-    y_percent: bool = False,
+    percent: bool = False,
 ) -> Chart:
-    """Lines over a common axis; their points are the table."""
+    """Lines over a common axis, in percent if it is a share; their points are the table.
+
+    With a reference both axes are shares.
+    """
     traces = [_trace(line) for line in lines]
     if reference is not None:
         traces.append(_trace(reference) | {"mode": "lines", "meta": "reference"})
     layout = {
-        "xaxis": _axis(x_title, percent=x_percent),
-        "yaxis": _axis(y_title, percent=y_percent),
+        "xaxis": _axis(x_title, percent=percent, whole=reference is not None),
+        "yaxis": _axis(y_title, percent=reference is not None, whole=reference is not None),
         "showlegend": len(traces) > 1,
     }
     rows = [[line[0], *point] for line in lines for point in zip(line[1], line[2], strict=True)]
@@ -104,9 +106,13 @@ def _trace(line: Line) -> Json:
     return {"type": "scatter", "mode": mode, "name": name, "x": xs, "y": ys}
 
 
-def _axis(title: str, *, percent: bool = False) -> Json:
+def _axis(title: str, *, percent: bool = False, whole: bool = False) -> Json:
     axis: Json = {"title": {"text": title, "font": {"size": 13}}, "automargin": True}
-    return axis | {"tickformat": ".0%"} if percent else axis
+    if percent:
+        axis["tickformat"] = ".0%"
+    if whole:  # a dot at an end is not cut
+        axis["range"] = [-0.02, 1.02]
+    return axis
 
 
 def _upright(x: float) -> Json:
@@ -121,6 +127,7 @@ def _label(text: str, x: float) -> Json:
         "yref": "paper",
         "yanchor": "bottom",
         "showarrow": False,
+        "textangle": -60,  # neighbours do not run into each other
     }
 
 

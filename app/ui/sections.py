@@ -1,7 +1,7 @@
 """What stands in each section of a model card's page."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.ui.charts import Cell, Chart, Line, Table, bar_chart, line_chart, per_variant, variant_name
@@ -91,7 +91,23 @@ def _calibration(card: Json) -> Section:
         charts = [_calibration_curve(variants), _pit(variants[0]["metrics"]["pit"])]
     else:
         charts = []
-    return Section("calibration", "Calibration", text, absent, charts=charts)
+    return Section("calibration", "Calibration", text, absent, _corrections(variants), charts)
+
+
+def _corrections(variants: Sequence[Json]) -> list[Table]:
+    """What calibration changed, and what the scores would be without."""
+    headers = ("variant", "correction", "rows it is of", "log likelihood without", "with it")
+    rows: list[list[Cell]] = []
+    for variant in variants:
+        metrics, found = variant["metrics"], variant.get("calibration")
+        if found:
+            told = ", ".join(
+                f"{k.replace('_', ' ')} {v:.3g}" for k, v in found.items() if k != "rows"
+            )
+            before = metrics.get("uncalibrated", {}).get("log_likelihood")
+            name = variant_name(variant["prune"])
+            rows.append([name, told, found["rows"], before, metrics["log_likelihood"]])
+    return [Table("Corrections by held-out rows of their own", headers, rows)] if rows else []
 
 
 def _reliability(variants: Sequence[Json]) -> Chart:
@@ -104,8 +120,7 @@ def _reliability(variants: Sequence[Json]) -> Chart:
         "accuracy (share of right labels)",
         per_variant(variants, _reliability_line),
         reference=DIAGONAL,
-        x_percent=True,
-        y_percent=True,
+        percent=True,
     )
 
 
@@ -124,8 +139,7 @@ def _calibration_curve(variants: Sequence[Json]) -> Chart:
         "coverage (share of rows inside)",
         per_variant(variants, _coverage_line),
         reference=DIAGONAL,
-        x_percent=True,
-        y_percent=True,
+        percent=True,
     )
 
 
@@ -159,22 +173,44 @@ def _pit(counts: Sequence[int]) -> Chart:
 
 
 def _coverage(card: Json) -> Section:
-    rows: list[list[Cell]] = []
-    for variant in card["variants"]:
-        metrics, name = variant["metrics"], variant_name(variant["prune"])
-        for kind, prefix in (("credible", ""), ("conformal", "conformal_")):
-            widths = metrics.get("conformal_width" if prefix else "interval_width") or {}
-            for level, share in (metrics.get(f"{prefix}coverage") or {}).items():
-                error = _standard_error(float(level), metrics["rows"])
-                rows.append([name, kind, float(level), share, error, widths.get(level)])
-    headers = ("variant", "interval", "level", "coverage", "chance alone: ±", "mean width")
-    tables = [Table("Coverage of intervals on held-out rows", headers, rows)] if rows else []
+    variants = card["variants"]
     text = (
-        "The share of held-out targets inside the intervals of each level; ± is two standard "
-        "errors of such a share of so many rows. Widths are in the target's unit."
+        "The share of held-out targets inside the intervals of each level. Widths are in the "
+        "target's unit. Credible intervals are what the posterior says; conformal ones hold their "
+        "level for rows that come as these did, whatever the posterior."
     )
-    absent = "Classes and texts have no intervals."
-    return Section("coverage", "Coverage", text, absent, tables)
+    levels = [float(level) for level in variants[0]["metrics"].get("coverage") or ()]
+    if not levels:
+        absent = "Classes and texts have no intervals."
+        return Section("coverage", "Coverage", text, absent)
+    headers = ("variant", "interval", *(f"{100 * level:g} %" for level in levels))
+    errors = [_standard_error(level, variants[0]["metrics"]["rows"]) for level in levels]
+    by_chance: list[Cell] = ["chance alone", "two standard errors", *errors]
+    shares = _by_level(variants, {"credible": "coverage", "conformal": "conformal_coverage"})
+    widths = _by_level(variants, {"credible": "interval_width", "conformal": "conformal_width"})
+    tables = [
+        Table("Coverage on held-out rows, by level", headers, [*shares, by_chance]),
+        Table("Mean width on held-out rows, by level", headers, widths),
+    ]
+    return Section("coverage", "Coverage", text, "", tables)
+
+
+def _by_level(variants: Sequence[Json], names: Mapping[str, str]) -> list[list[Cell]]:
+    """A row per variant and kind of interval; what was not measured is empty."""
+    levels = variants[0]["metrics"]["coverage"]
+    return [
+        [variant_name(v["prune"]), kind, *(_told(v["metrics"][name], level) for level in levels)]
+        for v in variants
+        for kind, name in names.items()
+        if v["metrics"].get(name)
+    ]
+
+
+def _told(values: Json, level: str) -> Cell:
+    """A width that is null is one without end."""
+    if level not in values:
+        return None
+    return "unbounded" if values[level] is None else float(values[level])
 
 
 def _standard_error(share: float, rows: int) -> float:
@@ -194,7 +230,7 @@ def _risk(card: Json) -> Section:
         "coverage (share of rows answered)",
         "risk (RMSE or share of wrong labels)",
         lines,
-        x_percent=True,
+        percent=True,
     )
     return Section("risk", "Risk and coverage", text, absent, charts=[chart] if lines else [])
 
@@ -227,7 +263,7 @@ def _pruning(card: Json) -> Section:
             "weights removed",
             SCORES[name],
             [("variants", prunes, [v["metrics"].get(name) for v in variants])],
-            x_percent=True,
+            percent=True,
         )
         for name in shown
     ]
@@ -248,7 +284,7 @@ def _pruning(card: Json) -> Section:
         "weights removed",
         "stored, kB",
         [("variants", prunes, [v["bytes"] / 1000 for v in variants])],
-        x_percent=True,
+        percent=True,
     )
     tables = [Table("Pruned variants", headers, rows)]
     return Section("pruning", "Pruning", text, absent, tables, [*charts, size])

@@ -72,7 +72,7 @@ def prepare_series(
     profile = RowProfile(
         learned=len(fitted),
         held_out=len(scored),
-        columns=summarise_columns(_stacked(learned), encoder, config.target, is_class=False),
+        columns=summarise_columns(_stacked(learned), encoder, config.target, "number"),
     )
     return model, fitted, scored, profile
 

@@ -66,6 +66,31 @@ def test_the_curve_goes_through_the_coverage_of_the_metrics(cards: Service) -> N
         assert drawn[float(level)] == pytest.approx(coverage[level])
 
 
+def test_what_calibration_and_abstaining_left_is_shown(cards: Service) -> None:
+    """In the form in which versions that have it tell it: a null width has no end."""
+    found = card(cards, "price")
+    full = found["variants"][0]
+    full["calibration"] = {"variance_scale": 1.44, "rows": 39}
+    full["out_of_distribution"] = {"score": "x", "threshold": 1.0, "false_alarm_rate": 0.05}
+    full["metrics"] |= {
+        "uncalibrated": {"log_likelihood": -9.5},
+        "conformal_coverage": {"0.5": 0.4, "0.8": 0.7, "0.9": 0.8, "0.95": 0.9},
+        "conformal_width": {"0.5": 1.0, "0.8": 2.0, "0.9": 3.0, "0.95": None},
+        "risk_coverage": [
+            {"threshold": 0.1, "coverage": 0.5, "risk": 0.2},
+            {"threshold": 0.2, "coverage": 1.0, "risk": 0.3},
+        ],
+    }
+    by_name = {section.name: section for section in sections(found)}
+    (corrections,) = by_name["calibration"].tables
+    assert corrections.rows[0][1:4] == ["variance scale 1.44", 39, -9.5]
+    coverage, widths = by_name["coverage"].tables
+    assert coverage.rows[1] == ["full posterior", "conformal", 0.4, 0.7, 0.8, 0.9]
+    assert widths.rows[1] == ["full posterior", "conformal", 1.0, 2.0, 3.0, "unbounded"]
+    (risk,) = by_name["risk"].charts
+    assert (risk.figure["data"][0]["x"], risk.figure["data"][0]["y"]) == ([0.5, 1.0], [0.2, 0.3])
+
+
 def test_limits_follow_from_the_facts(cards: Service) -> None:
     price, tree, sales, lines = (" ".join(card(cards, model)["limits"]) for model in TASKS)
     assert "mean-field" in price

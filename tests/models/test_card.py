@@ -138,7 +138,7 @@ def test_columns_are_summarised_as_numpy_does() -> None:
     names = [name for name in columns if name != "y"]
     features = [FeatureConfig(name=n, type=types[n]) for n in names]  # type: ignore[arg-type]
     encoder = FeatureEncoder.fit(features, types, columns)
-    found = {c.name: c for c in summarise_columns(columns, encoder, "y", is_class=False)}
+    found = {c.name: c for c in summarise_columns(columns, encoder, "y", "number")}
     size, image = columns["size"], columns["image"].astype(np.float64)
     assert [c.role for c in found.values()] == ["feature"] * 5 + ["target"]
     for column, values in (("size", size), ("image", image), ("y", columns["y"])):
