@@ -8,7 +8,7 @@ from app.ui.charts import Cell, Chart, Line, Table, bar_chart, line_chart, per_v
 from core.schema import Json
 
 SCORES = {
-    "log_likelihood": "log likelihood, nats per row",
+    "log_likelihood": "log likelihood, nats",
     "perplexity": "perplexity",
     "rmse": "RMSE",
     "mae": "MAE",
@@ -322,7 +322,7 @@ def _weights(card: Json) -> Section:
         "signal-to-noise",
         "Weights by their signal-to-noise ratio (full posterior)",
         "A vertical line is where a pruned variant's fraction of the weights lies below; what is "
-        "left of it is what pruning removes first. 0 dB is |μ| = σ.",
+        "left of it is what pruning removes first. At 0 dB a mean is as large as its deviation.",
         "20 log₁₀ |μ|/σ, dB",
         "weights",
         [found["first"] + i for i in range(len(found["counts"]))],
@@ -378,12 +378,15 @@ def _rows(card: Json) -> Section:
     absent = "An earlier release trained this version: what its rows were was not kept."
     if found is None:
         return Section("rows", "Rows", "", absent)
-    headers = ("column", "role", "type", "missing", "min", "max", "mean", "std", "levels (rows)")
+    columns = found["columns"]
+    known = [key for key in ("min", "max", "mean", "std") if any(key in c for c in columns)]
+    has_levels = any("levels" in c for c in columns)
+    headers = ("column", "role", "type", "missing", *known, *["levels (rows)"] * has_levels)
     rows = [
         [c["name"], c["role"], _type(c), c["missing"]]
-        + [c.get(key) for key in ("min", "max", "mean", "std")]
-        + [_levels(c)]
-        for c in found["columns"]
+        + [c.get(key) for key in known]
+        + [_levels(c)] * has_levels
+        for c in columns
     ]
     text = (
         f"{found['learned']:,} learned from, {found['held_out']:,} held out "
@@ -423,4 +426,6 @@ def _recipe(card: Json) -> Section:
 
 
 def _value(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -30,7 +30,7 @@ function coloured(figure, colours) {
       font: { family: css("--font"), size: 13, color: colours.ink },
       hoverlabel: { bgcolor: colours.surface, font: { color: colours.ink } },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
-      margin: { l: 56, r: 16, t: 36, b: 48 },
+      margin: { l: 56, r: 16, t: layout.annotations ? 48 : 36, b: 48 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
     },
@@ -49,6 +49,7 @@ function draw() {
   for (const place of document.querySelectorAll("[data-figure]")) {
     const figure = JSON.parse(document.getElementById(place.dataset.figure).textContent);
     const { data, layout } = coloured(figure, colours);
+    if (root.classList.contains("paper")) layout.width = place.clientWidth;
     Plotly.react(place, data, layout, { displayModeBar: false, responsive: true });
   }
 }
