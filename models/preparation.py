@@ -11,7 +11,7 @@ from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTi
 from models.data import Rows, split_rows
 from models.exceptions import InvalidData
 from models.features import Columns, FeatureEncoder
-from models.forecasting.preparation import prepare_series
+from models.forecasting.preparation import prepare_series, profile_series
 from models.model import BayesianModel
 from models.randomness import derive_seed
 from models.recipe import MIN_ROWS
@@ -37,7 +37,9 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
     """
     match config.task:
         case "forecasting":
-            return Prepared(*prepare_series(columns, types, config))
+            forecaster, windows, last = prepare_series(columns, types, config)
+            profile = profile_series(columns, forecaster, len(windows), len(last))
+            return Prepared(forecaster, windows, last, profile)
     labelled = np.flatnonzero(present(columns[config.target]))
     if len(labelled) < MIN_ROWS:
         raise InvalidData(

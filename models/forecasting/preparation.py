@@ -35,8 +35,8 @@ class _Windows:
 
 def prepare_series(
     columns: Columns, types: Mapping[str, str], config: ModelConfig
-) -> tuple[Forecaster, Rows, Rows, RowProfile]:
-    """A model without posteriors yet, the windows to fit, those held out, and what they are.
+) -> tuple[Forecaster, Rows, Rows]:
+    """A model without posteriors yet, the windows to fit, and those held out.
 
     Scales and encoders are fitted to what comes before the held-out end of each series.
 
@@ -45,7 +45,7 @@ def prepare_series(
     """
     forecast = config.forecast or ForecastConfig()
     series = split_series(columns, config.target, forecast)
-    learned = [one.until(len(one) - held_out_steps(len(one), config, forecast)) for one in series]
+    learned = _without_ends(series, config)
     spacing = Spacing.fit([one.times for one in series])
     encoder = fit_known(config, types, _stacked(learned), spacing)
     frame = Frame(
@@ -68,13 +68,20 @@ def prepare_series(
     rows = [_rows(frame, part) for part in parts]
     train = [one[~part.is_held_out] for one, part in zip(rows, parts, strict=True)]
     held_out = [one[part.is_held_out] for one, part in zip(rows, parts, strict=True)]
-    fitted, scored = _joined(train), _joined(held_out)
-    profile = RowProfile(
-        learned=len(fitted),
-        held_out=len(scored),
-        columns=summarise_columns(_stacked(learned), encoder, config.target, "number"),
-    )
-    return model, fitted, scored, profile
+    return model, _joined(train), _joined(held_out)
+
+
+def profile_series(columns: Columns, model: Forecaster, learned: int, held_out: int) -> RowProfile:
+    """What the steps before the held-out ends were; both numbers are of windows."""
+    series = split_series(columns, model.config.target, model.forecast)
+    steps = _stacked(_without_ends(series, model.config))
+    summaries = summarise_columns(steps, model.encoder, model.config.target, "number")
+    return RowProfile(learned=learned, held_out=held_out, columns=summaries)
+
+
+def _without_ends(series: Sequence[Series], config: ModelConfig) -> list[Series]:
+    forecast = config.forecast or ForecastConfig()
+    return [one.until(len(one) - held_out_steps(len(one), config, forecast)) for one in series]
 
 
 def _stacked(series: Sequence[Series]) -> Columns:
