@@ -1,7 +1,8 @@
 """Which key a route asks for: one table, read from above; what is not in it is for `admin` alone.
 
 Health and metrics are open, because what watches a service must see it when keys are lost, and
-they tell no caller's data; so is the documentation, which says no more than this repository.
+they tell no caller's data; so are the documentation and what pages are made of (scripts, styles),
+which say no more than this repository.
 """
 
 from core.keys import Scope
@@ -25,6 +26,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/health", None),
     (READ, "/metrics", None),
     (READ, "/docs", None),
+    (READ, "/ui", None),
     (READ, "/openapi.json", None),
 )
 

@@ -38,6 +38,7 @@ from app.serving.resolver import Resolver
 from app.serving.storing import Storing
 from app.serving.throughput import Throughput
 from app.serving.warm_up import warm_up
+from app.ui.pages import mount_assets
 from core.backlog import read_backlog
 from core.context import Context, open_context
 from core.devices import service_device
@@ -97,6 +98,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
     ):
         app.include_router(module.router)
     docs.mount_assets(app)
+    mount_assets(app)
     errors.install(app)
     openapi.install(app)
     return app

@@ -14,7 +14,7 @@ from core.exceptions import TooLarge
 
 MAX_REQUEST_ID = 128
 PROBES = ("/health", "/metrics")
-TELLS_NO_NEWS = ("/predict", "/v2", "/health", "/metrics", "/docs", "/openapi.json")
+TELLS_NO_NEWS = ("/predict", "/v2", "/health", "/metrics", "/docs", "/ui", "/openapi.json")
 log = structlog.stdlib.get_logger(__name__)
 
 

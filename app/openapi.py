@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 from app.access import required
 from app.errors import MEDIA_TYPE
 from app.schemas.batch import BatchRequest
+from app.schemas.card import CardResponse
 from app.schemas.common import Problem
 from app.schemas.compare import CompareRequest, CompareResponse
 from app.schemas.feedback import FeedbackRequest, FeedbackResponse
@@ -47,6 +48,7 @@ RESPONSES: tuple[type[BaseModel], ...] = (
     InferResponse,
     CompareResponse,
     FeedbackResponse,
+    CardResponse,
 )
 Document = dict[str, Any]
 

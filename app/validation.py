@@ -42,7 +42,7 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
         Invalid: with a pointer and a message for each field that is wrong.
     """
     try:
-        return model.model_validate_json(json.dumps(document), strict=True)
+        return model.model_validate_json(json.dumps(document), strict=True, context=document)
     except ValidationError as error:
         first = error.errors(include_url=False)[:MAX_ERRORS]
         raise Invalid(field_errors(first, document)) from None

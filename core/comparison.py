@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from core.exceptions import Conflict, NotFound
+from core.flattening import flatten
 from core.jobs import FINAL, Job, Jobs
 from core.schema import Json
 from models.config import MethodConfig
@@ -30,22 +31,13 @@ MEASURES = ("predict_ms", "bytes", "num_weights")
 
 def names(methods: Sequence[MethodConfig]) -> list[str]:
     """The kinds; with what differs, of several methods of one kind: `sgld chains=8`."""
-    settings = [_flatten(asdict(method)) for method in methods]
+    settings = [flatten(asdict(method)) for method in methods]
     return [_name(own, [s for s in settings if s["kind"] == own["kind"]]) for own in settings]
 
 
 def _name(own: Json, same_kind: Sequence[Json]) -> str:
     differing = [path for path in own if any(other.get(path) != own[path] for other in same_kind)]
     return " ".join([own["kind"], *(f"{path}={own[path]}" for path in differing)])
-
-
-def _flatten(values: Json, prefix: str = "") -> Json:
-    """{"kl": {"weight": 1}} → {"kl.weight": 1}"""
-    flat: Json = {}
-    for name, value in values.items():
-        path = f"{prefix}{name}"
-        flat |= _flatten(value, f"{path}.") if isinstance(value, dict) else {path: value}
-    return flat
 
 
 def table(jobs: Jobs, job_id: str) -> list[Json]:

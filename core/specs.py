@@ -61,6 +61,7 @@ class TrainSpec(Spec):
     config: ModelConfig
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
+    given: tuple[str, ...] | None = None  # settings that were asked for, by dotted paths
 
 
 class CompareSpec(Spec):

@@ -12,7 +12,9 @@ import httpx
 
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.media_types import headers_for
+from credence.standalone import in_one_file
 from credence.types import (
+    Card,
     ComparedMethod,
     Dataset,
     Feedback,
@@ -144,6 +146,16 @@ class Client(AbstractContextManager["Client"]):
     def version(self, name: str, version: int | str) -> Version:
         """One version, by number or alias."""
         return self._call("GET", _path("models", name, "versions", version))
+
+    def card(self, name: str, version: int | str) -> Card:
+        """The model card of a version: how it was trained, how it did, what its limits are."""
+        return self._call("GET", _path("models", name, "versions", version, "card"))
+
+    def card_page(self, name: str, version: int | str) -> str:
+        """The same as a page in one file, which needs neither the service nor a network."""
+        path = _path("models", name, "versions", version, "card")
+        page = self._send("GET", path, headers={"Accept": "text/html"}).text
+        return in_one_file(page, lambda url: self._send("GET", url).text)
 
     def delete_model(self, name: str) -> None:
         """Delete a model with all its versions."""

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from credence.types import Column, ComparedMethod, Dataset, Job, Json, Model, Version
+from credence.types import Card, Column, ComparedMethod, Dataset, Job, Json, Model, Version
 
 SCORES = (
     "log_likelihood",
@@ -134,7 +134,7 @@ def print_models(models: Iterable[Model]) -> None:
     print_table(headers, rows)
 
 
-def print_version(version: Version) -> None:
+def print_version(version: Version | Card) -> None:
     """A version's metrics on held-out rows, for the full model and each pruned variant."""
     aliases = "".join(f" ({alias})" for alias in version["aliases"])
     output.print(
@@ -154,10 +154,30 @@ def print_version(version: Version) -> None:
     print_table(["pruned", "weights", "bytes", *names], rows)
 
 
+def print_card(card: Card) -> None:
+    """Scores of the variants, rows, settings that were asked for, known limits."""
+    print_version(card)
+    rows, asked = card["rows"], [s for s in card["recipe"] if s["given"]]
+    if rows is not None:
+        told = f"{rows['learned']} learned from, {rows['held_out']} held out"
+        print_fields({"rows": told, "split": json.dumps(rows["split"])})
+    if asked:
+        output.print("Asked for", style="bold")
+        print_fields({setting["setting"]: setting["value"] for setting in asked})
+    output.print("Known limits", style="bold")
+    for limit in card["limits"]:
+        output.print(f"- {limit}", markup=False, highlight=False)
+
+
 def flatten(values: Mapping[str, Any], prefix: str = "") -> Json:
-    """Nested objects as one level: {"coverage": {"0.9": 0.88}} is {"coverage 0.9": 0.88}."""
+    """Nested objects as one level: {"coverage": {"0.9": 0.88}} is {"coverage 0.9": 0.88}.
+
+    Lists, which are curves and histograms, are left out.
+    """
     flat: Json = {}
     for name, value in values.items():
+        if isinstance(value, list):
+            continue
         nested = flatten(value, f"{prefix}{name} ") if isinstance(value, Mapping) else None
         flat |= {f"{prefix}{name}": value} if nested is None else nested
     return flat

@@ -152,6 +152,29 @@ class Version(TypedDict):
     created_at: str
 
 
+class Card(TypedDict):
+    """A model card; what an artifact of an earlier release does not know is null."""
+
+    model: str
+    version: int
+    aliases: list[str]
+    task: str
+    target: str
+    features: list[Feature]
+    classes: NotRequired[list[str | int | float | bool]]
+    num_weights: int
+    dataset: str
+    job: str
+    created_at: str
+    rows: Json | None
+    recipe: list[Json]
+    learning_curve: list[Json] | None
+    variants: list[Variant]
+    signal_to_noise: Json | None
+    out_of_distribution: list[Json]
+    limits: list[str]
+
+
 class Model(TypedDict):
     """A model in the list of models, as its newest version is."""
 

@@ -4,6 +4,7 @@ model.json            configuration, encoders, target, metrics and notes
 prune-0.safetensors   loc and rho of the full posterior, the likelihood's point parameters;
                       of other methods than Bayes by Backprop what they keep (`STATES`)
 prune-0.9.safetensors the weights that are left of a variant, and a bit per weight for where
+card.json             what training tells of rows, epochs and weights (`models.card`)
 manifest.json         size and SHA-256 of each file above
 """
 
@@ -45,7 +46,7 @@ STATES: dict[str, type[State]] = {
     "dropout": DropoutState,
     "swag": SWAGState,
 }
-MANIFEST, MODEL = "manifest.json", "model.json"
+MANIFEST, MODEL, CARD = "manifest.json", "model.json", "card.json"
 
 
 def write(model: TrainedModel, directory: Path) -> TrainedModel:
@@ -59,6 +60,9 @@ def write(model: TrainedModel, directory: Path) -> TrainedModel:
     model = model.with_variants(variants)
     write_json(directory / MODEL, _to_json(model))
     names = [MODEL, *map(_file_name, variants)]
+    if model.card is not None:
+        write_json(directory / CARD, model.card)
+        names.append(CARD)
     sums = {name: _checksum(directory / name) for name in names}
     write_json(directory / MANIFEST, {"format": FORMAT, "files": sums})
     return model
@@ -70,19 +74,43 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
     Raises:
         CorruptArtifact: if a file is missing, changed or of a later format.
     """
+    files = _files(directory)
+    for name, expected in files.items():
+        _check(directory / Path(name).name, expected)
+    try:
+        model = _from_json(_read_json(directory / MODEL), directory, device)
+    except (KeyError, TypeError, SafetensorError) as error:
+        raise CorruptArtifact(f"{directory} cannot be read: {error}") from error
+    return replace(model, card=_read_json(directory / CARD)) if CARD in files else model
+
+
+def read_card(directory: Path) -> Json | None:
+    """What training has left for the model's card; None in artifacts of earlier releases.
+
+    Raises:
+        CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
+    """
+    files = _files(directory)
+    if CARD not in files:
+        return None
+    _check(directory / CARD, files[CARD])
+    return _read_json(directory / CARD)
+
+
+def _files(directory: Path) -> dict[str, Json]:
+    """Names, sizes and sums, as the manifest says."""
     manifest = _read_json(directory / MANIFEST)
     if manifest.get("format") != FORMAT:
         raise CorruptArtifact(
             f"{directory} has format {manifest.get('format')}; this release reads {FORMAT}"
         )
-    for name, expected in manifest["files"].items():
-        path = directory / Path(name).name
-        if not path.is_file() or _checksum(path) != expected:
-            raise CorruptArtifact(f"{path} is missing or does not match its SHA-256 sum")
-    try:
-        return _from_json(_read_json(directory / MODEL), directory, device)
-    except (KeyError, TypeError, SafetensorError) as error:
-        raise CorruptArtifact(f"{directory} cannot be read: {error}") from error
+    files: dict[str, Json] = manifest["files"]
+    return files
+
+
+def _check(path: Path, expected: Json) -> None:
+    if not path.is_file() or _checksum(path) != expected:
+        raise CorruptArtifact(f"{path} is missing or does not match its SHA-256 sum")
 
 
 def write_json(path: Path, data: Json) -> None:

@@ -23,6 +23,7 @@ from models.calibration import (
 from models.config import Json
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.reliability import pit_histogram, reliability_bins
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 ECE_BINS = 15  # as usual since Guo et al. 2017
@@ -59,8 +60,9 @@ def regression_scores(
         "crps": few.crps(targets),
         "epistemic_share": _epistemic_share(mixture),
         "uncertainty": mixture.total().sqrt(),
-        **coverage(mixture.cdf(targets)),
+        "pit": mixture.cdf(targets),
     }
+    scores |= coverage(scores["pit"])
     tails = [0.5 * (1 - level) for level in COVERAGE_LEVELS]
     lower, upper = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
     for level, width in zip(COVERAGE_LEVELS, upper - lower, strict=True):
@@ -108,6 +110,7 @@ def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
         "coverage": _by_level(mean, "coverage"),
         "interval_width": _by_level(mean, "width"),
         "epistemic_share": mean["epistemic_share"],
+        "pit": pit_histogram(scores["pit"]),
     }
     if "uncalibrated_log_likelihood" not in mean:
         return metrics
@@ -166,6 +169,7 @@ def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
         "ece": expected_calibration_error(scores["confidence"], scores["correct"]),
         "ece_adaptive": adaptive_calibration_error(scores["confidence"], scores["correct"]),
         "epistemic_share": float(scores["epistemic_share"].mean()),
+        "reliability": reliability_bins(scores["confidence"], scores["correct"]),
     }
     if "uncalibrated_log_likelihood" not in scores:
         return metrics

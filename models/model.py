@@ -66,6 +66,7 @@ class BayesianModel(PosteriorVariants):
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
+    card: Json | None = None  # `models.card`; none in artifacts of earlier releases
     tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
     _fitted: dict[float, Fitted | FittedDraws] = field(default_factory=dict, init=False, repr=False)
 

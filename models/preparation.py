@@ -1,7 +1,7 @@
 """From stored columns to rows a method can fit: convert, drop, split, encode."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -10,10 +10,11 @@ from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTi
 from models.data import Division, Rows, divide_rows
 from models.exceptions import InvalidData
 from models.features import Columns, FeatureEncoder
-from models.forecasting.preparation import prepare_series
+from models.forecasting.preparation import prepare_series, profile_series
 from models.model import BayesianModel
 from models.randomness import derive_seed
 from models.recipe import MIN_ROWS
+from models.row_profile import RowProfile, summarise_columns
 from models.targets import ClassTarget, NumberTarget, Target, present
 
 
@@ -30,13 +31,19 @@ class Prepared:
     stopping: Rows | None
     calibration: Rows | None
     scores: Rows
+    profile: RowProfile
 
     def to(self, device: str) -> "Prepared":
         stopping, calibration = (
             None if rows is None else rows.to(device) for rows in (self.stopping, self.calibration)
         )
-        scores = self.scores.to(device)
-        return Prepared(self.model, self.rows.to(device), stopping, calibration, scores)
+        return replace(
+            self,
+            rows=self.rows.to(device),
+            stopping=stopping,
+            calibration=calibration,
+            scores=self.scores.to(device),
+        )
 
 
 def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> Prepared:
@@ -50,8 +57,9 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
     """
     match config.task:
         case "forecasting":
-            forecaster, rows, held_out = prepare_series(columns, types, config)
-            return Prepared(forecaster, rows, held_out, None, held_out)
+            forecaster, windows, last = prepare_series(columns, types, config)
+            profile = profile_series(columns, forecaster, len(windows), len(last))
+            return Prepared(forecaster, windows, last, None, last, profile)
     labelled = np.flatnonzero(present(columns[config.target]))
     if len(labelled) < MIN_ROWS:
         raise InvalidData(
@@ -69,12 +77,25 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
     stopping, calibration = (
         _rows(model, columns, one) for one in (split.stopping, split.calibration)
     )
+    refit = config.training.refit
+    fitted = np.union1d(split.training, split.stopping) if refit else split.training
+    profile = RowProfile(
+        learned=len(fitted),
+        held_out=len(split.scores),
+        columns=summarise_columns(
+            _side(columns, fitted),
+            model.encoder,
+            config.target,
+            _target_type(model.target, types[config.target]),
+        ),
+    )
     return Prepared(
         model,
         _rows(model, columns, split.training),
         stopping if len(stopping) else None,
         calibration if len(calibration) else None,
         _rows(model, columns, split.scores),
+        profile,
     )
 
 
@@ -128,6 +149,13 @@ def _fit_target(
     if config.task == "regression":
         return NumberTarget.fit(learned[name])
     return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
+
+
+def _target_type(target: Target, stored: str) -> str:
+    """What a target is read as: classes, if not numbers."""
+    if isinstance(target, NumberTarget):
+        return "number"
+    return "boolean" if stored == "boolean" else "category"
 
 
 def _rows(model: BayesianModel, columns: Columns, index: np.ndarray) -> Rows:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from models.card import describe_training
 from models.config import (
     ChainConfig,
     CyclicalSGLDConfig,
@@ -112,7 +113,9 @@ def _train_on_rows(  # noqa: PLR0917 - what `train` made of its arguments
         return model
     if prepared.calibration is not None:  # at the end: nobody waits for it
         model = model.calibrated(prepared.calibration, SCORE_SAMPLES)
-    return _with_scores(model, scores, columns)
+    model = _with_scores(model, scores, columns)
+    card = describe_training(prepared.profile, model.history, model.variants_by_prune)
+    return replace(model, card=card)
 
 
 def _again(first: "_Pass", fit: "_Fit") -> BayesianModel:

@@ -65,8 +65,8 @@ def compare(
         "metadata": request.metadata,
     }
     specs = [
-        MethodSpec(**common, config=config, name=name)
-        for config, name in zip(configs, names, strict=True)
+        MethodSpec(**common, config=config, name=name, given=request.given_of(i))
+        for i, (config, name) in enumerate(zip(configs, names, strict=True))
     ]
     job = context.jobs.create_comparison(
         CompareSpec(**common),

@@ -2,11 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+import orjson
+from fastapi import APIRouter, Depends, Request, Response
 
 from app.bodies import json_body
 from app.dependencies import ContextDep, PagingDep
-from app.openapi import json_request, problems
+from app.negotiation import negotiate
+from app.openapi import json_request, json_response, problems
+from app.schemas.card import CardResponse
 from app.schemas.common import PageResponse
 from app.schemas.jobs import JobResponse
 from app.schemas.models import (
@@ -17,6 +20,9 @@ from app.schemas.models import (
     VersionResponse,
 )
 from app.submission import enqueue
+from app.ui.card import render_card
+from app.ui.pages import page
+from core import cards
 from core.context import Context
 from core.exceptions import Invalid, NotFound
 from core.paging import Page
@@ -24,6 +30,8 @@ from core.registry import Version
 from core.specs import EvaluateSpec
 
 router = APIRouter(tags=["models"])
+
+JSON, HTML = "application/json", "text/html"
 
 
 @router.get("/models", responses=problems(422, 503))
@@ -50,6 +58,27 @@ def delete_model(context: ContextDep, name: str) -> None:
 def get_version(context: ContextDep, name: str, version: str) -> VersionResponse:
     """One version, by number or alias."""
     return VersionResponse.of(context.registry.get(name, version))
+
+
+@router.get(
+    "/models/{name}/versions/{version}/card",
+    response_class=Response,
+    responses={
+        200: json_response(CardResponse, "all that is known of a version", HTML),
+        **problems(404, 406, 503),
+    },
+)
+def get_card(request: Request, context: ContextDep, name: str, version: str) -> Response:
+    """The model card of a version: what it was trained on and how, how far it can be trusted.
+
+    JSON; for `Accept: text/html`, as browsers ask, a page that needs nothing from elsewhere.
+    """
+    wanted = negotiate(request, (JSON, HTML))
+    card = CardResponse.model_validate(cards.read(context, context.registry.get(name, version)))
+    document = card.model_dump(mode="json")
+    if wanted == HTML:
+        return page(render_card(document))
+    return Response(orjson.dumps(document), media_type=JSON)
 
 
 @router.delete(

@@ -48,6 +48,7 @@ def train(
         config=config,
         alias=request.alias,
         metadata=request.metadata,
+        given=request.given(),
     )
     job = enqueue(context, "train", spec, public_request(spec))
     response.headers["Location"] = f"/jobs/{job.id}"

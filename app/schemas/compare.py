@@ -51,6 +51,12 @@ class CompareRequest(RecipeRequest):
         entries: list[Any] = [m for m in self.methods if not (leaves_out and m == "swag")]
         return [_METHOD.validate_python({"kind": m} if isinstance(m, str) else m) for m in entries]
 
+    def given_of(self, index: int) -> tuple[str, ...]:
+        """What was asked for of one method, with what was asked for of all."""
+        sent = self._sent.get("methods")
+        method = {} if sent is None else sent[index]
+        return self.given({"kind": method} if isinstance(method, str) else method)
+
 
 class ComparedMethod(Response):
     """A row of the table. Scores that fit the task are there, null where the training failed."""

@@ -1,12 +1,13 @@
 """`POST /train`: flat, as people write it. The hyper-parameters are those of `models.config`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated, Any
+from dataclasses import fields, replace
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from app.schemas.common import DatasetId, Json, ModelName, Request
+from core.flattening import flatten
 from core.specs import Alias, Metadata, TrainSpec
 from models.config import (
     ColumnName,
@@ -26,6 +27,7 @@ from models.features import ColumnProfile
 
 _DEFAULTS = ModelConfig(target="y")
 Features = tuple[ColumnName | FeatureConfig, ...]
+SETTINGS = {field.name for field in fields(ModelConfig)}
 
 
 class InlineData(Request):
@@ -61,6 +63,19 @@ class RecipeRequest(Request):
         None, description="forecasting: which column tells the time, how far ahead and back"
     )
     metadata: Metadata = Field(default_factory=dict)
+    _sent: Json = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _keep_document(self, info: ValidationInfo) -> Self:
+        """Defaults look like what was sent, once the document is read."""
+        self._sent = info.context or {}
+        return self
+
+    def given(self, method: Json | None = None) -> tuple[str, ...]:
+        """The settings that were asked for, by dotted paths; null asks for what is recommended."""
+        sent = {name: value for name, value in self._sent.items() if name in SETTINGS}
+        paths = flatten(sent if method is None else sent | {"method": method})
+        return tuple(path for path, value in paths.items() if value is not None)
 
     def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
         """The configuration as asked; `models.recipe.resolve` fills in the rest."""
@@ -96,7 +111,7 @@ class TrainRequest(RecipeRequest):
 
 def public_request(spec: TrainSpec) -> Json:
     """The request with every default filled in, in the form in which it can be sent again."""
-    stored: Json = spec.model_dump(mode="json", include=set(TrainSpec.model_fields))
+    stored: Json = spec.model_dump(mode="json", include=set(TrainSpec.model_fields) - {"given"})
     config: Json = stored.pop("config")
     return config | stored
 

@@ -1,6 +1,7 @@
 """`credence models`: versions, their metrics and variants, aliases."""
 
 from itertools import islice
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +9,7 @@ import typer
 from credence.client import Client
 from credence.commands.connection import connect
 from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url, Yes
-from credence.rendering import print_json, print_models, print_version
+from credence.rendering import print_card, print_json, print_models, print_version
 
 app = typer.Typer(no_args_is_help=True, help="Models: list, show, alias, delete.")
 
@@ -40,6 +41,27 @@ def show(
     with connect(url) as client:
         answer = client.version(model, version or newest(client, model))
     print_json(answer) if as_json else print_version(answer)
+
+
+@app.command()
+def card(
+    model: Model,
+    version: Annotated[str | None, typer.Argument(help="Number or alias; default: newest.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write it as a page in one file.")] = None,
+    as_json: AsJson = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Show a version's model card: how it was trained, how it did, what its limits are.
+
+    Example: `credence models card concrete champion --html concrete.html`
+    """
+    with connect(url) as client:
+        wanted = version or newest(client, model)
+        if html is not None:
+            html.write_text(client.card_page(model, wanted), encoding="utf-8")
+            return
+        answer = client.card(model, wanted)
+    print_json(answer) if as_json else print_card(answer)
 
 
 @app.command()

@@ -118,7 +118,8 @@ class Forecast:
             "epistemic_share": epistemic / (epistemic + aleatoric),
             "uncertainty": (epistemic + aleatoric).sqrt(),
         }
-        scores |= coverage(self.mixture.cdf(u))
+        scores["pit"] = self.mixture.cdf(u)
+        scores |= coverage(scores["pit"])
         for level in COVERAGE_LEVELS:
             tail = 0.5 * (1 - level)
             lower, upper = self.quantiles([tail, 1 - tail])

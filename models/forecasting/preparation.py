@@ -18,6 +18,7 @@ from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame, windows
 from models.randomness import derive_seed
+from models.row_profile import RowProfile, summarise_columns
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def prepare_series(
     """
     forecast = config.forecast or ForecastConfig()
     series = split_series(columns, config.target, forecast)
-    learned = [one.until(len(one) - held_out_steps(len(one), config, forecast)) for one in series]
+    learned = _without_ends(series, config)
     spacing = Spacing.fit([one.times for one in series])
     encoder = fit_known(config, types, _stacked(learned), spacing)
     frame = Frame(
@@ -67,6 +68,19 @@ def prepare_series(
     train = [one[~part.is_held_out] for one, part in zip(rows, parts, strict=True)]
     held_out = [one[part.is_held_out] for one, part in zip(rows, parts, strict=True)]
     return model, _joined(train), _joined(held_out)
+
+
+def profile_series(columns: Columns, model: Forecaster, learned: int, held_out: int) -> RowProfile:
+    """What the steps before the held-out ends were; both numbers are of windows."""
+    series = split_series(columns, model.config.target, model.forecast)
+    steps = _stacked(_without_ends(series, model.config))
+    summaries = summarise_columns(steps, model.encoder, model.config.target, "number")
+    return RowProfile(learned=learned, held_out=held_out, columns=summaries)
+
+
+def _without_ends(series: Sequence[Series], config: ModelConfig) -> list[Series]:
+    forecast = config.forecast or ForecastConfig()
+    return [one.until(len(one) - held_out_steps(len(one), config, forecast)) for one in series]
 
 
 def _stacked(series: Sequence[Series]) -> Columns:

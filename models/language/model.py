@@ -44,6 +44,7 @@ class BayesianLanguageModel(PosteriorVariants):
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
+    card: Json | None = None  # `models.card`; none in artifacts of earlier releases
     _fitted: dict[float, FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
     @property

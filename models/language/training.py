@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from models.card import describe_training
 from models.config import EnsembleConfig, LanguageConfig, ModelConfig, TrainingConfig
 from models.data import split_rows
 from models.exceptions import InvalidData
@@ -21,6 +22,7 @@ from models.language.vocabulary import Vocabulary
 from models.preparation import notes_on_objective
 from models.pruning import prune
 from models.randomness import derive_seed, generator
+from models.row_profile import ColumnSummary, RowProfile
 from models.stages import Stages
 from models.targets import present
 from models.variant import Variant
@@ -58,7 +60,12 @@ def train_language_model(
         where += f", of which the first {len(first)} chose the epoch and the others were scored"
     notes = (where, *notes_on_objective(config.method))
     model = BayesianLanguageModel(config, vocabulary, {}, seed, notes=notes)
-    return _Pass(model, learned, stopping, scores, stages, device).run()
+    model = _Pass(model, learned, stopping, scores, stages, device).run()
+    text = ColumnSummary(
+        name=config.target, role="target", type="text", missing=len(values) - len(lines)
+    )
+    rows = RowProfile(learned=len(learned), held_out=len(scores), columns=(text,))
+    return replace(model, card=describe_training(rows, model.history, model.variants_by_prune))
 
 
 def _language(config: ModelConfig) -> LanguageConfig:

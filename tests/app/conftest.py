@@ -12,6 +12,7 @@ import pytest
 from core.context import open_context
 from core.logging import configure_logging
 from core.settings import load_settings
+from tests.app.cards import publish_all
 from tests.app.running import Service, class_columns, publish, regression_columns, serving
 
 MakeService = Callable[..., Service]
@@ -46,6 +47,15 @@ def service(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """One server for tests that leave models and aliases as they are."""
     data_dir = tmp_path_factory.mktemp("shared") / "data"
     shutil.copytree(trained, data_dir)
+    with serving(data_dir) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A server with a small model of every task."""
+    data_dir = tmp_path_factory.mktemp("cards")
+    publish_all(data_dir)
     with serving(data_dir) as running:
         yield running
 

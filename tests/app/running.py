@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from fastapi import FastAPI
 from app.dependencies import Services
 from app.main import create_app
 from core.context import Context
+from core.datasets import Dataset
 from core.registry import Version
 from core.settings import load_settings
 from core.specs import TrainSpec
@@ -119,23 +121,35 @@ def publish(
     chosen = (
         None if features is None else tuple(FeatureConfig(name=f, type=types[f]) for f in features)
     )
-    config = resolve(
-        ModelConfig(
-            target=target,
-            features=chosen,
-            network=MLPConfig(hidden=(8,)),
-            training=TrainingConfig(epochs=20, fine_tune_epochs=1),
-            pruning=(0.5,),
-        ),
-        dataset.columns,
-        dataset.rows,
+    config = ModelConfig(
+        target=target,
+        features=chosen,
+        network=MLPConfig(hidden=(8,)),
+        training=TrainingConfig(epochs=20, fine_tune_epochs=1),
+        pruning=(0.5,),
     )
+    return publish_as(context, model, dataset, config, alias=alias)
+
+
+def publish_as(
+    context: Context,
+    model: str,
+    dataset: Dataset,
+    wanted: ModelConfig,
+    *,
+    alias: str | None = None,
+) -> Version:
+    """Train what `wanted` says, the rest as recommended, and publish it."""
+    load = partial(context.datasets.columns, dataset.id)
+    config = resolve(wanted, dataset.columns, dataset.rows, load)
     spec = TrainSpec(model=model, dataset=dataset.id, config=config, alias=alias)
     job = context.jobs.create("train", model, spec, {"model": model})
-    return _run(context, job.id, spec)
+    return carry_out(context, job.id)
 
 
-def _run(context: Context, job_id: str, spec: TrainSpec) -> Version:
+def carry_out(context: Context, job_id: str) -> Version:
+    """Do a queued training job, as a worker does."""
+    spec = TrainSpec.model_validate(context.jobs.get(job_id).spec)
     claim = context.jobs.claim(job_id, "test", lease_seconds=60)
     assert claim is not None
     types = {c.name: c.type for c in context.datasets.get(spec.dataset).columns}

@@ -43,6 +43,23 @@ def test_a_model_shows_its_variants(service: Service, version: Version) -> None:
     assert str(version["num_weights"]) in shown
 
 
+def test_a_card_tells_what_was_asked_for_and_goes_into_a_file(
+    service: Service, version: Version, tmp_path: Path
+) -> None:
+    shown = credence("models", "card", "small", url=service.url).stdout
+    for word in ("54 learned from, 6 held out", "network.hidden", "Known limits", "mean-field"):
+        assert word in shown
+    assert "network.activation" not in shown
+    path = tmp_path / "card.html"
+    assert (
+        credence("models", "card", "small", "1", "--html", str(path), url=service.url).returncode
+        == 0
+    )
+    page = path.read_text()
+    assert "src=" not in page.partition("<body>")[0]
+    assert "plotly.js v" in page
+
+
 def test_an_alias_is_set_and_removed(service: Service, version: Version) -> None:
     assert credence("models", "alias", "small", "best", "1", url=service.url).returncode == 0
     assert (

@@ -1,0 +1,142 @@
+"""Charts as plotly's JSON: what is drawn, without colours, which are the page's and its theme's.
+
+Each has its numbers as a table beside it, for who cannot see it or wants them. Traces whose `meta`
+is "reference" are where a perfect model would be; a page draws them thin and grey.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from core.schema import Json
+
+Cell = str | float | None
+Line = tuple[str, Sequence[float], Sequence[float | None]]  # its name, x and y
+
+MARKED_POINTS = 30  # of a line: with more, dots run into each other
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers for people; a cell that is None is empty."""
+
+    caption: str
+    headers: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """`reading` says how to read it; `name` is the element's id."""
+
+    name: str
+    title: str
+    reading: str
+    figure: Json
+    table: Table
+
+
+def line_chart(  # noqa: PLR0917 - a title and two axes
+    name: str,
+    title: str,
+    reading: str,
+    x_title: str,
+    y_title: str,
+    lines: Sequence[Line],
+    *,
+    reference: Line | None = None,
+    percent: bool = False,
+) -> Chart:
+    """Lines over a common axis, in percent if it is a share; their points are the table.
+
+    With a reference both axes are shares.
+    """
+    traces = [_trace(line) for line in lines]
+    if reference is not None:
+        traces.append(_trace(reference) | {"mode": "lines", "meta": "reference"})
+    layout = {
+        "xaxis": _axis(x_title, percent=percent, whole=reference is not None),
+        "yaxis": _axis(y_title, percent=reference is not None, whole=reference is not None),
+        "showlegend": len(traces) > 1,
+    }
+    rows = [[line[0], *point] for line in lines for point in zip(line[1], line[2], strict=True)]
+    table = Table(title, ("series", x_title, y_title), rows)
+    return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
+
+
+def bar_chart(  # noqa: PLR0917 - a title and two axes
+    name: str,
+    title: str,
+    reading: str,
+    x_title: str,
+    y_title: str,
+    starts: Sequence[float],
+    width: float,
+    counts: Sequence[int],
+    *,
+    level: float | None = None,
+    marks: Sequence[tuple[str, float]] = (),
+) -> Chart:
+    """Counts of bins that begin at `starts`, a level to compare with, vertical lines with names."""
+    middles = [start + width / 2 for start in starts]
+    ends = [start + width for start in starts]
+    bars = {"type": "bar", "name": y_title, "x": middles, "y": list(counts), "width": width}
+    traces: list[Json] = [bars | {"hovertemplate": "%{y}<extra></extra>"}]
+    if level is not None:
+        flat = ("expected", [starts[0], ends[-1]], [level, level])
+        traces.append(_trace(flat) | {"mode": "lines", "meta": "reference"})
+    layout = {
+        "xaxis": _axis(x_title),
+        "yaxis": _axis(y_title),
+        "bargap": 0,
+        "showlegend": False,
+        "shapes": [_upright(at) for _, at in marks],
+        "annotations": [_label(text, at) for text, at in marks],
+    }
+    cells = zip(starts, ends, counts, strict=True)
+    rows: list[list[Cell]] = [[f"{start:.4g} to {end:.4g}", n] for start, end, n in cells]
+    table = Table(title, (x_title, y_title), rows)
+    return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
+
+
+def _trace(line: Line) -> Json:
+    name, x, y = line
+    mode = "lines+markers" if len(x) <= MARKED_POINTS else "lines"
+    known = [(a, b) for a, b in zip(x, y, strict=True) if b is not None]
+    xs, ys = ([point[i] for point in known] for i in (0, 1))
+    return {"type": "scatter", "mode": mode, "name": name, "x": xs, "y": ys}
+
+
+def _axis(title: str, *, percent: bool = False, whole: bool = False) -> Json:
+    axis: Json = {"title": {"text": title, "font": {"size": 13}}, "automargin": True}
+    if percent:
+        axis["tickformat"] = ".0%"
+    if whole:  # a dot at an end is not cut
+        axis["range"] = [-0.02, 1.02]
+    return axis
+
+
+def _upright(x: float) -> Json:
+    return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper"}
+
+
+def _label(text: str, x: float) -> Json:
+    return {
+        "text": text,
+        "x": x,
+        "y": 1,
+        "yref": "paper",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "textangle": -60,  # neighbours do not run into each other
+    }
+
+
+def per_variant(variants: Sequence[Json], read: Callable[[Json], Line | None]) -> list[Line]:
+    """A line per variant that has what it takes, under the variant's name."""
+    found = ((variant_name(v["prune"]), read(v["metrics"])) for v in variants)
+    return [(name, line[1], line[2]) for name, line in found if line is not None]
+
+
+def variant_name(prune: float) -> str:
+    """As people say it."""
+    return "full posterior" if prune == 0 else f"{100 * prune:g} % pruned"

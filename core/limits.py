@@ -1,0 +1,102 @@
+"""What a version cannot be trusted with, said from what is known of it."""
+
+import math
+from collections.abc import Iterator
+
+from core.schema import Json
+
+_SURE = 1.96  # standard errors on either side of a share: 95 %
+_FEW_ROWS = 20  # of a class: with fewer, its accuracy is uncertain by more than 20 points
+
+_APPROXIMATIONS = {
+    "bbb": "the posterior is mean-field: weights are independent of each other in it, and the "
+    "epistemic variance comes out too small where they depend on each other, as between clusters "
+    "of rows",
+    "map": "a point estimate: the epistemic variance is 0 everywhere",
+    "mle": "a point estimate: the epistemic variance is 0 everywhere",
+    "ensemble": "the epistemic variance is that of a few members, and varies with them",
+    "mc_dropout": "the epistemic variance follows from the dropout rate, which was chosen, not "
+    "learned",
+    "swag": "the posterior is a Gaussian about one optimum",
+    "sgld": "chains with a step size that is not 0 only come close to the posterior",
+    "csgld": "chains with a step size that is not 0 only come close to the posterior",
+}
+_SPLITS = {
+    "random": "rows were held out at random: the scores hold for rows that come as these did, not "
+    "for later ones or for groups that were not seen",
+    "last": "the last rows as they are stored were held out: the scores hold for what follows",
+    "by": "whole groups were held out: the scores hold for new groups like these",
+    "time": "the latest rows were held out: the scores hold for a future like that one",
+}
+
+
+def find_limits(description: Json, rows: Json | None) -> list[str]:
+    """Sentences; those of training itself first.
+
+    Args:
+        description: what the artifact says of itself.
+        rows: `models.row_profile.RowProfile` as JSON, if the artifact has it.
+    """
+    return [
+        *description["notes"],
+        *_of_method(description),
+        *_of_split(description),
+        *_of_held_out(description["metrics"]),
+        *(_unknown_rows() if rows is None else _of_rows(rows)),
+    ]
+
+
+def _of_method(description: Json) -> Iterator[str]:
+    kind, training = description["method"]["kind"], description["training"]
+    if kind in _APPROXIMATIONS:
+        yield _APPROXIMATIONS[kind]
+    pruned = [variant for variant in description["variants"] if variant["prune"] > 0]
+    if pruned and training.get("fine_tune_epochs"):
+        yield (
+            f"pruned variants were fine-tuned (epochs each: {training['fine_tune_epochs']}): they "
+            "are no mere cuts of the full posterior"
+        )
+
+
+def _of_split(description: Json) -> Iterator[str]:
+    split = description["training"]["split"]
+    yield _SPLITS[split if isinstance(split, str) else next(iter(split))]
+
+
+def _of_held_out(metrics: Json) -> Iterator[str]:
+    """The binomial error of a share p of n rows: √(p (1 − p) / n)."""
+    rows = metrics.get("rows")
+    share = metrics.get("accuracy", 0.9 if "coverage" in metrics else None)
+    if rows is None or share is None:
+        return
+    what = "an accuracy" if "accuracy" in metrics else "a coverage"
+    error = 100 * _SURE * math.sqrt(share * (1 - share) / rows)
+    yield (
+        f"scores are of {rows} held-out rows: {what} of {100 * share:.0f} % is uncertain by "
+        f"±{error:.1f} points there (95 %, binomial)"
+    )
+    if "origins" in metrics:
+        yield "forecasts from neighbouring origins overlap: the scores are less certain than that"
+
+
+def _unknown_rows() -> Iterator[str]:
+    yield "an earlier release trained this version: what its rows were was not kept"
+
+
+def _of_rows(rows: Json) -> Iterator[str]:
+    columns = rows["columns"]
+    if any(column["role"] == "feature" and column["min"] is not None for column in columns):
+        yield (
+            "beyond the range of each feature in the table of columns, predictions are "
+            "extrapolations"
+        )
+    target = next(column for column in columns if column["role"] == "target")
+    if rare := [f"{name} ({n})" for name, n in target["levels"] or () if n < _FEW_ROWS]:
+        yield f"classes with fewer than {_FEW_ROWS} rows: {', '.join(rare)}"
+    if gaps := [c["name"] for c in columns if c["role"] == "feature" and c["missing"]]:
+        yield f"missing in some rows, which the model learned as a state of its own: {_few(gaps)}"
+
+
+def _few(names: list[str], most: int = 20) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,243 @@
+"""/models/{name}/versions/{version}/card: what it tells of each task, and of older versions."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from sqlalchemy import update
+
+from app.schemas.card import CardResponse
+from app.ui.sections import LEVELS, sections
+from core.schema import VersionRow
+from models import checkpoint
+from tests.app.cards import TASKS
+from tests.app.conftest import MakeService
+from tests.app.running import Service, carry_out, regression_columns
+
+HTML = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}  # as browsers ask
+
+
+def card(service: Service, model: str, version: int | str = 1) -> dict[str, Any]:
+    answer = service.http.get(f"/models/{model}/versions/{version}/card")
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+@pytest.mark.parametrize("model", TASKS)
+def test_a_card_tells_what_its_schema_says(cards: Service, model: str) -> None:
+    found = card(cards, model)
+    assert CardResponse.model_validate(found).model_dump(mode="json") == found
+    version = cards.http.get(f"/models/{model}/versions/1").json()
+    assert found["variants"] == version["variants"]
+    assert found["rows"]["learned"] > found["rows"]["held_out"] > 0
+    assert [c["role"] for c in found["rows"]["columns"]][-1] == "target"
+    assert found["learning_curve"][0]["epoch"] == 1
+    counted = sum(found["signal_to_noise"]["counts"])
+    assert counted == found["num_weights"]
+    assert [cut["prune"] for cut in found["signal_to_noise"]["cuts"]] == [0.5]
+    assert set(version["notes"]) <= set(found["limits"])
+    assert len(found["limits"]) > len(version["notes"])
+
+
+def test_an_alias_names_a_card(cards: Service) -> None:
+    assert card(cards, "price", "champion") == card(cards, "price", 1)
+
+
+def test_regression_and_classification_have_their_own_diagrams(cards: Service) -> None:
+    price, tree = (card(cards, model)["variants"] for model in ("price", "tree"))
+    assert [sum(v["metrics"]["pit"]) for v in price] == [12, 12]
+    bins = tree[0]["metrics"]["reliability"]
+    assert sum(b["rows"] for b in bins) == tree[0]["metrics"]["rows"]
+    mean = np.average([b["accuracy"] for b in bins], weights=[b["rows"] for b in bins])
+    assert mean == pytest.approx(tree[0]["metrics"]["accuracy"])
+
+
+def test_the_curve_goes_through_the_coverage_of_the_metrics(cards: Service) -> None:
+    """Levels of 50, 80 and 90 % are told twice: as metrics, and as sums of the PIT's bins."""
+    found = card(cards, "sales")
+    (curve, _) = next(s for s in sections(found) if s.name == "calibration").charts
+    drawn = dict(zip(LEVELS, curve.figure["data"][0]["y"], strict=True))
+    coverage = found["variants"][0]["metrics"]["coverage"]
+    for level in ("0.5", "0.8", "0.9"):
+        assert drawn[float(level)] == pytest.approx(coverage[level])
+
+
+def test_what_calibration_and_abstaining_left_is_shown(cards: Service) -> None:
+    """In the form in which versions that have it tell it: a null width has no end."""
+    found = card(cards, "price")
+    full = found["variants"][0]
+    full["calibration"] = {"variance_scale": 1.44, "rows": 39}
+    full["out_of_distribution"] = {"score": "x", "threshold": 1.0, "false_alarm_rate": 0.05}
+    full["metrics"] |= {
+        "uncalibrated": {"log_likelihood": -9.5},
+        "conformal_coverage": {"0.5": 0.4, "0.8": 0.7, "0.9": 0.8, "0.95": 0.9},
+        "conformal_width": {"0.5": 1.0, "0.8": 2.0, "0.9": 3.0, "0.95": None},
+        "risk_coverage": [
+            {"threshold": 0.1, "coverage": 0.5, "risk": 0.2},
+            {"threshold": 0.2, "coverage": 1.0, "risk": 0.3},
+        ],
+    }
+    by_name = {section.name: section for section in sections(found)}
+    (corrections,) = by_name["calibration"].tables
+    assert corrections.rows[0][1:4] == ["variance scale 1.44", 39, -9.5]
+    coverage, widths = by_name["coverage"].tables
+    assert coverage.rows[1] == ["full posterior", "conformal", 0.4, 0.7, 0.8, 0.9]
+    assert widths.rows[1] == ["full posterior", "conformal", 1.0, 2.0, 3.0, "unbounded"]
+    (risk,) = by_name["risk"].charts
+    assert (risk.figure["data"][0]["x"], risk.figure["data"][0]["y"]) == ([0.5, 1.0], [0.2, 0.3])
+
+
+def test_limits_follow_from_the_facts(cards: Service) -> None:
+    price, tree, sales, lines = (" ".join(card(cards, model)["limits"]) for model in TASKS)
+    assert "mean-field" in price
+    assert "12 held-out rows" in price
+    assert "±17.0 points" in price  # 1.96 √(0.9 · 0.1 / 12)
+    assert "random" in price
+    assert "size, wood" in price
+    assert "extrapolations" in tree
+    assert "overlap" in sales
+    assert "the latest rows" in sales
+    assert "last" in lines
+
+
+def test_settings_that_were_asked_for_are_told_from_the_recipes(make_service: MakeService) -> None:
+    own = make_service()
+    request = {
+        "model": "asked",
+        "data": {"columns": regression_columns()},
+        "target": "price",
+        "features": ["size", "day"],
+        "likelihood": None,
+        "network": {"hidden": [5]},
+        "method": {"kind": "bbb", "kl": {"weight": 0.5}},
+        "training": {"epochs": 2, "split": {"time": "day"}},
+        "pruning": [],
+    }
+    job = own.post("/train", request).json()
+    assert "given" not in job["request"]
+    carry_out(own.context, job["id"])
+    found = card(own, "asked")
+    given = {s["setting"] for s in found["recipe"] if s["given"]}
+    assert given == {
+        "network.hidden",
+        "method.kind",
+        "method.kl.weight",
+        "training.epochs",
+        "training.split.time",
+        "pruning",
+    }
+    by_recipe = {s["setting"]: s["value"] for s in found["recipe"] if s["given"] is False}
+    assert (
+        by_recipe.items() >= {"likelihood": "heteroscedastic", "training.batch_size": 256}.items()
+    )
+    assert any("objective is no ELBO" in limit for limit in found["limits"])
+    assert found["rows"]["split"] == {"time": "day"}
+
+
+def test_each_method_of_a_comparison_has_its_own_settings(make_service: MakeService) -> None:
+    own = make_service()
+    request = {
+        "model": "compared",
+        "data": {"columns": regression_columns()},
+        "target": "price",
+        "methods": ["map", {"kind": "ensemble", "members": 3}],
+        "training": {"epochs": 2},
+    }
+    job = own.post("/compare", request)
+    assert job.status_code == 202, job.text
+    parts = own.context.jobs.parts(job.json()["id"])
+    assert [part.spec["given"] for part in parts] == [
+        ["target", "training.epochs", "method.kind"],
+        ["target", "training.epochs", "method.kind", "method.members"],
+    ]
+
+
+def test_a_version_of_an_earlier_release_has_a_card_too(make_service: MakeService) -> None:
+    own = make_service()
+    make_older(own)
+    found = card(own, "tree")
+    assert (found["rows"], found["learning_curve"], found["signal_to_noise"]) == (None, None, None)
+    assert {s["given"] for s in found["recipe"]} == {None}
+    assert any("earlier release" in limit for limit in found["limits"])
+    page = own.http.get("/models/tree/versions/1/card", headers=HTML).text
+    assert page.count('class="absent"') >= 4
+
+
+def make_older(service: Service) -> None:
+    """As a release without cards has left it: no file, no curves among the metrics."""
+    version = service.context.registry.get("tree", 1)
+    directory = service.context.registry.path(version)
+    (directory / checkpoint.CARD).unlink()
+    manifest = directory / checkpoint.MANIFEST
+    document = json.loads(manifest.read_text())
+    del document["files"][checkpoint.CARD]
+    manifest.write_text(json.dumps(document))
+    description = version.description
+    for metrics in (description["metrics"], *(v["metrics"] for v in description["variants"])):
+        metrics.pop("reliability", None)
+    with service.context.database.begin() as session:
+        statement = update(VersionRow).where(VersionRow.model == "tree", VersionRow.version == 1)
+        session.execute(statement.values(description=description))
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "status"),
+    [
+        ("/models/none/versions/1/card", "*/*", 404),
+        ("/models/price/versions/9/card", "text/html", 404),
+        ("/models/price/versions/gold/card", "*/*", 404),
+        ("/models/price/versions/1/card?x=1", "*/*", 422),
+        ("/models/price/versions/1/card", "text/csv", 406),
+    ],
+)
+def test_what_is_not_there_is_a_problem(
+    cards: Service, path: str, accept: str, status: int
+) -> None:
+    answer = cards.http.get(path, headers={"Accept": accept})
+    assert answer.status_code == status
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_a_browser_gets_a_page_that_may_load_nothing_from_elsewhere(cards: Service) -> None:
+    answer = cards.http.get("/models/price/versions/1/card", headers=HTML)
+    assert answer.headers["Content-Type"].startswith("text/html")
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    assert (
+        cards.http.get("/models/price/versions/1/card").headers["Content-Type"]
+        == "application/json"
+    )
+
+
+def test_names_are_text_and_no_markup(make_service: MakeService) -> None:
+    own = make_service()
+    columns = regression_columns()
+    hostile = "</script><script>alert(1)</script>"
+    columns[hostile] = columns.pop("size")
+    columns["wood"] = [hostile if v == "oak" else v for v in columns["wood"]]
+    request = {"model": "hostile", "data": {"columns": columns}, "target": "price"}
+    settings = {"network": {"hidden": [2]}, "training": {"epochs": 1}, "pruning": []}
+    carry_out(own.context, own.post("/train", request | settings).json()["id"])
+    page = own.http.get("/models/hostile/versions/1/card", headers=HTML).text
+    assert "<script>alert" not in page
+    assert page.count("&lt;/script&gt;&lt;script&gt;alert(1)") >= 2
+
+
+def test_assets_are_open_and_the_card_is_not(make_service: MakeService, tmp_path: Path) -> None:
+    key_file = tmp_path / "key"
+    key_file.write_text("cred_" + 40 * "k")
+    own = make_service(admin_key_file=key_file, auth="auto")
+    path = "/models/price/versions/1/card"
+    assert own.http.get(path).status_code == 401
+    key = {"Authorization": f"Bearer {key_file.read_text()}"}
+    assert httpx.get(own.url + path, headers=key).status_code == 200
+    page = httpx.get(own.url + path, headers=key | HTML).text
+    for address in ("/ui/static/card.css", "/ui/static/card.js", "/ui/plotly/plotly.min.js"):
+        assert address in page
+        assert own.http.get(address).status_code == 200
