@@ -213,7 +213,7 @@ def _sets(division: Division) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("split", ["random", "last", SplitTime(time="t"), SplitBy(by="g")])
 def test_the_three_sets_are_disjoint(split: object) -> None:
-    config = TrainingConfig(split=split)  # type: ignore[arg-type]
+    config = TrainingConfig(split=split, stopping_fraction=0.1)  # type: ignore[arg-type]
     key = {
         SplitTime: np.random.default_rng(0).permutation(300).astype(float),
         SplitBy: np.random.default_rng(0).choice(60, 300).astype(float),
@@ -237,13 +237,15 @@ def test_the_three_sets_are_disjoint(split: object) -> None:
 
 
 def test_few_groups_and_small_tables_still_train() -> None:
+    by_group = TrainingConfig(split=SplitBy(by="g"), stopping_fraction=0.1)
     for count, empty in ((2, 2), (4, 2), (5, 1), (10, 0)):
         key = np.arange(400) % count
-        sets = _sets(divide_rows(TrainingConfig(split=SplitBy(by="g")), 400, key))
+        sets = _sets(divide_rows(by_group, 400, key))
         assert sum(len(one) == 0 for one in sets) == empty
         assert len(sets[0]), "something to learn from"
         assert len(sets[3]), "something to score"
-    assert [len(one) for one in _sets(divide_rows(TrainingConfig(), 10, None))] == [8, 1, 0, 1]
+    few = TrainingConfig(stopping_fraction=0.1)
+    assert [len(one) for one in _sets(divide_rows(few, 10, None))] == [8, 1, 0, 1]
     halves = TrainingConfig(
         validation_fraction=0.5, calibration_fraction=0.2, stopping_fraction=0.4
     )
@@ -266,7 +268,7 @@ def test_a_refit_learns_from_the_stopping_rows_and_no_others(method: object) -> 
 
     Those of the rows that chose the epoch are not: the second fit takes them in.
     """
-    columns, training = _line(), replace(QUICK, refit=True)
+    columns, training = _line(), replace(QUICK, refit=True, stopping_fraction=0.1)
     division = divide_rows(training, 200, None)
 
     def weights(poisoned: np.ndarray, epochs: int = 4) -> list[torch.Tensor]:

@@ -18,9 +18,7 @@ from models.progress import Progress
 from models.recipe import resolve
 from models.training import train
 
-QUICK = TrainingConfig(
-    epochs=30, batch_size=64, learning_rate=0.01, fine_tune_epochs=3, patience=30
-)
+QUICK = TrainingConfig(epochs=30, batch_size=64, learning_rate=0.01, fine_tune_epochs=3)
 
 
 def _profiles(columns: dict[str, np.ndarray], types: dict[str, str]) -> list[ColumnProfile]:

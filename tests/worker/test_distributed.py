@@ -50,7 +50,7 @@ def _fractions(context: Context, job: Job, attempt: int) -> list[float]:
 def test_a_job_outlives_its_processes_and_its_worker(context: Context, dataset: str) -> None:
     """It fails when one of its processes is lost, goes on when it is resumed, and on another worker
     when its own is killed, which leaves no process behind."""
-    job = train_job(context, dataset, replace(QUICK, epochs=2000, batch_size=256, patience=2000))
+    job = train_job(context, dataset, replace(QUICK, epochs=2000, batch_size=256))
     with worker(context, **TOGETHER) as process:
         wait_until(lambda: max(_fractions(context, job, 1), default=0.0) > 0.3, 120)
         ranks = _ranks(process)

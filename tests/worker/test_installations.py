@@ -15,7 +15,7 @@ from tests.worker.conftest import QUICK, add_line, train_job, wait_for, wait_unt
 from tests.worker.installations import LAPTOP, Installation, running_production
 from tests.worker.test_prediction import check_result, predict_job
 
-LONG = replace(QUICK, epochs=300, patience=300)  # seconds
+LONG = replace(QUICK, epochs=300)  # seconds
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ def _free_port() -> int:
 def test_a_wake_up_runs_the_job_and_the_exposition_tells(context: Context, dataset: str) -> None:
     port = _free_port()
     with worker(context, CREDENCE_WORKER_METRICS_PORT=str(port)):
-        job = train_job(context, dataset, replace(QUICK, epochs=800, patience=800))
+        job = train_job(context, dataset, replace(QUICK, epochs=800))
         context.queue.send(job.id)
         wait_for(context, job, SUCCEEDED)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
@@ -74,7 +74,7 @@ def test_sigterm_hands_the_job_back(context: Context, dataset: str) -> None:
 def test_a_killed_workers_job_is_taken_over_when_its_lease_ends(
     context: Context, dataset: str
 ) -> None:
-    job = train_job(context, dataset, replace(QUICK, epochs=1500, patience=1500))
+    job = train_job(context, dataset, replace(QUICK, epochs=1500))
     with worker(context) as process:
         wait_for(context, job, RUNNING)
         process.send_signal(signal.SIGKILL)

@@ -15,7 +15,7 @@ from tests.core.redis_server import RedisServer, running_redis
 from tests.worker.conftest import QUICK, add_line, train_job, wait_for, wait_until, worker
 
 RUNNING, SUCCEEDED = JobStatus.RUNNING, JobStatus.SUCCEEDED
-LONG = replace(QUICK, epochs=300, patience=300)  # seconds
+LONG = replace(QUICK, epochs=300)  # seconds
 
 
 @pytest.fixture
