@@ -5,7 +5,7 @@ They are not part of the project. A folder of them holds `uci/<name>.csv[.gz]` w
 `tabular/california-housing.csv.gz` (ageron/handson-ml, datasets/housing),
 `ptb/ptb.{train,valid,test}.txt.gz` (Mikolov's: one sentence per line),
 `series/airline-passengers.csv` (Box and Jenkins 1970, series G: Month, Passengers in thousands) and
-`mnist/{train,test}-{images,labels}.idx.gz` (the original idx files).
+`mnist/{train,test}-{images,labels}.idx.gz` (the original idx files), and `fashion-mnist/` alike.
 """
 
 import gzip
@@ -45,10 +45,10 @@ def housing(root: Path, into: Path, test_rows: int = 4000) -> tuple[Path, Path]:
     return paths[0], paths[1]
 
 
-def mnist(root: Path, side: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images [rows, 28, 28] and labels [rows], both uint8."""
-    images = np.frombuffer(_read(root / "mnist" / f"{side}-images.idx"), np.uint8, offset=16)
-    labels = np.frombuffer(_read(root / "mnist" / f"{side}-labels.idx"), np.uint8, offset=8)
+def mnist(root: Path, side: str, folder: str = "mnist") -> tuple[np.ndarray, np.ndarray]:
+    """Images [rows, 28, 28] and labels [rows], both uint8; `fashion-mnist` has the same form."""
+    images = np.frombuffer(_read(root / folder / f"{side}-images.idx"), np.uint8, offset=16)
+    labels = np.frombuffer(_read(root / folder / f"{side}-labels.idx"), np.uint8, offset=8)
     return images.reshape(-1, 28, 28), labels
 
 

@@ -73,6 +73,7 @@ def test_the_exact_posterior_is_recovered(
     ("prior", "direction"),
     [
         (GaussianPriorConfig(sigma="auto"), "reverse"),
+        (GaussianPriorConfig(sigma="per_weight"), "reverse"),
         (GaussianPriorConfig(sigma=0.5), "forward"),
         (Mixture(kind="scale_mixture"), "reverse"),
         (Mixture(kind="scale_mixture"), "forward"),
