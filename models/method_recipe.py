@@ -6,7 +6,6 @@ from typing import Literal
 from models.config import (
     BBBConfig,
     GaussianPriorConfig,
-    MethodConfig,
     ModelConfig,
     PriorConfig,
     Task,
@@ -40,14 +39,23 @@ _BOUND = FitPlan()
 _TEMPERED = FitPlan(kl_weight=0.05)
 # Dense ones fit, calibrate and prune best with a prior for each weight, which leaves large weights
 # alone: more of the KL can stay, and longer fits still gain (docs/method.md has the figures).
-_RELEVANCE = FitPlan(prior="per_weight", kl_weight=0.2, warmup=0.3, fine_tune=0.1, epochs=50)
+_RELEVANCE = FitPlan(prior="per_weight", warmup=0.3, fine_tune=0.1, epochs=50)
+_RELEVANCE_KL = 0.2
+_OWN_SCALES = (GaussianPriorConfig(), GaussianPriorConfig(sigma="per_weight"))
 
 
-def plan_fit(method: MethodConfig, task: Task, network: Network, weights_per_row: float) -> FitPlan:
-    """The ELBO, but for classifiers with more weights than rows."""
+def plan_fit(config: ModelConfig, task: Task, network: Network, weights_per_row: float) -> FitPlan:
+    """The ELBO, but for classifiers with more weights than rows.
+
+    Noise needs time: a fit that was asked to be shorter than the plan's takes as much less KL.
+    """
+    method = config.method
     if not isinstance(method, BBBConfig) or task != "classification" or weights_per_row <= 1:
         return _BOUND
-    return _RELEVANCE if isinstance(network, MLP) else _TEMPERED
+    if not isinstance(network, MLP) or method.prior not in _OWN_SCALES:
+        return _TEMPERED
+    share = min(1.0, (config.training.epochs or _RELEVANCE.epochs) / _RELEVANCE.epochs)
+    return replace(_RELEVANCE, kl_weight=round(_RELEVANCE_KL * share, 4))
 
 
 def settle_prior(method: BBBConfig, sigma: float | Literal["auto", "per_weight"]) -> PriorConfig:

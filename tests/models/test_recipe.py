@@ -169,9 +169,21 @@ def test_only_the_posteriors_of_large_classifiers_are_fitted_for_longer() -> Non
     assert point.epochs == 20
 
 
-def test_a_prior_or_weight_that_was_given_is_kept() -> None:
+@pytest.mark.parametrize(("epochs", "weight"), [(10, 0.04), (25, 0.1), (50, 0.2), (400, 0.2)])
+def test_a_short_fit_takes_less_of_the_kl(epochs: int, weight: float) -> None:
     profiles = [ColumnProfile(name="x", type="tensor", shape=(28, 28)), PROFILES[5]]
-    given = BBBConfig(prior=GaussianPriorConfig(sigma="auto"), kl=KLConfig(weight=0.7))
+    asked = ModelConfig(target="yes", training=TrainingConfig(epochs=epochs))
+    config = resolve(asked, profiles, 60_000)
+    assert config.method.kl.weight == weight  # type: ignore[union-attr]
+    assert resolve(config, profiles, 60_000) == config
+
+
+@pytest.mark.parametrize(("asked", "weight"), [(None, 0.05), (0.7, 0.7)])
+def test_a_prior_that_was_given_is_kept_and_has_its_own_weight(
+    asked: float | None, weight: float
+) -> None:
+    profiles = [ColumnProfile(name="x", type="tensor", shape=(28, 28)), PROFILES[5]]
+    given = BBBConfig(prior=GaussianPriorConfig(sigma="auto"), kl=KLConfig(weight=asked))
     method = resolve(ModelConfig(target="yes", method=given), profiles, 100).method
     assert isinstance(method, BBBConfig)
-    assert (method.prior, method.kl.weight) == (given.prior, 0.7)
+    assert (method.prior, method.kl.weight) == (given.prior, weight)
