@@ -3,7 +3,7 @@
 `reverse_kl` is KL(q‖P), the divergence of the ELBO; `forward_kl` is KL(P‖q). Both are summed over
 all weights, each counted once; pruned weights take no part.
 Sources: Blundell et al. 2015, §3.3; Wu et al. 2019 (arXiv 1810.03958), §4 for empirical Bayes;
-Titsias and Lázaro-Gredilla 2014, §3.2, for a scale of each weight's own.
+Titsias and Lázaro-Gredilla 2014 for a scale of each weight's own.
 """
 
 import math
