@@ -2,7 +2,8 @@
 
 `reverse_kl` is KL(q‖P), the divergence of the ELBO; `forward_kl` is KL(P‖q). Both are summed over
 all weights, each counted once; pruned weights take no part.
-Sources: Blundell et al. 2015, §3.3; Wu et al. 2019 (arXiv 1810.03958), §4 for empirical Bayes.
+Sources: Blundell et al. 2015, §3.3; Wu et al. 2019 (arXiv 1810.03958), §4 for empirical Bayes;
+Titsias and Lázaro-Gredilla 2014 for a scale of each weight's own.
 """
 
 import math
@@ -122,6 +123,26 @@ class EmpiricalBayesPrior:
 
 
 @dataclass(frozen=True)
+class RelevancePrior:
+    """N(0, σp²) with a σp² of each weight's own: automatic relevance determination.
+
+    KL(q‖N(0, σp²)) is least at σp² = μ² + σ², where it is ½ log(1 + μ²/σ²): the price of a weight
+    grows with the logarithm of its signal-to-noise ratio. Large ones are hardly shrunk, those of no
+    use lose their mean and cost nothing.
+    """
+
+    def log_prob(self, value: Vector) -> Vector:
+        raise TypeError("an empirical-Bayes prior has no density before it has seen a posterior")
+
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
+        """Σ ½ log(1 + μ²/σ²)."""
+        return 0.5 * q.kept((q.loc / q.scale).square().log1p()).sum()
+
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
+        raise TypeError("forward KL needs a fixed prior: learning it as well has no optimum")
+
+
+@dataclass(frozen=True)
 class ScaleMixturePrior:
     """P(w) = pi N(0, sigma1²) + (1 − pi) N(0, sigma2²) (Blundell et al. 2015, eq. 7)."""
 
@@ -156,6 +177,10 @@ def build_prior(config: PriorConfig, layout: Layout) -> Prior:
     """The prior that a configuration names."""
     if not isinstance(config, GaussianPriorConfig):
         return ScaleMixturePrior(config.pi, config.sigma1, config.sigma2)
-    if config.sigma is None or config.sigma == "auto":
-        return EmpiricalBayesPrior(layout)
-    return GaussianPrior(config.sigma)
+    match config.sigma:
+        case None | "auto":
+            return EmpiricalBayesPrior(layout)
+        case "per_weight":
+            return RelevancePrior()
+        case sigma:
+            return GaussianPrior(sigma)

@@ -29,23 +29,22 @@ from models.features import ColumnProfile
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.language.recipe import resolve_language
-from models.method_recipe import choose_pruning, no_local_estimator, settle_prior
+from models.method_recipe import (
+    FitPlan,
+    choose_pruning,
+    no_local_estimator,
+    plan_fit,
+    settle_prior,
+)
 from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
 
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
 
 # Chosen on held-out rows of the training sides of the standard regression sets (docs/quality.md).
-# After a third of these steps σ still grows on small tables, and intervals are too wide; a long
-# warm-up prunes fewer units.
+# After a third of these steps σ still grows on small tables, and intervals are too wide.
 _STEPS = 15_000
-_WARMUP = 0.6  # share of the epochs over which the KL ramps up
-_FINE_TUNE = 0.15  # epochs of fine-tuning per pruned variant, as a share of the fit's
 _SGD_RATE = 1e-2
 _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the second ÷ width
-# Where a classifier has more weights than rows, the ELBO underfits: on held-out rows of MNIST
-# (784-400-400-10, 10 epochs) a log likelihood of −0.325 against −0.048 with this share of the KL.
-# The model's notes say that its objective is tempered.
-_TEMPERED = 0.05
 # What a point estimate needs and the ELBO does not: rows that choose when to stop.
 _STOPPING = 0.1
 _REFIT_ROWS = 20_000  # with fewer, those rows are worth a second fit that learns from them, too
@@ -81,8 +80,8 @@ def resolve(
         raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")
     match task:
         case "forecasting":
-            plan = plan_series(config, columns, load)
-            config, inputs, num_rows = plan.config, plan.inputs, plan.num_windows
+            series = plan_series(config, columns, load)
+            config, inputs, num_rows = series.config, series.inputs, series.num_windows
             config = replace(config, network=series_network(config.network, num_rows))
         case _:
             config = replace(config, features=_features(config, columns))
@@ -91,15 +90,15 @@ def resolve(
     built = build_network(network, inputs, num_outputs=2)
     _check_network(config.method, built)
     steps = SERIES_STEPS if task == "forecasting" else _STEPS
+    plan = plan_fit(config, task, built, _num_weights(built) / num_rows)
     training = replace(config.training, stopping_fraction=_stopping(config))
-    training = _training(training, network, num_rows, steps)
-    tempered = task == "classification" and _num_weights(built) > num_rows
+    training = _training(training, network, num_rows, steps, plan)
     return replace(
         config,
         task=task,
         likelihood=_likelihood(config.likelihood, task, target),
         network=network,
-        method=_method(config.method, built, training, tempered=tempered),
+        method=_method(config.method, built, training, plan),
         training=training,
         pruning=choose_pruning(config),
         out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
@@ -256,7 +255,7 @@ def _stopping(config: ModelConfig) -> float:
 
 
 def _training(
-    config: TrainingConfig, network: NetworkConfig, num_rows: int, steps: int
+    config: TrainingConfig, network: NetworkConfig, num_rows: int, steps: int, plan: FitPlan
 ) -> TrainingConfig:
     stopping = config.stopping_fraction or 0.0
     held_out = config.validation_fraction + config.calibration_fraction + stopping
@@ -268,7 +267,7 @@ def _training(
         )
     rows = max(1, round(num_rows * (1 - held_out)))
     batch = config.batch_size or (256 if num_rows < 20_000 else 128)
-    epochs = config.epochs or min(10_000, max(20, steps * min(batch, rows) // rows))
+    epochs = config.epochs or min(10_000, max(plan.epochs, steps * min(batch, rows) // rows))
     adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(network.hidden or (50,)))
     optimizer = config.optimizer or "adam"
     rate = config.learning_rate or (adam if optimizer == "adam" else _SGD_RATE)
@@ -283,17 +282,17 @@ def _training(
         gradient_clip=config.gradient_clip or _CLIP,
         patience=config.patience or max(1, epochs // 2),
         refit=stopping > 0 and num_rows < _REFIT_ROWS if config.refit is None else config.refit,
-        fine_tune_epochs=min(10_000, math.ceil(_FINE_TUNE * epochs)) if tune is None else tune,
+        fine_tune_epochs=min(10_000, math.ceil(plan.fine_tune * epochs)) if tune is None else tune,
     )
 
 
 def _method(
-    method: MethodConfig, network: Network, training: TrainingConfig, *, tempered: bool
+    method: MethodConfig, network: Network, training: TrainingConfig, plan: FitPlan
 ) -> MethodConfig:
     match method:
         case BBBConfig():
             estimator = _estimator(method, network)
-            prior, kl = settle_prior(method, "auto"), _kl(method.kl, training, tempered)
+            prior, kl = settle_prior(method, plan.prior), _kl(method.kl, training, plan)
             return replace(method, estimator=estimator, prior=prior, kl=kl)
     return method
 
@@ -306,11 +305,10 @@ def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"
     return method.estimator or ("local" if can_be_local else "weight")
 
 
-def _kl(config: KLConfig, training: TrainingConfig, tempered: bool) -> KLConfig:
+def _kl(config: KLConfig, training: TrainingConfig, plan: FitPlan) -> KLConfig:
     weight, epochs = config.weight, config.warmup_epochs
-    default: Literal["uniform"] | float = _TEMPERED if tempered else "uniform"
     return replace(
         config,
-        weight=default if weight is None else weight,
-        warmup_epochs=round(_WARMUP * (training.epochs or 0)) if epochs is None else epochs,
+        weight=plan.kl_weight if weight is None else weight,
+        warmup_epochs=round(plan.warmup * (training.epochs or 0)) if epochs is None else epochs,
     )

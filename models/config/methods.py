@@ -11,14 +11,14 @@ from models.config.common import STRICT, Fraction, Scale, kind_or
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianPriorConfig:
-    """N(0, sigma²); `"auto"` learns one sigma per tensor by empirical Bayes.
+    """N(0, sigma²), or learned by empirical Bayes: per tensor (`"auto"`) or `"per_weight"`.
 
-    The recipe takes `"auto"`, and for language models 1.
+    The recipe takes `"auto"`, for large classifiers `"per_weight"`, and for language models 1.
     """
 
     __pydantic_config__ = STRICT
     kind: Literal["gaussian"] = "gaussian"
-    sigma: Scale | Literal["auto"] | None = None
+    sigma: Scale | Literal["auto", "per_weight"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,6 +28,7 @@ from models.priors import (
     EmpiricalBayesPrior,
     GaussianPrior,
     Prior,
+    RelevancePrior,
     Scalar,
     ScaleMixturePrior,
     build_prior,
@@ -36,6 +37,9 @@ from models.priors import (
 # Initial scale × √fan-in, as measured on tables of 277 to 927 rows: small enough that the first
 # steps see the data through little noise, and it grows where the data say nothing.
 _INITIAL_SIGMA = 0.05
+# Under a prior that follows each weight nothing makes a scale grow: it starts wide instead, at
+# about the initial means (docs/method.md has figures).
+_INITIAL_SIGMA_PER_WEIGHT = 0.5
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ class BayesByBackprop:
         return 2 * self.layout.num_weights
 
     def init(self, generator: torch.Generator) -> BBBState:
-        """Random means; scales from `initial_sigma`, by default 0.05/√fan-in.
+        """Random means; scales from `initial_sigma`, by default a share of 1/√fan-in.
 
         The noise starts the same for all inputs, and becomes a function of them as data ask for it.
         """
@@ -157,7 +161,9 @@ class BayesByBackprop:
     def _initial_rho(self, name: str) -> float:
         if self.config.initial_sigma != "auto":
             return softplus_inverse(self.config.initial_sigma)
-        return softplus_inverse(_INITIAL_SIGMA / math.sqrt(self.network.fan_in(name)))
+        follows = isinstance(self.prior, RelevancePrior)
+        share = _INITIAL_SIGMA_PER_WEIGHT if follows else _INITIAL_SIGMA
+        return softplus_inverse(share / math.sqrt(self.network.fan_in(name)))
 
     def loss(
         self,

@@ -69,10 +69,41 @@ def test_the_exact_posterior_is_recovered(
     assert (q.scale / truth.scale - 1).abs().max() < 0.1
 
 
+def test_the_posterior_of_the_most_probable_scales_is_recovered(
+    linear_regression: LinearRegression,
+) -> None:
+    """Least squares give ŵ ~ N(0, σp² + 1/h), h = XᵀX/variance: σp² = ŵ² − 1/h is most probable.
+
+    Where scales are learned the objective is flatter, and the noise of gradients shows more.
+    """
+    problem = linear_regression
+    known = problem.posterior.distribution()
+    h = known.scale.pow(-2) - problem.prior_sigma**-2
+    least_squares = known.loc / (known.scale.square() * h)
+    variance = least_squares.square() - 1 / h
+    assert (variance > 0).all()
+    scale = (h + 1 / variance).rsqrt()
+    method = BBBConfig(prior=GaussianPriorConfig(sigma="per_weight"))
+    config = replace(CONFIG, epochs=700)
+    q = _trainer(problem, config, method).run(Observer()).posterior.distribution()
+    assert ((q.loc - least_squares * h * scale.square()) / scale).abs().max() < 0.2
+    assert (q.scale / scale - 1).abs().max() < 0.15
+
+
+def test_scales_that_nothing_makes_grow_start_wide(linear_regression: LinearRegression) -> None:
+    """Four inputs: 0.5/√4 under a prior that follows each weight, else 0.05/√4."""
+    for sigma, expected in (("per_weight", 0.25), ("auto", 0.025)):
+        method = BBBConfig(prior=GaussianPriorConfig(sigma=sigma))  # type: ignore[arg-type]
+        q = _trainer(linear_regression, method=method).state.current.posterior.distribution()
+        inputs = linear_regression.network.fan_in("dense0.weight")
+        torch.testing.assert_close(q.scale, torch.full_like(q.scale, expected * 2 / inputs**0.5))
+
+
 @pytest.mark.parametrize(
     ("prior", "direction"),
     [
         (GaussianPriorConfig(sigma="auto"), "reverse"),
+        (GaussianPriorConfig(sigma="per_weight"), "reverse"),
         (GaussianPriorConfig(sigma=0.5), "forward"),
         (Mixture(kind="scale_mixture"), "reverse"),
         (Mixture(kind="scale_mixture"), "forward"),

@@ -11,7 +11,13 @@ from torch.distributions import Categorical, MixtureSameFamily, Normal, kl_diver
 
 from models.layout import Layout
 from models.posteriors import DiagonalNormal
-from models.priors import EmpiricalBayesPrior, GaussianPrior, Prior, ScaleMixturePrior
+from models.priors import (
+    EmpiricalBayesPrior,
+    GaussianPrior,
+    Prior,
+    RelevancePrior,
+    ScaleMixturePrior,
+)
 
 MIXTURE = ScaleMixturePrior(0.25, 1.5, 0.01)
 
@@ -113,6 +119,33 @@ def test_the_empirical_bayes_gradient_needs_no_term_for_the_variance(q: Diagonal
     assert gradient[4].item() == pytest.approx((up - down).item() / 2e-5, rel=1e-6)
 
 
+def test_a_scale_of_each_weights_own_minimises_its_divergence(q: DiagonalNormal) -> None:
+    least = 0.0
+    for loc, scale in zip(q.loc, q.scale, strict=True):
+        one = DiagonalNormal(loc.view(1), scale.view(1))
+
+        def divergence(log_sigma: float, one: DiagonalNormal = one) -> float:
+            return GaussianPrior(math.exp(log_sigma)).reverse_kl(one).item()
+
+        least += minimize_scalar(divergence, bracket=(-3, 3)).fun
+    assert RelevancePrior().reverse_kl(q).item() == pytest.approx(least)
+
+
+def test_a_weight_without_a_mean_costs_nothing_whatever_its_scale() -> None:
+    scale = torch.tensor([1e-6, 1e-2, 10.0], dtype=torch.float64, requires_grad=True)
+    kl = RelevancePrior().reverse_kl(DiagonalNormal(torch.zeros_like(scale), scale))
+    (gradient,) = torch.autograd.grad(kl, scale)
+    assert kl.item() == 0
+    assert gradient.tolist() == [0, 0, 0]
+
+
+def test_pruned_weights_leave_the_divergence_of_each_weights_own_prior(q: DiagonalNormal) -> None:
+    mask = torch.arange(9) % 3 > 0
+    pruned = RelevancePrior().reverse_kl(DiagonalNormal(q.loc, q.scale, mask))
+    kept = RelevancePrior().reverse_kl(DiagonalNormal(q.loc[mask], q.scale[mask]))
+    torch.testing.assert_close(pruned, kept)
+
+
 @pytest.mark.parametrize("prior", [GaussianPrior(0.5), MIXTURE])
 def test_pruned_weights_leave_both_divergences(prior: Prior, q: DiagonalNormal) -> None:
     mask = torch.arange(9) % 3 > 0
@@ -134,11 +167,14 @@ def test_pruned_weights_leave_the_empirical_bayes_variance(q: DiagonalNormal) ->
     torch.testing.assert_close(pruned, kept)
 
 
-def test_a_learned_prior_refuses_what_it_cannot_do(q: DiagonalNormal) -> None:
-    prior = EmpiricalBayesPrior(Layout({"w": (9,)}))
+@pytest.mark.parametrize("prior", [EmpiricalBayesPrior(Layout({"w": (9,)})), RelevancePrior()])
+def test_a_learned_prior_refuses_what_it_cannot_do(prior: Prior, q: DiagonalNormal) -> None:
     with pytest.raises(TypeError, match="fixed prior"):
         prior.forward_kl(q)
     with pytest.raises(TypeError, match="no density"):
         prior.log_prob(q.loc)
+
+
+def test_a_mixtures_divergence_needs_noise(q: DiagonalNormal) -> None:
     with pytest.raises(ValueError, match="needs noise"):
         MIXTURE.reverse_kl(q)

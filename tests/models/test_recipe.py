@@ -6,12 +6,14 @@ import pytest
 
 from models.config import (
     BBBConfig,
+    ConvolutionalConfig,
     FeatureConfig,
     GaussianPriorConfig,
     KLConfig,
     MAPConfig,
     MLPConfig,
     ModelConfig,
+    NetworkConfig,
     SplitBy,
     SplitTime,
     TrainingConfig,
@@ -156,3 +158,55 @@ def test_forward_kl_works_with_a_fixed_prior() -> None:
 def test_two_rows_are_too_few() -> None:
     with pytest.raises(InvalidData, match="2 rows are too few"):
         resolve(ModelConfig(target="y"), PROFILES, 2)
+
+
+@pytest.mark.parametrize(
+    ("network", "rows", "prior", "weight"),
+    [
+        (MLPConfig(hidden=(300,)), 10_000, "auto", "uniform"),
+        (MLPConfig(hidden=(300,)), 100, "per_weight", 0.2),
+        (ConvolutionalConfig(channels=(8,), hidden=(64,)), 100, "auto", 0.05),
+    ],
+)
+def test_classifiers_with_more_weights_than_rows_take_less_of_the_kl(
+    network: NetworkConfig, rows: int, prior: str, weight: float | str
+) -> None:
+    """28 · 300 weights, or 1,152 to the convolution's dense layer's units."""
+    profiles = [
+        ColumnProfile(name="x", type="tensor", shape=(4, 7)),
+        ColumnProfile(name="yes", type="boolean"),
+    ]
+    method = resolve(ModelConfig(target="yes", network=network), profiles, rows).method
+    assert isinstance(method, BBBConfig)
+    assert method.prior == GaussianPriorConfig(sigma=prior)  # type: ignore[arg-type]
+    assert method.kl.weight == weight
+
+
+def test_only_the_posteriors_of_large_classifiers_are_fitted_for_longer() -> None:
+    """Ten thousand rows are 20 epochs of the steps that do for most, or fewer."""
+    profiles = [ColumnProfile(name="x", type="tensor", shape=(28, 28)), PROFILES[5]]
+    asked = ModelConfig(target="yes", network=MLPConfig(hidden=(400, 400)))
+    large = resolve(asked, profiles, 60_000).training
+    point = resolve(replace(asked, method=MAPConfig(kind="map")), profiles, 60_000).training
+    assert (large.epochs, large.fine_tune_epochs) == (50, 5)
+    assert point.epochs == 20
+
+
+@pytest.mark.parametrize(("epochs", "weight"), [(10, 0.04), (25, 0.1), (50, 0.2), (400, 0.2)])
+def test_a_short_fit_takes_less_of_the_kl(epochs: int, weight: float) -> None:
+    profiles = [ColumnProfile(name="x", type="tensor", shape=(28, 28)), PROFILES[5]]
+    asked = ModelConfig(target="yes", training=TrainingConfig(epochs=epochs))
+    config = resolve(asked, profiles, 60_000)
+    assert config.method.kl.weight == weight  # type: ignore[union-attr]
+    assert resolve(config, profiles, 60_000) == config
+
+
+@pytest.mark.parametrize(("asked", "weight"), [(None, 0.05), (0.7, 0.7)])
+def test_a_prior_that_was_given_is_kept_and_has_its_own_weight(
+    asked: float | None, weight: float
+) -> None:
+    profiles = [ColumnProfile(name="x", type="tensor", shape=(28, 28)), PROFILES[5]]
+    given = BBBConfig(prior=GaussianPriorConfig(sigma="auto"), kl=KLConfig(weight=asked))
+    method = resolve(ModelConfig(target="yes", method=given), profiles, 100).method
+    assert isinstance(method, BBBConfig)
+    assert (method.prior, method.kl.weight) == (given.prior, weight)

@@ -1,0 +1,160 @@
+"""MNIST by the default recipe: error, calibration and strangers, of the full and pruned networks.
+
+    python -m benchmarks.mnist --data FOLDER [--units 400 800 1200] [--seeds 0]
+
+Two hidden layers of `units` ReLU units, everything else as the recipe says, no augmentation. Test
+rows are looked at once, when a network is done. Strangers are Fashion-MNIST's test images: AUROC is
+the chance that one scores above a digit. A stopped run goes on where it was: finished networks are
+in benchmarks/results/mnist.json, the one under way in a folder beside it.
+"""
+
+import argparse
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks import data, results
+from models.config import MLPConfig, ModelConfig, TrainingConfig
+from models.features import ColumnProfile, Columns
+from models.metrics import auroc
+from models.model import BayesianModel
+from models.prediction.predictive import CategoricalMixture
+from models.progress import Progress
+from models.recipe import resolve
+from models.training import train
+
+PRUNING = (0.5, 0.75, 0.9, 0.95, 0.98)
+SAMPLES = 100
+TYPES = {"image": "tensor", "digit": "number"}
+SCORES = ("entropy", "mutual_information", "disagreement")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="see benchmarks/data.py")
+    parser.add_argument("--units", type=int, nargs="+", default=[400])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    settings = {"pruning": PRUNING, "samples": SAMPLES}
+    found = results.resumable("mnist", settings) or {"settings": settings, "runs": {}}
+    for units in arguments.units:
+        for seed in arguments.seeds:
+            if f"{units}-{seed}" not in found["runs"]:
+                found["runs"][f"{units}-{seed}"] = measure(arguments.data, units, seed)
+                results.save("mnist", found | {"machine": results.machine()})
+            print(table(found["runs"]), flush=True)
+
+
+def measure(folder: Path, units: int, seed: int) -> dict[str, Any]:
+    """Trains one network, and looks at the test rows of each of its variants."""
+    started = time.process_time()
+    kept = results.RESULTS / f"mnist-{units}-{seed}"
+    model = fit(folder, units, seed, kept)
+    minutes = (time.process_time() - started) / 60
+    digits = columns(folder, "test")
+    strangers = {"image": data.mnist(folder, "test", "fashion-mnist")[0]}
+    variants = {f"{p:g}": score(model, p, digits, strangers) for p in model.variants}
+    shutil.rmtree(kept, ignore_errors=True)
+    return {"cpu_minutes": minutes, "notes": model.notes, "variants": variants}
+
+
+def fit(folder: Path, units: int, seed: int, kept: Path) -> BayesianModel:
+    """The recipe with this network; `kept` holds a stopped run's checkpoints."""
+    rows = columns(folder, "train")
+    profiles = [
+        ColumnProfile(name="image", type="tensor", shape=rows["image"].shape[1:]),
+        ColumnProfile(name="digit", type="number", min=0.0, max=9.0),
+    ]
+    asked = ModelConfig(
+        target="digit",
+        task="classification",
+        network=MLPConfig(hidden=(units, units)),
+        training=TrainingConfig(seed=seed),
+        pruning=PRUNING,
+    )
+    config = resolve(asked, profiles, len(rows["image"]))
+    print(config.training, config.method, flush=True)
+    trained = train(rows, TYPES, config, on_progress=tell, checkpoint_dir=kept)
+    assert isinstance(trained, BayesianModel)
+    return trained
+
+
+def columns(folder: Path, side: str) -> dict[str, np.ndarray]:
+    """Images and digits as a data set's columns."""
+    images, labels = data.mnist(folder, side)
+    return {"image": images, "digit": labels.astype(np.float64)}
+
+
+def tell(progress: Progress) -> None:
+    """A line now and then."""
+    print(f"{progress.stage} {progress.epoch}/{progress.epochs} {progress.metrics}", flush=True)
+
+
+def score(
+    model: BayesianModel, prune: float, digits: Columns, strangers: Columns
+) -> dict[str, Any]:
+    """Metrics of the test rows, and how well each score tells strangers from them."""
+    metrics = model.evaluate(digits, prune=prune, samples=SAMPLES)
+    usual, strange = (strangeness(model, prune, model.encode(rows)) for rows in (digits, strangers))
+    size = {"bytes": model.variant(prune).num_bytes, "weights": model.variant(prune).num_weights}
+    return {**size, **metrics, "auroc": {k: auroc(usual[k], strange[k]) for k in SCORES}}
+
+
+def strangeness(model: BayesianModel, prune: float, x: Tensor) -> dict[str, Tensor]:
+    """Per row: H(mean p), the mutual information, and the logits' variance over the samples.
+
+    A logit counts by its distance from the mean over the classes, which a softmax leaves open.
+    """
+    parts = []
+    for rows in x.split(1000):
+        outputs, _ = model.engine.outputs(model.fitted(prune), rows, model.default_seed, SAMPLES)
+        logits = outputs.double()
+        centred = logits - logits.mean(-1, keepdim=True)
+        mixture = CategoricalMixture(logits.softmax(-1))
+        each = (mixture.total_entropy(), mixture.mutual_information(), centred.var(0).mean(-1))
+        parts.append(dict(zip(SCORES, each, strict=True)))
+    return {name: torch.cat([part[name] for part in parts]) for name in SCORES}
+
+
+def table(runs: dict[str, Any]) -> str:
+    """A line per network and variant."""
+    headers = [
+        "units",
+        "seed",
+        "removed",
+        "weights",
+        "bytes",
+        "test error",
+        "log likelihood",
+        "ECE",
+    ]
+    headers += [f"AUROC by {name.replace('_', ' ')}" for name in SCORES] + ["CPU minutes"]
+    lines = []
+    for name, run in runs.items():
+        for prune, found in run["variants"].items():
+            minutes = f"{run['cpu_minutes']:.0f}" if prune == "0" else ""
+            lines.append([*name.split("-"), *_figures(prune, found), minutes])
+    return results.markdown(headers, lines)
+
+
+def _figures(prune: str, found: dict[str, Any]) -> list[str]:
+    return [
+        f"{100 * float(prune):.0f} %",
+        f"{found['weights']:,}",
+        f"{found['bytes']:,}",
+        f"{100 * (1 - found['accuracy']):.2f} %",
+        f"{found['log_likelihood']:.4f}",
+        f"{100 * found['ece']:.2f} %",
+        *(f"{found['auroc'][name]:.4f}" for name in SCORES),
+    ]
+
+
+if __name__ == "__main__":
+    main()
