@@ -117,7 +117,7 @@ def strangeness(model: BayesianModel, prune: float, x: Tensor) -> dict[str, Tens
         outputs, _ = model.engine.outputs(model.fitted(prune), rows, model.default_seed, SAMPLES)
         logits = outputs.double()
         centred = logits - logits.mean(-1, keepdim=True)
-        mixture = CategoricalMixture(logits.softmax(-1))
+        mixture = CategoricalMixture(logits)
         each = (mixture.total_entropy(), mixture.mutual_information(), centred.var(0).mean(-1))
         parts.append(dict(zip(SCORES, each, strict=True)))
     return {name: torch.cat([part[name] for part in parts]) for name in SCORES}

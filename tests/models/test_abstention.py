@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from models.prediction.abstention import POINTS, risk_coverage, selective_metrics
-from models.prediction.prediction import Prediction
+from models.prediction.prediction import Prediction, PredictOptions
 
 
 def identity(mean: torch.Tensor) -> torch.Tensor:
@@ -72,7 +72,7 @@ def test_rows_above_the_bound_are_marked_and_stay() -> None:
     assert marked.abstained is not None
     assert marked.abstained.tolist() == [False, True, True, True]
     assert marked.mean.tolist() == [0, 1, 2, 3]
-    part = marked.select(1, 3, ()).abstained
+    part = marked.select(1, 3, PredictOptions(intervals=())).abstained
     assert part is not None
     assert part.tolist() == [True, True]
     assert marked.abstaining(None).abstained is None

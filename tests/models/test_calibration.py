@@ -121,19 +121,19 @@ def test_chunks_of_rows_are_as_all_at_once() -> None:
 def test_logits_that_are_too_large_by_a_factor_get_it_as_temperature(factor: float) -> None:
     logits = 2 * torch.randn(20_000, 3, generator=_seeded(), dtype=torch.float64)
     labels = torch.multinomial(logits.softmax(-1), 1, generator=_seeded(1)).squeeze(1)
-    mixture = CategoricalMixture((factor * logits).softmax(-1).unsqueeze(0))
+    mixture = CategoricalMixture((factor * logits).unsqueeze(0))
     found = fit_scale([Calibrating(mixture, labels, None)])
     assert found == pytest.approx(factor, rel=0.05)
 
 
 def test_a_temperature_divides_the_logits_of_one_logit_or_several() -> None:
     logits = 3 * torch.randn(4, 5, 3, generator=_seeded(), dtype=torch.float64)
-    several = CategoricalMixture(logits.softmax(-1)).tempered(2.5)
+    several = CategoricalMixture(logits).tempered(2.5)
     torch.testing.assert_close(several.probs, (logits / 2.5).softmax(-1))
     one = logits[..., :1]
-    two = CategoricalMixture(torch.cat([torch.sigmoid(-one), torch.sigmoid(one)], -1)).tempered(2.5)
+    two = CategoricalMixture(torch.cat([torch.zeros_like(one), one], -1)).tempered(2.5)
     torch.testing.assert_close(two.probs[..., 1:], torch.sigmoid(one / 2.5))
-    certain = CategoricalMixture(torch.tensor([[[1.0, 0.0]]]).double()).tempered(3.0)
+    certain = CategoricalMixture(torch.tensor([[[1.0, 0.0]]]).double().log()).tempered(3.0)
     assert certain.probs.tolist() == [[[1.0, 0.0]]]
 
 

@@ -149,7 +149,8 @@ def test_bfloat16_is_allowed_where_it_is_hidden_by_the_sampling_error(
 
     def summary(fitted: Fitted) -> Arrays:
         ((_, mixture),) = model.engine.mixtures(fitted, x, "monte_carlo", 5, 100)
-        return summarise(mixture, PredictOptions(intervals=()), "epistemic_variance")
+        score = model.detector(0.0).score
+        return summarise(mixture, PredictOptions(intervals=()), score)
 
     for prune in model.variants:
         fitted = model.fitted(prune)

@@ -98,7 +98,9 @@ def test_numbers_scores_by_hand() -> None:
         ("epistemic_share", 1 / (1 + aleatoric)),
         ("noise_disagreement", 1.0),
     ):
-        assert summarise(mixture, (), name)["strangeness"] == pytest.approx([expected])
+        assert summarise(mixture, PredictOptions(intervals=()), name)[
+            "strangeness"
+        ] == pytest.approx([expected])
 
 
 @pytest.mark.parametrize(("rows", "rate"), [(99, 0.01), (500, 0.05), (20, 0.5)])
