@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test check format bench bench-peers stack stack-key stack-down stack-test lock
+.PHONY: help install serve demo test check format bench bench-peers quality stack stack-key stack-down stack-test lock
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,10 @@ bench: $(INSTALLED)  ## Speed of engine and service in short; with DATA=folder q
 	$(BIN)/python -m benchmarks.servers --rounds 1 --seconds 2 --rates 100 200 400 800 --idle 3
 	$(if $(DATA),$(BIN)/python -m benchmarks.acceptance --data $(DATA),\
 		@echo "DATA=folder adds quality on standard data sets: see benchmarks/data.py")
+
+quality: $(INSTALLED)  ## DATA=folder: the standard tables and MNIST, hours; goes on where it was stopped
+	$(BIN)/python -m benchmarks.uci --data $(DATA) --picture docs/images/uci.png
+	$(BIN)/python -m benchmarks.mnist --data $(DATA) --units 400 800 1200
 
 bench-peers: $(INSTALLED)  ## Beside other libraries and servers, at length: installs 7 environments
 	$(BIN)/python -m benchmarks.libraries --install --resume --picture docs/images/libraries.png

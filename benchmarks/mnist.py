@@ -31,6 +31,7 @@ from models.training import train
 PRUNING = (0.5, 0.75, 0.9, 0.95, 0.98)
 SAMPLES = 100
 TYPES = {"image": "tensor", "digit": "number"}
+SCORED = 0.01  # test images are given: of the others as few as possible are held out for scores
 SCORES = ("entropy", "mutual_information", "disagreement")
 
 
@@ -76,7 +77,7 @@ def fit(folder: Path, units: int, seed: int, kept: Path) -> BayesianModel:
         target="digit",
         task="classification",
         network=MLPConfig(hidden=(units, units)),
-        training=TrainingConfig(seed=seed),
+        training=TrainingConfig(seed=seed, validation_fraction=SCORED),
         pruning=PRUNING,
     )
     config = resolve(asked, profiles, len(rows["image"]))
