@@ -70,6 +70,7 @@ def test_images_are_flattened_with_one_scale() -> None:
     assert got.shape == (50, 12)
     assert got.mean().item() == pytest.approx(0.0, abs=1e-5)
     assert got.std(correction=0).item() == pytest.approx(1.0, abs=1e-5)
+    assert fit("tensor", images).encode({"a": images[:0]}).shape == (0, 12)
     with pytest.raises(InvalidInput, match="shape"):
         fit("tensor", images).encode({"a": images[:, :2]})
 
