@@ -103,10 +103,8 @@ def score(
     """Metrics of the test rows, and how well each score tells strangers from them."""
     metrics = model.evaluate(digits, prune=prune, samples=SAMPLES)
     usual, strange = (strangeness(model, prune, model.encode(rows)) for rows in (digits, strangers))
-    size = {
-        "bytes": model.variant(prune).num_bytes,
-        "weights": model.variant(prune).state.num_weights,
-    }
+    state = model.variant(prune).state
+    size = {"bytes": sum(t.nbytes for t in state.pack().values()), "weights": state.num_weights}
     return {**size, **metrics, "auroc": {k: auroc(usual[k], strange[k]) for k in SCORES}}
 
 
