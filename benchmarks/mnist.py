@@ -54,11 +54,14 @@ def main() -> None:
 
 
 def measure(folder: Path, units: int, seed: int) -> dict[str, Any]:
-    """Trains one network, and looks at the test rows of each of its variants."""
-    started = time.process_time()
+    """Trains one network, and looks at the test rows of each of its variants.
+
+    Of a run that was stopped in between nobody knows the minutes.
+    """
     kept = results.RESULTS / f"mnist-{units}-{seed}"
+    resumed, started = kept.exists(), time.process_time()
     model = fit(folder, units, seed, kept)
-    minutes = (time.process_time() - started) / 60
+    minutes = None if resumed else (time.process_time() - started) / 60
     digits = columns(folder, "test")
     strangers = {"image": data.mnist(folder, "test", "fashion-mnist")[0]}
     variants = {f"{p:g}": score(model, p, digits, strangers) for p in model.variants}
@@ -104,7 +107,8 @@ def score(
     """Metrics of the test rows, and how well each score tells strangers from them."""
     metrics = model.evaluate(digits, prune=prune, samples=SAMPLES)
     usual, strange = (strangeness(model, prune, model.encode(rows)) for rows in (digits, strangers))
-    size = {"bytes": model.variant(prune).num_bytes, "weights": model.variant(prune).num_weights}
+    state = model.variant(prune).state
+    size = {"bytes": sum(t.nbytes for t in state.pack().values()), "weights": state.num_weights}
     return {**size, **metrics, "auroc": {k: auroc(usual[k], strange[k]) for k in SCORES}}
 
 
@@ -140,7 +144,7 @@ def table(runs: dict[str, Any]) -> str:
     lines = []
     for name, run in runs.items():
         for prune, found in run["variants"].items():
-            minutes = f"{run['cpu_minutes']:.0f}" if prune == "0" else ""
+            minutes = results.figure(run["cpu_minutes"], 2) if prune == "0" else ""
             lines.append([*name.split("-"), *_figures(prune, found), minutes])
     return results.markdown(headers, lines)
 
