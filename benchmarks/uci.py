@@ -1,6 +1,6 @@
 """The standard regression tables: log likelihood and honest intervals over all their splits.
 
-    python -m benchmarks.uci --data FOLDER [yacht energy …] [--splits 20] [--table]
+    python -m benchmarks.uci --data FOLDER [yacht energy …] [--splits 20] [--table] [--picture FILE]
 
 Any folder in the format of `benchmarks/data.py` will do: every `uci/<name>.csv[.gz]` that has a
 `uci/<name>.splits.json`. One network per split, by the recommended recipe, with the table's one
@@ -20,6 +20,8 @@ import numpy as np
 import torch
 
 from benchmarks import data, results
+from benchmarks.pictures import picture
+from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features import ColumnProfile, Columns
 from models.recipe import resolve
@@ -41,7 +43,9 @@ PUBLISHED = {
     "protein-tertiary-structure": (-2.87, -2.83, -2.87, -2.85, -2.63),
     "yacht": (-1.25, -1.18, -0.68, -0.47, -0.47),
 }
+KINDS = {"coverage": "credible", "conformal_coverage": "conformal"}
 METHODS = ("MC dropout", "ensemble of 5", "MCVI", "DVI", "best single")
+SHADES = dict(zip(METHODS, ("#c2a21b", "#8e5bb0", "#8a8a8a", "#4d4d4d", "#3a8f5c"), strict=True))
 
 
 def main() -> None:
@@ -51,13 +55,17 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20, help="at most so many of each set")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--table", action="store_true", help="print what was kept, run nothing")
+    parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # networks this small gain nothing from a second
     names = arguments.sets or data.uci_names(arguments.data)
     if not arguments.table:
         for name in names:
             run(arguments.data, name, arguments.splits, arguments.seed)
-    print(table({name: load(name, arguments.seed) for name in names}))
+    measured = {name: load(name, arguments.seed) for name in names}
+    print(table(measured))
+    if arguments.picture:
+        draw({name: splits for name, splits in measured.items() if splits}, arguments.picture)
 
 
 def run(root: Path, name: str, num_splits: int, seed: int) -> None:
@@ -145,6 +153,38 @@ def _line(name: str, splits: list[dict[str, Any]]) -> list[str]:
         *(f"{100 * _covered(splits, kind):.1f} %" for kind in ("coverage", "conformal_coverage")),
         f"{_mean(splits, 'seconds'):.0f}",
     ]
+
+
+def draw(measured: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """Log likelihood above that of DVI, and how often the intervals of each level are right."""
+    with picture(path, 1, 2, (9.5, 3.4)) as ((left, right),):
+        names = [name for name in measured if name in PUBLISHED]
+        for i, name in enumerate(names):
+            own = np.array([split["log_likelihood"] for split in measured[name]])
+            zero = PUBLISHED[name][METHODS.index("DVI")]
+            error = own.std(ddof=1) / len(own) ** 0.5 if len(own) > 1 else 0.0
+            left.errorbar(own.mean() - zero, i, xerr=error, color=BLUE, marker="o", capsize=3)
+            for method, value in zip(METHODS, PUBLISHED[name], strict=True):
+                style = {"marker": "|", "markersize": 12, "markeredgewidth": 2, "linestyle": ""}
+                left.plot(value - zero, i, color=SHADES[method], **style)
+        left.axvline(0, color=GREY, linewidth=0.7)
+        left.set_yticks(range(len(names)), names)
+        left.set(title="test log likelihood, above DVI's, nats", xlim=(-1.0, 1.0))
+        left.plot([], [], color=BLUE, marker="o", label="this service")
+        for method in METHODS:
+            left.plot([], [], color=SHADES[method], marker="|", linestyle="", label=method)
+        left.legend(loc="lower left", fontsize=7)
+        levels = sorted(next(iter(measured.values()))[0]["coverage"], key=float)
+        for kind, colour in (("coverage", BLUE), ("conformal_coverage", ORANGE)):
+            for splits in measured.values():
+                covered = [np.mean([split[kind][level] for split in splits]) for level in levels]
+                right.plot(
+                    [float(level) for level in levels], covered, ".-", color=colour, alpha=0.6
+                )
+            right.plot([], [], ".-", color=colour, label=KINDS[kind])
+        right.plot([0.45, 1], [0.45, 1], color=GREY, linewidth=0.7)
+        right.set(title="share of test rows inside", xlabel="level of the interval")
+        right.legend(loc="upper left")
 
 
 def _mean(splits: list[dict[str, Any]], key: str) -> float:
