@@ -1,6 +1,6 @@
 """MNIST by the default recipe: error, calibration and strangers, of the full and pruned networks.
 
-    python -m benchmarks.mnist --data FOLDER [--units 400 800 1200] [--seeds 0]
+    python -m benchmarks.mnist --data FOLDER [--units 400 800 1200] [--seeds 0] [--picture FILE]
 
 Two hidden layers of `units` ReLU units, everything else as the recipe says, no augmentation. Test
 rows are looked at once, when a network is done. Strangers are Fashion-MNIST's test images: AUROC is
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import data, results
+from benchmarks.pictures import picture
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features import ColumnProfile, Columns
 from models.metrics import auroc
@@ -41,6 +42,7 @@ def main() -> None:
     parser.add_argument("--units", type=int, nargs="+", default=[400])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     settings = {"pruning": PRUNING, "samples": SAMPLES}
@@ -51,6 +53,8 @@ def main() -> None:
                 found["runs"][f"{units}-{seed}"] = measure(arguments.data, units, seed)
                 results.save("mnist", found | {"machine": results.machine()})
             print(table(found["runs"]), flush=True)
+    if arguments.picture:
+        draw(found["runs"], arguments.picture)
 
 
 def measure(folder: Path, units: int, seed: int) -> dict[str, Any]:
@@ -147,6 +151,29 @@ def table(runs: dict[str, Any]) -> str:
             minutes = results.figure(run["cpu_minutes"], 2) if prune == "0" else ""
             lines.append([*name.split("-"), *_figures(prune, found), minutes])
     return results.markdown(headers, lines)
+
+
+def draw(runs: dict[str, Any], path: Path) -> None:
+    """Error, calibration and the AUROC of strangers, over the share of weights that is left."""
+    with picture(path, 1, 3, (9.5, 2.7)) as (axes,):
+        for name, run in runs.items():
+            variants = list(run["variants"].items())
+            left = [100 * (1 - float(prune)) for prune, _ in variants]
+            curves = (
+                [100 * (1 - found["accuracy"]) for _, found in variants],
+                [100 * found["ece"] for _, found in variants],
+                [found["auroc"]["entropy"] for _, found in variants],
+            )
+            for axis, curve in zip(axes, curves, strict=True):
+                axis.plot(left, curve, "o-", label=f"2 × {name.split('-')[0]} units")
+        titles = ("test error, %", "calibration error, %", "AUROC of Fashion-MNIST, entropy")
+        for axis, title in zip(axes, titles, strict=True):
+            axis.set(title=title, xscale="log", xlabel="weights left, %")
+            axis.invert_xaxis()
+        axes[0].set_ylim(0, 2)
+        axes[1].set_ylim(0, 1)
+        axes[2].set_ylim(0.95, 1)
+        axes[0].legend(loc="lower left")
 
 
 def _figures(prune: str, found: dict[str, Any]) -> list[str]:
