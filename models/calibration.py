@@ -65,7 +65,7 @@ class NumberCalibration:
         The ⌈(n + 1) · level⌉-th smallest of n residuals. For rows exchangeable with the calibration
         rows an interval of this half width holds the target with a probability of `level` or more.
         """
-        rank = math.ceil((len(self.residuals) + 1) * level - 1e-9)  # 0.95 · 60 is no integer
+        rank = max(1, math.ceil((len(self.residuals) + 1) * level - 1e-9))  # 0.95 · 60: no integer
         return self.residuals[rank - 1] if rank <= len(self.residuals) else math.inf
 
     def describe(self) -> Json:

@@ -28,6 +28,10 @@ number: float64, NaN is missing · boolean: float64 of 0, 1, NaN · category: ob
 datetime: datetime64[us], NaT is missing · tensor: numbers [rows, ...] · text: objects, str.
 """
 
+# Standard deviations from the mean beyond which values count as this far: squares, of which
+# variances are made, and their sums over layers then fit into float32.
+_FARTHEST = 1e9
+
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnProfile:
@@ -158,7 +162,9 @@ class FeatureEncoder:
             encoder.encode(convert(columns[f.name], stored, f.type))
             for f, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True)
         ]
-        return torch.from_numpy(np.concatenate(parts, axis=1, dtype=np.float32))
+        with np.errstate(over="ignore"):  # what is infinite in float32 is bounded next
+            inputs = np.concatenate(parts, axis=1, dtype=np.float32)
+        return torch.from_numpy(inputs).clamp_(-_FARTHEST, _FARTHEST)
 
     def constant_columns(self) -> list[str]:
         """Columns that did not vary in training and are therefore left out."""

@@ -220,7 +220,7 @@ def expected_calibration_error(
     confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"]
 ) -> float:
     """Σ over equal-width bins of (share of rows) · |accuracy − mean confidence|."""
-    bins = (confidence * ECE_BINS).long().clamp_max(ECE_BINS - 1)
+    bins = (confidence * ECE_BINS).long().clamp(0, ECE_BINS - 1)
     gap = torch.zeros(ECE_BINS, dtype=torch.float64)
     gap.index_add_(0, bins.cpu(), (correct - confidence).double().cpu())
     return float(gap.abs().sum() / len(confidence))

@@ -31,7 +31,7 @@ class PredictionOptions(Request):
         KINDS,
         description="credible: quantiles of the predictive mixture; conformal: where the version "
         "was calibrated, they hold the target with the probability `level` for rows like those it "
-        "was calibrated on",
+        "was calibrated on, of 100 samples or more",
     )
     sampler: Sampler | None = Field(None, description="default: the best that the model has")
     abstain_above: Annotated[float, Field(ge=0.0)] | None = Field(

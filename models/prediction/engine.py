@@ -33,7 +33,7 @@ from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks
 from models.prediction.weight_draws import FittedDraws
 from models.targets import NumberTarget, Target
 
-_FIT_VALUES = 2**22  # numbers in the mixtures that a scale is fitted to: 32 MiB, 40,000 rows or 400
+_FIT_VALUES = 2**24  # numbers in the mixtures that a scale is fitted to: 128 MiB
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Engine:
         few = rows[_spread(len(rows), max(1, _FIT_VALUES // width))]
         scale = calibrating.fit_scale(list(self._seen(fitted, few, sampler, seed, samples)))
         if not isinstance(self.target, NumberTarget):
-            return ClassCalibration(scale, len(rows))
+            return ClassCalibration(scale, len(few))
         found = [
             calibrating.residuals(one.mixture.scaled(scale), one.targets)
             for one in self._seen(fitted, rows, sampler, seed, samples)

@@ -93,8 +93,8 @@ class Detector:
         return cls(score, threshold, max(rate, 1 / (len(usual) + 1)))
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
-        """Which rows are unlike those of training."""
-        return scores > self.threshold
+        """Which rows are unlike those of training; what is no number is."""
+        return ~(scores <= self.threshold)
 
     def to_json(self) -> Json:
         """As artifacts and versions tell it."""

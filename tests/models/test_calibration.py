@@ -430,3 +430,7 @@ def test_an_artifact_keeps_its_calibration_and_old_ones_have_none(
     assert isinstance(old, BayesianModel)
     assert old.variant(0.0).calibration is None
     assert [i.kind for i in old.predict(X, PredictOptions()).intervals] == ["credible"]
+
+
+def test_a_tiny_level_reaches_to_the_smallest_residual() -> None:
+    assert NumberCalibration(1.0, (0.5, 1.0, 1.5), 3).half_width(1e-12) == 0.5

@@ -163,3 +163,13 @@ def test_an_epoch_visits_every_row_once() -> None:
     seen = torch.cat(list(batches(23, 5, seed=1, epoch=2)))
     assert sorted(seen.tolist()) == list(range(23))
     assert not torch.equal(seen, torch.cat(list(batches(23, 5, seed=1, epoch=3))))
+
+
+@pytest.mark.parametrize("value", [3e38, -3e38])
+def test_a_row_beyond_all_measure_stays_finite(value: float) -> None:
+    """Its square, of which variances are made, would not fit into float32."""
+    skewed = np.random.default_rng(0).normal(size=200) ** 3 + np.arange(200) ** 2
+    for column in (np.arange(200.0), skewed, -skewed):
+        inputs = fit("number", column).encode({"a": np.array([value])})
+        assert torch.isfinite(inputs.square()).all()
+        assert inputs.abs().min() > column.max() / column.std()

@@ -184,3 +184,8 @@ def test_before_it_is_scored_a_model_flags_nothing(trees: BayesianModel) -> None
     variants = {p: replace(trees.variant(p), detector=None) for p in trees.variants}
     answer = trees.with_variants(variants).predict(plane(50, 2), PredictOptions())
     assert not answer.out_of_distribution.any()
+
+
+def test_a_score_that_is_no_number_is_flagged() -> None:
+    detector = Detector("total_entropy", threshold=1.0)
+    assert detector.flags(np.array([np.nan, np.inf, 2.0, 1.0, 0.5])).tolist() == [1, 1, 1, 0, 0]
