@@ -78,7 +78,8 @@ def _canonical(column: Column, place: Place) -> Column:
     if any(c.null_count or _storage(c).flatten().null_count for c in chunks):
         raise place.invalid("lacks values: a tensor needs every one")
     if is_fixed_shape(column.type) and not column.type.permutation:
-        return pa.chunked_array(chunks, column.type)
+        kept: Column = pa.chunked_array(chunks)
+        return kept
     if not is_fixed_shape(column.type):
         type_: Any = pa.fixed_shape_tensor(column.type.value_type, (column.type.list_size,))
         return pa.chunked_array([pa.ExtensionArray.from_storage(type_, c) for c in chunks], type_)
