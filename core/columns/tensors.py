@@ -70,12 +70,16 @@ def checked(column: Column, place: Place) -> Column:
 
 
 def _canonical(column: Column, place: Place) -> Column:
-    """Without missing values, fixed-size lists and permuted axes."""
-    chunks: list[Any] = list(column.chunks)
+    """Without missing values, fixed-size lists, permuted axes and empty chunks.
+
+    Arrow makes no tensors of no rows, and a stream may hold empty batches.
+    """
+    chunks: list[Any] = [chunk for chunk in column.chunks if len(chunk)]
     if any(c.null_count or _storage(c).flatten().null_count for c in chunks):
         raise place.invalid("lacks values: a tensor needs every one")
     if is_fixed_shape(column.type) and not column.type.permutation:
-        return column
+        kept: Column = pa.chunked_array(chunks)
+        return kept
     if not is_fixed_shape(column.type):
         type_: Any = pa.fixed_shape_tensor(column.type.value_type, (column.type.list_size,))
         return pa.chunked_array([pa.ExtensionArray.from_storage(type_, c) for c in chunks], type_)

@@ -15,7 +15,7 @@ from tests.app.running import Service
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 Theme = Literal["light", "dark"]
-CHARTS = {"price": 8, "tree": 7, "sales": 8, "lines": 6}
+CHARTS = {"price": 9, "tree": 8, "sales": 9, "lines": 6}
 
 
 @pytest.fixture(scope="module")

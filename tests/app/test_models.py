@@ -29,8 +29,11 @@ def test_a_version_shows_what_the_contract_lists(service: Service) -> None:
     assert [v["prune"] for v in version["variants"]] == [0.0, 0.5]
     full, half = version["variants"]
     assert half["num_weights"] < full["num_weights"] == version["num_weights"]
-    assert set(full) == {"prune", "num_weights", "bytes", "calibration", "metrics"}
+    assert set(full) == {
+        "prune", "num_weights", "bytes", "calibration", "metrics", "out_of_distribution",
+    }  # fmt: skip
     assert full["calibration"].keys() == {"variance_scale", "rows"}
+    assert full["out_of_distribution"].keys() == {"score", "threshold", "false_alarm_rate"}
     assert {"log_likelihood", "rmse", "mae", "crps", "coverage"} <= version["metrics"].keys()
     assert version["network"]["hidden"] == [8]
     assert version["method"]["kind"] == "bbb"

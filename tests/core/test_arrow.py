@@ -103,6 +103,15 @@ def test_tensors_and_lists_of_one_length(read: Read, write: Callable[[pa.Table],
     assert result.schema.field("list").type == pa.fixed_shape_tensor(pa.int16(), (2,))
 
 
+@pytest.mark.parametrize("permutation", [(0, 1), (1, 0)])
+def test_empty_batches_of_tensors_are_passed_over(read: Read, permutation: Any) -> None:
+    storage = pa.array([[1.0, 2.0, 3.0, 4.0]] * 2, pa.list_(pa.float32(), 4))
+    type_ = pa.fixed_shape_tensor(pa.float32(), (2, 2), permutation=permutation)
+    given = pa.ExtensionArray.from_storage(type_, storage)
+    table = pa.table({"x": pa.chunked_array([given[:0], given, given[:0]])})
+    assert read(stream(table)).num_rows == 2
+
+
 def test_permuted_axes_are_put_in_order(read: Read) -> None:
     storage = pa.array([[1, 2, 3, 4, 5, 6]], pa.list_(pa.int32(), 6))
     type_ = pa.fixed_shape_tensor(pa.int32(), (2, 3), permutation=(1, 0))
