@@ -180,7 +180,7 @@ class TensorEncoder:
             raise InvalidInput(f"a tensor of shape {values.shape[1:]} came where {self.shape} fits")
         if self.std == 0:
             return np.empty((len(values), 0))
-        flat = values.reshape(len(values), -1).astype(np.float32)
+        flat = values.reshape(len(values), self.width).astype(np.float32)
         return (flat - np.float32(self.mean)) / np.float32(self.std)
 
     def to_json(self) -> Json:

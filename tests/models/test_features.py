@@ -88,17 +88,26 @@ def test_nothing_but_constants_is_refused_by_name() -> None:
         fit("number", np.ones(5))
 
 
-@pytest.mark.parametrize("kind", ["number", "category", "datetime", "tensor"])
+VALUES = {
+    "number": np.array([1.0, np.nan, 4.0]),
+    "category": objects("x", None, "y"),
+    "datetime": np.array(["2020-01-01", "2023-05-06", "NaT"], dtype="datetime64[us]"),
+    "tensor": np.arange(12.0).reshape(3, 2, 2),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
 def test_encoders_survive_json(kind: str) -> None:
-    values = {
-        "number": np.array([1.0, np.nan, 4.0]),
-        "category": objects("x", None, "y"),
-        "datetime": np.array(["2020-01-01", "2023-05-06", "NaT"], dtype="datetime64[us]"),
-        "tensor": np.arange(12.0).reshape(3, 2, 2),
-    }[kind]
+    values = VALUES[kind]
     encoder = fit(kind, values)
     again = FeatureEncoder.from_json(encoder.features, encoder.to_json())
     torch.testing.assert_close(again.encode({"a": values}), encoder.encode({"a": values}))
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_a_set_without_rows_is_encoded_as_one(kind: str) -> None:
+    encoder = fit(kind, VALUES[kind])
+    assert encoder.encode({"a": VALUES[kind][:0]}).shape == (0, encoder.width)
 
 
 def test_numbers_and_booleans_can_be_read_as_categories() -> None:
