@@ -97,11 +97,13 @@ def _fit(case: Case, checkpoints: Path | None = None) -> BayesianModel:
 
 
 def _flat(values: Json, prefix: str = "") -> Json:
-    """Nested metrics by path, as `pytest.approx` compares them."""
+    """Nested metrics and lists by path, as `pytest.approx` compares them."""
     flat: Json = {}
     for name, value in values.items():
-        path = f"{prefix}{name}"
-        flat |= _flat(value, f"{path}.") if isinstance(value, dict) else {path: value}
+        path, inner = f"{prefix}{name}", value
+        if isinstance(value, list):
+            inner = dict(enumerate(value))
+        flat |= _flat(inner, f"{path}.") if isinstance(inner, dict) else {path: value}
     return flat
 
 

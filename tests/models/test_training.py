@@ -36,7 +36,7 @@ def _train(
 ) -> BayesianModel:
     types = types or dict.fromkeys(columns, "number")
     rows = len(next(iter(columns.values())))
-    options: dict[str, object] = {"target": "y", "training": QUICK, **config}
+    options: dict[str, object] = {"target": "y", "training": QUICK, "pruning": (), **config}
     wanted = ModelConfig(**options)  # type: ignore[arg-type]
     return train(columns, types, resolve(wanted, _profiles(columns, types), rows))
 
@@ -50,7 +50,7 @@ def _line(rows: int = 200, seed: int = 0) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def line() -> BayesianModel:
     training = replace(QUICK, epochs=300)
-    return _train(_line(), network=MLPConfig(hidden=(20,)), training=training)
+    return _train(_line(), network=MLPConfig(hidden=(20,)), training=training, pruning=None)
 
 
 def test_answers_come_in_the_callers_units(line: BayesianModel) -> None:
@@ -129,6 +129,7 @@ def test_a_pruned_variant_is_stored_small(tmp_path: Path) -> None:
         _line(),
         network=MLPConfig(hidden=(200, 200)),
         training=replace(QUICK, epochs=1, fine_tune_epochs=0),
+        pruning=None,
     )
     described = checkpoint.write(big, tmp_path / "model").description["variants"]
     assert [v["prune"] for v in described] == [0.0, 0.5, 0.75, 0.9, 0.95]
@@ -268,16 +269,17 @@ def test_progress_rises_to_one_and_reports_nats() -> None:
     assert set(seen[-1].metrics) == {"nelbo", "nll", "kl", "held_out_log_likelihood"}
 
 
-@pytest.mark.parametrize(("stop_at", "refit"), [(40, False), (94, False), (95, True)])
+@pytest.mark.parametrize(("stop_at", "refit"), [(20, False), (34, False), (35, True)])
 def test_a_stopped_and_resumed_training_gives_the_same_model(
     tmp_path: Path, stop_at: int, refit: bool
 ) -> None:
-    """Stopped in the fit (90 mini-batches), in the first variant's fine-tuning (9), and in the
+    """Stopped in the fit (30 mini-batches), in the first variant's fine-tuning (9), and in the
     second fit, which ends after the best epoch of the first.
     """
     columns, types = _line(), {"x": "number", "y": "number"}
+    training = replace(QUICK, epochs=10, refit=refit, stopping_fraction=0.1 if refit else None)
     config = resolve(
-        ModelConfig(target="y", training=replace(QUICK, refit=refit), pruning=(0.5, 0.9)),
+        ModelConfig(target="y", training=training, pruning=(0.5, 0.9)),
         _profiles(columns, types),
         200,
     )
@@ -305,9 +307,10 @@ def test_a_stopped_and_resumed_training_gives_the_same_model(
 def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path) -> None:
     """Killed at a mini-batch, without a word: what was saved as it ran is whole."""
     columns, types = _line(), {"x": "number", "y": "number"}
-    config = resolve(ModelConfig(target="y", training=QUICK), _profiles(columns, types), 200)
-    whole = train(columns, types, config)
-    asked = iter(range(10_000))
+    wanted = ModelConfig(target="y", training=QUICK, pruning=())
+    config = resolve(wanted, _profiles(columns, types), 200)
+    asked, steps, total = (iter(range(10_000)) for _ in range(3))
+    whole = train(columns, types, config, should_stop=lambda: next(total) < 0)
 
     def killed() -> bool:
         if next(asked) == 40:
@@ -323,12 +326,10 @@ def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path)
             checkpoint_dir=tmp_path,
             checkpoint_seconds=0.0,
         )
-    first, steps, total = 40, iter(range(10_000)), iter(range(10_000))
     resumed = train(
         columns, types, config, should_stop=lambda: next(steps) < 0, checkpoint_dir=tmp_path
     )
-    train(columns, types, config, should_stop=lambda: next(total) < 0)
-    assert next(steps) == next(total) - first
+    assert next(steps) == next(total) - 40
     assert whole.history == resumed.history
     loc = [model.variant(0.0).state.posterior.loc for model in (whole, resumed)]
     assert torch.equal(*loc)
