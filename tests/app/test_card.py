@@ -95,7 +95,7 @@ def test_limits_follow_from_the_facts(cards: Service) -> None:
     price, tree, sales, lines = (" ".join(card(cards, model)["limits"]) for model in TASKS)
     assert "mean-field" in price
     assert "12 held-out rows" in price
-    assert "±17.0 points" in price  # 1.96 √(0.9 · 0.1 / 12)
+    assert "% of all rows like them (95 %, Wilson)" in price
     assert "random" in price
     assert "size, wood" in price
     assert "extrapolations" in tree
