@@ -105,8 +105,9 @@ def _of_rows(rows: Json) -> Iterator[str]:
             "extrapolations"
         )
     target = next(column for column in columns if column["role"] == "target")
-    if rare := [f"{name} ({n})" for name, n in target["levels"] or () if n < _FEW_ROWS]:
-        yield f"classes with fewer than {_FEW_ROWS} rows: {', '.join(rare)}"
+    counts = reversed(target["levels"] or ())  # the rarest first
+    if rare := [f"{name} ({n})" for name, n in counts if n < _FEW_ROWS]:
+        yield f"classes with fewer than {_FEW_ROWS} rows to learn from: {_few(rare)}"
     if gaps := [c["name"] for c in columns if c["role"] == "feature" and c["missing"]]:
         yield f"missing in some rows, which the model learned as a state of its own: {_few(gaps)}"
 

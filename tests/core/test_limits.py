@@ -36,3 +36,10 @@ def test_a_share_is_as_uncertain_as_scipy_says(right: int, rows: int) -> None:
 )
 def test_a_few_rows_that_were_all_right_are_no_certainty(metrics: Json, told: str) -> None:
     assert told in " ".join(find_limits(description(metrics), None))
+
+
+def test_every_rare_class_is_told_the_rarest_first() -> None:
+    levels = [*((f"c{i}", 100) for i in range(60)), ("few", 3), ("unseen", 0)]
+    target = {"name": "y", "role": "target", "missing": 0, "min": None, "levels": levels}
+    limits = find_limits(description({}), {"columns": [target]})
+    assert "classes with fewer than 20 rows to learn from: unseen (0), few (3)" in limits
