@@ -1,5 +1,7 @@
 """Which key a route asks for: one table, read from above; what is not in it is for `admin` alone.
 
+A rule holds for its path and all below; `*` is any one segment.
+
 Health and metrics are open, because what watches a service must see it when keys are lost, and
 they tell no caller's data; so are the documentation and what pages are made of (scripts, styles),
 which say no more than this repository.
@@ -17,6 +19,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (ANY, "/feedback", Scope.PREDICT),
     (READ, "/v2/health", None),
     (ANY, "/v2", Scope.PREDICT),
+    (READ, "/models/*/versions/*/card", Scope.TRAIN),  # it tells of the rows themselves
     (READ, "/models", Scope.PREDICT),
     (WRITE, "/models", Scope.TRAIN),
     (ANY, "/train", Scope.TRAIN),
@@ -32,13 +35,20 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
 
 
 def required(method: str, path: str) -> Scope | None:
-    """The scope that a request needs; None for what is open to everybody."""
+    """The scope that a request needs; None for what is open to everybody.
+
+    The patterns of Starlette's routes end in `$`, which a line's end may follow: such a path gets
+    to the route, and so has to its rule.
+    """
+    segments = path.removesuffix("\n").split("/")
     for methods, prefix, scope in RULES:
-        if path.startswith(prefix) and method in methods and _is_within(path, prefix):
+        if method in methods and _is_within(segments, prefix.split("/")):
             return scope
     return Scope.ADMIN
 
 
-def _is_within(path: str, prefix: str) -> bool:
+def _is_within(segments: list[str], prefix: list[str]) -> bool:
     """Whether the path is the prefix or below it: `/models/x` is, `/models-x` is not."""
-    return len(path) == len(prefix) or path[len(prefix)] == "/"
+    return len(segments) >= len(prefix) and all(
+        wanted in ("*", found) for wanted, found in zip(prefix, segments, strict=False)
+    )

@@ -13,9 +13,9 @@ from models.checkpoint import read_card
 
 _REGISTERED = ("model", "version", "aliases", "dataset", "job", "created_at")
 _SCORES = {
-    "regression": "epistemic variance",
-    "forecasting": "epistemic variance",
-    "classification": "mutual information",
+    "regression": "epistemic_variance",
+    "forecasting": "epistemic_variance",
+    "classification": "mutual_information",
 }
 _FALSE_ALARMS = 0.01  # of releases that had one threshold for all variants
 _NO_SETTINGS = ("features", "target")  # they stand in the table of columns

@@ -64,19 +64,33 @@ def _of_split(description: Json) -> Iterator[str]:
 
 
 def _of_held_out(metrics: Json) -> Iterator[str]:
-    """The binomial error of a share p of n rows: √(p (1 − p) / n)."""
+    """The share that was right, or inside of the 90 % interval, and where it may be in truth."""
     rows = metrics.get("rows")
-    share = metrics.get("accuracy", 0.9 if "coverage" in metrics else None)
+    share = metrics.get("accuracy", metrics.get("coverage", {}).get("0.9"))
     if rows is None or share is None:
         return
-    what = "an accuracy" if "accuracy" in metrics else "a coverage"
-    error = 100 * _SURE * math.sqrt(share * (1 - share) / rows)
+    what = "accuracy" if "accuracy" in metrics else "coverage of the 90 % interval"
+    low, high = wilson_interval(share, rows)
     yield (
-        f"scores are of {rows} held-out rows: {what} of {100 * share:.0f} % is uncertain by "
-        f"±{error:.1f} points there (95 %, binomial)"
+        f"scores are of {rows} held-out rows: the {what} is {100 * share:.1f} % of these, and "
+        f"between {100 * low:.1f} and {100 * high:.1f} % of all rows like them (95 %, Wilson)"
     )
     if "origins" in metrics:
         yield "forecasts from neighbouring origins overlap: the scores are less certain than that"
+
+
+def wilson_interval(share: float, rows: int) -> tuple[float, float]:
+    """All p from which the share p̂ of n rows is at most z = 1.96 of their standard errors away.
+
+    (p̂ + z²/2n ± z √(p̂ (1 − p̂)/n + z²/4n²)) / (1 + z²/n). Unlike p̂ ± z √(p̂ (1 − p̂)/n) it has
+    a width where all rows are right, or none. Source: Wilson 1927, Probable inference, the law of
+    succession, and statistical inference, JASA 22.
+    """
+    z_squared = _SURE**2 / rows
+    middle = share + z_squared / 2
+    reach = math.sqrt(z_squared * (share * (1 - share) + z_squared / 4))
+    low, high = ((middle + side * reach) / (1 + z_squared) for side in (-1, 1))
+    return max(0.0, low), min(1.0, high)
 
 
 def _unknown_rows() -> Iterator[str]:
@@ -91,8 +105,9 @@ def _of_rows(rows: Json) -> Iterator[str]:
             "extrapolations"
         )
     target = next(column for column in columns if column["role"] == "target")
-    if rare := [f"{name} ({n})" for name, n in target["levels"] or () if n < _FEW_ROWS]:
-        yield f"classes with fewer than {_FEW_ROWS} rows: {', '.join(rare)}"
+    counts = reversed(target["levels"] or ())  # the rarest first
+    if rare := [f"{name} ({n})" for name, n in counts if n < _FEW_ROWS]:
+        yield f"classes with fewer than {_FEW_ROWS} rows to learn from: {_few(rare)}"
     if gaps := [c["name"] for c in columns if c["role"] == "feature" and c["missing"]]:
         yield f"missing in some rows, which the model learned as a state of its own: {_few(gaps)}"
 

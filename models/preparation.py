@@ -81,12 +81,15 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
     fitted = np.union1d(split.training, split.stopping) if refit else split.training
     profile = RowProfile(
         learned=len(fitted),
+        stopping=0 if refit else len(split.stopping),
+        calibration=len(split.calibration),
         held_out=len(split.scores),
         columns=summarise_columns(
             _side(columns, fitted),
             model.encoder,
             config.target,
             _target_type(model.target, types[config.target]),
+            model.target.classes if isinstance(model.target, ClassTarget) else (),
         ),
     )
     return Prepared(

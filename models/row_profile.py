@@ -5,6 +5,7 @@ The data set may be deleted, and has the held-out rows as well: a model's card t
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,7 +14,7 @@ import numpy as np
 from models.features import Columns, FeatureEncoder, convert, level_text
 from models.targets import present
 
-MAX_LEVELS = 50  # a card is for people
+MAX_LEVELS = 50  # of a feature: a card is for people
 _BLOCK_ROWS = 2**12  # of a tensor column that are made float64 at once
 
 
@@ -21,7 +22,8 @@ _BLOCK_ROWS = 2**12  # of a tensor column that are made float64 at once
 class ColumnSummary:
     """One column; statistics leave missing values out, and `std` divides by their number.
 
-    Instants are in UTC, as text. `levels` are the most frequent ones, each with its rows.
+    Instants are in UTC, as text. `levels` are the most frequent ones, each with its rows; of a
+    target all classes, also those that only held-out rows have, with 0.
     """
 
     name: str
@@ -39,25 +41,42 @@ class ColumnSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class RowProfile:
-    """How many rows (lines of a text, windows of series) were learned from, how many held out.
+    """How many rows (lines of a text, windows of series) weights were fitted to, and the others.
 
-    The columns are those of the rows that were learned from.
+    Those held out were scored. Rows for `stopping` chose the epoch alone, rows for `calibration`
+    widened or narrowed what is predicted; 0 where other rows did. No row of a table is counted
+    twice: rows that chose the epoch and were learned from after it are `learned`. The columns are
+    those of the rows that were learned from.
     """
 
     learned: int
+    stopping: int
+    calibration: int
     held_out: int
     columns: tuple[ColumnSummary, ...]
 
 
 def summarise_columns(
-    columns: Columns, encoder: FeatureEncoder, target: str, target_type: str
+    columns: Columns,
+    encoder: FeatureEncoder,
+    target: str,
+    target_type: str,
+    classes: Sequence[str | float | bool] = (),
 ) -> tuple[ColumnSummary, ...]:
-    """The features in their order, as they are read, and the target, as one of these types."""
+    """The features in their order, as they are read, and the target, as one of these types.
+
+    Every class of the target is counted: those without a row here as well.
+    """
     features = (
         _summary(f.name, "feature", f.type, convert(columns[f.name], stored, f.type))
         for f, stored in zip(encoder.features, encoder.stored, strict=True)
     )
-    return *features, _summary(target, "target", target_type, columns[target])
+    summary = _summary(target, "target", target_type, columns[target])
+    if classes:
+        counts = Counter(dict.fromkeys(map(level_text, classes), 0))
+        counts.update(_count(columns[target], target_type))
+        summary = replace(summary, levels=_by_frequency(counts), num_levels=len(counts))
+    return *features, summary
 
 
 def _summary(
@@ -85,10 +104,17 @@ def _with_statistics(column: ColumnSummary, known: np.ndarray) -> ColumnSummary:
 
 
 def _with_levels(column: ColumnSummary, known: np.ndarray) -> ColumnSummary:
-    values = known.astype(bool) if column.type == "boolean" else known
-    counts = Counter(level_text(value) for value in values.tolist())
-    levels = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return replace(column, levels=tuple(levels[:MAX_LEVELS]), num_levels=len(levels))
+    levels = _by_frequency(_count(known, column.type))
+    return replace(column, levels=levels[:MAX_LEVELS], num_levels=len(levels))
+
+
+def _count(known: np.ndarray, kind: str) -> Counter[str]:
+    values = known.astype(bool) if kind == "boolean" else known
+    return Counter(level_text(value) for value in values.tolist())
+
+
+def _by_frequency(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _moments(values: np.ndarray) -> tuple[float, float, float, float]:

@@ -21,7 +21,9 @@ class CardColumn(Response):
     mean: float | None = Field(None, exclude_if=is_none)
     std: float | None = Field(None, exclude_if=is_none)
     levels: list[tuple[str, int]] | None = Field(
-        None, exclude_if=is_none, description="the most frequent ones, each with its rows"
+        None,
+        exclude_if=is_none,
+        description="the 50 most frequent ones, each with its rows; of a target every class",
     )
     num_levels: int | None = Field(None, exclude_if=is_none)
 
@@ -29,8 +31,14 @@ class CardColumn(Response):
 class CardRows(Response):
     """Rows, lines of a text or windows of series, and how they were split."""
 
-    learned: int
-    held_out: int
+    learned: int = Field(description="that weights were fitted to")
+    stopping: int | None = Field(
+        None, exclude_if=is_none, description="that chose the epoch and nothing else"
+    )
+    calibration: int | None = Field(
+        None, exclude_if=is_none, description="that corrected what is predicted and nothing else"
+    )
+    held_out: int = Field(description="that were scored")
     split: str | Json
     columns: list[CardColumn]
 

@@ -25,6 +25,7 @@ SCORES = {
     "origins": "origins",
 }
 OF_ERRORS = ("perplexity", "rmse", "accuracy")  # beside the log likelihood, one of them
+_MOST_LEVELS = 50  # in a cell of the table of columns
 LEVELS = tuple(i / 10 for i in range(1, 10))
 DIAGONAL: Line = ("as it should be", [0, 1], [0, 1])
 
@@ -389,10 +390,16 @@ def _rows(card: Json) -> Section:
         for c in columns
     ]
     text = (
-        f"{found['learned']:,} learned from, {found['held_out']:,} held out "
+        f"{found['learned']:,} learned from{_others(found)}, {found['held_out']:,} held out "
         f"({_split(found['split'])}). The table is of those that were learned from."
     )
     return Section("rows", "Rows", text, absent, [Table("Columns", headers, rows)])
+
+
+def _others(found: Json) -> str:
+    """Rows that were neither learned from nor scored. Older cards have no such counts."""
+    uses = {"stopping": "that chose the epoch", "calibration": "for calibration"}
+    return "".join(f", {found[key]:,} {use}" for key, use in uses.items() if found.get(key))
 
 
 def _type(column: Json) -> str:
@@ -404,8 +411,8 @@ def _levels(column: Json) -> str | None:
     levels = column.get("levels")
     if levels is None:
         return None
-    more = column["num_levels"] - len(levels)
-    told = ", ".join(f"{name} ({rows})" for name, rows in levels)
+    told = ", ".join(f"{name} ({rows})" for name, rows in levels[:_MOST_LEVELS])
+    more = column["num_levels"] - len(levels[:_MOST_LEVELS])
     return told + (f" and {more} more" if more else "")
 
 

@@ -71,11 +71,16 @@ def prepare_series(
 
 
 def profile_series(columns: Columns, model: Forecaster, learned: int, held_out: int) -> RowProfile:
-    """What the steps before the held-out ends were; both numbers are of windows."""
+    """What the steps before the held-out ends were; all numbers are of windows.
+
+    Those held out chose the epoch as well: none were there for that alone.
+    """
     series = split_series(columns, model.config.target, model.forecast)
     steps = _stacked(_without_ends(series, model.config))
     summaries = summarise_columns(steps, model.encoder, model.config.target, "number")
-    return RowProfile(learned=learned, held_out=held_out, columns=summaries)
+    return RowProfile(
+        learned=learned, stopping=0, calibration=0, held_out=held_out, columns=summaries
+    )
 
 
 def _without_ends(series: Sequence[Series], config: ModelConfig) -> list[Series]:

@@ -64,7 +64,13 @@ def train_language_model(
     text = ColumnSummary(
         name=config.target, role="target", type="text", missing=len(values) - len(lines)
     )
-    rows = RowProfile(learned=len(learned), held_out=len(scores), columns=(text,))
+    rows = RowProfile(
+        learned=len(learned),
+        stopping=len(stopping) if len(last) > 1 else 0,  # a single line is scored as well
+        calibration=0,
+        held_out=len(scores),
+        columns=(text,),
+    )
     return replace(model, card=describe_training(rows, model.history, model.variants_by_prune))
 
 

@@ -34,6 +34,9 @@ def test_a_card_tells_what_its_schema_says(cards: Service, model: str) -> None:
     version = cards.http.get(f"/models/{model}/versions/1").json()
     assert found["variants"] == version["variants"]
     assert found["rows"]["learned"] > found["rows"]["held_out"] > 0
+    told = next(section for section in sections(found) if section.name == "rows").text
+    for use, words in (("stopping", "that chose the epoch"), ("calibration", "for calibration")):
+        assert (f"{found['rows'][use]} {words}" in told) == (found["rows"][use] > 0)
     assert [c["role"] for c in found["rows"]["columns"]][-1] == "target"
     assert found["learning_curve"][0]["epoch"] == 1
     counted = sum(found["signal_to_noise"]["counts"])
@@ -95,7 +98,7 @@ def test_limits_follow_from_the_facts(cards: Service) -> None:
     price, tree, sales, lines = (" ".join(card(cards, model)["limits"]) for model in TASKS)
     assert "mean-field" in price
     assert "12 held-out rows" in price
-    assert "±17.0 points" in price  # 1.96 √(0.9 · 0.1 / 12)
+    assert "% of all rows like them (95 %, Wilson)" in price
     assert "random" in price
     assert "size, wood" in price
     assert "extrapolations" in tree
@@ -161,6 +164,7 @@ def test_a_version_of_an_earlier_release_has_a_card_too(make_service: MakeServic
     make_older(own)
     found = card(own, "tree")
     assert (found["rows"], found["learning_curve"], found["signal_to_noise"]) == (None, None, None)
+    assert {o["score"] for o in found["out_of_distribution"]} == {"mutual_information"}
     assert {s["given"] for s in found["recipe"]} == {None}
     assert any("earlier release" in limit for limit in found["limits"])
     page = own.http.get("/models/tree/versions/1/card", headers=HTML).text
@@ -179,6 +183,8 @@ def make_older(service: Service) -> None:
     description = version.description
     for metrics in (description["metrics"], *(v["metrics"] for v in description["variants"])):
         metrics.pop("reliability", None)
+    for variant in description["variants"]:
+        variant.pop("out_of_distribution", None)
     with service.context.database.begin() as session:
         statement = update(VersionRow).where(VersionRow.model == "tree", VersionRow.version == 1)
         session.execute(statement.values(description=description))

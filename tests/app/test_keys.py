@@ -203,7 +203,7 @@ def test_every_route_has_a_rule(service: Service) -> None:
     assert {route for route, scope in scopes.items() if scope is Scope.PREDICT} == {
         "POST /predict", "POST /feedback", "GET /models", "GET /models/{name}",
         "GET /models/{name}/feedback",
-        "GET /models/{name}/versions/{version}", "GET /models/{name}/versions/{version}/card",
+        "GET /models/{name}/versions/{version}",
         "GET /v2",
         "GET /v2/models/{model}", "GET /v2/models/{model}/ready",
         "GET /v2/models/{model}/versions/{version}",
@@ -222,6 +222,19 @@ def test_every_route_has_a_rule(service: Service) -> None:
 )  # fmt: skip
 def test_what_no_rule_names_is_for_admin(method: str, path: str) -> None:
     assert required(method, path) is Scope.ADMIN
+
+
+def test_a_card_tells_of_rows_and_is_not_for_who_may_only_predict(locked: Service) -> None:
+    """A line's end after the path gets to the same route."""
+    predict, train = made(locked, Scope.PREDICT), made(locked, Scope.TRAIN)
+    path = "/models/price/versions/1/card"
+    for method in ("GET", "HEAD"):
+        for sent in (path, f"{path}%0A"):
+            answer = locked.http.request(method, sent, headers=bearer(predict))
+            assert answer.status_code == 403, (method, sent)
+    assert locked.http.get(path, headers=bearer(train)).status_code == 200
+    assert required("GET", "/models/card") is Scope.PREDICT  # a model of this name
+    assert required("POST", "/predict/batch\n") is Scope.TRAIN
 
 
 def test_openapi_tells_the_scheme_and_what_is_open(service: Service) -> None:

@@ -43,6 +43,7 @@ def test_one_that_fails_leaves_the_table_and_exits_with_4(service: Service, tabl
     wild = {
         "kind": "csgld", "chains": 1, "cycles": 1, "cycle_steps": 500, "draws": 2,
         "step_size": 10.0,
+        "prior_sigma": 0.001,  # a curvature that no step of this size survives
     }  # fmt: skip
     methods = f"methods={json.dumps(['map', wild])}"
     options = ["--target", "y", "--name", "wild", "--set", methods, *TINY]

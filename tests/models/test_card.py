@@ -18,6 +18,7 @@ from models.inference.bbb import BBBState
 from models.inference.point import DrawsState
 from models.model import BayesianModel
 from models.posteriors import MeanFieldNormal
+from models.preparation import prepare
 from models.pruning import prune, signal_to_noise
 from models.recipe import resolve
 from models.reliability import MAX_BINS, PIT_BINS, pit_histogram, reliability_bins
@@ -157,13 +158,39 @@ def test_columns_are_summarised_as_numpy_does() -> None:
     assert (found["day"].min, found["day"].max) == ("2026-01-01T00:00:00Z", "2026-07-19T00:00:00Z")
 
 
-def small_model(*, refit: bool = False) -> BayesianModel:
+def test_all_classes_of_a_target_are_counted() -> None:
+    """More than are told of a feature, and one that none of these rows has."""
+    columns: Columns = {
+        "x": np.arange(120.0),
+        "y": np.array([f"c{i % 60:02}" for i in range(120)], dtype=object),
+    }
+    types = {"x": "number", "y": "category"}
+    encoder = FeatureEncoder.fit([FeatureConfig(name="x", type="number")], types, columns)
+    classes = [*(f"c{i:02}" for i in range(60)), "unseen"]
+    *_, target = summarise_columns(columns, encoder, "y", "category", classes)
+    assert target.num_levels == 61
+    assert target.levels == (*((f"c{i:02}", 2) for i in range(60)), ("unseen", 0))
+
+
+def test_a_class_that_only_held_out_rows_have_is_on_the_card() -> None:
+    kinds = np.array([*(["ash", "oak"] * 50), "elm"], dtype=object)
+    columns: Columns = {"x": np.arange(101.0), "y": kinds}
+    types = {"x": "number", "y": "category"}
+    profiles = [ColumnProfile(name=name, type=kind) for name, kind in types.items()]
+    config = ModelConfig(target="y", training=TrainingConfig(split="last"))
+    prepared = prepare(columns, types, resolve(config, profiles, 101))
+    *_, target = prepared.profile.columns
+    assert target.levels is not None
+    assert target.levels[-1] == ("elm", 0)
+
+
+def small_model(*, stopping: float = 0.0, refit: bool = False) -> BayesianModel:
     columns, types = table()
     profiles = [
         ColumnProfile(name=n, type=t, shape=(2, 3) if t == "tensor" else None)
         for n, t in types.items()
     ]
-    training = TrainingConfig(epochs=3, fine_tune_epochs=1, stopping_fraction=0.1, refit=refit)
+    training = TrainingConfig(epochs=3, fine_tune_epochs=1, stopping_fraction=stopping, refit=refit)
     config = ModelConfig(
         target="y", network=MLPConfig(hidden=(4,)), training=training, pruning=(0.5,)
     )
@@ -176,7 +203,8 @@ def test_training_leaves_a_card(tmp_path: Path) -> None:
     model = small_model()
     assert model.card is not None
     rows, curve = model.card["rows"], model.card["learning_curve"]
-    assert (rows["learned"], rows["held_out"]) == (141, 20)  # 20 stop, 19 calibrate
+    assert counts(model) == (161, 0, 19, 20)
+    assert rows["columns"][-1]["name"] == "y"
     assert [e["epoch"] for e in curve] == [1, 2, 3]
     assert model.card["signal_to_noise"] == describe_weights(model.variants_by_prune)
     assert sum(model.variant(0.0).metrics["pit"]) == 20
@@ -186,10 +214,16 @@ def test_training_leaves_a_card(tmp_path: Path) -> None:
     assert checkpoint.read(tmp_path).card == stored
 
 
-def test_refitted_weights_have_seen_the_rows_that_chose_the_epoch() -> None:
-    card = small_model(refit=True).card
-    assert card is not None
-    assert (card["rows"]["learned"], card["rows"]["held_out"]) == (161, 20)
+def counts(model: BayesianModel) -> tuple[int, ...]:
+    assert model.card is not None
+    rows = model.card["rows"]
+    return tuple(rows[use] for use in ("learned", "stopping", "calibration", "held_out"))
+
+
+def test_every_row_is_accounted_for_once() -> None:
+    """Refitted weights have learned from the rows that chose the epoch."""
+    assert counts(small_model(stopping=0.1)) == (141, 20, 19, 20)
+    assert counts(small_model(stopping=0.1, refit=True)) == (161, 0, 19, 20)
 
 
 def test_a_damaged_card_is_refused_and_an_older_artifact_has_none(tmp_path: Path) -> None:
