@@ -61,7 +61,7 @@ CASES = {
     "weighted": Case({"weight": "w", "pruning": (0.5,)}),
     "classes": Case(classes=True),
     "weight-draws": Case({"method": BBBConfig(estimator="weight")}),
-    "refit": Case({"training": replace(QUICK, refit=True)}),
+    "refit": Case({"training": replace(QUICK, refit=True, stopping_fraction=0.1)}),
 }
 
 

@@ -163,7 +163,8 @@ def small_model(*, refit: bool = False) -> BayesianModel:
         ColumnProfile(name=n, type=t, shape=(2, 3) if t == "tensor" else None)
         for n, t in types.items()
     ]
-    training = TrainingConfig(epochs=3, fine_tune_epochs=1, refit=refit)
+    stopping = 0.1 if refit else 0.0
+    training = TrainingConfig(epochs=3, fine_tune_epochs=1, refit=refit, stopping_fraction=stopping)
     config = ModelConfig(
         target="y", network=MLPConfig(hidden=(4,)), training=training, pruning=(0.5,)
     )

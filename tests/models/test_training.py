@@ -276,9 +276,10 @@ def test_a_stopped_and_resumed_training_gives_the_same_model(
     """Stopped in the fit (90 mini-batches), in the first variant's fine-tuning (9), and in the
     second fit, which ends after the best epoch of the first.
     """
+    training = replace(QUICK, refit=refit, stopping_fraction=0.1 if refit else 0.0)
     columns, types = _line(), {"x": "number", "y": "number"}
     config = resolve(
-        ModelConfig(target="y", training=replace(QUICK, refit=refit), pruning=(0.5, 0.9)),
+        ModelConfig(target="y", training=training, pruning=(0.5, 0.9)),
         _profiles(columns, types),
         200,
     )
