@@ -107,6 +107,11 @@ def test_a_series_without_a_season_or_with_zeros_is_taken_as_that() -> None:
         ({"weight": "price"}, "have no weights", "/weight"),
         ({"forecast": ForecastConfig(context=80)}, "windows of 92", "/dataset"),
         (
+            {"training": TrainingConfig(calibration_fraction=0.1)},
+            "nothing is calibrated",
+            "/training/calibration_fraction",
+        ),
+        (
             {"training": TrainingConfig(split=SplitBy(by="shop"))},
             "the end is held",
             "/training/split",
