@@ -12,6 +12,8 @@ from models.config import Split, SplitBy, TrainingConfig
 from models.exceptions import InvalidData
 from models.randomness import derive_seed, generator
 
+MIN_CALIBRATION = 19  # rows, of which an interval of 0.95 is still bounded
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -78,7 +80,7 @@ def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -
     order, ends = _order_of_holding_out(config.split, config.seed, num_rows, key)
     wanted = (
         max(1, round(config.validation_fraction * num_rows)),
-        calibration_rows(config.calibration_fraction, num_rows),
+        calibration_rows(config.calibration_fraction or 0.0, num_rows),
         round((config.stopping_fraction or 0.0) * num_rows),
     )
     if sum(wanted) >= num_rows:
@@ -89,6 +91,8 @@ def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -
             "/training/validation_fraction",
         )
     scores, calibrating, stopping = _hold_out(order, ends, wanted)
+    if len(calibrating) < MIN_CALIBRATION:  # too few groups: rather learned from
+        calibrating = calibrating[:0]
     _refuse_empty(scores, num_rows, config.validation_fraction)
     held_out = np.concatenate([scores, calibrating, stopping])
     learned = np.setdiff1d(np.arange(num_rows), held_out)
@@ -105,7 +109,7 @@ def calibration_rows(fraction: float, num_rows: int) -> int:
     Of fewer than 95 rows 19 are more than a fifth, which a fit misses more than its intervals gain:
     those are not calibrated, unless the fraction asks for as many.
     """
-    if not fraction or num_rows * max(fraction, 0.2) < 19:
+    if not fraction or num_rows * max(fraction, 0.2) < MIN_CALIBRATION:
         return 0
     return 20 * max(1, round((fraction * num_rows + 1) / 20)) - 1
 

@@ -9,6 +9,7 @@ from models.config import (
     ModelConfig,
     PriorConfig,
     Task,
+    TrainingConfig,
 )
 from models.exceptions import InvalidData
 from models.networks import MLP, Network
@@ -42,6 +43,17 @@ _TEMPERED = FitPlan(kl_weight=0.05)
 _RELEVANCE = FitPlan(prior="per_weight", warmup=0.3, fine_tune=0.1, epochs=50)
 _RELEVANCE_KL = 0.2
 _OWN_SCALES = (GaussianPriorConfig(), GaussianPriorConfig(sigma="per_weight"))
+
+
+def refuse_fractions(training: TrainingConfig, reason: str) -> None:
+    """Of what only tables hold out rows for, beside those that are scored.
+
+    Raises:
+        InvalidData: at the fraction.
+    """
+    for name in ("calibration_fraction", "stopping_fraction"):
+        if value := getattr(training, name):
+            raise InvalidData(f"{name} {value:g}: {reason}; leave it out", f"/training/{name}")
 
 
 def plan_fit(config: ModelConfig, task: Task, network: Network, weights_per_row: float) -> FitPlan:

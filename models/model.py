@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from models.calibration import NumberCalibration
 from models.config import (
     BBBConfig,
     EnsembleConfig,
@@ -152,10 +153,12 @@ class BayesianModel(PosteriorVariants):
         Of draws that are kept, each is used once: there are no more samples than those.
 
         Raises:
-            InvalidInput: for a sampler this model does not have, or a horizon.
+            InvalidInput: for a sampler or a kind of interval this model does not have, or a
+                horizon.
             UnknownVariant: for a pruning fraction that is not stored.
         """
         self._check_sampler(options)
+        self._check_intervals(options)
         if options.top is not None:
             raise InvalidInput("next tokens are told by language models alone", "/top")
         if options.horizon is not None:
@@ -310,6 +313,16 @@ class BayesianModel(PosteriorVariants):
             raise InvalidInput(
                 f"this model has no sampler {options.sampler!r}; it has {', '.join(known)}",
                 "/sampler",
+            )
+
+    def _check_intervals(self, options: PredictOptions) -> None:
+        """Conformal intervals are none of credible ones: where they come alone, they must exist."""
+        alone = options.intervals and set(options.interval_kinds) == {"conformal"}
+        if alone and not isinstance(self.variant(options.prune).calibration, NumberCalibration):
+            raise InvalidInput(
+                "this version has no conformal intervals: only regressions that were calibrated "
+                "have; ask for credible ones",
+                "/interval_kinds",
             )
 
     def _summary(self, fitted: Fitted | FittedDraws, x: Tensor, options: PredictOptions) -> Arrays:

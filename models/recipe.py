@@ -47,6 +47,7 @@ _SGD_RATE = 1e-2
 _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the second ÷ width
 # What a point estimate needs and the ELBO does not: rows that choose when to stop.
 _STOPPING = 0.1
+_CALIBRATION = 0.1
 _REFIT_ROWS = 20_000  # with fewer, those rows are worth a second fit that learns from them, too
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
@@ -91,8 +92,8 @@ def resolve(
     _check_network(config.method, built)
     steps = SERIES_STEPS if task == "forecasting" else _STEPS
     plan = plan_fit(config, task, built, _num_weights(built) / num_rows)
-    training = replace(config.training, stopping_fraction=_stopping(config))
-    training = _training(training, network, num_rows, steps, plan)
+    training = _fractions(config, task)
+    training = _training(training, network, num_rows, steps, plan, task=task)
     return replace(
         config,
         task=task,
@@ -254,11 +255,39 @@ def _stopping(config: ModelConfig) -> float:
     return 0.0 if runs_on else _STOPPING
 
 
+def _fractions(config: ModelConfig, task: Task) -> TrainingConfig:
+    """Which rows are held out, and that something is chosen by them where that is asked for."""
+    given, stopping = config.training, _stopping(config)
+    calibration = given.calibration_fraction
+    if not stopping and task != "forecasting":
+        if given.patience is not None:
+            raise InvalidData(
+                f"patience {given.patience} waits for rows that choose the epoch, and "
+                "stopping_fraction 0 leaves none: leave one of the two out",
+                "/training/patience",
+            )
+        if given.refit:
+            raise InvalidData(
+                "no rows choose the epoch: give patience or stopping_fraction", "/training/refit"
+            )
+    return replace(
+        given,
+        stopping_fraction=stopping,
+        calibration_fraction=_CALIBRATION if calibration is None else calibration,
+    )
+
+
 def _training(
-    config: TrainingConfig, network: NetworkConfig, num_rows: int, steps: int, plan: FitPlan
+    config: TrainingConfig,
+    network: NetworkConfig,
+    num_rows: int,
+    steps: int,
+    plan: FitPlan,
+    *,
+    task: Task,
 ) -> TrainingConfig:
-    stopping = config.stopping_fraction or 0.0
-    held_out = config.validation_fraction + config.calibration_fraction + stopping
+    stopping, calibration = config.stopping_fraction or 0.0, config.calibration_fraction or 0.0
+    held_out = config.validation_fraction + calibration + stopping
     if held_out >= 1:
         raise InvalidData(
             "validation_fraction, calibration_fraction and stopping_fraction add up to "
@@ -272,6 +301,7 @@ def _training(
     optimizer = config.optimizer or "adam"
     rate = config.learning_rate or (adam if optimizer == "adam" else _SGD_RATE)
     tune = config.fine_tune_epochs
+    chosen = stopping > 0 or task == "forecasting"  # the epoch, by rows that are held out
     return replace(
         config,
         batch_size=batch,
@@ -280,7 +310,7 @@ def _training(
         epochs=epochs,
         learning_rate=rate,
         gradient_clip=config.gradient_clip or _CLIP,
-        patience=config.patience or max(1, epochs // 2),
+        patience=(config.patience or max(1, epochs // 2)) if chosen else None,
         refit=stopping > 0 and num_rows < _REFIT_ROWS if config.refit is None else config.refit,
         fine_tune_epochs=min(10_000, math.ceil(plan.fine_tune * epochs)) if tune is None else tune,
     )

@@ -19,6 +19,11 @@ from models.distributed import ALONE, Ranks
 
 _COUNTERS = "counters"  # JSON among the tensors: one file is whole or not there
 
+# A job may outlive the release that began it. To be raised with whatever makes its weights mean
+# something else: how rows are divided or encoded, or what a run keeps. Nothing else would tell that
+# they were fitted to other inputs. 1, which was not written: before the power transform.
+CHECKPOINT_FORMAT = 2
+
 
 @runtime_checkable
 class Resumable(Protocol):
@@ -47,15 +52,18 @@ class Checkpoints:
         fresh = final.with_name(f"{final.name}.new")
         tensors, counters = run.saved()
         whole = {name: value.clone().contiguous() for name, value in tensors.items()}
-        save_file(whole | {_COUNTERS: _to_tensor(counters)}, fresh)
+        told = {"format": CHECKPOINT_FORMAT, "counters": counters}
+        save_file(whole | {_COUNTERS: _to_tensor(told)}, fresh)
         fresh.replace(final)
 
     def restore(self, stage: str, run: Resumable) -> None:
-        """Puts a saved state, where there is one, into a fresh run."""
+        """Puts a saved state, where there is one of this format, into a fresh run."""
         saved = self.ranks.share(lambda: self._read(stage))
         if saved:
             tensors = load(saved)
-            run.resume(tensors, json.loads(tensors.pop(_COUNTERS).numpy().tobytes()))
+            told = json.loads(tensors.pop(_COUNTERS).numpy().tobytes())
+            if told.get("format") == CHECKPOINT_FORMAT:
+                run.resume(tensors, told["counters"])
 
     def _read(self, stage: str) -> bytes:
         """The stage's checkpoint; empty where there is none."""

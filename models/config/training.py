@@ -59,7 +59,7 @@ class TrainingConfig:
     momentum: Annotated[float, Interval(ge=0.0, lt=1.0)] = 0.9
     gradient_clip: Annotated[float, Interval(gt=0.0, le=1e6)] | None = None
     validation_fraction: Annotated[float, Interval(gt=0.0, le=0.5)] = 0.1
-    calibration_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] = 0.1
+    calibration_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] | None = None
     stopping_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] | None = None
     split: Split = "random"
     patience: Annotated[int, Interval(ge=1, le=100_000)] | None = None

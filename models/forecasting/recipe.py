@@ -25,6 +25,7 @@ from models.features import ColumnProfile, Columns
 from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS
+from models.method_recipe import refuse_fractions
 from models.networks import Inputs
 
 Load = Callable[[Sequence[str]], Columns]
@@ -148,6 +149,9 @@ def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
             "of a series the end is held out: leave the split out, or split by the same time",
             "/training/split",
         )
+    refuse_fractions(
+        config.training, "the end of a series chooses the epoch, and nothing is calibrated"
+    )
     if config.training.refit:
         raise InvalidData("a forecaster is not fitted again: leave it out", "/training/refit")
     if config.weight is not None:

@@ -21,7 +21,12 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features import ColumnProfile
-from models.method_recipe import choose_pruning, no_local_estimator, settle_prior
+from models.method_recipe import (
+    choose_pruning,
+    no_local_estimator,
+    refuse_fractions,
+    settle_prior,
+)
 
 METHODS = (BBBConfig, MAPConfig, MLEConfig, DropoutConfig, EnsembleConfig)
 MIN_LINES = 2  # one to learn from, one to hold out
@@ -86,6 +91,10 @@ def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
             "lines go on from each other: the last ones are held out; leave split out",
             "/training/split",
         )
+    refuse_fractions(
+        config.training,
+        "of a text's last lines the first half chooses the epoch, and nothing is calibrated",
+    )
     if config.training.refit:
         raise InvalidData("language models are not fitted again to all lines", "/training/refit")
 

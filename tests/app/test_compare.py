@@ -68,7 +68,7 @@ def test_a_method_is_a_kind_or_an_object(own: Service) -> None:
 
 
 def test_a_refit_keeps_the_rows_that_strange_ones_are_told_from(own: Service) -> None:
-    strange, training = dataset_of(own, "price"), {"refit": True}
+    strange, training = dataset_of(own, "price"), {"refit": True, "stopping_fraction": 0.1}
     asked = compare(own, out_of_distribution=strange, training=training)
     assert asked.status_code == 202, asked.text
 

@@ -32,7 +32,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.data import Division, calibration_rows, divide_rows
-from models.exceptions import InvalidData
+from models.exceptions import InvalidData, InvalidInput
 from models.features import ColumnProfile, Columns
 from models.model import BayesianModel
 from models.prediction.prediction import Interval, Prediction, PredictOptions
@@ -213,7 +213,7 @@ def _sets(division: Division) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("split", ["random", "last", SplitTime(time="t"), SplitBy(by="g")])
 def test_the_three_sets_are_disjoint(split: object) -> None:
-    config = TrainingConfig(split=split, stopping_fraction=0.1)  # type: ignore[arg-type]
+    config = TrainingConfig(split=split, calibration_fraction=0.1, stopping_fraction=0.1)  # type: ignore[arg-type]
     key = {
         SplitTime: np.random.default_rng(0).permutation(300).astype(float),
         SplitBy: np.random.default_rng(0).choice(60, 300).astype(float),
@@ -237,20 +237,33 @@ def test_the_three_sets_are_disjoint(split: object) -> None:
 
 
 def test_few_groups_and_small_tables_still_train() -> None:
-    by_group = TrainingConfig(split=SplitBy(by="g"), stopping_fraction=0.1)
+    training = TrainingConfig(calibration_fraction=0.1, stopping_fraction=0.1)
+    by_group = replace(training, split=SplitBy(by="g"))
     for count, empty in ((2, 2), (4, 2), (5, 1), (10, 0)):
         key = np.arange(400) % count
         sets = _sets(divide_rows(by_group, 400, key))
         assert sum(len(one) == 0 for one in sets) == empty
         assert len(sets[0]), "something to learn from"
         assert len(sets[3]), "something to score"
-    few = TrainingConfig(stopping_fraction=0.1)
-    assert [len(one) for one in _sets(divide_rows(few, 10, None))] == [8, 1, 0, 1]
+    assert [len(one) for one in _sets(divide_rows(training, 10, None))] == [8, 1, 0, 1]
     halves = TrainingConfig(
         validation_fraction=0.5, calibration_fraction=0.2, stopping_fraction=0.4
     )
     with pytest.raises(InvalidData, match="leaves none of 100 to learn from"):
         divide_rows(halves, 100, None)
+
+
+def test_groups_that_leave_fewer_than_19_rows_to_calibrate_on_are_learned_from() -> None:
+    """Of 200 rows all but 20, ten groups of two, are one group, which is held out or learned from.
+
+    Whichever it is, what is left for calibration is too few or enough.
+    """
+    key = np.concatenate([np.zeros(180), np.repeat(np.arange(1, 11), 2)])
+    for seed in range(20):
+        config = TrainingConfig(split=SplitBy(by="g"), calibration_fraction=0.1, seed=seed)
+        sets = _sets(divide_rows(config, 200, key))
+        assert len(sets[2]) == 0 or len(sets[2]) >= 19
+        assert sorted(np.concatenate(sets).tolist()) == list(range(200))
 
 
 def test_a_small_table_is_not_calibrated_and_says_so() -> None:
@@ -268,7 +281,8 @@ def test_a_refit_learns_from_the_stopping_rows_and_no_others(method: object) -> 
 
     Those of the rows that chose the epoch are not: the second fit takes them in.
     """
-    columns, training = _line(), replace(QUICK, refit=True, stopping_fraction=0.1)
+    columns = _line()
+    training = replace(QUICK, refit=True, calibration_fraction=0.1, stopping_fraction=0.1)
     division = divide_rows(training, 200, None)
 
     def weights(poisoned: np.ndarray, epochs: int = 4) -> list[torch.Tensor]:
@@ -406,6 +420,9 @@ def test_classes_have_a_temperature() -> None:
         assert answer.draws is not None
         np.testing.assert_allclose(answer.draws.mean(0), answer.mean, atol=0.2)
         assert answer.intervals == ()
+    with pytest.raises(InvalidInput, match="no conformal intervals") as caught:
+        model.settle(PredictOptions(interval_kinds=("conformal",)))
+    assert caught.value.path == "/interval_kinds"
 
 
 def test_an_artifact_keeps_its_calibration_and_old_ones_have_none(

@@ -107,6 +107,11 @@ def test_a_series_without_a_season_or_with_zeros_is_taken_as_that() -> None:
         ({"weight": "price"}, "have no weights", "/weight"),
         ({"forecast": ForecastConfig(context=80)}, "windows of 92", "/dataset"),
         (
+            {"training": TrainingConfig(calibration_fraction=0.1)},
+            "nothing is calibrated",
+            "/training/calibration_fraction",
+        ),
+        (
             {"training": TrainingConfig(split=SplitBy(by="shop"))},
             "the end is held",
             "/training/split",
@@ -351,6 +356,8 @@ def test_a_history_that_cannot_be_gone_on_from_is_refused(forecaster: Forecaster
 def test_a_horizon_is_for_forecasts_and_rows_for_tables(forecaster: Forecaster) -> None:
     with pytest.raises(InvalidInput, match="no sampler 'moments'"):
         forecaster.predict(sales(), PredictOptions(sampler="moments"))
+    with pytest.raises(InvalidInput, match="no conformal intervals"):
+        forecaster.settle(PredictOptions(interval_kinds=("conformal",)))
     assert forecaster.settle(PredictOptions()).horizon == 12
     far = {"month": months(30) + np.timedelta64(2_900_000, "D"), "sales": sales(30)["sales"]}
     with pytest.raises(InvalidInput, match="after the year 9999"):

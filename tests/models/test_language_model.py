@@ -92,6 +92,16 @@ def test_the_recipe_fills_in_all_of_a_language_model() -> None:
         ({"likelihood": "bernoulli"}, "/likelihood", "take categorical"),
         ({"training": TrainingConfig(split=SplitBy(by="n"))}, "/training/split", "last ones"),
         ({"training": TrainingConfig(refit=True)}, "/training/refit", "not fitted again"),
+        (
+            {"training": TrainingConfig(calibration_fraction=0.1)},
+            "/training/calibration_fraction",
+            "nothing is calibrated",
+        ),
+        (
+            {"training": TrainingConfig(stopping_fraction=0.1)},
+            "/training/stopping_fraction",
+            "first half chooses",
+        ),
         ({"method": MLEConfig(kind="mle"), "pruning": (0.5,)}, "/pruning", "no σ"),
         ({"target": "n"}, "/target", "of type number"),
     ],

@@ -39,8 +39,10 @@ def test_every_default_is_filled_in() -> None:
     assert [f.name for f in config.features] == ["x", "when", "colour", "yes", "flat"]
     assert (config.task, config.likelihood) == ("regression", "heteroscedastic")
     training = config.training
-    for name in ("epochs", "batch_size", "learning_rate", "patience", "fine_tune_epochs"):
+    for name in ("epochs", "batch_size", "learning_rate", "fine_tune_epochs"):
         assert getattr(training, name) is not None
+    assert training.patience is None, "no rows choose the epoch"
+    assert training.calibration_fraction == 0.1
     assert config.network.hidden
     assert config.method.kl.warmup_epochs is not None
     assert config.method.kl.weight is not None
@@ -63,6 +65,7 @@ def test_what_was_given_is_kept() -> None:
             patience=2,
             fine_tune_epochs=0,
             refit=True,
+            calibration_fraction=0.3,
             stopping_fraction=0.2,
             optimizer="adam",
             schedule="cosine",
@@ -115,6 +118,12 @@ def test_the_task_follows_the_targets_type(target: str, task: str, likelihood: s
             "add up to 1",
         ),
         (
+            {"training": TrainingConfig(patience=5, stopping_fraction=0.0)},
+            "/training/patience",
+            "stopping_fraction 0 leaves none",
+        ),
+        ({"training": TrainingConfig(refit=True)}, "/training/refit", "no rows choose the epoch"),
+        (
             {"training": TrainingConfig(split=SplitTime(time="colour"))},
             "/training/split/time",
             "of type category",
@@ -146,8 +155,11 @@ def test_refusals_name_the_place(change: dict[str, object], path: str, message: 
 def test_rows_choose_the_epoch_only_where_something_must(
     change: dict[str, object], rows: int, stopping: float, refit: object
 ) -> None:
-    training = resolve(replace(ModelConfig(target="y"), **change), PROFILES, rows).training  # type: ignore[arg-type]
+    config = resolve(replace(ModelConfig(target="y"), **change), PROFILES, rows)  # type: ignore[arg-type]
+    training = config.training
     assert (training.stopping_fraction, training.refit) == (stopping, refit)
+    assert (training.patience is None) == (not stopping)
+    assert resolve(config, PROFILES, rows) == config
 
 
 def test_forward_kl_works_with_a_fixed_prior() -> None:

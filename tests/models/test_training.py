@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from models import checkpoint
 from models.config import FeatureConfig, MLPConfig, ModelConfig, SplitBy, TrainingConfig
@@ -276,6 +277,7 @@ def test_a_stopped_and_resumed_training_gives_the_same_model(
     """Stopped in the fit (30 mini-batches), in the first variant's fine-tuning (9), and in the
     second fit, which ends after the best epoch of the first.
     """
+    training = replace(QUICK, refit=refit, stopping_fraction=0.1 if refit else 0.0)
     columns, types = _line(), {"x": "number", "y": "number"}
     training = replace(QUICK, epochs=10, refit=refit, stopping_fraction=0.1 if refit else None)
     config = resolve(
@@ -332,6 +334,27 @@ def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path)
     assert next(steps) == next(total) - 40
     assert whole.history == resumed.history
     loc = [model.variant(0.0).state.posterior.loc for model in (whole, resumed)]
+    assert torch.equal(*loc)
+
+
+@pytest.mark.parametrize("older", [{"format": 1}, {}], ids=["another format", "none"])
+def test_a_checkpoint_of_another_release_is_not_gone_on_from(
+    tmp_path: Path, older: dict[str, int]
+) -> None:
+    """Its weights, finite as they are, were fitted to other inputs."""
+    columns, types = _line(), {"x": "number", "y": "number"}
+    wanted = ModelConfig(target="y", training=replace(QUICK, epochs=2), pruning=())
+    config = resolve(wanted, _profiles(columns, types), 200)
+    whole = train(columns, types, config, checkpoint_dir=tmp_path)
+    path = tmp_path / "fit.safetensors"
+    tensors = load_file(path)
+    told = json.loads(tensors.pop("counters").numpy().tobytes())
+    foreign = {name: values + 1 for name, values in tensors.items()}
+    content = json.dumps(older | {"counters": told["counters"]}).encode()
+    foreign["counters"] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+    save_file(foreign, path)
+    anew = train(columns, types, config, checkpoint_dir=tmp_path)
+    loc = [model.variant(0.0).state.posterior.loc for model in (whole, anew)]
     assert torch.equal(*loc)
 
 

@@ -108,6 +108,8 @@ def parameters_located() -> Iterator[None]:
 
 def _located(path: str) -> str:
     name = path.removeprefix("/").partition("/")[0]
+    if name == "interval_kinds":
+        return "/outputs"  # which they were made of
     is_option = name in PredictParameters.model_fields and name not in NOT_PARAMETERS
     return PARAMETERS + path if is_option else path
 
