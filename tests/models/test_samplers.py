@@ -10,6 +10,7 @@ import pytest
 from models.config import (
     BBBConfig,
     GaussianPriorConfig,
+    KLConfig,
     MLPConfig,
     ModelConfig,
     TrainingConfig,
