@@ -18,7 +18,7 @@ from models.metrics import COVERAGE_LEVELS, PerRowScores
 
 WINDOW = 100
 HELD_OUT = -1.25
-NAMES = ("log_likelihood", "squared_error", "mae", "crps", "epistemic_share", "width")
+NAMES = ("log_likelihood", "squared_error", "mae", "crps", "epistemic_share", "pit", "uncertainty")
 
 
 @pytest.fixture
@@ -45,6 +45,8 @@ def feedback(database: Database) -> Feedback:
 def scores(rows: int, seed: int) -> PerRowScores:
     random = np.random.default_rng(seed)
     made = {name: torch.from_numpy(random.exponential(size=rows)) for name in NAMES}
+    for level in COVERAGE_LEVELS:
+        made[f"width_{level:g}"] = torch.from_numpy(random.exponential(size=rows))
     inside = {f"coverage_{q:g}": torch.from_numpy(random.random(rows) < q) for q in COVERAGE_LEVELS}
     return made | {name: values.double() for name, values in inside.items()}
 

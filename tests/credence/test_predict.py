@@ -82,7 +82,7 @@ def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFix
             {"level": 0.9, "kind": "conformal", "lower": [0.5], "upper": [3.5]},
             {"level": 0.99, "kind": "conformal", "lower": [None], "upper": [None]},
         ],
-        "mc_error": None, "timings_ms": {},
+        "mc_error": None, "out_of_distribution": [False], "ood_score": [0.5], "timings_ms": {},
     }  # fmt: skip
     write_csv(answer, 1)
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
