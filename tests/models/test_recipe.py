@@ -176,14 +176,15 @@ def test_two_rows_are_too_few() -> None:
     ("network", "rows", "prior", "weight"),
     [
         (MLPConfig(hidden=(300,)), 10_000, "auto", "uniform"),
-        (MLPConfig(hidden=(300,)), 100, "per_weight", 0.2),
+        (MLPConfig(hidden=(600,)), 10_000, "per_weight", 0.2),
+        (MLPConfig(hidden=(300,)), 100, "auto", 0.05),
         (ConvolutionalConfig(channels=(8,), hidden=(64,)), 100, "auto", 0.05),
     ],
 )
 def test_classifiers_with_more_weights_than_rows_take_less_of_the_kl(
     network: NetworkConfig, rows: int, prior: str, weight: float | str
 ) -> None:
-    """28 · 300 weights, or 1,152 to the convolution's dense layer's units."""
+    """28 weights to each unit, or 1,152 to the convolution's dense layer's units."""
     profiles = [
         ColumnProfile(name="x", type="tensor", shape=(4, 7)),
         ColumnProfile(name="yes", type="boolean"),
