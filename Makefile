@@ -23,7 +23,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 serve: $(INSTALLED)  ## API and one worker on http://127.0.0.1:8000
 	$(BIN)/credence serve
 
-demo: $(INSTALLED)  ## Train on real data, predict with uncertainty, draw pictures: 3 minutes
+demo: $(INSTALLED)  ## Train on real data, predict with uncertainty, draw pictures: 4 minutes
 	$(BIN)/python -m examples.demo
 
 test: $(INSTALLED)  ## The whole test suite
