@@ -25,6 +25,7 @@ from models.features import ColumnProfile, Columns
 from models.metrics import auroc
 from models.model import BayesianModel
 from models.prediction.predictive import CategoricalMixture
+from models.prediction.strangeness import CLASS_SCORES
 from models.progress import Progress
 from models.recipe import resolve
 from models.training import train
@@ -33,7 +34,11 @@ PRUNING = (0.5, 0.75, 0.9, 0.95, 0.98)
 SAMPLES = 100
 TYPES = {"image": "tensor", "digit": "number"}
 SCORED = 0.01  # test images are given: of the others as few as possible are held out for scores
-SCORES = ("entropy", "mutual_information", "disagreement")
+SCORES = {
+    "entropy": "total_entropy",
+    "mutual_information": "mutual_information",
+    "disagreement": "logit_disagreement",
+}
 
 
 def main() -> None:
@@ -117,18 +122,12 @@ def score(
 
 
 def strangeness(model: BayesianModel, prune: float, x: Tensor) -> dict[str, Tensor]:
-    """Per row: H(mean p), the mutual information, and the logits' variance over the samples.
-
-    A logit counts by its distance from the mean over the classes, which a softmax leaves open.
-    """
+    """Per row the scores of `models.prediction.strangeness`, of draws without a temperature."""
     parts = []
     for rows in x.split(1000):
         outputs, _ = model.engine.outputs(model.fitted(prune), rows, model.default_seed, SAMPLES)
-        logits = outputs.double()
-        centred = logits - logits.mean(-1, keepdim=True)
-        mixture = CategoricalMixture(logits)
-        each = (mixture.total_entropy(), mixture.mutual_information(), centred.var(0).mean(-1))
-        parts.append(dict(zip(SCORES, each, strict=True)))
+        mixture = CategoricalMixture(outputs.double())
+        parts.append({name: CLASS_SCORES[score](mixture) for name, score in SCORES.items()})
     return {name: torch.cat([part[name] for part in parts]) for name in SCORES}
 
 

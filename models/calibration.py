@@ -42,6 +42,15 @@ class Calibrating:
         return float((log_prob if self.weights is None else log_prob * self.weights).sum())
 
 
+def conformal_rank(num_rows: int, level: float) -> int:
+    """⌈(n + 1) · level⌉, 1 at the least.
+
+    The so many-th smallest of n scores is not exceeded by that of a new, exchangeable row with a
+    probability of `level` or more (Vovk et al. 2005, §2.2). It may be n + 1: there is none then.
+    """
+    return max(1, math.ceil((num_rows + 1) * level - 1e-9))  # 0.95 · 60 is no integer in floats
+
+
 @dataclass(frozen=True)
 class NumberCalibration:
     """A factor of all variances, and the residuals that conformal intervals reach to.
@@ -65,7 +74,7 @@ class NumberCalibration:
         The ⌈(n + 1) · level⌉-th smallest of n residuals. For rows exchangeable with the calibration
         rows an interval of this half width holds the target with a probability of `level` or more.
         """
-        rank = max(1, math.ceil((len(self.residuals) + 1) * level - 1e-9))  # 0.95 · 60: no integer
+        rank = conformal_rank(len(self.residuals), level)
         return self.residuals[rank - 1] if rank <= len(self.residuals) else math.inf
 
     def describe(self) -> Json:

@@ -233,6 +233,6 @@ def adaptive_calibration_error(
 
     Source: Nguyen and O'Connor 2015 (arXiv 1508.05154), §3.2.
     """
-    order = confidence.argsort(stable=True)
-    gaps = (correct - confidence)[order].tensor_split(ECE_BINS)
-    return float(sum(gap.sum().abs() for gap in gaps) / len(confidence))
+    bins = reliability_bins(confidence, correct)
+    gaps = sum(one["rows"] * abs(one["accuracy"] - one["confidence"]) for one in bins)
+    return float(gaps / len(confidence))

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from models.calibration import conformal_rank
 from models.config import FALSE_ALARMS, Json
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture, variance
 
@@ -45,14 +46,13 @@ def noise_disagreement(mixture: GaussianMixture) -> Float[Tensor, "rows"]:
 
 def epistemic_share(mixture: GaussianMixture) -> Float[Tensor, "rows"]:
     """Epistemic ÷ total variance, which has no unit."""
-    epistemic = mixture.epistemic()
-    return epistemic / (epistemic + mixture.aleatoric())
+    return mixture.epistemic() / mixture.total()
 
 
 NUMBER_SCORES: Mapping[str, Callable[[GaussianMixture], Float[Tensor, "rows"]]] = {
     "epistemic_variance": GaussianMixture.epistemic,
     "epistemic_share": epistemic_share,
-    "total_variance": lambda mixture: mixture.epistemic() + mixture.aleatoric(),
+    "total_variance": GaussianMixture.total,
     "noise_disagreement": noise_disagreement,
 }
 CLASS_SCORES: Mapping[str, Callable[[CategoricalMixture], Float[Tensor, "rows"]]] = {
@@ -88,7 +88,7 @@ class Detector:
         than 1/rate − 1 rows cannot tell so rare an alarm: the largest is the bound, and
         `false_alarm_rate` is then 1/(n + 1), what it gives.
         """
-        rank = min(math.ceil((1 - rate) * (len(usual) + 1)), len(usual))
+        rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
         threshold = float(np.partition(usual, rank - 1)[rank - 1])
         return cls(score, threshold, max(rate, 1 / (len(usual) + 1)))
 
