@@ -26,6 +26,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (ANY, "/compare", Scope.TRAIN),
     (ANY, "/jobs", Scope.TRAIN),
     (ANY, "/datasets", Scope.TRAIN),
+    (READ, "/audit", Scope.ADMIN),
     (READ, "/health", None),
     (READ, "/metrics", None),
     (READ, "/docs", None),

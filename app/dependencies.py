@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, TypeVar, cast
 
 import anyio
+from asgi_correlation_id import correlation_id
 from fastapi import Depends, Query, Request, Response, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
@@ -16,6 +17,7 @@ from app.health import Health
 from app.metrics import Metrics
 from app.schemas.common import Limit
 from app.serving.predictor import Predictor
+from core.callers import Caller
 from core.context import Context
 from core.exceptions import Invalid, NotFound
 
@@ -26,7 +28,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Services:
-    """Everything that lives as long as the application."""
+    """Everything that lives as long as the application. `context` sees everything: routes take
+    `ContextDep`, which sees what its caller may.
+    """
 
     context: Context
     metrics: Metrics
@@ -39,9 +43,17 @@ async def get_services(request: Request) -> Services:
     return cast(Services, request.app.state.services)
 
 
-async def get_context(services: Annotated[Services, Depends(get_services)]) -> Context:
-    """Data sets, jobs, registry and the rest of `core`."""
-    return services.context
+def caller_of(request: Request) -> Caller:
+    """Who makes a request, as `KeyMiddleware` has found."""
+    caller: Caller = request.state.caller
+    return caller.asking(correlation_id.get(), getattr(request.state, "once", None))
+
+
+async def get_context(
+    request: Request, services: Annotated[Services, Depends(get_services)]
+) -> Context:
+    """Data sets, jobs, registry and the rest of `core`, as the caller sees them."""
+    return services.context.called_by(caller_of(request))
 
 
 ServicesDep = Annotated[Services, Depends(get_services)]

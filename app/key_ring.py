@@ -3,6 +3,7 @@
 import hmac
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -10,7 +11,9 @@ from starlette.types import Scope as Connection
 
 from app.access import required
 from app.errors import Forbidden, Unauthorized
+from app.rate_limit import RateLimit
 from app.security import is_loopback
+from core.callers import Caller, View
 from core.exceptions import CredenceError
 from core.keys import Keys, Scope, digest, read_key_file
 from core.settings import Settings
@@ -19,7 +22,24 @@ REFRESH_SECONDS = 1.0  # how soon a new key counts, and a revoked one no longer 
 TOUCH_EVERY = 60  # refreshes: `last_used_at` is for people, a minute is exact enough
 INDEX_BYTES = 8  # of a hash: enough to find a key, the rest is compared in constant time
 
+ADMIN = Caller(view=View("admin"), actor="admin")  # who holds the key of the file
+OPEN = Caller()  # who calls a service that asks for no key
+STRANGER = Caller(view=View(sees_all=False))  # who calls what is open to everybody
+
 log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A key: its hash, what it opens, and for whom."""
+
+    sha256: bytes
+    scope: Scope
+    caller: Caller
+    per_minute: int | None = None
+
+
+NO_KEY = Known(b"", Scope.PREDICT, STRANGER)
 
 
 class KeyRing:
@@ -33,8 +53,10 @@ class KeyRing:
     def __init__(self, settings: Settings, host: str) -> None:
         """Raises `InvalidSetting` when `CREDENCE_ADMIN_KEY_FILE` holds no key."""
         path = settings.admin_key_file
-        self._from_file = [] if path is None else [(digest(read_key_file(path)), Scope.ADMIN, "")]
+        text = None if path is None else read_key_file(path)
+        self._from_file = [] if text is None else [Known(digest(text), Scope.ADMIN, ADMIN)]
         self._known = _indexed(self._from_file)
+        self._rates = RateLimit()
         self._off = settings.auth == "off"
         self._locked = bool(self._from_file) or not is_loopback(host)
         self._used: set[str] = set()
@@ -51,34 +73,39 @@ class KeyRing:
         """Read no more."""
         self._stopped.set()
 
-    def admit(self, connection: Connection) -> None:
-        """Let a request pass.
+    def admit(self, connection: Connection) -> Caller:
+        """Let a request pass; who makes it.
 
         Raises:
             Unauthorized: without a key that is known.
             Forbidden: with one whose scope is too narrow.
+            TooManyRequests: with one that has made as many as it may.
         """
         if self._off or not self._locked:
-            return
+            return OPEN
         needed = required(connection["method"], connection["path"])
         if needed is None:
-            return
-        scope = self._scope_of(_bearer(connection["headers"]))
-        if not scope.includes(needed):
-            raise Forbidden(needed, scope)
+            return STRANGER
+        key = self._find(_bearer(connection["headers"]))
+        if not key.scope.includes(needed):
+            raise Forbidden(needed, key.scope)
+        if key.per_minute is not None:
+            self._rates.take(str(key.caller.key), key.per_minute)
+        return key.caller
 
-    def _scope_of(self, text: bytes | None) -> Scope:
+    def _find(self, text: bytes | None) -> Known:
         if text is None:
             raise Unauthorized(
                 "this needs a key: send it as `Authorization: Bearer KEY`; the command line sends "
                 "what CREDENCE_KEY holds"
             )
         sha256 = digest(text)
-        stored, scope, key_id = self._known.get(sha256[:INDEX_BYTES], (b"", Scope.PREDICT, ""))
-        if not hmac.compare_digest(stored, sha256):
+        known = self._known.get(sha256[:INDEX_BYTES], NO_KEY)
+        if not hmac.compare_digest(known.sha256, sha256):
             raise Unauthorized("this key is not known here, or it was revoked", "invalid_token")
-        self._used.add(key_id)
-        return scope
+        if known.caller.key is not None:
+            self._used.add(known.caller.key)
+        return known
 
     def _run(self, keys: Keys) -> None:
         beat, is_away = 0, False
@@ -97,23 +124,21 @@ class KeyRing:
     def _refresh(self, keys: Keys) -> None:
         rows = keys.list()
         valid = [row for row in rows if row.revoked_at is None]
-        from_rows = [(bytes.fromhex(row.sha256), row.scope, row.id) for row in valid]
+        from_rows = [
+            Known(bytes.fromhex(row.sha256), row.scope, row.caller, row.limits.requests_per_minute)
+            for row in valid
+        ]
         self._known = _indexed([*self._from_file, *from_rows])
         self._locked = self._locked or bool(rows)
 
     def _touch(self, keys: Keys) -> None:
         used, self._used = self._used, set()
-        used.discard("")
         if used:
             keys.touch(used)
 
 
-Known = tuple[bytes, Scope, str]
-"""The hash of a key, its scope, and its id in the table: none for the one from the file."""
-
-
 def _indexed(known: Iterable[Known]) -> dict[bytes, Known]:
-    return {entry[0][:INDEX_BYTES]: entry for entry in known}
+    return {entry.sha256[:INDEX_BYTES]: entry for entry in known}
 
 
 def _bearer(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:

@@ -16,6 +16,7 @@ from app.key_ring import KeyRing
 from app.metrics import Metrics
 from app.middleware import middleware
 from app.routers import (
+    audit,
     batch,
     compare,
     datasets,
@@ -27,6 +28,7 @@ from app.routers import (
     models,
     predictions,
     results,
+    sharing,
     training,
 )
 from app.serving.admission import Admission, Limits
@@ -34,12 +36,13 @@ from app.serving.engine import Engine
 from app.serving.handover import quick_handover
 from app.serving.model_cache import ModelCache
 from app.serving.predictor import Predictor
-from app.serving.resolver import Resolver
+from app.serving.resolver import Lookup, Reference, Resolver
 from app.serving.storing import Storing
 from app.serving.throughput import Throughput
 from app.serving.warm_up import warm_up
 from app.ui.pages import mount_assets
 from core.backlog import read_backlog
+from core.callers import Caller, View
 from core.context import Context, open_context
 from core.devices import service_device
 from core.keys import Keys
@@ -93,6 +96,8 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         jobs,
         results,
         models,
+        sharing,
+        audit,
         health,
         docs,
     ):
@@ -137,17 +142,24 @@ def _services(
     }
     predictor = Predictor(
         limits=Limits(settings.max_samples, settings.max_work),
-        resolver=Resolver(context.registry.get),
+        resolver=Resolver(_lookup(context)),
         cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
         engine=engine,
         admission=Admission(settings.max_queued_work, throughput),
-        storing=Storing(context.stored_predictions),
+        storing=Storing(lambda caller: context.called_by(caller).stored_predictions),
     )
     metrics.watch(predictor.cache, predictor.admission, engine)
     metrics.watch_feedback(context.feedback.recent)
     return Services(
         context=context, metrics=metrics, health=Health(engine, checks), predictor=predictor
     )
+
+
+def _lookup(context: Context) -> Lookup:
+    def look_up(view: View, model: str, reference: Reference) -> Version:
+        return context.called_by(Caller(view)).registry.get(model, reference)
+
+    return look_up
 
 
 def _loader(context: Context, throughput: Throughput) -> Callable[[Version], TrainedModel]:

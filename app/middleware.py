@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import Forbidden, Unauthorized, problem_response
 from app.key_ring import KeyRing
-from core.exceptions import TooLarge
+from core.exceptions import TooLarge, TooManyRequests
 
 MAX_REQUEST_ID = 128
 PROBES = ("/health", "/metrics")
@@ -92,10 +92,13 @@ class KeyMiddleware:
             return
         if scope["type"] == "http":
             try:
-                self.key_ring.admit(scope)
-            except (Unauthorized, Forbidden) as error:
+                caller = self.key_ring.admit(scope)
+            except (Unauthorized, Forbidden, TooManyRequests) as error:
                 await problem_response(error, scope["path"])(scope, receive, send)
                 return
+            scope.setdefault("state", {})["caller"] = caller
+            if caller.key is not None:
+                structlog.contextvars.bind_contextvars(key=caller.key)
         await self.app(scope, receive, send)
 
 

@@ -13,6 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from app.access import required
 from app.errors import MEDIA_TYPE
+from app.idempotency import MAX_LENGTH
 from app.schemas.batch import BatchRequest
 from app.schemas.card import CardResponse
 from app.schemas.common import Problem
@@ -21,7 +22,9 @@ from app.schemas.feedback import FeedbackRequest, FeedbackResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
 from app.schemas.predictions import PredictRequest, PredictResponse, TextPredictResponse
+from app.schemas.sharing import SharingRequest
 from app.schemas.training import TrainRequest
+from core.idempotency import HEADER
 from core.keys import Scope
 
 REFERENCE = "#/components/schemas/{model}"
@@ -40,6 +43,7 @@ REQUESTS: tuple[type[BaseModel], ...] = (
     BatchRequest,
     CompareRequest,
     FeedbackRequest,
+    SharingRequest,
 )
 RESPONSES: tuple[type[BaseModel], ...] = (
     Problem,
@@ -50,6 +54,7 @@ RESPONSES: tuple[type[BaseModel], ...] = (
     FeedbackResponse,
     CardResponse,
 )
+MADE = {"201", "202"}  # what a route answers that makes something
 Document = dict[str, Any]
 
 
@@ -143,6 +148,8 @@ def _describe(app: FastAPI) -> Document:
         for method, operation in operations.items():
             _leave_out_default_422(operation["responses"])
             _ask_for_key(operation, required(method.upper(), path))
+            if method == "post" and (path == "/predict" or MADE & operation["responses"].keys()):
+                _take_idempotency_key(operation)
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
     return document
@@ -154,7 +161,18 @@ def _ask_for_key(operation: Document, scope: Scope | None) -> None:
         return
     operation["security"] = [{KEY: []}]
     too_narrow = _problem(403) | {"description": f"the key's scope does not include `{scope}`"}
-    operation["responses"] |= {"401": _problem(401), "403": too_narrow}
+    operation["responses"] |= {"401": _problem(401), "403": too_narrow, "429": _problem(429)}
+
+
+def _take_idempotency_key(operation: Document) -> None:
+    """Of `app.idempotency`; `/predict` makes something where it is to `store`."""
+    header = {
+        "name": HEADER,
+        "in": "header",
+        "description": "the same request with the same key gets the first one's answer",
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH},
+    }
+    operation.setdefault("parameters", []).append(header)
 
 
 def _leave_out_default_422(responses: Document) -> None:

@@ -1,16 +1,21 @@
 """Everything that the API and the worker share, opened once per process."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from core.audit import Audit
+from core.callers import SERVICE, Caller
 from core.checkpoints import Checkpoints
 from core.database import Database, migrate
 from core.datasets import Datasets
 from core.feedback import Feedback
+from core.idempotency import Answers
 from core.jobs import Jobs
 from core.queue import Queue
 from core.registry import Registry
 from core.results import Results
 from core.settings import Settings
+from core.shares import Shares
 from core.storage import ArtifactStore, open_store
 from core.stored_predictions import StoredPredictions
 from core.workers import Workers
@@ -18,11 +23,12 @@ from core.workers import Workers
 
 @dataclass(frozen=True)
 class Context:
-    """The services of one process."""
+    """The services of one process, as its `caller` sees them."""
 
     settings: Settings
     database: Database
     store: ArtifactStore
+    caller: Caller
     datasets: Datasets
     jobs: Jobs
     registry: Registry
@@ -32,6 +38,13 @@ class Context:
     workers: Workers
     stored_predictions: StoredPredictions
     feedback: Feedback
+    shares: Shares
+    answers: Answers
+    audit: Audit
+
+    def called_by(self, caller: Caller) -> "Context":
+        """The same services, for somebody who does not see everything."""
+        return replace(self, **_bound(self.settings, self.database, self.store, caller))
 
     def close(self) -> None:
         """Close the connections."""
@@ -50,18 +63,34 @@ def open_context(settings: Settings) -> Context:
     database = Database(settings.sqlalchemy_url)
     migrate(database)
     store = open_store(settings)
-    jobs = Jobs(database)
+    bound = _bound(settings, database, store, SERVICE)
     return Context(
         settings=settings,
         database=database,
         store=store,
-        datasets=Datasets(database, store, settings.max_dataset_bytes, settings.data_dir),
-        jobs=jobs,
-        registry=Registry(database, store),
-        results=Results(jobs, store),
-        checkpoints=Checkpoints(jobs, store),
+        checkpoints=Checkpoints(bound["jobs"], store),
         queue=Queue(settings),
         workers=Workers(database),
-        stored_predictions=StoredPredictions(database, settings.max_stored_bytes),
-        feedback=Feedback(database, settings.feedback_rows),
+        answers=Answers(database),
+        audit=Audit(database),
+        **bound,
     )
+
+
+def _bound(
+    settings: Settings, database: Database, store: ArtifactStore, caller: Caller
+) -> dict[str, Any]:
+    """What answers to a caller: whatever has an owner."""
+    jobs = Jobs(database, caller)
+    return {
+        "caller": caller,
+        "datasets": Datasets(
+            database, store, settings.max_dataset_bytes, settings.data_dir, caller
+        ),
+        "jobs": jobs,
+        "registry": Registry(database, store, caller),
+        "results": Results(jobs, store),
+        "stored_predictions": StoredPredictions(database, settings.max_stored_bytes, caller),
+        "feedback": Feedback(database, settings.feedback_rows, caller),
+        "shares": Shares(database, caller),
+    }

@@ -15,6 +15,8 @@ import pyarrow as pa
 from sqlalchemy import ColumnElement, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 
+from core import audit, shares
+from core.callers import DATASET, EVERYBODY, SERVICE, Caller, check_change
 from core.checkpoints import checkpoints_key
 from core.columns import canonical
 from core.columns.conversion import to_json, to_numpy
@@ -22,10 +24,12 @@ from core.database import Database
 from core.exceptions import Conflict, Invalid, NotFound
 from core.formats import find_format, inline
 from core.formats.limits import check_size
+from core.idempotency import Once
 from core.jobs import UNFINISHED, JobStatus
 from core.names import check_identifier, check_name, new_id, now
 from core.paging import Page, check_limit, decode_number, page_of
 from core.profiles import profile
+from core.quotas import check_bytes
 from core.results import parts_key
 from core.schema import DatasetRow, JobRow
 from core.storage import ArtifactStore
@@ -40,6 +44,7 @@ class Dataset:
     """What is known of a data set without its rows; `bytes` and `sha256` are of what came in."""
 
     id: str
+    owner: str
     name: str
     format: str
     rows: int
@@ -50,7 +55,7 @@ class Dataset:
 
 
 class Datasets:
-    """Rows in the database, one Arrow file each in the store."""
+    """Rows in the database, one Arrow file each in the store; a caller sees what is its owner's."""
 
     def __init__(
         self,
@@ -58,26 +63,31 @@ class Datasets:
         store: ArtifactStore,
         max_bytes: int = MAX_BYTES,
         scratch: Path | None = None,
+        caller: Caller = SERVICE,
     ) -> None:
         self._database = database
         self._store = store
         self._max_bytes = max_bytes
         self._scratch = scratch  # where files are written before they are published
+        self._caller = caller
 
     def add(self, name: str, media_type: str, source: Path) -> tuple[Dataset, bool]:
         """Take in a file; the same bytes again give the data set that exists, and False.
 
         Raises:
             UnsupportedMedia, NotParseable, Invalid, TooLarge: see `core.formats`.
+            QuotaExceeded: the caller has stored as much as it may.
         """
         check_name(name)
         format_ = find_format(media_type)
         with source.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         if existing := self._find(sha256, format_.name):
+            self._remember(existing)
             return existing, False
         table = canonical(format_.read(source, self._max_bytes))
-        return self._publish(name, format_.name, table, source.stat().st_size, sha256)
+        size = source.stat().st_size
+        return self._publish(name, format_.name, table, size, sha256, self._caller.once)
 
     def add_columns(self, name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[Dataset, bool]:
         """Take in columns from a JSON body; errors have pointers under `/data/columns`."""
@@ -96,7 +106,8 @@ class Datasets:
 
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Dataset]:
         """Newest first."""
-        query = select(DatasetRow).order_by(DatasetRow.number.desc()).limit(check_limit(limit) + 1)
+        query = select(DatasetRow).where(self._caller.view.of(DATASET))
+        query = query.order_by(DatasetRow.number.desc()).limit(check_limit(limit) + 1)
         if cursor is not None:
             query = query.where(DatasetRow.number < decode_number("datasets", cursor))
         with self._database.read() as session:
@@ -109,10 +120,12 @@ class Datasets:
 
         Raises:
             NotFound: when there is none.
+            NotOwner: when it was only shared with the caller.
             Conflict: while a job that has not ended uses it.
         """
         check_identifier("dataset", dataset_id)
         with self._database.begin() as session:
+            check_change(session, self._caller, DATASET, dataset_id)
             statement = delete(DatasetRow).where(DatasetRow.id == dataset_id)
             key = session.scalars(statement.returning(DatasetRow.artifact_key)).one_or_none()
             if key is None:
@@ -126,6 +139,8 @@ class Datasets:
             unresumable = select(JobRow.id).where(of_this, JobRow.status != JobStatus.SUCCEEDED)
             results = session.scalars(unresumable.where(JobRow.kind == "predict")).all()
             runs = session.scalars(unresumable.where(JobRow.kind == "train")).all()
+            shares.forget(session, DATASET, dataset_id)
+            audit.record(session, self._caller, "dataset.delete", dataset_id)
         for doomed in (key, *map(parts_key, results), *map(checkpoints_key, runs)):
             self._store.delete(doomed)
 
@@ -167,15 +182,24 @@ class Datasets:
                 writer.write_table(some)
 
     def _find(self, sha256: str, format_: str) -> Dataset | None:
+        """The caller's own, or everybody's, of these bytes."""
+        owners = DatasetRow.owner.in_((self._caller.owner, EVERYBODY))
         query = select(DatasetRow).where(DatasetRow.sha256 == sha256, DatasetRow.format == format_)
         with self._database.read() as session:
-            row = session.scalars(query).one_or_none()
+            row = session.scalars(query.where(owners).order_by(DatasetRow.number)).first()
         return None if row is None else _dataset(row)
+
+    def _remember(self, existing: Dataset) -> None:
+        """That the caller's request was answered with what existed."""
+        if self._caller.once is not None:
+            with self._database.begin() as session:
+                self._caller.once.record(session, existing.id, (existing, False))
 
     def _row(self, dataset_id: str) -> DatasetRow:
         check_identifier("dataset", dataset_id)
         with self._database.read() as session:
-            query = select(DatasetRow).where(DatasetRow.id == dataset_id)
+            seen = self._caller.view.of(DATASET)
+            query = select(DatasetRow).where(DatasetRow.id == dataset_id, seen)
             row = session.scalars(query).one_or_none()
         if row is None:
             raise NotFound("dataset", dataset_id)
@@ -187,8 +211,14 @@ class Datasets:
         with pa.memory_map(str(self._store.local_path(key))) as file:
             yield pa.ipc.open_file(file).read_all()
 
-    def _publish(
-        self, name: str, format_: str, table: pa.Table, size: int, sha256: str
+    def _publish(  # noqa: PLR0917 - in the order in which one says it
+        self,
+        name: str,
+        format_: str,
+        table: pa.Table,
+        size: int,
+        sha256: str,
+        once: Once | None = None,
     ) -> tuple[Dataset, bool]:
         """Store the file, then the row that refers to it."""
         check_size(table.nbytes, self._max_bytes, "the data set")
@@ -198,6 +228,7 @@ class Datasets:
         ]
         row = DatasetRow(
             id=dataset_id,
+            owner=self._caller.owner,
             name=name,
             format=format_,
             rows=table.num_rows,
@@ -210,7 +241,11 @@ class Datasets:
         self._store_table(row.artifact_key, table)
         try:
             with self._database.begin() as session:
+                check_bytes(session, self._caller, size)
                 session.add(row)
+                audit.record(session, self._caller, "dataset.create", dataset_id, name=name)
+                if once is not None:
+                    once.record(session, dataset_id, (_dataset(row), True))
         except BaseException as error:
             self._store.delete(row.artifact_key)
             existing = self._find(sha256, format_) if isinstance(error, IntegrityError) else None
@@ -258,6 +293,7 @@ def _no_such_column(name: str, known: Sequence[str]) -> str:
 def _dataset(row: DatasetRow) -> Dataset:
     return Dataset(
         id=row.id,
+        owner=row.owner,
         name=row.name,
         format=row.format,
         rows=row.rows,

@@ -24,6 +24,18 @@ class Conflict(CredenceError):
     """The state of a thing does not allow what was asked."""
 
 
+class NotOwner(CredenceError):
+    """Whoever asks may see a thing, and not change it."""
+
+
+class TooManyRequests(CredenceError):
+    """More than a caller may ask for now; later it may."""
+
+    def __init__(self, message: str, retry_after_seconds: int) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
 class Invalid(CredenceError):
     """Understood but wrong: `errors` are (path, message), a path being "/a/0" or a parameter."""
 
@@ -38,6 +50,10 @@ class NotParseable(CredenceError):
 
 class TooLarge(CredenceError):
     """More than a limit allows; the message names the limit."""
+
+
+class QuotaExceeded(TooLarge):
+    """More than a caller may keep; the message says how much that is."""
 
 
 class UnsupportedMedia(CredenceError):

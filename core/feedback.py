@@ -18,6 +18,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from core import versions
+from core.callers import SERVICE, Caller
 from core.database import Database
 from core.names import check_identifier, new_id, now
 from core.schema import FeedbackRow, FeedbackWindowRow, Json, VersionRow
@@ -53,9 +54,10 @@ class Added:
 class Feedback:
     """Scores of labelled rows, and the windows over them, in the database."""
 
-    def __init__(self, database: Database, window: int) -> None:
+    def __init__(self, database: Database, window: int, caller: Caller = SERVICE) -> None:
         self._database = database
         self._window = window
+        self._caller = caller
 
     def add(
         self, model: str, version: int, scores: PerRowScores, prediction: str | None = None
@@ -79,7 +81,10 @@ class Feedback:
             session.add(row)
             session.flush()
             window = self._move(session, of)
-            return Added(row.id, found is None, new_rows, _rolling(window))
+            added = Added(row.id, found is None, new_rows, _rolling(window))
+            if self._caller.once is not None:
+                self._caller.once.record(session, added.id, added)
+            return added
 
     def rolling(self, model: str, version: int) -> Rolling:
         """What the window says of a version."""

@@ -12,13 +12,16 @@ from typing import Any
 from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 
-from core import events, parts
+from core import audit, events, parts, versions
 from core.backlog import count_jobs
+from core.callers import DATASET, JOB, SERVICE, Caller, check_change, owner_of
 from core.claims import Claims
+from core.database import Database
 from core.events import Event
 from core.exceptions import Conflict, Invalid, NotFound
 from core.names import check_identifier, check_model_name, new_id, now
 from core.paging import Page, check_limit, decode_number, page_of
+from core.quotas import check_jobs
 from core.schema import DatasetRow, JobRow, Json
 from core.specs import (
     ChunkSpec,
@@ -62,6 +65,8 @@ __all__ = [
 ]
 
 MAX_EVENTS = 10_000
+TRAINS = frozenset({"train", "compare"})
+"""The kinds of job that make versions of their model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +74,7 @@ class Job:
     """A job as its row says; `started_at` is that of the present attempt."""
 
     id: str
+    owner: str
     parent: str | None  # the job that this one is a part of
     kind: str
     status: JobStatus
@@ -89,7 +95,11 @@ class Job:
 
 
 class Jobs(Claims):
-    """The service's side, beside the worker's."""
+    """The service's side, beside the worker's; a caller sees and makes what `core.callers` says."""
+
+    def __init__(self, database: Database, caller: Caller = SERVICE) -> None:
+        super().__init__(database)
+        self._caller = caller
 
     def create(
         self,
@@ -103,6 +113,8 @@ class Jobs(Claims):
 
         Raises:
             NotFound: when there is no such data set, or no more.
+            NotOwner: when the model is to be trained, and its name is another's.
+            TooManyRequests: when the caller has as many jobs as it may.
         """
         row = _row(kind, spec, request, origin)
         row.model = check_model_name(model)
@@ -138,18 +150,36 @@ class Jobs(Claims):
         return self._insert(whole, trainings)
 
     def _insert(self, row: JobRow, pieces: Sequence[JobRow] = ()) -> Job:
+        for mine in (row, *pieces):
+            mine.owner = self._caller.owner
         with self._database.begin() as session:
-            _require_datasets(session, row)
+            self._check(session, row)
             session.add_all([row, *pieces])
             session.flush()
             for told in (row, *(piece for piece in pieces if piece.kind != "chunk")):
                 tell(session, told.id, JobStatus.QUEUED)
-            return _jobs(session, [get_row(session, row.id)])[0]
+            what = {"kind": row.kind, "model": row.model}
+            audit.record(session, self._caller, "job.create", row.id, **what)
+            job = _jobs(session, [get_row(session, row.id)])[0]
+            if self._caller.once is not None:
+                self._caller.once.record(session, job.id, job)
+            return job
+
+    def _check(self, session: Session, row: JobRow) -> None:
+        """What a job needs is there and may be used, until the transaction ends."""
+        check_jobs(session, self._caller, more=1)
+        for dataset in _datasets(row):
+            owner_of(session, self._caller, DATASET, dataset)
+            if not _lock_dataset(session, dataset):
+                raise NotFound("dataset", dataset)
+        if row.kind in TRAINS:
+            versions.reserve(session, row.model, self._caller)
 
     def get(self, job_id: str) -> Job:
         """The job, or `NotFound`."""
         check_identifier("job", job_id)
         with self._database.read() as session:
+            owner_of(session, self._caller, JOB, job_id)
             return _jobs(session, [get_row(session, job_id)])[0]
 
     def list(
@@ -161,7 +191,8 @@ class Jobs(Claims):
         parent: str | None = None,
     ) -> Page[Job]:
         """Newest first: jobs of their own, or the trainings that are parts of the job `parent`."""
-        query = select(JobRow).where(JobRow.parent == parent, JobRow.kind != "chunk")
+        seen = self._caller.view.of(JOB)
+        query = select(JobRow).where(JobRow.parent == parent, JobRow.kind != "chunk", seen)
         query = query.order_by(JobRow.number.desc()).limit(check_limit(limit) + 1)
         if status is not None:
             query = query.where(JobRow.status == _check_status(status))
@@ -182,7 +213,7 @@ class Jobs(Claims):
         """
         check_identifier("job", job_id)
         with self._database.begin() as session:
-            row = _lock_whole(session, job_id)
+            row = self._lock_to_change(session, job_id, "job.cancel")
             if row.status in FINAL:
                 raise Conflict(f"job {job_id} is {row.status} already: it cannot be cancelled")
             if row.kind in parts.WHOLES:
@@ -204,7 +235,7 @@ class Jobs(Claims):
         check_identifier("job", job_id)
         stopped = {JobStatus.FAILED, JobStatus.CANCELLED}
         with self._database.begin() as session:
-            row = _lock_whole(session, job_id)
+            row = self._lock_to_change(session, job_id, "job.resume")
             if not requeue(session, job_id, stopped, "resumed", losses=0, error=None):
                 raise Conflict(
                     f"job {job_id} is {row.status}: only a failed or cancelled one can be resumed"
@@ -238,8 +269,17 @@ class Jobs(Claims):
         check_limit(limit, MAX_EVENTS)
         check_identifier("job", job_id)
         with self._database.read() as session:
-            get_row(session, job_id)
+            owner_of(session, self._caller, JOB, job_id)
             return events.read(session, job_id, after, limit)
+
+    def _lock_to_change(self, session: Session, job_id: str, action: str) -> JobRow:
+        """Lock a job that can be cancelled or resumed: a part goes the way of its whole."""
+        check_change(session, self._caller, JOB, job_id)
+        row = lock_row(session, job_id)
+        if row.parent is not None:
+            raise Conflict(f"job {job_id} is a part of job {row.parent}: cancel or resume that one")
+        audit.record(session, self._caller, action, job_id)
+        return row
 
 
 def _datasets(row: JobRow) -> list[str]:
@@ -260,20 +300,6 @@ def _lock_dataset(session: Session, dataset: str) -> bool:
     """Keep the data set from being deleted until the transaction ends; False if there is none."""
     query = select(DatasetRow.id).where(DatasetRow.id == dataset).with_for_update(read=True)
     return session.scalars(query).one_or_none() is not None
-
-
-def _require_datasets(session: Session, row: JobRow) -> None:
-    for dataset in _datasets(row):
-        if not _lock_dataset(session, dataset):
-            raise NotFound("dataset", dataset)
-
-
-def _lock_whole(session: Session, job_id: str) -> JobRow:
-    """Lock a job that can be cancelled or resumed: a part goes the way of its whole."""
-    row = lock_row(session, job_id)
-    if row.parent is not None:
-        raise Conflict(f"job {job_id} is a part of job {row.parent}: cancel or resume that one")
-    return row
 
 
 def _queued() -> Select[str]:
@@ -316,6 +342,7 @@ def _jobs(session: Session, rows: Sequence[JobRow]) -> list[Job]:
 def _job(row: JobRow, queue_position: int | None) -> Job:
     return Job(
         id=row.id,
+        owner=row.owner,
         parent=row.parent,
         kind=row.kind,
         status=JobStatus(row.status),

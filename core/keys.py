@@ -5,15 +5,17 @@ opens nothing; a hash without salt does, because nobody guesses 256 random bits.
 import hashlib
 import secrets
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
 from sqlalchemy import select, update
 
+from core import audit
+from core.callers import ANYBODY, EVERYBODY, Caller, Quota, View
 from core.database import Database
-from core.exceptions import Conflict, InvalidSetting, NotFound
+from core.exceptions import Conflict, Invalid, InvalidSetting, NotFound
 from core.names import check_identifier, check_name, new_id, now
 from core.passwords import read_secret
 from core.schema import KeyRow
@@ -37,40 +39,96 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one key may take; None is no limit. Requests are counted by each process of the API."""
+
+    requests_per_minute: int | None = None
+    stored_bytes: int | None = None
+    queued_jobs: int | None = None
+
+    def check(self) -> None:
+        """Raise `Invalid` for a limit below 1: a key that may do nothing is better revoked."""
+        below = [(name, value) for name, value in asdict(self).items() if value is not None]
+        if wrong := [(name, f"{value}: give at least 1") for name, value in below if value < 1]:
+            raise Invalid(wrong)
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Key:
-    """A key as its row says; the key itself is nowhere."""
+    """A key as its row says; the key itself is nowhere.
+
+    Without an `owner` it sees the models of all: an application's, which predicts with any.
+    """
 
     id: str
     name: str
+    owner: str
     scope: Scope
+    limits: Limits
     sha256: str
     created_at: datetime
     last_used_at: datetime | None
     revoked_at: datetime | None
 
+    @property
+    def caller(self) -> Caller:
+        """Whoever holds the key."""
+        sees_all = self.scope is Scope.ADMIN or self.owner == EVERYBODY
+        return Caller(
+            view=View(self.owner, sees_all),
+            actor=self.name,
+            key=self.id,
+            quota=Quota(self.limits.stored_bytes, self.limits.queued_jobs),
+        )
+
 
 class Keys:
-    """The table of keys."""
+    """The table of keys; `actor` is who changes it."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, actor: str = "service") -> None:
         self._database = database
+        self._caller = Caller(actor=actor)
 
-    def create(self, name: str, scope: Scope) -> tuple[Key, str]:
+    def create(
+        self,
+        name: str,
+        scope: Scope,
+        owner: str | None = None,
+        limits: Limits = NO_LIMITS,
+    ) -> tuple[Key, str]:
         """A new key, and its text, which cannot be had again.
 
+        Left out, the owner is called as the key is; but a key of scope `predict`, with which
+        nothing can be made, sees the models of all owners then.
+
         Raises:
-            Invalid: when the name is empty, too long or not printable.
+            Invalid: when a name is empty, too long or not printable, or a limit below 1.
         """
+        limits.check()
+        if owner is None:
+            owner = EVERYBODY if scope is Scope.PREDICT else name
+        elif owner == ANYBODY:
+            raise Invalid([("owner", f"{owner!r} means everybody: give a name")])
+        else:
+            check_name(owner, "owner")
         text = PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
         row = KeyRow(
             id=new_id("key"),
             name=check_name(name),
+            owner=owner,
             scope=scope,
+            max_requests_per_minute=limits.requests_per_minute,
+            max_stored_bytes=limits.stored_bytes,
+            max_queued_jobs=limits.queued_jobs,
             sha256=digest(text).hex(),
             created_at=now(),
         )
         with self._database.begin() as session:
             session.add(row)
+            audit.record(session, self._caller, "key.create", row.id, name=name, scope=scope)
         return _key(row), text
 
     def list(self) -> Sequence[Key]:
@@ -100,6 +158,7 @@ class Keys:
             if row.revoked_at is not None:
                 raise Conflict(f"key {key_id} was revoked at {row.revoked_at:%Y-%m-%d %H:%M} UTC")
             row.revoked_at = now()
+            audit.record(session, self._caller, "key.revoke", key_id, name=row.name)
             return _key(row)
 
     def touch(self, key_ids: Collection[str]) -> None:
@@ -142,7 +201,13 @@ def _key(row: KeyRow) -> Key:
     return Key(
         id=row.id,
         name=row.name,
+        owner=row.owner,
         scope=Scope(row.scope),
+        limits=Limits(
+            requests_per_minute=row.max_requests_per_minute,
+            stored_bytes=row.max_stored_bytes,
+            queued_jobs=row.max_queued_jobs,
+        ),
         sha256=row.sha256,
         created_at=row.created_at,
         last_used_at=row.last_used_at,

@@ -1,6 +1,7 @@
 """Model versions: immutable, numbered from 1, published whole, with aliases that move."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,12 +10,13 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from core import parts, versions
+from core import audit, parts, shares, versions
+from core.callers import MODEL, SERVICE, Caller, check_change, owner_of
 from core.database import Database
 from core.exceptions import Conflict, LostClaim, NotFound
 from core.names import check_alias, check_identifier, check_model_name, now
 from core.paging import Page, check_limit, decode_cursor, page_of
-from core.schema import AliasRow, Json, VersionRow
+from core.schema import AliasRow, Json, ModelRow, VersionRow
 from core.storage import ArtifactStore
 from core.transitions import Claim, JobStatus, complete, hold
 
@@ -24,6 +26,7 @@ class Version:
     """One version of a model; `description` is what the artifact says of itself."""
 
     model: str
+    owner: str
     version: int
     aliases: tuple[str, ...]
     description: dict[str, Any]
@@ -34,11 +37,15 @@ class Version:
 
 
 class Registry:
-    """Names, versions and aliases in the database, artifacts in the store."""
+    """Names, versions and aliases in the database, artifacts in the store.
 
-    def __init__(self, database: Database, store: ArtifactStore) -> None:
+    A caller sees the models that `core.callers` says, and as if there were no others.
+    """
+
+    def __init__(self, database: Database, store: ArtifactStore, caller: Caller = SERVICE) -> None:
         self._database = database
         self._store = store
+        self._caller = caller
 
     def publish(  # noqa: PLR0917 - in the order in which one says it
         self,
@@ -95,7 +102,8 @@ class Registry:
         """A version by number, by alias, or the newest; raises `NotFound`."""
         check_identifier("model", model)
         with self._database.read() as session:
-            return _version(session, versions.find(session, model, version))
+            owner = owner_of(session, self._caller, MODEL, model)
+            return _version(session, versions.find(session, model, version), owner)
 
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Version]:
         """The newest version of each model, by name."""
@@ -107,14 +115,16 @@ class Registry:
         query = (
             select(VersionRow)
             .join(newest, VersionRow.model == newest.c.model)
-            .where(VersionRow.version == newest.c.version)
+            .join(ModelRow, VersionRow.model == ModelRow.name)
+            .add_columns(ModelRow.owner)
+            .where(VersionRow.version == newest.c.version, self._caller.view.of(MODEL))
             .order_by(VersionRow.model)
             .limit(check_limit(limit) + 1)
         )
         if cursor is not None:
             query = query.where(VersionRow.model > decode_cursor("models", cursor))
         with self._database.read() as session:
-            found = [_version(session, row) for row in session.scalars(query)]
+            found = [_version(session, row, owner) for row, owner in session.execute(query)]
         return page_of("models", found, [version.model for version in found], limit)
 
     def versions(self, model: str) -> Sequence[Version]:
@@ -122,27 +132,26 @@ class Registry:
         check_identifier("model", model)
         query = select(VersionRow).where(VersionRow.model == model)
         with self._database.read() as session:
+            owner = owner_of(session, self._caller, MODEL, model)
             rows = session.scalars(query.order_by(VersionRow.version.desc())).all()
             if not rows:
                 raise NotFound("model", model)
-            return [_version(session, row) for row in rows]
+            return [_version(session, row, owner) for row in rows]
 
     def set_alias(self, model: str, alias: str, version: int) -> Version:
         """Point the alias at a version, wherever it pointed before."""
         check_identifier("model", model)
         check_alias(alias, "alias")
-        with self._database.begin() as session:
-            versions.lock_model(session, model)
+        with self._changed(model, "alias.set", f"{model}/{alias}", version=version) as session:
             row = versions.find(session, model, version)
             versions.point(session, row, alias)
-            return _version(session, row)
+            return _version(session, row, owner_of(session, self._caller, MODEL, model))
 
     def delete_alias(self, model: str, alias: str) -> None:
         """Remove the alias; raises `NotFound`."""
         check_identifier("model", model)
         check_identifier("alias", alias)
-        with self._database.begin() as session:
-            versions.lock_model(session, model)
+        with self._changed(model, "alias.delete", f"{model}/{alias}") as session:
             row = session.get(AliasRow, (model, alias))
             if row is None:
                 raise NotFound("alias", f"{model}/{alias}")
@@ -155,8 +164,7 @@ class Registry:
             Conflict: while an alias points at it, because somebody predicts by that name.
         """
         check_identifier("model", model)
-        with self._database.begin() as session:
-            versions.lock_model(session, model)
+        with self._changed(model, "version.delete", f"{model}/{version}") as session:
             row = versions.find(session, model, version)
             if aliases := versions.aliases(session, row):
                 raise Conflict(
@@ -169,8 +177,8 @@ class Registry:
     def delete_model(self, model: str) -> None:
         """Remove all versions and aliases of a model, and their artifacts."""
         check_identifier("model", model)
-        with self._database.begin() as session:
-            versions.lock_model(session, model)
+        with self._changed(model, "model.delete", model) as session:
+            shares.forget(session, MODEL, model)
             session.execute(delete(AliasRow).where(AliasRow.model == model))
             keys = session.scalars(
                 delete(VersionRow)
@@ -182,6 +190,15 @@ class Registry:
         for key in keys:
             self._store.delete(key)
 
+    @contextmanager
+    def _changed(self, model: str, action: str, what: str, **details: Any) -> Iterator[Session]:
+        """A transaction that changes a model of the caller's, one at a time."""
+        with self._database.begin() as session:
+            check_change(session, self._caller, MODEL, model)
+            versions.lock_model(session, model)
+            audit.record(session, self._caller, action, what, **details)
+            yield session
+
     def path(self, version: Version) -> Path:
         """Where the artifact can be read on this machine."""
         return self._store.local_path(version.artifact_key)
@@ -191,9 +208,10 @@ def _key(model: str, claim: Claim, attempt: int) -> str:
     return f"models/{model}/{claim.job_id}-{attempt}"
 
 
-def _version(session: Session, row: VersionRow) -> Version:
+def _version(session: Session, row: VersionRow, owner: str) -> Version:
     return Version(
         model=row.model,
+        owner=owner,
         version=row.version,
         aliases=versions.aliases(session, row),
         description=row.description,

@@ -1,7 +1,7 @@
 """The tables. Rows are the truth; everything in memory or in a queue is a copy or a hint."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 from sqlalchemy import (
     JSON,
@@ -42,6 +42,8 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 BigId = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only INTEGER keys
 Name = String(256)
+Owner = Annotated[str, mapped_column(Name, default="", server_default="")]
+"""Whose it is, as `core.callers` means it; "" is everybody's."""
 
 
 class Base(DeclarativeBase):
@@ -62,9 +64,10 @@ class DatasetRow(Base):
     """An ingested data set; `number` orders the list."""
 
     __tablename__ = "datasets"
-    __table_args__ = (UniqueConstraint("sha256", "format"),)
+    __table_args__ = (UniqueConstraint("owner", "sha256", "format"),)
     number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     id: Mapped[str] = mapped_column(String(64), unique=True)
+    owner: Mapped[Owner]
     name: Mapped[str] = mapped_column(Name)
     format: Mapped[str] = mapped_column(String(16))
     rows: Mapped[int] = mapped_column(BigInteger)
@@ -85,10 +88,12 @@ class JobRow(Base):
     __table_args__ = (
         Index("ix_jobs_status_queued_at", "status", "queued_at"),
         Index("ix_jobs_parent_status", "parent", "status"),  # counted at every scrape
+        Index("ix_jobs_owner_status", "owner", "status"),  # counted for each new job of a key
     )
     number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     id: Mapped[str] = mapped_column(String(64), unique=True)
     parent: Mapped[str | None] = mapped_column(String(64))
+    owner: Mapped[Owner]
     kind: Mapped[str] = mapped_column(String(16))
     model: Mapped[str] = mapped_column(String(64), index=True)
     dataset: Mapped[str] = mapped_column(String(64), index=True)
@@ -124,10 +129,14 @@ class EventRow(Base):
 
 
 class ModelRow(Base):
-    """A model's name; it stays when all versions are gone, so that no number is given twice."""
+    """A model's name, from the first job that is to train it.
+
+    It stays when all versions are gone, so that no number is given twice.
+    """
 
     __tablename__ = "models"
     name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    owner: Mapped[Owner]
     last_version: Mapped[int]
 
 
@@ -166,14 +175,20 @@ class PredictionRow(Base):
     """A question that was answered, and that can be answered again."""
 
     __tablename__ = "predictions"
-    __table_args__ = (_of_a_version(), Index("ix_predictions_model", "model", "version"))
+    __table_args__ = (
+        _of_a_version(),
+        Index("ix_predictions_model", "model", "version"),
+        Index("ix_predictions_owner", "owner"),
+    )
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    owner: Mapped[Owner]
     model: Mapped[str] = mapped_column(String(64))
     version: Mapped[int]
     options: Mapped[Json]
     rows: Mapped[int]
     inputs: Mapped[bytes] = mapped_column(LargeBinary)  # of `core.columns.packing`
     future: Mapped[bytes | None] = mapped_column(LargeBinary)
+    bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     created_at: Mapped[datetime] = mapped_column(index=True)
 
 
@@ -211,6 +226,10 @@ class KeyRow(Base):
     id: Mapped[str] = mapped_column(String(64), unique=True)
     name: Mapped[str] = mapped_column(Name)
     scope: Mapped[str] = mapped_column(String(16))
+    owner: Mapped[Owner]
+    max_requests_per_minute: Mapped[int | None]
+    max_stored_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    max_queued_jobs: Mapped[int | None]
     sha256: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[datetime]
     last_used_at: Mapped[datetime | None]
@@ -225,3 +244,45 @@ class WorkerRow(Base):
     device: Mapped[str] = mapped_column(Name)
     started_at: Mapped[datetime]
     heartbeat_at: Mapped[datetime]
+
+
+class ShareRow(Base):
+    """A data set, job or model that its owner lets somebody else see; "*" is everybody."""
+
+    __tablename__ = "shares"
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    object: Mapped[str] = mapped_column(String(64), primary_key=True)
+    reader: Mapped[str] = mapped_column(Name, primary_key=True)
+
+
+class AuditRow(Base):
+    """Who did what: written in the transaction that does it, and never changed."""
+
+    __tablename__ = "audit"
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    time: Mapped[datetime] = mapped_column(index=True)
+    actor: Mapped[str] = mapped_column(Name)
+    key: Mapped[str | None] = mapped_column(String(64))
+    owner: Mapped[Owner]
+    request_id: Mapped[str | None] = mapped_column(String(128))
+    action: Mapped[str] = mapped_column(String(32))
+    object: Mapped[str] = mapped_column(Name)
+    details: Mapped[Json]
+
+
+class AnswerRow(Base):
+    """What a request with an Idempotency-Key has made, and what it was answered.
+
+    `body` is empty where the answer can be made again from the request alone.
+    """
+
+    __tablename__ = "answers"
+    caller: Mapped[str] = mapped_column(String(64), primary_key=True)
+    route: Mapped[str] = mapped_column(Name, primary_key=True)
+    idempotency_key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    resource: Mapped[str] = mapped_column(String(64))
+    status: Mapped[int]
+    headers: Mapped[Json]
+    body: Mapped[bytes] = mapped_column(LargeBinary)
+    created_at: Mapped[datetime] = mapped_column(index=True)

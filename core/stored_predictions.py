@@ -10,9 +10,12 @@ from datetime import datetime
 from sqlalchemy import delete
 
 from core import versions
+from core.callers import EVERYBODY, MODEL, SERVICE, Caller, owner_of
 from core.database import Database
 from core.exceptions import NotFound, TooLarge
+from core.idempotency import Once, Repeated, find
 from core.names import check_identifier, new_id, now
+from core.quotas import check_bytes
 from core.schema import Json, PredictionRow
 from models.prediction.prediction import PredictOptions
 
@@ -24,6 +27,11 @@ class PackedRows:
     rows: int
     inputs: bytes
     future: bytes | None = None
+
+    @property
+    def bytes(self) -> int:
+        """That are kept."""
+        return len(self.inputs) + len(self.future or b"")
 
 
 @dataclass(frozen=True)
@@ -40,41 +48,65 @@ class StoredPrediction:
 class StoredPredictions:
     """In the database, where every replica finds them."""
 
-    def __init__(self, database: Database, max_bytes: int) -> None:
+    def __init__(self, database: Database, max_bytes: int, caller: Caller = SERVICE) -> None:
         self._database = database
         self._max_bytes = max_bytes
+        self._caller = caller
 
     def check_size(self, packed: PackedRows) -> PackedRows:
         """The same rows; `TooLarge` if they take more than `CREDENCE_MAX_STORED_BYTES`."""
-        size = len(packed.inputs) + len(packed.future or b"")
-        if size > self._max_bytes:
+        if packed.bytes > self._max_bytes:
             raise TooLarge(
                 f"a prediction that is stored may take {self._max_bytes} bytes "
-                f"(CREDENCE_MAX_STORED_BYTES), and these rows take {size}: "
+                f"(CREDENCE_MAX_STORED_BYTES), and these rows take {packed.bytes}: "
                 "split them over several requests"
             )
         return packed
 
     def add(self, model: str, version: int, options: PredictOptions, packed: PackedRows) -> str:
-        """Keep a question; its id.
+        """Keep a question; its id: one and the same however often the request comes.
 
         Raises:
             NotFound: if the version was deleted meanwhile.
+            QuotaExceeded: the caller has stored as much as it may.
+            Invalid: the request's Idempotency-Key was sent with another one before.
             Unavailable: when the database does not answer.
         """
         row = PredictionRow(
             id=new_id("pred"),
+            owner=self._caller.owner,
             model=model,
             version=version,
             options=asdict(options),
             rows=packed.rows,
             inputs=packed.inputs,
             future=packed.future,
+            bytes=packed.bytes,
             created_at=now(),
         )
+        once = self._caller.once
+        if once is None:
+            return self._insert(row)
+        try:
+            return self._made_before(once) or self._insert(row)
+        except Repeated:
+            return self._made_before(once) or row.id
+
+    def _made_before(self, once: Once) -> str | None:
+        with self._database.read() as session:
+            remembered = find(session, once)
+        if remembered is None:
+            return None
+        remembered.check(once)
+        return remembered.resource
+
+    def _insert(self, row: PredictionRow) -> str:
         with self._database.begin() as session:
-            versions.hold(session, model, version)
+            versions.hold(session, row.model, row.version)
+            check_bytes(session, self._caller, row.bytes)
             session.add(row)
+            if self._caller.once is not None:
+                self._caller.once.record(session, row.id)
         return row.id
 
     def get(self, prediction_id: str) -> StoredPrediction:
@@ -82,10 +114,14 @@ class StoredPredictions:
         check_identifier("prediction", prediction_id)
         with self._database.read() as session:
             row = session.get(PredictionRow, prediction_id)
-            if row is None:
+            if row is None or not self._is_mine(row):
                 raise NotFound("prediction", prediction_id)
+            owner_of(session, self._caller, MODEL, row.model)
             packed = PackedRows(row.rows, row.inputs, row.future)
             return StoredPrediction(row.id, row.model, row.version, _options(row.options), packed)
+
+    def _is_mine(self, row: PredictionRow) -> bool:
+        return self._caller.view.sees_all or row.owner in (EVERYBODY, self._caller.owner)
 
     def sweep(self, before: datetime) -> None:
         """Forget those that were stored before this time."""

@@ -4,10 +4,25 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from core.exceptions import NotFound
+from core.callers import EVERYBODY, Caller
+from core.exceptions import NotFound, NotOwner
 from core.schema import AliasRow, ModelRow, VersionRow
 
 MAX_DIGITS = 9  # of a version; the column holds 31 bits
+
+
+def reserve(session: Session, model: str, caller: Caller) -> None:
+    """Make sure that the caller may train a model of this name: the first who does is its owner.
+
+    Raises:
+        NotOwner: it is another's.
+    """
+    values = {"name": model, "owner": caller.owner, "last_version": 0}
+    insert_into = postgresql.insert if _is_postgresql(session) else sqlite.insert
+    session.execute(insert_into(ModelRow).values(values).on_conflict_do_nothing())
+    owner = session.scalars(select(ModelRow.owner).where(ModelRow.name == model)).one()
+    if not (caller.view.sees_all or owner in (EVERYBODY, caller.owner)):
+        raise NotOwner(f"the model {model!r} is another owner's: take another name")
 
 
 def insert(session: Session, row: VersionRow, alias: str | None) -> None:

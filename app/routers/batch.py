@@ -6,7 +6,8 @@ from anyio import from_thread
 from fastapi import APIRouter, Depends, Response
 
 from app.bodies import json_body
-from app.dependencies import Services, ServicesDep
+from app.dependencies import ContextDep, Services, ServicesDep
+from app.idempotency import CreatingRoute
 from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
@@ -19,7 +20,7 @@ from core.registry import Version
 from core.specs import PredictSpec, plan_chunk_rows
 from models.trained import TrainedModel
 
-router = APIRouter(tags=["predictions"])
+router = APIRouter(tags=["predictions"], route_class=CreatingRoute)
 
 EXAMPLE = {"model": "concrete", "version": "champion", "dataset": "ds_6f0c", "samples": 100}
 
@@ -34,12 +35,12 @@ def predict_batch(
     request: Annotated[BatchRequest, Depends(json_body(BatchRequest))],
     response: Response,
     services: ServicesDep,
+    context: ContextDep,
 ) -> JobResponse:
     """Queue a job that predicts every row of a data set; `GET /jobs/{id}/result` has the answers.
 
     What the version's name means, the seed and the sampler are settled now, for all rows.
     """
-    context = services.context
     dataset = context.datasets.get(request.dataset)
     version = context.registry.get(request.model, request.version)
     spec = _spec(services, request, dataset, version)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Response
 
 from app.bodies import json_body
 from app.dependencies import ContextDep
+from app.idempotency import CreatingRoute
 from app.openapi import json_request, problems
 from app.schemas.common import Json
 from app.schemas.compare import CompareRequest
@@ -26,7 +27,7 @@ from models.exceptions import InvalidData
 from models.features import InputColumn
 from models.recipe import resolve
 
-router = APIRouter(tags=["training"])
+router = APIRouter(tags=["training"], route_class=CreatingRoute)
 
 EXAMPLE = {
     "model": "concrete",

@@ -6,6 +6,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 
 from app.dependencies import ContextDep, PagingDep
+from app.idempotency import CreatingRoute
 from app.openapi import file_request, problems
 from app.schemas.common import Limit, PageResponse
 from app.schemas.datasets import DatasetResponse, RowsResponse
@@ -13,7 +14,7 @@ from app.uploads import received
 from core.exceptions import UnsupportedMedia
 from core.formats import FORMATS, find_format
 
-router = APIRouter(tags=["data sets"])
+router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
 
 
 @router.post(

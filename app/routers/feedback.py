@@ -8,7 +8,8 @@ from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from app.bodies import off_loop, parse, read_body, refuse_non_finite
-from app.dependencies import ContextDep, Services, ServicesDep, or_disconnect
+from app.dependencies import ContextDep, ServicesDep, caller_of, or_disconnect
+from app.idempotency import JSON, CreatingRoute
 from app.openapi import json_request, json_response, problems
 from app.schemas.common import Json
 from app.schemas.feedback import (
@@ -22,10 +23,12 @@ from app.serving.question import Question
 from app.serving.scoring import ScoredRows, score
 from app.serving.storing import question_of
 from app.validation import validate
+from core.context import Context
 from core.exceptions import Invalid
 from core.feedback import Added, Rolling, describe
+from core.idempotency import Answer
 
-router = APIRouter(tags=["feedback"])
+router = APIRouter(tags=["feedback"], route_class=CreatingRoute)
 
 EXAMPLE = {"prediction": "pred_7c1e", "truth": [41.9, None]}
 ANSWER = "the scores of these rows, and what the window says with them"
@@ -49,22 +52,22 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
     """
     body = await read_body(request)
     asked, rows, truth = await off_loop(len(body), _read, body)
-    question = await _question(services, asked, rows, len(body))
-    scored = await or_disconnect(request, score(services.predictor, question, truth))
-    version = scored.version
+    caller = caller_of(request)
+    seen = services.context.called_by(caller)
+    question = await _question(seen, asked, rows, len(body))
+    scored = await or_disconnect(request, score(services.predictor, question, truth, caller.view))
+    version, window = scored.version, seen.settings.feedback_rows
+    write = partial(_write, asked, scored, window)
     added = await to_thread.run_sync(
-        services.context.feedback.add,
+        services.context.called_by(caller.writing(write)).feedback.add,
         version.model,
         version.version,
         scored.scores,
         asked.prediction,
     )
     services.metrics.feedback_rows.labels(version.model).inc(added.new_rows)
-    answer = _answer(asked, scored, added, services.context.settings.feedback_rows)
-    status = 201 if added.is_new else 200
-    return Response(
-        orjson.dumps(answer, option=orjson.OPT_UTC_Z), status, media_type="application/json"
-    )
+    answer = write(added)
+    return Response(answer.body, answer.status, dict(answer.headers))
 
 
 @router.get("/models/{name}/feedback", responses=problems(404, 503))
@@ -98,10 +101,10 @@ def _read(body: bytes) -> tuple[FeedbackParameters, Json, object]:
 
 
 async def _question(
-    services: Services, asked: FeedbackParameters, rows: Json, num_bytes: int
+    context: Context, asked: FeedbackParameters, rows: Json, num_bytes: int
 ) -> Question:
     if asked.prediction is not None:
-        stored = services.context.stored_predictions
+        stored = context.stored_predictions
         return question_of(await to_thread.run_sync(stored.get, asked.prediction))
     inputs: Any = rows.get("inputs")
     future = rows.get("future")
@@ -116,6 +119,12 @@ async def _question(
         decode_future=None if future is None else partial(decode_columns, future, where="future"),
         may_be_series=True,
     )
+
+
+def _write(asked: FeedbackParameters, scored: ScoredRows, window: int, added: Added) -> Answer:
+    told = _answer(asked, scored, added, window)
+    status = 201 if added.is_new else 200
+    return Answer(status, JSON, orjson.dumps(told, option=orjson.OPT_UTC_Z))
 
 
 def _answer(asked: FeedbackParameters, scored: ScoredRows, added: Added, window: int) -> Json:

@@ -12,7 +12,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from app.bodies import check_json, media_type, read_inflated
-from app.dependencies import ContextDep, Services, ServicesDep, or_disconnect
+from app.dependencies import ContextDep, Services, ServicesDep, caller_of, or_disconnect
 from app.openapi import json_response, problems, request_bodies
 from app.routers import health
 from app.schemas.inference_protocol import (
@@ -27,6 +27,7 @@ from app.schemas.inference_protocol import (
 from app.serving.exchange import exchange
 from app.serving.inference_protocol import inputs, outputs
 from app.serving.inference_protocol.messages import Reply, parameters_located, read_request
+from core.callers import View
 from core.context import Context
 from core.exceptions import NotFound, NotParseable
 from core.names import MODEL_NAME
@@ -104,16 +105,18 @@ async def describe(
 
 
 @_route("GET", "/models/{model}/ready", responses=problems(404, 503))
-async def newest_ready(services: ServicesDep, model: str) -> ModelReady:
+async def newest_ready(request: Request, services: ServicesDep, model: str) -> ModelReady:
     """The newest version is there; asking loads it."""
-    await _load(services, model, None)
+    await _load(services, caller_of(request).view, model, None)
     return ModelReady(name=model)
 
 
 @_route("GET", "/models/{model}/versions/{version}/ready", responses=problems(404, 503))
-async def version_ready(services: ServicesDep, model: str, version: str) -> ModelReady:
+async def version_ready(
+    request: Request, services: ServicesDep, model: str, version: str
+) -> ModelReady:
     """The version is there; asking loads it."""
-    await _load(services, model, version)
+    await _load(services, caller_of(request).view, model, version)
     return ModelReady(name=model)
 
 
@@ -132,7 +135,7 @@ async def infer(request: Request, services: ServicesDep, model: str, version: st
 async def _describe(
     services: Services, context: Context, model: str, version: str | None
 ) -> ModelMetadata:
-    loaded = await _load(services, model, version)
+    loaded = await _load(services, context.caller.view, model, version)
     versions = await to_thread.run_sync(context.registry.versions, model)
     return ModelMetadata(
         name=model,
@@ -147,15 +150,15 @@ async def _infer(request: Request, services: Services, model: str, version: str 
         _check_names(model, version)
         read = partial(read_request, model, version, _header_length(request))
         body = await read_inflated(request)
-        work = exchange(body, read, services.predictor, services.metrics, measure)
+        work = exchange(body, read, services, measure, caller_of(request))
         del body
         reply = await or_disconnect(request, work)
     return _response(reply)
 
 
-async def _load(services: Services, model: str, version: str | None) -> TrainedModel:
+async def _load(services: Services, view: View, model: str, version: str | None) -> TrainedModel:
     _check_names(model, version)
-    resolved = await services.predictor.resolver.resolve(model, version)
+    resolved = await services.predictor.resolver.resolve(view, model, version)
     return await services.predictor.cache.get(resolved)
 
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from app.bodies import json_body
 from app.dependencies import ContextDep, PagingDep
+from app.idempotency import CreatingRoute
 from app.negotiation import negotiate
 from app.openapi import json_request, json_response, problems
 from app.schemas.card import CardResponse
@@ -29,7 +30,7 @@ from core.paging import Page
 from core.registry import Version
 from core.specs import EvaluateSpec
 
-router = APIRouter(tags=["models"])
+router = APIRouter(tags=["models"], route_class=CreatingRoute)
 
 JSON, HTML = "application/json", "text/html"
 

@@ -6,7 +6,8 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 
 from app.bodies import media_type, read_body, read_bytes, refuse_encoding
-from app.dependencies import DirectRoute, ServicesDep, or_disconnect
+from app.dependencies import DirectRoute, ServicesDep, caller_of, or_disconnect
+from app.idempotency import watched
 from app.negotiation import negotiate
 from app.openapi import json_response, option_parameters, problems, request_bodies
 from app.schemas.predictions import (
@@ -59,15 +60,16 @@ async def predict(request: Request, services: ServicesDep) -> Response:
     Rows come as JSON or, with the options in the query, as an Arrow stream; answers leave as what
     `Accept` asks for.
     """
+    request, _ = watched(request)
     with services.metrics.predict_request() as measure:
         wanted = negotiate(request, tuple(WRITERS))
         read_question, body = await _receive(request)
         work = exchange(
             body,
             lambda body: (read_question(body), WRITERS[wanted]),
-            services.predictor,
-            services.metrics,
+            services,
             measure,
+            caller_of(request),
         )
         del body
         answer = await or_disconnect(request, work)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Response
 
 from app.bodies import json_body
 from app.dependencies import ContextDep
+from app.idempotency import CreatingRoute
 from app.openapi import json_request, problems
 from app.schemas.jobs import JobResponse
 from app.schemas.training import TrainRequest, public_request
@@ -14,7 +15,7 @@ from app.submission import enqueue, find_dataset
 from core.specs import TrainSpec
 from models.recipe import resolve
 
-router = APIRouter(tags=["training"])
+router = APIRouter(tags=["training"], route_class=CreatingRoute)
 
 EXAMPLE = {
     "model": "concrete",

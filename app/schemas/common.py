@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from core.names import MODEL_NAME
 
@@ -14,6 +14,8 @@ Reference = (
 )
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Json = dict[str, Any]
+Owner = Annotated[str | None, BeforeValidator(lambda owner: owner or None)]
+"""Whose it is; null is everybody's."""
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from app.schemas.common import Json, Response, is_none
+from app.schemas.common import Json, Owner, Response, is_none
 
 
 class ColumnResponse(Response):
@@ -30,6 +30,7 @@ class DatasetResponse(Response):
     """A data set; `bytes` and `sha256` are of what was uploaded."""
 
     id: str
+    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
     name: str
     format: str
     rows: int

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from app.schemas.common import Json, Response, is_none
+from app.schemas.common import Json, Owner, Response, is_none
 from core.events import Event
 from core.jobs import JobStatus
 
@@ -41,6 +41,7 @@ class JobResponse(Response):
     parent: str | None = Field(
         None, exclude_if=is_none, description="the comparison that this training is a part of"
     )
+    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
     kind: str
     status: JobStatus
     model: str

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.schemas.common import DatasetId, Json, Reference, Request, Response, is_none
+from app.schemas.common import DatasetId, Json, Owner, Reference, Request, Response, is_none
 from core.registry import Version
 
 Label = str | bool | int | float
@@ -93,6 +93,7 @@ class ModelSummary(Response):
     """A model in the list of models: what its newest version is."""
 
     name: str
+    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
     version: int = Field(description="the newest")
     task: str
     target: str
@@ -109,6 +110,7 @@ class ModelResponse(Response):
     """A model: its versions, newest first, and what its aliases mean."""
 
     name: str
+    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
     aliases: dict[str, int]
     versions: list[VersionSummary]
 
@@ -117,6 +119,7 @@ class ModelResponse(Response):
         """All that is known of a model."""
         return cls(
             name=name,
+            owner=versions[0].owner,
             aliases={alias: v.version for v in versions for alias in v.aliases},
             versions=[VersionSummary.of(version) for version in versions],
         )

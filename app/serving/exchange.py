@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from app.bodies import off_loop
-from app.metrics import Metrics, PredictMeasure
-from app.serving.predictor import Predictor
+from app.dependencies import Services
+from app.metrics import PredictMeasure
 from app.serving.question import Answer, Question
 from app.stage_spans import record_stages
+from core.callers import Caller
 
 T = TypeVar("T")
 
@@ -17,7 +18,7 @@ Read = Callable[[bytes], tuple[Question, Write[T]]]
 
 
 async def exchange(
-    body: bytes, read: Read[T], predictor: Predictor, metrics: Metrics, measure: PredictMeasure
+    body: bytes, read: Read[T], services: Services, measure: PredictMeasure, caller: Caller
 ) -> T:
     """What `read`'s writer makes of the answer; bodies and answers that are large, in threads.
 
@@ -28,9 +29,11 @@ async def exchange(
         question, write = await off_loop(len(body), read, body)
     questions = [question]
     del body, question  # several times the size of the columns: not kept in the queue
-    answer = await predictor.answer(questions.pop(), measure)
+    answer = await services.predictor.answer(questions.pop(), measure, caller)
     with measure.stage("encode"):
         written = await off_loop(answer.num_bytes, write, answer)
     record_stages(measure, answer)
-    await off_loop(answer.num_bytes, metrics.observe_prediction, measure, answer.prediction)
+    await off_loop(
+        answer.num_bytes, services.metrics.observe_prediction, measure, answer.prediction
+    )
     return written

@@ -21,6 +21,7 @@ from app.serving.question import Answer, Question, Timings
 from app.serving.resolver import Resolver
 from app.serving.scored import Scored
 from app.serving.storing import Storing, with_samples
+from core.callers import Caller
 from core.exceptions import Unavailable
 from core.stored_predictions import PackedRows
 from models.forecasting.model import Forecaster
@@ -40,8 +41,8 @@ class Predictor:
     admission: Admission
     storing: Storing
 
-    async def answer(self, question: Question, measure: PredictMeasure) -> Answer:
-        """Answer a question, whatever the wire format; the caller reads and writes that.
+    async def answer(self, question: Question, measure: PredictMeasure, caller: Caller) -> Answer:
+        """Answer a question, whatever the wire format; who calls this reads and writes that.
 
         Raises:
             Invalid, InvalidInput: the question is wrong.
@@ -54,7 +55,7 @@ class Predictor:
         deadline = math.inf if seconds is None else measure.started + seconds
         with self._in_time(seconds):
             async with asyncio.timeout(None if seconds is None else deadline - perf_counter()) as t:
-                version = await self.resolver.resolve(question.model, question.version)
+                version = await self.resolver.resolve(caller.view, question.model, question.version)
                 measure.model = version.model
                 model = await self.cache.get(version)
                 options = model.settle(question.options)
@@ -73,7 +74,9 @@ class Predictor:
         assert not isinstance(prediction, Scored)  # which only labels ask for
         stored = None
         if packed is not None:  # before it is answered: an id that is told exists
-            stored = await self.storing.add(version, with_samples(options, prediction), packed)
+            stored = await self.storing.add(
+                caller, version, with_samples(options, prediction), packed
+            )
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
         return Answer(version, prediction, timings, stored)

@@ -9,12 +9,13 @@ import anyio
 import structlog
 from anyio import to_thread
 
+from core.callers import View
 from core.exceptions import NotFound, Unavailable
 from core.registry import Version
 
 Reference = int | str | None
-Question = tuple[str, Reference]
-Lookup = Callable[[str, Reference], Version]
+Question = tuple[View, str, Reference]
+Lookup = Callable[[View, str, Reference], Version]
 
 FRESH_SECONDS = 0.25  # then the registry is asked again, and nobody waits for it
 STALE_SECONDS = 1.0  # then whoever asks waits: longer no other process's change goes unseen
@@ -47,14 +48,14 @@ class Resolver:
         self._ask_again_at = 0.0
         self._threads = anyio.CapacityLimiter(MAX_LOOKUPS)
 
-    async def resolve(self, model: str, reference: Reference) -> Version:
-        """The version that a number, an alias or None (the newest) means.
+    async def resolve(self, view: View, model: str, reference: Reference) -> Version:
+        """The version that a number, an alias or None (the newest) means to who has this view.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is none that is seen.
             Unavailable: the database is away, and nobody asked for this before.
         """
-        question = (model, reference)
+        question = (view, model, reference)
         known = self._known.get(question)
         if known is not None and self._holds(question, known):
             return known.version
@@ -114,7 +115,8 @@ class Resolver:
             self._is_away = True
             raise
         self._is_away = False
-        for key in (question, (question[0], version.version)):
+        view, model, _ = question
+        for key in (question, (view, model, version.version)):
             self._remember(key, _Known(version, epoch, asked_at))
         return version
 

@@ -16,6 +16,7 @@ from app.serving.predictor import Predictor, values_per_sample
 from app.serving.question import Question
 from app.serving.scored import Labelled, Scored
 from app.serving.truth import check_length, read_truth
+from core.callers import View
 from core.exceptions import Invalid
 from core.registry import Version
 from models.forecasting.rollout import History
@@ -36,7 +37,7 @@ class ScoredRows:
     scores: PerRowScores
 
 
-async def score(predictor: Predictor, question: Question, truth: object) -> ScoredRows:
+async def score(predictor: Predictor, question: Question, truth: object, view: View) -> ScoredRows:
     """Score the rows of a question, within the same limits and by the same engine as predictions.
 
     Raises:
@@ -44,7 +45,7 @@ async def score(predictor: Predictor, question: Question, truth: object) -> Scor
         NotFound: there is no such model or version.
         TooLarge, Unavailable: it is too much, ever or now.
     """
-    version = await predictor.resolver.resolve(question.model, question.version)
+    version = await predictor.resolver.resolve(view, question.model, question.version)
     model = await predictor.cache.get(version)
     if isinstance(model, BayesianLanguageModel):
         raise Invalid([("/model", "is a language model: every text is its own label")])

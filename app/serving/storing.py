@@ -3,6 +3,7 @@
 The database may hang: the writers have threads of their own, so that nobody else waits for it.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import anyio
@@ -10,6 +11,7 @@ from anyio import to_thread
 
 from app.serving.question import Question
 from app.serving.text import is_text
+from core.callers import SERVICE, Caller
 from core.columns.packing import pack, unpack
 from core.exceptions import Invalid, Unavailable
 from core.registry import Version
@@ -26,7 +28,7 @@ MAX_WRITERS = 8  # threads that may hang in a database that neither answers nor 
 class Storing:
     """What stands between predictions and the table of stored ones; of the event loop."""
 
-    def __init__(self, stored: StoredPredictions) -> None:
+    def __init__(self, stored: Callable[[Caller], StoredPredictions]) -> None:
         self._stored = stored
         self._threads = anyio.CapacityLimiter(MAX_WRITERS)
 
@@ -43,9 +45,11 @@ class Storing:
         if question.decode_future is not None and isinstance(model, Forecaster):
             future = pack(question.decode_future(model.future_inputs), model.future_inputs)
         inputs = pack(question.decode(model.inputs), model.inputs)
-        return self._stored.check_size(PackedRows(question.num_rows, inputs, future))
+        return self._stored(SERVICE).check_size(PackedRows(question.num_rows, inputs, future))
 
-    async def add(self, version: Version, options: PredictOptions, packed: PackedRows) -> str:
+    async def add(
+        self, caller: Caller, version: Version, options: PredictOptions, packed: PackedRows
+    ) -> str:
         """Write a question; its id.
 
         Raises:
@@ -54,7 +58,7 @@ class Storing:
         try:
             with anyio.fail_after(TIMEOUT_SECONDS):
                 return await to_thread.run_sync(
-                    self._stored.add, version.model, version.version, options, packed,
+                    self._stored(caller).add, version.model, version.version, options, packed,
                     abandon_on_cancel=True, limiter=self._threads,
                 )  # fmt: skip
         except TimeoutError:

@@ -20,6 +20,7 @@ from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
 from app.serving.resolver import Reference, Resolver
 from app.serving.throughput import Throughput
+from core.callers import View
 from core.exceptions import Invalid, NotFound, TooLarge, Unavailable
 from core.registry import Version
 from models.model import BayesianModel
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.anyio
 
 VERSION = Version(
     model="m",
+    owner="",
     version=1,
     aliases=(),
     description={},
@@ -345,7 +347,7 @@ class Registry:
         self.hang.set()
         self.asked = 0
 
-    def get(self, model: str, reference: Reference) -> Version:
+    def get(self, view: View, model: str, reference: Reference) -> Version:
         self.asked += 1
         self.hang.wait(10)
         if self.failure:
@@ -361,15 +363,15 @@ async def test_an_answer_holds_for_a_moment_and_no_longer_than_the_next_news(
     registry = Registry()
     resolver = Resolver(registry.get)
     for _ in range(3):
-        assert (await resolver.resolve("m", None)).version == 1
+        assert (await resolver.resolve(View(), "m", None)).version == 1
     assert registry.asked == 1
     registry.newest = 2
     resolver.forget()
-    assert (await resolver.resolve("m", None)).version == 2
+    assert (await resolver.resolve(View(), "m", None)).version == 2
     registry.newest = 3
     monkeypatch.setattr("app.serving.resolver.STALE_SECONDS", 0.05)
     await asyncio.sleep(0.06)
-    assert (await resolver.resolve("m", None)).version == 3
+    assert (await resolver.resolve(View(), "m", None)).version == 3
 
 
 async def test_nobody_waits_for_the_registry_while_an_answer_is_young(
@@ -378,12 +380,12 @@ async def test_nobody_waits_for_the_registry_while_an_answer_is_young(
     monkeypatch.setattr("app.serving.resolver.FRESH_SECONDS", 0.0)
     registry = Registry()
     resolver = Resolver(registry.get)
-    await resolver.resolve("m", None)
+    await resolver.resolve(View(), "m", None)
     registry.newest = 2
-    assert (await resolver.resolve("m", None)).version == 1, "and the next one knows better"
+    assert (await resolver.resolve(View(), "m", None)).version == 1, "and the next one knows better"
     for _ in range(100):
         await asyncio.sleep(0.01)
-        if (await resolver.resolve("m", None)).version == 2:
+        if (await resolver.resolve(View(), "m", None)).version == 2:
             return
     pytest.fail("the resolver never asked again")
 
@@ -396,35 +398,37 @@ async def test_the_registry_is_asked_once_for_all_but_never_before_the_news(
     registry = Registry()
     resolver = Resolver(registry.get)
     registry.hang.clear()
-    before = [asyncio.create_task(resolver.resolve("m", None)) for _ in range(64)]
+    before = [asyncio.create_task(resolver.resolve(View(), "m", None)) for _ in range(64)]
     await asyncio.sleep(0.1)
     assert registry.asked == 1
     resolver.forget()
-    after = asyncio.create_task(resolver.resolve("m", None))
+    after = asyncio.create_task(resolver.resolve(View(), "m", None))
     await asyncio.sleep(0.1)
     assert registry.asked == 2, "a question that was on its way may have missed the change"
     registry.hang.set()
     await asyncio.gather(*before, after)
-    await resolver.resolve("m", None)
+    await resolver.resolve(View(), "m", None)
     assert registry.asked == 2
 
 
 async def test_the_last_answer_stands_in_while_the_database_is_away() -> None:
     registry = Registry()
     resolver = Resolver(registry.get)
-    await resolver.resolve("m", None)
+    await resolver.resolve(View(), "m", None)
     registry.failure = Unavailable("away")
     resolver.forget()
-    assert (await resolver.resolve("m", None)).version == 1
-    assert (await resolver.resolve("m", 1)).version == 1, "known by its alias, asked by number"
+    assert (await resolver.resolve(View(), "m", None)).version == 1
+    assert (await resolver.resolve(View(), "m", 1)).version == 1, (
+        "known by its alias, asked by number"
+    )
     with pytest.raises(Unavailable):
-        await resolver.resolve("m", 7)
+        await resolver.resolve(View(), "m", 7)
     registry.failure = NotFound("model", "m")
     resolver.forget()
     with pytest.raises(NotFound):
-        await resolver.resolve("m", 7)
+        await resolver.resolve(View(), "m", 7)
     with pytest.raises(NotFound):
-        await resolver.resolve("m", None)
+        await resolver.resolve(View(), "m", None)
 
 
 async def test_a_database_that_hangs_delays_one_answer_and_no_more(
@@ -434,18 +438,18 @@ async def test_a_database_that_hangs_delays_one_answer_and_no_more(
     monkeypatch.setattr("app.serving.resolver.PATIENCE_SECONDS", 0.0)
     registry = Registry()
     resolver = Resolver(registry.get)
-    await resolver.resolve("m", None)
+    await resolver.resolve(View(), "m", None)
     registry.hang.clear()
     resolver.forget()
-    await resolver.resolve("m", None)
+    await resolver.resolve(View(), "m", None)
     started = time.perf_counter()
     for _ in range(50):
-        assert (await resolver.resolve("m", None)).version == 1
+        assert (await resolver.resolve(View(), "m", None)).version == 1
     assert time.perf_counter() - started < 0.1
     registry.newest = 5
     registry.hang.set()
     for _ in range(100):
         await asyncio.sleep(0.01)
-        if (await resolver.resolve("m", None)).version == 5:
+        if (await resolver.resolve(View(), "m", None)).version == 5:
             return
     pytest.fail("the resolver never noticed that the database is back")

@@ -1,0 +1,23 @@
+"""`/audit`: who did what."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from app.dependencies import ContextDep, PagingDep
+from app.openapi import problems
+from app.schemas.audit import AuditResponse
+from app.schemas.common import PageResponse
+
+router = APIRouter(tags=["operation"])
+
+Text = Annotated[str | None, Query(max_length=256)]
+
+
+@router.get("/audit", responses=problems(422, 503))
+def list_audit(
+    context: ContextDep, paging: PagingDep, owner: Text = None, object: Text = None
+) -> PageResponse[AuditResponse]:
+    """What was made, changed, shared and deleted, newest first; of one owner, or of one thing."""
+    page = context.audit.list(owner=owner, object=object, limit=paging.limit, cursor=paging.cursor)
+    return PageResponse[AuditResponse].model_validate(page)
