@@ -1,7 +1,7 @@
 """`Idempotency-Key`: a route that makes something makes it once, however often its request comes.
 
 The first answer stands in the transaction that made it (`core.idempotency`), and is given again to
-the same request: same caller, route, key and body. It is remembered for a day at least
+the same request: same caller, route, key and body. It is remembered for two days
 (`CREDENCE_IDEMPOTENCY_HOURS`). What made nothing, such as a refusal, is not remembered.
 """
 
@@ -20,7 +20,7 @@ from app.schemas.jobs import JobResponse
 from core.callers import Caller
 from core.datasets import Dataset
 from core.exceptions import Invalid
-from core.idempotency import HEADER, Answer, Answers, Once, Remembered, Repeated
+from core.idempotency import HEADER, NO_ANSWER, Answer, Answers, Once, Remembered, Repeated
 from core.jobs import Job
 
 MAX_LENGTH = 255
@@ -43,22 +43,28 @@ def answered_once(handle: Handler) -> Handler:
     async def handle_once(request: Request) -> Response:
         if request.method != "POST":
             return await handle(request)
-        request, once = watched(request)
+        request, once = watched(request, write_answer)
         if once is None:
             return await handle(request)
         answers = (await get_services(request)).context.answers
         if found := await to_thread.run_sync(answers.find, once):
-            return await _again(request, once, found)
+            async for _ in request.stream():  # all of it counts, though nobody reads it
+                pass
+            return _again(once, found)
         try:
             return await handle(request)
         except Repeated:
-            return await _again(request, once, await _found(answers, once))
+            return _again(once, await _found(answers, once))
 
     return handle_once
 
 
-def watched(request: Request) -> tuple[Request, Once | None]:
+def watched(
+    request: Request, write: Callable[[Any], Answer] = lambda made: NO_ANSWER
+) -> tuple[Request, Once | None]:
     """The request with its body's hash taken as it is read, and the key that it came with.
+
+    `write` tells what is answered to what was made.
 
     Raises:
         Invalid: the key is empty, too long, or not printable ASCII.
@@ -72,7 +78,7 @@ def watched(request: Request) -> tuple[Request, Once | None]:
     hashed = _HashedRequest(request)
     caller: Caller = request.state.caller
     route = f"{request.method} {request.url.path}"
-    once = Once(caller.key or caller.actor, route[:256], key, hashed.fingerprint, write_answer)
+    once = Once(caller.key or caller.actor, route[:256], key, hashed.fingerprint, write)
     hashed.state.once = once
     return hashed, once
 
@@ -91,9 +97,7 @@ def _answer(status: int, location: str, body: JobResponse | DatasetResponse) -> 
     return Answer(status, JSON | {"Location": location}, body.model_dump_json().encode())
 
 
-async def _again(request: Request, once: Once, found: Remembered) -> Response:
-    async for _ in request.stream():  # all of it counts, whether or not anybody has read it
-        pass
+def _again(once: Once, found: Remembered) -> Response:
     found.check(once)
     answer = found.answer
     return Response(answer.body, answer.status, dict(answer.headers) | {REPLAYED: "true"})

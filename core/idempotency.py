@@ -6,7 +6,7 @@ runs is a conflict, here it waits for the first one's transaction.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -46,7 +46,7 @@ class Once:
     route: str
     idempotency_key: str
     fingerprint: Callable[[], str]
-    write: Callable[[Any], Answer] = field(default=lambda made: NO_ANSWER)
+    write: Callable[[Any], Answer]
 
     def record(self, session: Session, resource: str, made: object = None) -> None:
         """Remember it in the transaction that makes `made`.

@@ -85,6 +85,12 @@ class Settings(BaseSettings):
     stored_days: Annotated[float, Field(gt=0, le=3650)] = Field(
         30, description="that a stored prediction is kept for labels to come"
     )
+    idempotency_hours: Annotated[float, Field(ge=1, le=8760)] = Field(
+        48, description="that the answer to an Idempotency-Key is remembered"
+    )
+    audit_days: Annotated[float, Field(ge=1, le=36_500)] = Field(
+        365, description="that the audit log goes back"
+    )
     feedback_rows: Annotated[int, Field(ge=100, le=100_000)] = Field(
         1000, description="labelled rows per version that its rolling metrics are of"
     )

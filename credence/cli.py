@@ -6,6 +6,7 @@
 import typer
 
 from credence.commands import (
+    audit,
     compare,
     datasets,
     feedback,
@@ -34,6 +35,7 @@ for command in (
     compare.compare,
     predict.predict,
     feedback.feedback,
+    audit.audit,
 ):
     app.command()(command)
 for name, group in (

@@ -14,6 +14,7 @@ from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.media_types import headers_for
 from credence.standalone import in_one_file
 from credence.types import (
+    AuditLine,
     Card,
     ComparedMethod,
     Dataset,
@@ -23,6 +24,7 @@ from credence.types import (
     Model,
     Prediction,
     RollingFeedback,
+    Shared,
     Version,
 )
 
@@ -176,6 +178,21 @@ class Client(AbstractContextManager["Client"]):
     def evaluate(self, name: str, request: Json) -> Job:
         """Queue an evaluation on labelled data; the job's `metrics` are its result."""
         return self._call("POST", _path("models", name, "evaluate"), json=request)
+
+    # --- owners
+
+    def sharing(self, kind: Shared, identifier: str) -> list[str]:
+        """The owners who see a thing beside its own, by name."""
+        return self._call("GET", _path(kind, identifier, "sharing"))["with"]
+
+    def share(self, kind: Shared, identifier: str, readers: list[str]) -> list[str]:
+        """Let these owners, and nobody else, see a thing; "*" is everybody."""
+        body = {"with": readers}
+        return self._call("PUT", _path(kind, identifier, "sharing"), json=body)["with"]
+
+    def audit(self, owner: str | None = None, object: str | None = None) -> Iterator[AuditLine]:
+        """Who did what, newest first; of one owner, or of one thing."""
+        return self._pages("/audit", owner=owner, object=object)
 
     # --- predictions and metrics
 

@@ -10,6 +10,22 @@ Kind = Literal["aleatoric", "epistemic", "total"]
 JobStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
 
 
+Shared = Literal["datasets", "jobs", "models"]
+
+
+class AuditLine(TypedDict):
+    """Something that somebody did."""
+
+    time: str
+    actor: str
+    key: str | None
+    owner: str | None
+    request_id: str | None
+    action: str
+    object: str
+    details: Json
+
+
 class Column(TypedDict):
     """One column of a data set; statistics leave missing values out."""
 

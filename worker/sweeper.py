@@ -27,6 +27,14 @@ _DEAF_AFTER = 6  # sweeps; a broker that was away is found again within half a m
 _STOP_SECONDS = 10.0
 
 
+def forget(context: Context) -> None:
+    """Remove the rows whose time is up: stored predictions, first answers, lines of the audit."""
+    settings, now = context.settings, datetime.now(UTC)
+    context.stored_predictions.sweep(now - timedelta(days=settings.stored_days))
+    context.answers.sweep(now - timedelta(hours=settings.idempotency_hours))
+    context.audit.sweep(now - timedelta(days=settings.audit_days))
+
+
 class Sweeper:
     """A thread that shows the worker lives and, now and then, sweeps.
 
@@ -76,8 +84,7 @@ class Sweeper:
         taken_back = jobs.reap(datetime.now(UTC), settings.max_attempts)
         for job_id in taken_back:
             self._tell_lost(job_id)
-        kept = timedelta(days=settings.stored_days)
-        self._context.stored_predictions.sweep(datetime.now(UTC) - kept)
+        forget(self._context)
         if self._runner.busy:
             return
         waiting = jobs.queued_ids()[:_MOST_SENT]

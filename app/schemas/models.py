@@ -140,5 +140,5 @@ class EvaluateRequest(Request):
 
 
 def _registered(version: Version) -> Json:
-    names = ("model", "version", "aliases", "dataset", "job", "created_at")
+    names = ("model", "owner", "version", "aliases", "dataset", "job", "created_at")
     return {name: getattr(version, name) for name in names}

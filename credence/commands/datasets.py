@@ -9,10 +9,12 @@ import typer
 from credence.client import Client
 from credence.commands.connection import connect
 from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url, Yes
+from credence.commands.sharing import add_share
 from credence.rendering import print_columns, print_datasets, print_fields, print_json, print_table
 from credence.types import Dataset
 
 app = typer.Typer(no_args_is_help=True, help="Data sets: list, show, upload, rows, delete.")
+add_share(app, "datasets", "ds_01")
 
 DatasetId = Annotated[str, typer.Argument(help="Id of the data set.")]
 

@@ -9,9 +9,11 @@ from credence.commands.connection import connect
 from credence.commands.following import check_succeeded
 from credence.commands.following import watch as watch_progress
 from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url
+from credence.commands.sharing import add_share
 from credence.rendering import print_comparison, print_job, print_jobs, print_json
 
 app = typer.Typer(no_args_is_help=True, help="Jobs: list, show, watch, cancel, resume.")
+add_share(app, "jobs", "job_01")
 
 JobId = Annotated[str, typer.Argument(help="Id of the job, as `credence train` prints it.")]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,24 +20,41 @@ app = typer.Typer(no_args_is_help=True, help="Keys: create, list, revoke.")
 
 EXIT_REFUSED = 1
 
+Most = Annotated[int | None, typer.Option(min=1, help="At most so many.", show_default="no limit")]
+
 
 @app.command()
-def create(
+def create(  # noqa: PLR0917 - options have names
     name: Annotated[str, typer.Option(help="Whose key it is, or what for.")],
     scope: Annotated[
         Literal["predict", "train", "admin"],
         typer.Option(help="What it is good for; train includes predict, admin all."),
     ],
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            help="Whose things it makes and sees; default: the key's own name, and for the scope "
+            "predict all owners' models."
+        ),
+    ] = None,
+    requests_per_minute: Most = None,
+    stored_bytes: Most = None,
+    queued_jobs: Most = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Make a key and print it, once: only its hash is kept.
+    """Make a key and print it, once: only its hash is kept. Limits that are left out are none.
 
     Example: `credence keys create --name laptop --scope predict`
-    """
-    from core.keys import Scope
 
+    Example: `credence keys create --name anna --scope train --owner analysts --queued-jobs 10`
+    """
+    from core.keys import Limits, Scope
+
+    limits = Limits(
+        requests_per_minute=requests_per_minute, stored_bytes=stored_bytes, queued_jobs=queued_jobs
+    )
     with _keys(data_dir) as keys:
-        key, text = keys.create(name, Scope(scope))
+        key, text = keys.create(name, Scope(scope), owner, limits)
     typer.echo(text)
     note(f"{key.id} ({scope}): keep the key, it cannot be shown again")
 
@@ -53,8 +70,8 @@ def list_keys(as_json: AsJson = False, data_dir: DataDir = None) -> None:
     if as_json:
         print_json([_shown(key) for key in found])
         return
-    headers = ["key", "name", "scope", "created", "last used", "revoked"]
-    print_table(headers, (list(_shown(key).values()) for key in found))
+    headers = ["key", "name", "owner", "scope", "limits", "created", "last used", "revoked"]
+    print_table(headers, (_line(_shown(key)) for key in found))
 
 
 @app.command()
@@ -74,13 +91,21 @@ def revoke(
     typer.echo(f"revoked {key.id} ({key.name})")
 
 
-def _shown(key: "Key") -> dict[str, str | None]:
+def _line(shown: dict[str, Any]) -> list[Any]:
+    """Limits in one cell."""
+    limits = {name.replace("_", " "): value for name, value in shown["limits"].items()}
+    told = ", ".join(f"{value} {name}" for name, value in limits.items() if value is not None)
+    return [told if name == "limits" else value for name, value in shown.items()]
+
+
+def _shown(key: "Key") -> dict[str, Any]:
     times = {
         name: None if time is None else f"{time:%Y-%m-%dT%H:%M:%SZ}"
         for name, time in asdict(key).items()
         if name.endswith("_at")
     }
-    return {"id": key.id, "name": key.name, "scope": key.scope.value} | times
+    who = {"id": key.id, "name": key.name, "owner": key.owner or None, "scope": key.scope.value}
+    return who | {"limits": asdict(key.limits)} | times
 
 
 @contextmanager
@@ -93,7 +118,7 @@ def _keys(data_dir: Path | None) -> "Iterator[Keys]":
     database = Database(settings_from(data_dir).sqlalchemy_url)
     try:
         migrate(database)
-        yield Keys(database)
+        yield Keys(database, actor="command line")
     except CredenceError as error:
         fail(str(error), EXIT_REFUSED)
     finally:

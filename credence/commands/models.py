@@ -9,9 +9,11 @@ import typer
 from credence.client import Client
 from credence.commands.connection import connect
 from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url, Yes
+from credence.commands.sharing import add_share
 from credence.rendering import print_card, print_json, print_models, print_version
 
 app = typer.Typer(no_args_is_help=True, help="Models: list, show, alias, delete.")
+add_share(app, "models", "concrete")
 
 Model = Annotated[str, typer.Argument(help="Name of the model.")]
 

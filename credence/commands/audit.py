@@ -1,0 +1,31 @@
+"""`credence audit`: who did what."""
+
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from credence.commands.connection import connect
+from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url
+from credence.rendering import print_json, print_table
+
+
+def audit(
+    owner: Annotated[str | None, typer.Option(help="Only what this owner's keys did.")] = None,
+    object: Annotated[str | None, typer.Option(help="Only what was done to this.")] = None,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Show what was made, changed, shared and deleted, newest first; needs a key of scope admin.
+
+    Example: `credence audit --object concrete/champion`
+    """
+    with connect(url) as client:
+        lines = list(islice(client.audit(owner, object), limit))
+    if as_json:
+        print_json(lines)
+        return
+    headers = ["time", "actor", "owner", "action", "object", "request"]
+    names = ["time", "actor", "owner", "action", "object", "request_id"]
+    print_table(headers, ([line[name] for name in names] for line in lines))  # type: ignore[literal-required]

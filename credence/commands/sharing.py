@@ -1,0 +1,37 @@
+"""`credence models share` and the same of data sets and jobs: who else sees a thing."""
+
+from typing import Annotated
+
+import typer
+
+from credence.commands.connection import connect
+from credence.commands.options import DEFAULT_URL, Url
+from credence.types import Shared
+
+Readers = Annotated[
+    list[str] | None,
+    typer.Option("--with", help="An owner who is to see it; once per owner. '*' is everybody."),
+]
+
+
+def add_share(app: typer.Typer, kind: Shared, example: str) -> None:
+    """Give a group of commands its `share`."""
+
+    @app.command(help=f"{TEXT}\n\nExample: `credence {kind} share {example} --with analysts`")
+    def share(
+        identifier: Annotated[str, typer.Argument(help="What is to be shared.")],
+        readers: Readers = None,
+        private: Annotated[bool, typer.Option("--private", help="Share it with nobody.")] = False,
+        url: Url = DEFAULT_URL,
+    ) -> None:
+        if private and readers:
+            raise typer.BadParameter("give either --with or --private")
+        with connect(url) as client:
+            if readers or private:
+                now = client.share(kind, identifier, readers or [])
+            else:
+                now = client.sharing(kind, identifier)
+        typer.echo(f"shared with {', '.join(now)}" if now else "shared with nobody")
+
+
+TEXT = "Show who sees it beside its owner, or let others see it and nobody else."

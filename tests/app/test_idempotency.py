@@ -1,0 +1,146 @@
+"""`Idempotency-Key` at a real service: what makes something makes it once."""
+
+import gzip
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import func, select
+
+from core.schema import AnswerRow
+from tests.app.conftest import MakeService
+from tests.app.running import Service
+
+LINE = {"x": [float(i) for i in range(40)], "y": [2.0 * i for i in range(40)]}
+TRAIN: dict[str, Any] = {"model": "line", "data": {"columns": LINE}, "target": "y"}
+ROW = [1.0, "oak", True, None]
+CSV = b"x,y\n1,2\n3,4\n"
+
+
+@pytest.fixture
+def alone(make_service: MakeService) -> Service:
+    return make_service()
+
+
+def once(key: str, **more: str) -> dict[str, str]:
+    return {"Idempotency-Key": key} | more
+
+
+def count(service: Service, path: str) -> int:
+    return len(service.http.get(path, params={"limit": 1000}).json()["data"])
+
+
+def test_every_route_that_makes_something_makes_it_once(alone: Service) -> None:
+    """The second answer is the first one's, to the byte, though the job was cancelled meanwhile."""
+    dataset = next(d.id for d in alone.context.datasets.list().data if d.name == "price")
+    before = count(alone, "/jobs")
+    requests: list[tuple[str, Any]] = [
+        ("/train", TRAIN),
+        ("/compare", TRAIN | {"methods": ["map", "mle"]}),
+        ("/models/price/evaluate", {"dataset": dataset}),
+        ("/predict/batch", {"model": "price", "dataset": dataset}),
+        ("/feedback", {"model": "price", "inputs": [ROW], "truth": [3.0]}),
+    ]
+    for path, body in requests:
+        first = alone.post(path, body, headers=once("k"))
+        assert first.status_code in (201, 202), first.text
+        if first.status_code == 202:
+            alone.http.post(f"{first.headers['Location']}/cancel")  # it is not what it was
+        again = alone.post(path, body, headers=once("k"))
+        assert (again.status_code, again.content) == (first.status_code, first.content)
+        assert again.headers.get("Location") == first.headers.get("Location")
+        assert again.headers["Content-Type"] == first.headers["Content-Type"]
+        assert again.headers["Idempotency-Replayed"] == "true"
+        assert "Idempotency-Replayed" not in first.headers
+    assert count(alone, "/jobs") == before + len(requests) - 1
+    assert alone.http.get("/models/price/feedback").json()["metrics"]["rows"] == 1
+
+
+def test_another_request_with_the_same_key_is_refused(alone: Service) -> None:
+    first = alone.post("/train", TRAIN, headers=once("k"))
+    other = alone.post("/train", TRAIN | {"model": "other"}, headers=once("k"))
+    assert other.status_code == 422
+    [error] = other.json()["errors"]
+    assert error["path"] == "Idempotency-Key"
+    assert "take a new key for a new request" in error["message"]
+    assert alone.post("/compare", TRAIN, headers=once("k")).status_code == 202, "another route"
+    assert alone.post("/train", TRAIN, headers=once("k")).json()["id"] == first.json()["id"]
+
+
+def test_a_refusal_is_not_remembered(alone: Service) -> None:
+    wrong = TRAIN | {"target": "z"}
+    assert alone.post("/train", wrong, headers=once("k")).status_code == 422
+    assert alone.post("/train", TRAIN, headers=once("k")).status_code == 202
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "caf\u00e9"])
+def test_a_key_that_can_be_none_is_refused(alone: Service, key: str) -> None:
+    headers = {"Idempotency-Key": key.encode("latin-1")}
+    answer = alone.http.post("/train", json=TRAIN, headers=headers)  # type: ignore[arg-type]
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["path"] == "Idempotency-Key"
+
+
+def test_eight_at_once_make_one(alone: Service) -> None:
+    """Whoever has not seen the first one's row before meets it on committing, and answers so."""
+    before = count(alone, "/jobs")
+    barrier = threading.Barrier(8)
+
+    def send(_: int) -> httpx.Response:
+        with httpx.Client(base_url=alone.url, timeout=60) as client:
+            barrier.wait()
+            return client.post("/train", json=TRAIN, headers=once("k"))
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(send, range(8)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.content for answer in answers}) == 1
+    assert count(alone, "/jobs") == before + 1
+
+
+def test_uploads_are_compared_by_what_was_sent(alone: Service) -> None:
+    def upload(body: bytes, name: str = "a", **headers: str) -> httpx.Response:
+        sent = once("k", **{"Content-Type": "text/csv"}, **headers)
+        return alone.http.post("/datasets", params={"name": name}, content=body, headers=sent)
+
+    first = upload(CSV)
+    assert first.status_code == 201
+    again = upload(CSV)
+    assert (again.status_code, again.content) == (201, first.content), "not the 200 of known bytes"
+    assert upload(CSV + b"5,6\n").status_code == 422
+    assert upload(CSV, name="b").status_code == 422, "the query is part of the request"
+    assert upload(gzip.compress(CSV), **{"Content-Encoding": "gzip"}).status_code == 422
+
+
+def test_known_bytes_are_remembered_too(alone: Service) -> None:
+    headers = {"Content-Type": "text/csv"}
+    alone.http.post("/datasets", params={"name": "a"}, content=CSV, headers=headers)
+    for _ in range(2):
+        sent = once("k", **headers)
+        known = alone.http.post("/datasets", params={"name": "a"}, content=CSV, headers=sent)
+        assert known.status_code == 200
+    other = alone.http.post("/datasets", params={"name": "a"}, content=CSV + b"1,1\n", headers=sent)
+    assert other.status_code == 422
+
+
+def test_a_stored_prediction_is_stored_once(alone: Service) -> None:
+    body = {"model": "price", "inputs": [ROW], "samples": 10, "store": True}
+    first = alone.post("/predict", body, headers=once("k")).json()
+    again = alone.post("/predict", body, headers=once("k")).json()
+    assert first["id"] == again["id"]
+    assert first["mean"] == again["mean"]
+    other = alone.post("/predict", body | {"samples": 11}, headers=once("k"))
+    assert other.status_code == 422
+    assert alone.post("/predict", body).json()["id"] != first["id"]
+
+
+def test_what_is_old_is_forgotten(alone: Service) -> None:
+    from datetime import UTC, datetime
+
+    first = alone.post("/train", TRAIN, headers=once("k")).json()["id"]
+    alone.context.answers.sweep(datetime.now(UTC))
+    with alone.context.database.read() as session:
+        assert session.scalars(select(func.count()).select_from(AnswerRow)).one() == 0
+    assert alone.post("/train", TRAIN, headers=once("k")).json()["id"] != first

@@ -1,0 +1,276 @@
+"""Owners in front of a real service: what is another's is not there, and what is shared is not
+one's own.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from core.callers import Caller, View
+from core.keys import Keys, Limits, Scope
+from tests.app.running import Service, publish, regression_columns, serving
+from tests.app.test_keys import ADMIN_KEY, bearer, key_file, wait_until
+
+TABLE = b"size,price\n" + b"".join(b"%d,%d\n" % (i, 2 * i) for i in range(40))
+PREDICT = {"model": "secret", "inputs": [[1.0, "oak", True, None]], "samples": 10}
+
+
+@dataclass
+class People:
+    """A service, and clients of it with the keys of several owners."""
+
+    service: Service
+    anna: httpx.Client
+    ben: httpx.Client
+    app: httpx.Client  # predicts with the models of all
+    admin: httpx.Client
+
+    def made(self, name: str, scope: Scope, owner: str | None = None, **limits: int) -> str:
+        """A new key that the service has noticed."""
+        keys = Keys(self.service.context.database)
+        _, text = keys.create(name, scope, owner, Limits(**limits))
+        url = self.service.url
+        wait_until(lambda: httpx.get(f"{url}/models", headers=bearer(text)).status_code == 200)
+        return text
+
+    def publish(self) -> None:
+        view = View("anna", sees_all=False)
+        hers = self.service.context.called_by(Caller(view, "anna"))
+        publish(hers, "secret", regression_columns(), target="price", alias="champion")
+
+    def client(self, text: str) -> httpx.Client:
+        return httpx.Client(base_url=self.service.url, headers=bearer(text), timeout=30)
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
+    """Anna has a model, a data set and a job, which nobody else is to see."""
+    folder = tmp_path_factory.mktemp("owners")
+    with (
+        serving(folder / "data", admin_key_file=key_file(folder)) as service,
+        httpx.Client() as nobody,
+    ):
+        people = People(service, nobody, nobody, nobody, nobody)
+        with ExitStack() as stack:
+            made = {"anna": Scope.TRAIN, "ben": Scope.TRAIN, "app": Scope.PREDICT}
+            keys = {name: people.made(name, scope) for name, scope in made.items()}
+            for name, text in (keys | {"admin": ADMIN_KEY}).items():
+                setattr(people, name, stack.enter_context(people.client(text)))
+            people.publish()
+            yield people
+
+
+def upload(client: httpx.Client, data: bytes = TABLE) -> httpx.Response:
+    headers = {"Content-Type": "text/csv"}
+    return client.post("/datasets", params={"name": "t"}, content=data, headers=headers)
+
+
+def train(client: httpx.Client, dataset: str, model: str) -> httpx.Response:
+    return client.post("/train", json={"model": model, "dataset": dataset, "target": "price"})
+
+
+def hers(people: People) -> dict[str, str]:
+    """The identifiers of what Anna has, by the name that paths call them."""
+    jobs = people.anna.get("/jobs").json()["data"]
+    datasets = people.anna.get("/datasets").json()["data"]
+    return {
+        "name": "secret", "model": "secret", "version": "1", "alias": "champion",
+        "job_id": jobs[-1]["id"], "dataset_id": datasets[-1]["id"],
+    }  # fmt: skip
+
+
+def test_nothing_of_anothers_is_there_on_any_route(people: People) -> None:
+    """Every path of the document that names a thing, whatever the method."""
+    document = people.ben.get("/openapi.json").json()
+    mine = hers(people)
+    asked = 0
+    for path, operations in document["paths"].items():
+        if "{" not in path or path.startswith("/ui"):
+            continue
+        for method in operations:
+            url = re.sub(r"{(\w+)}", lambda match: mine[match[1]], path)
+            answer = people.ben.request(method, url, json=body_of(path, mine))
+            assert answer.status_code == 404, (method, url, answer.text)
+            asked += 1
+    assert asked > 25
+    assert people.anna.get("/models/secret").json()["aliases"] == {"champion": 1}
+
+
+def body_of(path: str, mine: dict[str, str]) -> Any:
+    """One that would be right, so that nothing but the owner can be refused."""
+    if path.endswith("/sharing"):
+        return {"with": ["ben"]}
+    if path.endswith("/evaluate"):
+        return {"dataset": mine["dataset_id"]}
+    if path.endswith("/infer"):
+        return {"inputs": [{"name": "size", "shape": [1], "datatype": "FP64", "data": [1.0]}]}
+    return {"version": 1} if "aliases" in path else None
+
+
+def test_bodies_do_not_name_anothers_things_either(people: People) -> None:
+    mine = hers(people)
+    assert people.ben.post("/predict", json=PREDICT).status_code == 404
+    feedback = {"model": "secret", "inputs": PREDICT["inputs"], "truth": [1.0]}
+    assert people.ben.post("/feedback", json=feedback).status_code == 404
+    batch = {"model": "secret", "dataset": mine["dataset_id"]}
+    assert people.ben.post("/predict/batch", json=batch).status_code == 404
+    refused = train(people.ben, mine["dataset_id"], "bens")
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["path"] == "/dataset"
+
+
+def test_lists_hold_ones_own(people: People) -> None:
+    for path, name in (("/models", "name"), ("/jobs", "id"), ("/datasets", "id")):
+        assert people.ben.get(path).json()["data"] == []
+        anna = [thing[name] for thing in people.anna.get(path).json()["data"]]
+        admin = [thing[name] for thing in people.admin.get(path).json()["data"]]
+        assert anna
+        assert set(anna) <= set(admin)
+    assert people.anna.get("/models").json()["data"][0]["owner"] == "anna"
+
+
+def test_a_key_for_predictions_without_an_owner_predicts_with_all(people: People) -> None:
+    assert people.app.post("/predict", json=PREDICT).status_code == 200
+    text = people.made("ben's app", Scope.PREDICT, owner="ben")
+    with people.client(text) as bens_app:
+        assert bens_app.post("/predict", json=PREDICT).status_code == 404
+
+
+def test_the_same_bytes_are_each_owners_own(people: People) -> None:
+    first = upload(people.anna)
+    second = upload(people.ben)
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json()["id"] != second.json()["id"]
+    assert upload(people.ben).json()["id"] == second.json()["id"]
+    assert people.ben.delete(f"/datasets/{second.json()['id']}").status_code == 204
+    assert people.anna.get(f"/datasets/{first.json()['id']}/rows").status_code == 200
+
+
+def test_a_name_is_its_first_owners(people: People) -> None:
+    dataset = upload(people.ben).json()["id"]
+    refused = train(people.ben, dataset, "secret")
+    assert refused.status_code == 403
+    assert refused.json()["detail"] == "the model 'secret' is another owner's: take another name"
+    assert train(people.ben, dataset, "bens").status_code == 202
+    assert train(people.anna, hers(people)["dataset_id"], "bens").status_code == 403
+    assert people.anna.get("/models/bens").status_code == 404
+
+
+def test_what_is_shared_can_be_read_and_not_changed(people: People) -> None:
+    mine = hers(people)
+    dataset, job = f"/datasets/{mine['dataset_id']}", f"/jobs/{mine['job_id']}"
+    paths = ("/models/secret", dataset, job)
+    for path in paths:
+        shared = people.anna.put(f"{path}/sharing", json={"with": ["ben"]})
+        assert shared.json() == {"with": ["ben"]}
+        assert people.ben.get(path).status_code == 200
+    wait_until(lambda: people.ben.post("/predict", json=PREDICT).status_code == 200)
+    evaluation = {"dataset": mine["dataset_id"]}
+    assert people.ben.post("/models/secret/evaluate", json=evaluation).status_code == 202
+    own = [job["id"] for job in people.ben.get("/jobs").json()["data"]]
+    assert mine["job_id"] in own
+    for method, path, body in (
+        ("DELETE", "/models/secret", None),
+        ("DELETE", "/models/secret/versions/1", None),
+        ("PUT", "/models/secret/aliases/champion", {"version": 1}),
+        ("PUT", "/models/secret/sharing", {"with": ["*"]}),
+        ("DELETE", dataset, None),
+        ("POST", f"{job}/cancel", None),
+        ("POST", f"{job}/resume", None),
+    ):
+        answer = people.ben.request(method, path, json=body)
+        assert answer.status_code == 403, (method, path, answer.text)
+        assert "only its owner changes it" in answer.json()["detail"]
+    for path in paths:
+        assert people.anna.put(f"{path}/sharing", json={"with": []}).json() == {"with": []}
+        assert people.ben.get(path).status_code == 404
+    wait_until(lambda: people.ben.post("/predict", json=PREDICT).status_code == 404)
+
+
+def test_everybody_is_a_star(people: People) -> None:
+    people.anna.put("/models/secret/sharing", json={"with": ["*"]})
+    assert people.ben.get("/models/secret").status_code == 200
+    assert [m["name"] for m in people.ben.get("/models").json()["data"]][-1] == "secret"
+    people.anna.put("/models/secret/sharing", json={"with": []})
+    for wrong in ({"with": [""]}, {"with": "ben"}, {"with": ["a\nb"]}, {"with": ["x"] * 101}, {}):
+        assert people.anna.put("/models/secret/sharing", json=wrong).status_code == 422
+
+
+def test_a_stored_prediction_is_its_owners(people: People) -> None:
+    told = people.anna.post("/predict", json=PREDICT | {"store": True}).json()["id"]
+    labels = {"prediction": told, "truth": [3.0]}
+    people.anna.put("/models/secret/sharing", json={"with": ["ben"]})
+    assert people.ben.post("/feedback", json=labels).status_code == 404
+    assert people.anna.post("/feedback", json=labels).status_code == 201
+    people.anna.put("/models/secret/sharing", json={"with": []})
+
+
+def test_a_key_makes_as_many_requests_as_it_may(people: People) -> None:
+    with people.client(people.made("slow", Scope.TRAIN, requests_per_minute=60)) as slow:
+        answers = [slow.get("/models") for _ in range(20)]  # a token a second; 20 take less
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert refused
+        assert refused[0].json()["detail"] == "this key may make 60 requests a minute"
+        assert refused[0].headers["Retry-After"] == "1"
+        assert people.anna.get("/models").status_code == 200, "others go on"
+
+
+def test_an_owner_stores_and_queues_as_much_as_the_key_may(people: People) -> None:
+    text = people.made("small", Scope.TRAIN, stored_bytes=len(TABLE) + 10, queued_jobs=2)
+    with people.client(text) as small:
+        dataset = upload(small).json()["id"]
+        refused = upload(small, TABLE + b"5,10\n")
+        assert refused.status_code == 413
+        assert f"this key may store {len(TABLE) + 10} bytes" in refused.json()["detail"]
+        jobs = [train(small, dataset, f"small-{i}") for i in range(3)]
+        assert [job.status_code for job in jobs] == [202, 202, 429]
+        assert "this key may have 2 jobs that have not ended" in jobs[2].json()["detail"]
+        assert int(jobs[2].headers["Retry-After"]) > 0
+        small.post(f"/jobs/{jobs[0].json()['id']}/cancel")
+        assert train(small, dataset, "small-3").status_code == 202
+        for job in small.get("/jobs", params={"status": "queued"}).json()["data"]:
+            small.post(f"/jobs/{job['id']}/cancel")
+        assert small.delete(f"/datasets/{dataset}").status_code == 204
+        assert upload(small, TABLE + b"5,10\n").status_code == 201
+
+
+def test_the_audit_log_says_who_did_what(people: People) -> None:
+    dataset = upload(people.anna, TABLE + b"9,18\n")
+    request_id = dataset.headers["X-Request-ID"]
+    identifier = dataset.json()["id"]
+    people.anna.put(f"/datasets/{identifier}/sharing", json={"with": ["ben"]})
+    people.ben.delete(f"/datasets/{identifier}")  # refused: no line
+    people.anna.delete(f"/datasets/{identifier}")
+    lines = people.admin.get("/audit", params={"object": identifier}).json()["data"]
+    assert [line["action"] for line in lines] == [
+        "dataset.delete", "dataset.share", "dataset.create",
+    ]  # fmt: skip
+    assert {(line["actor"], line["owner"]) for line in lines} == {("anna", "anna")}
+    assert lines[1]["details"] == {"with": ["ben"]}
+    assert lines[2]["request_id"] == request_id
+    assert lines[2]["key"].startswith("key_")
+    assert people.anna.get("/audit").status_code == 403
+    page = people.admin.get("/audit", params={"limit": 1}).json()
+    assert len(page["data"]) == 1
+    assert page["next_cursor"]
+
+
+def test_without_keys_all_is_everybodys(trained: Path, tmp_path: Path) -> None:
+    """What was made before there were keys is seen by whoever gets one."""
+    shutil.copytree(trained, tmp_path / "data")
+    with serving(tmp_path / "data") as service:
+        dataset = upload(service.http).json()
+        assert "owner" not in dataset
+        _, text = Keys(service.context.database).create("late", Scope.TRAIN)
+        wait_until(lambda: service.http.get("/models").status_code == 401)
+        with httpx.Client(base_url=service.url, headers=bearer(text)) as late:
+            assert late.get(f"/datasets/{dataset['id']}").status_code == 200
+            assert late.get("/models/price").status_code == 200
+            assert late.delete(f"/datasets/{dataset['id']}").status_code == 204

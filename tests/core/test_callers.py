@@ -1,0 +1,230 @@
+"""Owners, quotas, requests that come twice and the audit log, on both databases."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from core.audit import Audit
+from core.callers import DATASET, MODEL, Caller, View
+from core.database import Database
+from core.datasets import Datasets
+from core.exceptions import Invalid, NotFound, NotOwner, QuotaExceeded, TooManyRequests
+from core.idempotency import Answer, Answers, Once, Repeated
+from core.jobs import Jobs
+from core.keys import Keys, Limits, Scope
+from core.registry import Registry
+from core.schema import AnswerRow, JobRow, ModelRow
+from core.shares import Shares
+from core.specs import TrainSpec
+from core.storage import ArtifactStore
+from models.config import ModelConfig
+
+ROWS = {"x": [1.0, 2.0], "y": [2.0, 4.0]}
+
+
+def caller(owner: str, **more: Any) -> Caller:
+    return Caller(View(owner, sees_all=False), actor=owner, **more)
+
+
+def spec_of(dataset: str, model: str = "square") -> TrainSpec:
+    return TrainSpec(model=model, dataset=dataset, config=ModelConfig(target="y"))
+
+
+def at_once(database: Database, *works: Callable[[Database], object]) -> list[object]:
+    """What each returns or raises, all begun at the same moment in a thread of its own."""
+    barrier = threading.Barrier(len(works))
+
+    def run(work: Callable[[Database], object]) -> object:
+        barrier.wait()
+        try:
+            return work(database)
+        except Exception as error:
+            return error
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return list(pool.map(run, works))
+
+
+@pytest.fixture
+def annas(database: Database, store: ArtifactStore) -> Datasets:
+    return Datasets(database, store, caller=caller("anna"))
+
+
+@pytest.fixture
+def bens(database: Database, store: ArtifactStore) -> Datasets:
+    return Datasets(database, store, caller=caller("ben"))
+
+
+def test_the_same_rows_are_a_data_set_of_each_owner(annas: Datasets, bens: Datasets) -> None:
+    first, is_new = annas.add_columns("rows", ROWS)
+    second, is_new_too = bens.add_columns("rows", ROWS)
+    assert is_new
+    assert is_new_too
+    assert first.sha256 == second.sha256
+    assert [d.id for d in annas.list().data] == [first.id]
+    with pytest.raises(NotFound, match=f"there is no dataset '{first.id}'"):
+        bens.get(first.id)
+    bens.delete(second.id)
+    assert annas.rows(first.id) == [{"x": 1.0, "y": 2.0}, {"x": 2.0, "y": 4.0}]
+
+
+def test_everybodys_rows_are_not_taken_in_again(datasets: Datasets, annas: Datasets) -> None:
+    everybodys, _ = datasets.add_columns("rows", ROWS)
+    found, is_new = annas.add_columns("rows", ROWS)
+    assert (found.id, is_new) == (everybodys.id, False)
+
+
+def test_a_share_goes_with_what_is_shared(
+    database: Database, annas: Datasets, bens: Datasets
+) -> None:
+    dataset, _ = annas.add_columns("rows", ROWS)
+    shares = Shares(database, caller("anna"))
+    assert shares.set(DATASET, dataset.id, ["zoe", "ben"]) == ["ben", "zoe"]
+    assert bens.get(dataset.id).owner == "anna"
+    with pytest.raises(NotOwner, match="only its owner changes it"):
+        bens.delete(dataset.id)
+    with pytest.raises(NotOwner):
+        Shares(database, caller("ben")).set(DATASET, dataset.id, ["*"])
+    annas.delete(dataset.id)
+    with pytest.raises(NotFound):
+        shares.get(DATASET, dataset.id)
+
+
+def test_a_name_goes_to_the_first_of_two_who_ask_at_once(
+    database: Database, annas: Datasets, bens: Datasets
+) -> None:
+    """And the other's job is not made."""
+    ids = {"anna": annas.add_columns("a", ROWS)[0].id, "ben": bens.add_columns("b", ROWS)[0].id}
+
+    def train(owner: str) -> Callable[[Database], object]:
+        spec = spec_of(ids[owner])
+        return lambda db: Jobs(db, caller(owner)).create("train", "square", spec, {}).owner
+
+    results = at_once(database, train("anna"), train("ben"))
+    refused = [result for result in results if isinstance(result, NotOwner)]
+    won = [result for result in results if isinstance(result, str)]
+    assert (len(refused), len(won)) == (1, 1)
+    with database.read() as session:
+        assert session.scalars(select(ModelRow.owner)).all() == won
+        assert session.scalars(select(JobRow.owner)).all() == won
+
+
+def test_a_name_that_is_only_reserved_is_no_model(
+    database: Database, store: ArtifactStore, annas: Datasets
+) -> None:
+    dataset, _ = annas.add_columns("rows", ROWS)
+    Jobs(database, caller("anna")).create("train", "square", spec_of(dataset.id), {})
+    registry = Registry(database, store, caller("anna"))
+    assert registry.list().data == []
+    with pytest.raises(NotFound):
+        registry.get("square")
+    assert Shares(database, caller("anna")).get(MODEL, "square") == []
+
+
+def limited(database: Database, **limits: int) -> Caller:
+    key, _ = Keys(database).create("anna", Scope.TRAIN, limits=Limits(**limits))
+    return key.caller
+
+
+def test_two_jobs_at_once_do_not_share_the_last_place(database: Database, annas: Datasets) -> None:
+    dataset, _ = annas.add_columns("rows", ROWS)
+    anna = limited(database, queued_jobs=1)
+
+    def train(db: Database) -> object:
+        return Jobs(db, anna).create("train", "square", spec_of(dataset.id), {}).id
+
+    results = at_once(database, train, train, train)
+    assert sum(isinstance(result, TooManyRequests) for result in results) == 2
+    assert len(Jobs(database, anna).list().data) == 1
+
+
+def test_bytes_are_counted_over_all_of_an_owner(
+    database: Database, store: ArtifactStore, annas: Datasets
+) -> None:
+    taken = annas.add_columns("rows", ROWS)[0].bytes
+    anna = limited(database, stored_bytes=2 * taken)
+    mine = Datasets(database, store, caller=anna)
+    mine.add_columns("rows", {"x": [1.0, 2.0], "y": [2.0, 5.0]})
+    with pytest.raises(QuotaExceeded, match=f"{2 * taken} are taken, and these are {taken} more"):
+        mine.add_columns("rows", {"x": [1.0, 2.0], "y": [2.0, 6.0]})
+    assert len(mine.list().data) == 2
+    assert len(store.children("datasets")) == 2, "what was refused left no file"
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "stored_bytes", "queued_jobs"])
+def test_a_limit_below_one_is_refused(database: Database, name: str) -> None:
+    with pytest.raises(Invalid, match=f"{name}: 0: give at least 1"):
+        limited(database, **{name: 0})
+
+
+def once(fingerprint: str = "f", who: str = "anna") -> Once:
+    def write(made: Any) -> Answer:
+        return Answer(202, {"Location": f"/jobs/{made.id}"}, made.id.encode())
+
+    return Once(who, "POST /train", "k", lambda: fingerprint, write)
+
+
+def test_a_request_that_comes_twice_makes_one_job(database: Database, annas: Datasets) -> None:
+    """Also at the same moment: whoever is later finds the other's row when it writes its own."""
+    dataset, _ = annas.add_columns("rows", ROWS)
+    jobs = Jobs(database, caller("anna", once=once()))
+
+    def train(_: Database) -> object:
+        return jobs.create("train", "square", spec_of(dataset.id), {}).id
+
+    results = at_once(database, train, train, train)
+    assert sum(isinstance(result, Repeated) for result in results) == 2
+    [made] = [job.id for job in jobs.list().data]
+    found = Answers(database).find(once())
+    assert found is not None
+    assert found.answer == Answer(202, {"Location": f"/jobs/{made}"}, made.encode())
+    found.check(once())
+    with pytest.raises(Invalid, match="'k' was sent with another request before"):
+        found.check(once("g"))
+    assert Answers(database).find(once(who="ben")) is None
+
+
+def test_what_was_not_made_is_not_remembered(database: Database, annas: Datasets) -> None:
+    jobs = Jobs(database, caller("anna", once=once()))
+    with pytest.raises(NotFound):
+        jobs.create("train", "square", spec_of("ds_none"), {})
+    assert Answers(database).find(once()) is None
+    assert Audit(database).list(object="ds_none").data == []
+    with database.read() as session:
+        assert session.scalars(select(func.count()).select_from(AnswerRow)).one() == 0
+
+
+def test_the_audit_log_is_paged_filtered_and_swept(database: Database, annas: Datasets) -> None:
+    for i in range(5):
+        annas.add_columns(f"rows {i}", {"x": [float(i)]})
+    audit = Audit(database)
+    page = audit.list(limit=3)
+    rest = audit.list(limit=3, cursor=page.next_cursor)
+    names = [line.details["name"] for line in (*page.data, *rest.data)]
+    assert names == [f"rows {i}" for i in (4, 3, 2, 1, 0)]
+    assert audit.list(owner="ben").data == []
+    assert len(audit.list(owner="anna").data) == 5
+    audit.sweep(datetime.now(UTC) + timedelta(seconds=1))
+    assert audit.list().data == []
+
+
+def test_keys_leave_a_line(database: Database) -> None:
+    keys = Keys(database, actor="command line")
+    key, text = keys.create("anna", Scope.TRAIN, owner="analysts")
+    keys.revoke(key.id)
+    lines = Audit(database).list(object=key.id).data
+    assert [line.action for line in lines] == ["key.revoke", "key.create"]
+    assert {line.actor for line in lines} == {"command line"}
+    assert text not in str(lines)
+    assert (key.owner, key.caller.owner, key.caller.view.sees_all) == (
+        "analysts",
+        "analysts",
+        False,
+    )
+    with pytest.raises(Invalid, match="means everybody"):
+        keys.create("x", Scope.TRAIN, owner="*")
