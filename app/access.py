@@ -17,6 +17,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (ANY, "/predict/batch", Scope.TRAIN),
     (ANY, "/predict", Scope.PREDICT),
     (ANY, "/feedback", Scope.PREDICT),
+    (("DELETE",), "/predictions", Scope.PREDICT),
     (READ, "/v2/health", None),
     (ANY, "/v2", Scope.PREDICT),
     (READ, "/models/*/versions/*/card", Scope.TRAIN),  # it tells of the rows themselves

@@ -138,11 +138,12 @@ def _labels_of(session: Session, prediction: str | None) -> FeedbackRow | None:
 
 
 def _joined(parts: Sequence[Mapping[str, Any]], most: int) -> PerRowScores:
-    """The last rows of all parts; scores that a part of another release lacks are left out."""
-    names = [name for name in parts[-1] if all(name in part for part in parts)]
+    """The last rows of the parts that have the scores of the newest: others are an older release's."""
+    names = parts[-1].keys()
+    alike = [part for part in parts if part.keys() >= names]
     return {
         name: torch.from_numpy(
-            np.concatenate([np.array(part[name], dtype=np.float64) for part in parts])[-most:]
+            np.concatenate([np.array(part[name], dtype=np.float64) for part in alike])[-most:]
         )
         for name in names
     }

@@ -120,6 +120,12 @@ class StoredPredictions:
             packed = PackedRows(row.rows, row.inputs, row.future)
             return StoredPrediction(row.id, row.model, row.version, _options(row.options), packed)
 
+    def delete(self, prediction_id: str) -> None:
+        """Forget a question; what its labels said stays. Raises `NotFound`."""
+        self.get(prediction_id)
+        with self._database.begin() as session:
+            session.execute(delete(PredictionRow).where(PredictionRow.id == prediction_id))
+
     def _is_mine(self, row: PredictionRow) -> bool:
         return self._caller.view.sees_all or row.owner in (EVERYBODY, self._caller.owner)
 

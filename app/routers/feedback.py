@@ -70,6 +70,12 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
     return Response(answer.body, answer.status, dict(answer.headers))
 
 
+@router.delete("/predictions/{prediction_id}", status_code=204, responses=problems(404, 503))
+def delete_prediction(context: ContextDep, prediction_id: str) -> None:
+    """Forget a stored prediction: no labels can be told of it any more; what was told stays."""
+    context.stored_predictions.delete(prediction_id)
+
+
 @router.get("/models/{name}/feedback", responses=problems(404, 503))
 def get_feedback(context: ContextDep, name: str, version: str | None = None) -> RollingResponse:
     """What the labels of a version say, by number or alias; of the newest by default."""

@@ -74,9 +74,8 @@ class Predictor:
         assert not isinstance(prediction, Scored)  # which only labels ask for
         stored = None
         if packed is not None:  # before it is answered: an id that is told exists
-            stored = await self.storing.add(
-                caller, version, with_samples(options, prediction), packed
-            )
+            settled, left = with_samples(options, prediction), deadline - perf_counter()
+            stored = await self.storing.add(caller, version, settled, packed, left)
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
         return Answer(version, prediction, timings, stored)

@@ -48,15 +48,20 @@ class Storing:
         return self._stored(SERVICE).check_size(PackedRows(question.num_rows, inputs, future))
 
     async def add(
-        self, caller: Caller, version: Version, options: PredictOptions, packed: PackedRows
+        self,
+        caller: Caller,
+        version: Version,
+        options: PredictOptions,
+        packed: PackedRows,
+        seconds: float,
     ) -> str:
-        """Write a question; its id.
+        """Write a question within so many seconds, or the usual ones; its id.
 
         Raises:
             Unavailable: when the database does not take it in time.
         """
         try:
-            with anyio.fail_after(TIMEOUT_SECONDS):
+            with anyio.fail_after(max(0.0, min(seconds, TIMEOUT_SECONDS))):
                 return await to_thread.run_sync(
                     self._stored(caller).add, version.model, version.version, options, packed,
                     abandon_on_cancel=True, limiter=self._threads,

@@ -80,9 +80,10 @@ def hers(people: People) -> dict[str, str]:
     """The identifiers of what Anna has, by the name that paths call them."""
     jobs = people.anna.get("/jobs").json()["data"]
     datasets = people.anna.get("/datasets").json()["data"]
+    told = people.anna.post("/predict", json=PREDICT | {"store": True}).json()["id"]
     return {
         "name": "secret", "model": "secret", "version": "1", "alias": "champion",
-        "job_id": jobs[-1]["id"], "dataset_id": datasets[-1]["id"],
+        "job_id": jobs[-1]["id"], "dataset_id": datasets[-1]["id"], "prediction_id": told,
     }  # fmt: skip
 
 
@@ -208,7 +209,10 @@ def test_a_stored_prediction_is_its_owners(people: People) -> None:
     labels = {"prediction": told, "truth": [3.0]}
     people.anna.put("/models/secret/sharing", json={"with": ["ben"]})
     assert people.ben.post("/feedback", json=labels).status_code == 404
+    assert people.ben.delete(f"/predictions/{told}").status_code == 404
     assert people.anna.post("/feedback", json=labels).status_code == 201
+    assert people.anna.delete(f"/predictions/{told}").status_code == 204
+    assert people.anna.post("/feedback", json=labels).status_code == 404
     people.anna.put("/models/secret/sharing", json={"with": []})
 
 
