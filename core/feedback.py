@@ -138,7 +138,7 @@ def _labels_of(session: Session, prediction: str | None) -> FeedbackRow | None:
 
 
 def _joined(parts: Sequence[Mapping[str, Any]], most: int) -> PerRowScores:
-    """The last rows of the parts that have the scores of the newest: others are an older release's."""
+    """The last rows of the parts with all scores of the newest: others are of an older release."""
     names = parts[-1].keys()
     alike = [part for part in parts if part.keys() >= names]
     return {
