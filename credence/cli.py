@@ -8,6 +8,7 @@ import typer
 from credence.commands import (
     compare,
     datasets,
+    doctor,
     feedback,
     jobs,
     keys,
@@ -30,6 +31,7 @@ for command in (
     service.api,
     service.worker,
     migrate.migrate,
+    doctor.doctor,
     train.train,
     compare.compare,
     predict.predict,
