@@ -6,6 +6,7 @@
 import typer
 
 from credence.commands import (
+    backup,
     compare,
     datasets,
     doctor,
@@ -32,6 +33,8 @@ for command in (
     service.worker,
     migrate.migrate,
     doctor.doctor,
+    backup.backup,
+    backup.restore,
     train.train,
     compare.compare,
     predict.predict,
