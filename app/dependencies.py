@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from app.event_streams import EventStreams
 from app.health import Health
 from app.metrics import Metrics
 from app.schemas.common import Limit
@@ -36,6 +37,7 @@ class Services:
     metrics: Metrics
     predictor: Predictor
     health: Health
+    event_streams: EventStreams
 
 
 async def get_services(request: Request) -> Services:

@@ -40,6 +40,7 @@ class Known:
 
 
 NO_KEY = Known(b"", Scope.PREDICT, STRANGER)
+ANY_KEY = Known(b"", Scope.ADMIN, OPEN)
 
 
 class KeyRing:
@@ -77,21 +78,33 @@ class KeyRing:
         """Let a request pass; who makes it.
 
         Raises:
-            Unauthorized: without a key that is known.
-            Forbidden: with one whose scope is too narrow.
-            TooManyRequests: with one that has made as many as it may.
+            Unauthorized, Forbidden: as `identify`.
+            TooManyRequests: with a key that has made as many as it may.
         """
-        if self._off or not self._locked:
-            return OPEN
-        needed = required(connection["method"], connection["path"])
-        if needed is None:
-            return STRANGER
-        key = self._find(_bearer(connection["headers"]))
-        if not key.scope.includes(needed):
-            raise Forbidden(needed, key.scope)
+        key = self._key_of(connection)
         if key.per_minute is not None:
             self._rates.take(str(key.caller.key), key.per_minute)
         return key.caller
+
+    def identify(self, connection: Connection) -> Caller:
+        """Who makes a request, or still does: of a stream it is asked more than once.
+
+        Raises:
+            Unauthorized: without a key that is known.
+            Forbidden: with one whose scope is too narrow.
+        """
+        return self._key_of(connection).caller
+
+    def _key_of(self, connection: Connection) -> Known:
+        if self._off or not self._locked:
+            return ANY_KEY
+        needed = required(connection["method"], connection["path"])
+        if needed is None:
+            return NO_KEY
+        key = self._find(_bearer(connection["headers"]))
+        if not key.scope.includes(needed):
+            raise Forbidden(needed, key.scope)
+        return key
 
     def _find(self, text: bytes | None) -> Known:
         if text is None:

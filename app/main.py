@@ -11,6 +11,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from app import errors, openapi
 from app.dependencies import Services, refuse_strange_parameters
+from app.event_streams import EventStreams
 from app.health import Health
 from app.key_ring import KeyRing
 from app.metrics import Metrics
@@ -151,7 +152,11 @@ def _services(
     metrics.watch(predictor.cache, predictor.admission, engine)
     metrics.watch_feedback(context.feedback.recent)
     return Services(
-        context=context, metrics=metrics, health=Health(engine, checks), predictor=predictor
+        context=context,
+        metrics=metrics,
+        health=Health(engine, checks),
+        predictor=predictor,
+        event_streams=EventStreams(),
     )
 
 

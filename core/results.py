@@ -38,8 +38,8 @@ class Results:
             LostClaim: the chunk is another's by now; its file is not kept.
         """
         for attempt in range(1, claim.attempt + 1):
-            self._store.delete(_key(spec, attempt))
-        key = _key(spec, claim.attempt)
+            self._store.delete(part_key(spec, attempt))
+        key = part_key(spec, claim.attempt)
         self._store.put_file(key, path)
         status = None
         try:
@@ -65,7 +65,7 @@ class Results:
         if job.status is not JobStatus.SUCCEEDED:
             raise Conflict(f"job {job_id} is {job.status}: it has a result once it has succeeded")
         chunks = self.jobs.parts(job_id)
-        keys = [_key(ChunkSpec.model_validate(chunk.spec), chunk.attempt) for chunk in chunks]
+        keys = [part_key(ChunkSpec.model_validate(chunk.spec), chunk.attempt) for chunk in chunks]
         first = self._store.local_path(keys[0])
         return chain([first], map(self._store.local_path, keys[1:]))
 
@@ -120,5 +120,6 @@ class _Sink(io.RawIOBase):
         return taken
 
 
-def _key(spec: ChunkSpec, attempt: int) -> str:
+def part_key(spec: ChunkSpec, attempt: int) -> str:
+    """Where the file of one chunk is stored."""
     return f"{parts_key(spec.job)}/{spec.chunk:04d}-{attempt}.parquet"

@@ -7,8 +7,10 @@ import typer
 
 from credence.commands import (
     audit,
+    backup,
     compare,
     datasets,
+    doctor,
     feedback,
     jobs,
     keys,
@@ -31,6 +33,9 @@ for command in (
     service.api,
     service.worker,
     migrate.migrate,
+    doctor.doctor,
+    backup.backup,
+    backup.restore,
     train.train,
     compare.compare,
     predict.predict,

@@ -1,22 +1,32 @@
 """`/jobs`: what became of the work that was asked for."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request, Response
 
-from app.dependencies import ContextDep, PagingDep
-from app.errors import NotAcceptable
+from app.dependencies import ContextDep, PagingDep, Services, ServicesDep
+from app.event_streams import EventStreamResponse, is_final
+from app.negotiation import negotiate
 from app.openapi import problems
 from app.schemas.common import JobId, ModelName, PageResponse
 from app.schemas.jobs import EventResponse, JobResponse
 from app.submission import wake
 from core.events import Event
-from core.jobs import JobStatus
+from core.exceptions import Invalid
+from core.jobs import Jobs, JobStatus
 from core.paging import Page, decode_number, page_of
 
 router = APIRouter(tags=["jobs"])
 EVENTS = "events"  # what the cursors of event lists are for
+JSON, STREAM = "application/json", "text/event-stream"
+STREAM_SCHEMA = {
+    "schema": {"type": "string", "description": "`event`, `id` and, as `data`, an event in JSON"}
+}
+LAST_EVENT_ID = Header(
+    ge=0, le=2**31 - 1, alias="Last-Event-ID", description="begin after this event"
+)
 
 
 @router.get("/jobs", responses=problems(422, 503))
@@ -52,19 +62,50 @@ def resume(context: ContextDep, job_id: str) -> JobResponse:
     return JobResponse.model_validate(job)
 
 
-@router.get("/jobs/{job_id}/events", responses=problems(404, 406, 422, 503))
+@router.get(
+    "/jobs/{job_id}/events",
+    response_model=PageResponse[EventResponse],
+    responses=problems(404, 406, 422, 503)
+    | {
+        200: {"description": "a page, or a stream to its end", "content": {STREAM: STREAM_SCHEMA}},
+        204: {"description": "to a stream's `Last-Event-ID`: that was the last event of the job"},
+    },
+)
 def list_events(
+    *,
+    request: Request,
+    services: ServicesDep,
     context: ContextDep,
     paging: PagingDep,
     job_id: str,
-    accept: Annotated[str, Header(include_in_schema=False)] = "*/*",
-) -> PageResponse[EventResponse]:
-    """What happened to a job, oldest first: state, progress, metrics, log."""
-    if accept.partition(";")[0].strip() == "text/event-stream":
-        raise NotAcceptable("events come as application/json for now, not as an event stream")
-    after = 0 if paging.cursor is None else decode_number(EVENTS, paging.cursor)
+    last_event_id: Annotated[int, LAST_EVENT_ID] = 0,
+) -> PageResponse[EventResponse] | Response:
+    """What happened to a job, oldest first: state, progress, metrics, log.
+
+    With `Accept: text/event-stream` also what happens from now on, until the job has ended.
+    """
+    if negotiate(request, (JSON, STREAM)) == STREAM:
+        return _stream(request, services, context.jobs, job_id, last_event_id)
+    after = last_event_id if paging.cursor is None else decode_number(EVENTS, paging.cursor)
     events = context.jobs.events(job_id, after, paging.limit + 1)
     return PageResponse[EventResponse].model_validate(_page(events, paging.limit))
+
+
+def _stream(request: Request, services: Services, jobs: Jobs, job_id: str, after: int) -> Response:
+    """Refused before it begins, if at all: after its first byte there is no way to say so.
+
+    A browser comes back after every end, also after the last one; 204 tells it to stop.
+    """
+    if "limit" in request.query_params or "cursor" in request.query_params:
+        raise Invalid([("limit", "a stream has no pages: Last-Event-ID says where it begins")])
+    if after and not (last := jobs.events(job_id, after - 1, 2)):
+        raise Invalid([("Last-Event-ID", f"{after} is no event of job {job_id}: give one's id")])
+    if after and len(last) == 1 and is_final(last[0]):
+        return Response(status_code=204)
+    jobs.events(job_id, after, 1)
+    services.event_streams.check_room()
+    identify = partial(request.app.state.key_ring.identify, request.scope)
+    return EventStreamResponse(services.event_streams.tell(jobs, job_id, after, identify))
 
 
 def _page(events: Sequence[Event], limit: int) -> Page[EventResponse]:

@@ -3,11 +3,17 @@
 import os
 import socket
 import threading
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
 
 from credence.serving.errors import CannotStart
+
+if TYPE_CHECKING:
+    from app.dependencies import Services  # which loads torch: a port that is taken is told before
+
+SILENT_PEER_SECONDS = 60
 
 
 class ApiThread:
@@ -23,7 +29,7 @@ class ApiThread:
             server_header=False,
             timeout_graceful_shutdown=grace_seconds,
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config, app)
         self._thread = threading.Thread(
             target=self._server.run, args=([listener],), name="api", daemon=True
         )
@@ -51,6 +57,19 @@ class ApiThread:
         self._thread.join(max(timeout_seconds, 0.0))
 
 
+class _Server(uvicorn.Server):
+    """Ends event streams before it waits for what is in flight: by themselves they would not."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        services: Services = self._app.state.services
+        services.event_streams.end()
+        await super().shutdown(sockets)
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket, taken before anything is started; port 0 takes a free one.
 
@@ -59,7 +78,7 @@ def listen(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
     except OSError as error:
         # The library's own text repeats the address; a name that is not known has no errno.
         code = error.errno or 0
@@ -67,6 +86,17 @@ def listen(host: str, port: int) -> socket.socket:
         raise CannotStart(
             f"cannot listen on {host}:{port}: {reason}; choose another --port or --host"
         ) from error
+    _let_go_of_silent_peers(listener)
+    return listener
+
+
+def _let_go_of_silent_peers(listener: socket.socket) -> None:
+    """The kernel cuts off who has taken nothing of an answer for this long, or is gone without a
+    word; connections inherit it from their listener. Uvicorn itself would wait for ever.
+    """
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # RFC 5482, of Linux
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * SILENT_PEER_SECONDS)
 
 
 def address(host: str, listener: socket.socket) -> str:

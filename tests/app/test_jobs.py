@@ -208,15 +208,6 @@ def test_events_come_in_order_and_page_by_page(own: Service, dataset: str) -> No
     assert own.http.get(f"/jobs/{job}").json()["progress"] == progress
 
 
-def test_an_event_stream_is_not_there_yet(own: Service, dataset: str) -> None:
-    job = train(own, dataset=dataset).json()["id"]
-    refused = own.http.get(f"/jobs/{job}/events", headers={"Accept": "text/event-stream"})
-    assert refused.status_code == 406
-    assert "application/json" in refused.json()["detail"]
-    both = {"Accept": "text/event-stream, application/json;q=0.5"}
-    assert own.http.get(f"/jobs/{job}/events", headers=both).status_code == 200
-
-
 def test_a_job_waits_when_no_worker_can_be_woken(own: Service, dataset: str) -> None:
     broker = own.context.settings.data_dir / "queue"
     for folder in sorted(broker.rglob("*"), reverse=True):

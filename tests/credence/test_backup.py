@@ -1,0 +1,72 @@
+"""A service under training, backed up, killed, restored elsewhere."""
+
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from core.database import Database
+from core.keys import Keys, Scope
+from core.settings import load_settings
+from credence.client import Client
+from credence.exceptions import CredenceAPIError
+from tests.credence.conftest import TINY
+from tests.credence.running import credence, serving
+from tests.credence.test_serve import start_long_job
+
+ROWS = [{"x0": 0.25, "x1": -1.5, "kind": "odd"}, {"x0": None, "x1": 2.0, "kind": "even"}]
+
+
+@pytest.mark.slow
+def test_a_killed_service_lives_on_where_its_backup_is_restored(
+    tmp_path: Path, table: Path
+) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    data, again = (tmp_path / name / "data" for name in ("first", "second"))
+    question = {"model": "small", "inputs": ROWS, "samples": 64, "seed": 7, "return_draws": True}
+    with serving(tmp_path / "first", CREDENCE_CHECKPOINT_SECONDS="1") as service:
+        with Client(service.url) as client:
+            dataset = client.upload(table)["id"]
+            request = {"model": "small", "dataset": dataset, "target": "y", "alias": "champion"}
+            trained = client.wait(client.train(request | TINY)["id"])
+            assert trained["status"] == "succeeded", trained["error"]
+            before = client.predict(question)
+            job = start_long_job(client, table)
+        while not list((data / "artifacts" / "checkpoints" / job).glob("*")):
+            time.sleep(0.1)
+        database = Database(load_settings(data_dir=data).sqlalchemy_url)
+        _, key = Keys(database).create("me", Scope.ADMIN)
+        database.dispose()
+        done = credence("backup", str(tmp_path / "all.tar"), "--data-dir", str(data))
+        assert done.returncode == 0, done.stderr
+        family = service.family()
+        for process in family:
+            process.kill()
+        psutil.wait_procs(family, timeout=10)
+
+    done = credence("restore", str(tmp_path / "all.tar"), "--data-dir", str(again))
+    assert done.returncode == 0, done.stderr
+
+    with serving(tmp_path / "second") as service, Client(service.url, key=key) as client:
+        with (
+            Client(service.url, key="cred_another") as stranger,
+            pytest.raises(CredenceAPIError, match="Unauthorized"),
+        ):
+            stranger.predict(question)
+        after = client.predict(question)
+        assert {**after, "timings_ms": None} == {**before, "timings_ms": None}  # bit for bit
+        assert client.version("small", "champion")["version"] == 1
+        authorization = {"Authorization": f"Bearer {key}"}
+        told: list[str] = []
+        while "goes on from a checkpoint" not in told:
+            assert client.job(job)["status"] in ("queued", "running")
+            time.sleep(0.2)
+            url = f"{service.url}/jobs/{job}/events?limit=1000"
+            events = httpx.get(url, headers=authorization).json()["data"]
+            told = [event["message"] for event in events if event["type"] == "log"]
+            reasons = [event["reason"] for event in events if "reason" in event]
+        assert reasons == ["restored from a backup"]
+        assert client.job(job)["attempt"] == 2
