@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from core.datasets import Datasets
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 
@@ -217,7 +218,9 @@ def test_gzip_is_inflated_for_data_sets_within_the_limit(make_service: MakeServi
     assert not list(service.context.settings.data_dir.glob("upload-*"))
 
 
-def test_an_unforeseen_error_is_a_500_without_its_story(make_service: MakeService) -> None:
+def test_an_unforeseen_error_is_a_500_without_its_story(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = make_service()
     path = service.context.registry.path(service.context.registry.get("price", 2))
     (path / "model.json").write_text(json.dumps({"secret": "story"}))
@@ -228,7 +231,7 @@ def test_an_unforeseen_error_is_a_500_without_its_story(make_service: MakeServic
     def fail(*_: object) -> None:
         raise RuntimeError("secret story")
 
-    service.context.datasets.get = fail  # type: ignore[method-assign,assignment]
+    monkeypatch.setattr(Datasets, "get", fail)
     answer = service.http.get("/datasets/x", headers={"X-Request-ID": "id-1"})
     assert problem(answer, 500)["request_id"] == "id-1"
     assert "secret" not in answer.text
