@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test check format bench bench-peers quality stack stack-key stack-down stack-test lock
+.PHONY: help install serve demo test check format bench bench-peers quality stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,6 +69,20 @@ stack-down:  ## Stop the stack; what it keeps stays in its volumes
 
 stack-test: $(INSTALLED)  ## Build and start a stack of its own, train, predict, kill each container
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration --timeout 1800 -rP
+
+# The auditor is not among what it audits: tools of their own, with versions of their own.
+TOOLS := .audit/bin
+
+$(TOOLS)/pip-audit: Makefile
+	$(PYTHON) -m venv .audit
+	$(TOOLS)/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
+	@touch $@
+
+audit: $(INSTALLED) $(TOOLS)/pip-audit  ## Known vulnerabilities and licences; exit code 2 if nobody could be asked
+	@$(BIN)/python .ci/supply_chain.py audit $(TOOLS)
+
+sbom: $(INSTALLED) $(TOOLS)/pip-audit  ## sbom.json: the runtime's packages, CycloneDX
+	@$(BIN)/python .ci/supply_chain.py sbom $(TOOLS) sbom.json
 
 lock:  ## Write requirements.lock from what .venv holds (after changing pyproject.toml)
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' > requirements.lock
