@@ -41,6 +41,7 @@ from core.transitions import (
     get_row,
     lock_row,
     move,
+    queue_end,
     requeue,
     tell,
 )
@@ -140,6 +141,9 @@ class Jobs(Claims):
     def _insert(self, row: JobRow, pieces: Sequence[JobRow] = ()) -> Job:
         with self._database.begin() as session:
             _require_datasets(session, row)
+            place = queue_end(session)
+            for queued in (row, *pieces):
+                queued.queued_at = place
             session.add_all([row, *pieces])
             session.flush()
             for told in (row, *(piece for piece in pieces if piece.kind != "chunk")):
@@ -288,7 +292,6 @@ def _row(
     origin: Origin,
     parent: str | None = None,
 ) -> JobRow:
-    moment = now()
     return JobRow(
         id=new_id("job"),
         parent=parent,
@@ -300,8 +303,7 @@ def _row(
         spec=spec.model_dump(mode="json"),
         request_id=origin.request_id,
         traceparent=origin.traceparent,
-        created_at=moment,
-        queued_at=moment,
+        created_at=now(),
     )
 
 
