@@ -10,6 +10,7 @@ from core.jobs import Jobs
 from core.queue import Queue
 from core.registry import Registry
 from core.results import Results
+from core.scratch import Scratch
 from core.settings import Settings
 from core.storage import ArtifactStore, open_store
 from core.stored_predictions import StoredPredictions
@@ -21,6 +22,7 @@ class Context:
     """The services of one process."""
 
     settings: Settings
+    scratch: Scratch
     database: Database
     store: ArtifactStore
     datasets: Datasets
@@ -34,9 +36,10 @@ class Context:
     feedback: Feedback
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and remove what was temporary."""
         self.queue.close()
         self.database.dispose()
+        self.scratch.close()
 
 
 def open_context(settings: Settings) -> Context:
@@ -51,11 +54,14 @@ def open_context(settings: Settings) -> Context:
     migrate(database)
     store = open_store(settings)
     jobs = Jobs(database)
+    scratch = Scratch(settings.data_dir / "scratch")
+    scratch.remove_leftovers()
     return Context(
         settings=settings,
+        scratch=scratch,
         database=database,
         store=store,
-        datasets=Datasets(database, store, settings.max_dataset_bytes, settings.data_dir),
+        datasets=Datasets(database, store, settings.max_dataset_bytes, scratch.path),
         jobs=jobs,
         registry=Registry(database, store),
         results=Results(jobs, store),

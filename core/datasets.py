@@ -211,9 +211,9 @@ class Datasets:
         try:
             with self._database.begin() as session:
                 session.add(row)
-        except BaseException as error:
+        except IntegrityError:  # after any other error it may be committed all the same
             self._store.delete(row.artifact_key)
-            existing = self._find(sha256, format_) if isinstance(error, IntegrityError) else None
+            existing = self._find(sha256, format_)
             if existing is None:
                 raise
             return existing, False  # somebody else has sent the same bytes meanwhile
