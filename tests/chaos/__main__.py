@@ -18,7 +18,12 @@ from tests.chaos.schedule import Outcome, Schedule
 from tests.chaos.world import World, remove
 from tests.core.postgresql import PostgresServer, postgresql_server
 
-INSTALLATIONS = ("files", "servers", "servers")  # by seed: SQLite and a folder; PostgreSQL, Redis
+INSTALLATIONS = (
+    "servers",
+    "files",
+    "servers",
+    "serve",
+)  # by seed: PostgreSQL and Redis; or neither
 
 
 def main() -> int:
@@ -44,8 +49,9 @@ def main() -> int:
 def run(seed: int, cradle: Cradle, postgresql: PostgresServer) -> Outcome:
     """One schedule in a new world; its folder stays if something was wrong."""
     folder = Path(tempfile.mkdtemp(prefix=f"credence-chaos-{seed}-"))
-    servers = INSTALLATIONS[seed % len(INSTALLATIONS)] == "servers"
-    with World(folder / "world", cradle, postgresql if servers else None) as world:
+    kind = INSTALLATIONS[seed % len(INSTALLATIONS)]
+    servers = postgresql if kind == "servers" else None
+    with World(folder / "world", cradle, servers, serve=kind == "serve") as world:
         outcome = Schedule(world, seed).run()
     if outcome.wrong:
         print(f"seed {seed} broke, see {folder}:", *outcome.wrong, sep="\n  ")  # noqa: T201
@@ -53,7 +59,7 @@ def run(seed: int, cradle: Cradle, postgresql: PostgresServer) -> Outcome:
     else:
         remove(folder)
     done = ", ".join(f"{name} {count}" for name, count in outcome.done.items())
-    print(f"seed {seed}: {outcome.seconds:.0f} s; {done}", flush=True)  # noqa: T201
+    print(f"seed {seed} ({kind}): {outcome.seconds:.0f} s; {done}", flush=True)  # noqa: T201
     return outcome
 
 

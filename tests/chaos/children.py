@@ -76,6 +76,21 @@ def worker() -> None:
     service.worker()
 
 
+def poisoned_worker() -> None:
+    """As `worker`, but a training of the model `poison` kills it."""
+    from worker import runner
+
+    run_training = runner.run_training
+
+    def poisoned(context: Any, claim: Any, spec: Any, *rest: Any) -> Any:
+        if spec.model == "poison":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return run_training(context, claim, spec, *rest)
+
+    runner.run_training = poisoned
+    worker()
+
+
 def api(port: int) -> None:
     """`credence api`."""
     from credence.commands import service

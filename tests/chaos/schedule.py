@@ -29,8 +29,8 @@ MISHAPS = (
     ("duplicate", 2),
     ("empty_broker", 1),
     ("stop_broker", 1),
-    ("stop_database", 1),
-    ("set_clock", 1),
+    ("stop_database", 2),
+    ("set_clock", 2),
     ("wait", 3),
 )
 
@@ -101,6 +101,7 @@ class Schedule:
         """All services run from now on; the clock stays where it is."""
         world = self._world
         world.wake_workers()
+        world.start_servers()
         world.mend()
 
     def _rests(self) -> bool:
@@ -169,16 +170,12 @@ class Schedule:
         self._world.empty_broker()
 
     def _stop_broker(self) -> None:
-        if self._world.redis:
-            self._world.redis.stop()
-            self._pause(self._random.uniform(0, 2))
-            self._world.redis.start()
+        """Until the next mishap of this kind, or the end."""
+        self._world.start_servers() if self._world.stopped else self._world.stop_broker()
 
     def _stop_database(self) -> None:
-        if self._world.postgresql:
-            self._world.postgresql.stop()
-            self._pause(self._random.uniform(0, 3))
-            self._world.postgresql.start()
+        """As the broker; work is asked for meanwhile."""
+        self._world.start_servers() if self._world.stopped else self._world.stop_database()
 
     def _set_clock(self) -> None:
         self._world.set_clock(self._random.choice([-3600, 0, 3600]))

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 import httpx
+import psutil
 import redis
 from sqlalchemy import create_engine, text
 
@@ -43,6 +44,8 @@ class World:
     api: int | None = field(default=None, init=False)
     workers: list[int] = field(default_factory=list, init=False)
     paused: set[int] = field(default_factory=set, init=False)
+    strays: list[psutil.Process] = field(default_factory=list, init=False)  # of killed parents
+    stopped: set[str] = field(default_factory=set, init=False)  # servers
     port: int = field(default_factory=free_port, init=False)
 
     def __enter__(self) -> "World":
@@ -84,6 +87,7 @@ class World:
         trace: TracebackType | None,
     ) -> None:
         self.kill_all()
+        self.start_servers()  # the database is the others', too
         self._stack.close()
 
     @property
@@ -103,11 +107,15 @@ class World:
 
     def kill_api(self) -> None:
         if self.api is not None:
+            self.strays += self._started_by_the_api()  # these end by themselves
             self.cradle.kill(self.api)
             self.api = None
 
     def kill_worker(self, index: int) -> None:
-        if self.workers:
+        if self.serve:
+            for process in self._started_by_the_api():
+                process.kill()
+        elif self.workers:
             pid = self.workers.pop(index % len(self.workers))
             self.paused.discard(pid)
             self.cradle.kill(pid)
@@ -116,17 +124,41 @@ class World:
         self.kill_api()
         while self.workers:
             self.kill_worker(0)
+        for process in self.strays:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(self.strays, timeout=10)
 
     def pause_worker(self, index: int) -> None:
-        if self.workers:
-            pid = self.workers[index % len(self.workers)]
+        workers = self.workers or [process.pid for process in self._started_by_the_api()]
+        if workers:
+            pid = workers[index % len(workers)]
             os.kill(pid, signal.SIGSTOP)
             self.paused.add(pid)
 
     def wake_workers(self) -> None:
         for pid in self.paused:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         self.paused.clear()
+
+    def stop_broker(self) -> None:
+        if self.redis:
+            self.redis.stop()
+            self.stopped.add("broker")
+
+    def stop_database(self) -> None:
+        if self.postgresql:
+            self.postgresql.stop()
+            self.stopped.add("database")
+
+    def start_servers(self) -> None:
+        """Those that were stopped."""
+        if self.redis and "broker" in self.stopped:
+            self.redis.start()
+        if self.postgresql and "database" in self.stopped:
+            self.postgresql.start()
+        self.stopped.clear()
 
     def empty_broker(self) -> None:
         """All messages are gone."""
@@ -164,6 +196,14 @@ class World:
     def log(self) -> str:
         """The end of what the processes have told."""
         return "".join(path.read_text()[-6000:] for path in sorted(self.folder.glob("*.log")))
+
+    def _started_by_the_api(self) -> list[psutil.Process]:
+        """The worker of `credence serve`; none while it is being started again."""
+        if self.api is None:
+            return []
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.api).children()
+        return []
 
     def _fork(self, entry: str, **arguments: int) -> int:
         return self.cradle.fork(entry, self.folder / f"{entry}.log", self.environment, **arguments)
