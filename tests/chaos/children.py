@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import tempfile
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -131,16 +130,24 @@ def add_dataset(path: str, deadly_write: int) -> None:
     context.datasets.add("line", "text/csv", Path(path))
 
 
-def train_and_die(job_id: str, seconds: float) -> None:
-    """Run a job here, and die after so long, wherever it is then."""
+def train_and_die(job_id: str, deadly_look: int) -> None:
+    """Run a job here, save at every mini-batch, and die at the n-th."""
     from core.context import open_context
     from core.settings import load_settings
     from worker.metrics import WorkerMetrics
     from worker.runner import JobRunner
 
+    looks = 0
+
+    def die_or_go_on() -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == deadly_look:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return False
+
     context = open_context(load_settings())
-    threading.Timer(seconds, os.kill, [os.getpid(), signal.SIGKILL]).start()
-    JobRunner(context, "dying", WorkerMetrics.create(), lambda: False).run(job_id)
+    JobRunner(context, "dying", WorkerMetrics.create(), die_or_go_on).run(job_id)
 
 
 def _hurry() -> None:

@@ -19,7 +19,7 @@ def cradle() -> Iterator[Cradle]:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Iterator[Context]:
-    opened = open_context(load_settings(data_dir=tmp_path / "data", lease_seconds=2))
+    opened = open_context(load_settings(data_dir=tmp_path / "data", lease_seconds=2, threads=1))
     yield opened
     opened.close()
 

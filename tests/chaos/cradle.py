@@ -15,7 +15,12 @@ from types import TracebackType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NO_COLOR": "1"}
+ENVIRONMENT = {
+    "CREDENCE_THREADS": "1",
+    "NO_COLOR": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 
 
 class Cradle:
@@ -86,6 +91,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what is logged is no answer
     children.load()
+    running: set[int] = set()
     for line in iter(sys.stdin.readline, ""):
         order = json.loads(line)
         if order["order"] == "fork":
@@ -93,12 +99,16 @@ def main() -> None:
             if pid == 0:
                 answers.close()
                 children.run(order)  # never returns
+            running.add(pid)
             answer: int | None = pid
         else:
             option = os.WNOHANG if order["order"] == "poll" else 0
             ended, status = os.waitpid(order["pid"], option)
+            running.discard(ended)
             answer = os.waitstatus_to_exitcode(status) if ended else None
         answers.write(json.dumps(answer) + "\n")
+    for pid in running:  # whoever asked was killed
+        os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":
