@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
+from core.clock import present
 from core.database import Database
-from core.names import now
 from core.parts import WHOLES
 from core.schema import EventRow, JobRow, WorkerRow
 from core.transitions import CLAIMED, JobStatus
@@ -41,8 +41,8 @@ def read_backlog(database: Database) -> Backlog:
     Raises:
         Unavailable: when the database does not answer.
     """
-    moment = now()
     with database.read() as session:
+        moment = present(session)
         queued, oldest = _queue(session)
         claimed, lease_ended, last_event = _claims(session, moment)
         return Backlog(

@@ -1,16 +1,16 @@
 """The worker's side of jobs: claim one, report on it, finish it or give it back."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from core import events, parts
+from core.clock import present
 from core.database import Database
 from core.events import EventType
-from core.names import now
 from core.schema import JobRow, Json
 from core.transitions import (
     CLAIMED,
@@ -25,6 +25,8 @@ from core.transitions import (
     tell,
 )
 
+Pulse = tuple[int, datetime]  # of a claim: its attempt, and a time that each renewal changes
+
 
 class Claims:
     """What may be done with a claim; everything but `claim` and `reap` can raise `LostClaim`."""
@@ -34,25 +36,22 @@ class Claims:
 
     def claim(self, job_id: str, worker: str, lease_seconds: float) -> Claim | None:
         """Take a queued job: of any number of workers that ask at once, one gets a claim."""
-        moment = now()
-        statement = (
-            update(JobRow)
-            .where(
-                JobRow.id == job_id,
-                JobRow.status == JobStatus.QUEUED,
-                JobRow.kind.not_in(parts.WHOLES),
-            )
-            .values(
+        claimable = (
+            JobRow.id == job_id,
+            JobRow.status == JobStatus.QUEUED,
+            JobRow.kind.not_in(parts.WHOLES),
+        )
+        with self._job(job_id) as session:
+            moment = present(session)
+            statement = update(JobRow).where(*claimable)
+            statement = statement.values(
                 status=JobStatus.RUNNING,
                 attempt=JobRow.attempt + 1,
                 worker=worker,
                 lease_until=moment + timedelta(seconds=lease_seconds),
                 started_at=moment,
             )
-            .returning(JobRow.attempt)
-        )
-        with self._job(job_id) as session:
-            attempt = session.scalars(statement).one_or_none()
+            attempt = session.scalars(statement.returning(JobRow.attempt)).one_or_none()
             if attempt is None:
                 return None
             tell(session, job_id, JobStatus.RUNNING, attempt=attempt)
@@ -61,7 +60,8 @@ class Claims:
     def heartbeat(self, claim: Claim, lease_seconds: float) -> JobStatus:
         """Extend the lease; the answer is `running`, or `cancelling` when the worker must stop."""
         with self._database.begin() as session:
-            return change(session, claim, lease_until=now() + timedelta(seconds=lease_seconds))
+            until = present(session) + timedelta(seconds=lease_seconds)
+            return change(session, claim, lease_until=until)
 
     def report(
         self, claim: Claim, progress: Json | None = None, metrics: Json | None = None
@@ -112,23 +112,38 @@ class Claims:
             else:
                 requeue(session, claim.job_id, CLAIMED, "the worker stopped")
 
-    def reap(self, now: datetime, max_attempts: int) -> Sequence[str]:
-        """Take back the jobs whose lease ended before `now`; their ids.
+    def pulses(self) -> dict[str, Pulse]:
+        """The claimed jobs, each with what its worker changes whenever it renews its lease.
+
+        Who has seen a pulse stand still for a lease's time knows that the worker is lost, whatever
+        any clock on the wall says.
+        """
+        query = select(JobRow.id, JobRow.attempt, JobRow.lease_until)
+        with self._database.read() as session:
+            rows = session.execute(query.where(JobRow.status.in_(CLAIMED))).all()
+        return {row.id: (row.attempt, row.lease_until) for row in rows if row.lease_until}
+
+    def reap(self, still: Mapping[str, Pulse], max_attempts: int) -> list[str]:
+        """Take back the jobs whose pulse stands still; the ids of those where it still does.
 
         They are queued again, or cancelled if that was asked for. A job that has lost its worker
         `max_attempts` times since it was created or resumed fails with the code "worker_lost", so
         that one which kills its workers does not go round for ever.
         """
-        with self._database.read() as session:
-            ids = session.scalars(select(JobRow.id).where(*_lost(now))).all()
-        return [job_id for job_id in ids if self._reap(job_id, now, max_attempts)]
+        return [job_id for job_id in still if self._reap(job_id, still[job_id], max_attempts)]
 
-    def _reap(self, job_id: str, now: datetime, max_attempts: int) -> bool:
-        lost = select(JobRow).where(JobRow.id == job_id, *_lost(now))
+    def _reap(self, job_id: str, pulse: Pulse, max_attempts: int) -> bool:
+        attempt, lease_until = pulse
+        lost = select(JobRow).where(
+            JobRow.id == job_id,
+            JobRow.status.in_(CLAIMED),
+            JobRow.attempt == attempt,
+            JobRow.lease_until == lease_until,
+        )
         with self._job(job_id) as session:
             row = session.scalars(lost.with_for_update()).one_or_none()
             if row is None:
-                return False  # somebody else has taken it back meanwhile
+                return False  # renewed at the last moment, or taken back by somebody else
             _take_back(session, row, max_attempts)
             return True
 
@@ -137,10 +152,6 @@ class Claims:
         """A transaction that changes a job; the one that it is a part of follows."""
         with self._database.begin() as session, parts.settled(session, job_id):
             yield session
-
-
-def _lost(now: datetime) -> tuple[ColumnElement[bool], ...]:
-    return JobRow.status.in_(CLAIMED), JobRow.lease_until < now
 
 
 def _take_back(session: Session, row: JobRow, max_attempts: int) -> None:

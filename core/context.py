@@ -14,6 +14,7 @@ from core.jobs import Jobs
 from core.queue import Queue
 from core.registry import Registry
 from core.results import Results
+from core.scratch import Scratch
 from core.settings import Settings
 from core.shares import Shares
 from core.storage import ArtifactStore, open_store
@@ -26,6 +27,7 @@ class Context:
     """The services of one process, as its `caller` sees them."""
 
     settings: Settings
+    scratch: Scratch
     database: Database
     store: ArtifactStore
     caller: Caller
@@ -44,12 +46,15 @@ class Context:
 
     def called_by(self, caller: Caller) -> "Context":
         """The same services, for somebody who does not see everything."""
-        return replace(self, **_bound(self.settings, self.database, self.store, caller))
+        return replace(
+            self, **_bound(self.settings, self.database, self.store, self.scratch, caller)
+        )
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and remove what was temporary."""
         self.queue.close()
         self.database.dispose()
+        self.scratch.close()
 
 
 def open_context(settings: Settings) -> Context:
@@ -63,9 +68,12 @@ def open_context(settings: Settings) -> Context:
     database = Database(settings.sqlalchemy_url)
     migrate(database)
     store = open_store(settings)
-    bound = _bound(settings, database, store, SERVICE)
+    scratch = Scratch(settings.data_dir / "scratch")
+    scratch.remove_leftovers()
+    bound = _bound(settings, database, store, scratch, SERVICE)
     return Context(
         settings=settings,
+        scratch=scratch,
         database=database,
         store=store,
         checkpoints=Checkpoints(bound["jobs"], store),
@@ -78,15 +86,13 @@ def open_context(settings: Settings) -> Context:
 
 
 def _bound(
-    settings: Settings, database: Database, store: ArtifactStore, caller: Caller
+    settings: Settings, database: Database, store: ArtifactStore, scratch: Scratch, caller: Caller
 ) -> dict[str, Any]:
     """What answers to a caller: whatever has an owner."""
     jobs = Jobs(database, caller)
     return {
         "caller": caller,
-        "datasets": Datasets(
-            database, store, settings.max_dataset_bytes, settings.data_dir, caller
-        ),
+        "datasets": Datasets(database, store, settings.max_dataset_bytes, scratch.path, caller),
         "jobs": jobs,
         "registry": Registry(database, store, caller),
         "results": Results(jobs, store),

@@ -21,10 +21,10 @@ from core.checkpoints import checkpoints_key
 from core.columns import canonical
 from core.columns.conversion import to_json, to_numpy
 from core.database import Database
-from core.exceptions import Conflict, Invalid, NotFound
+from core.exceptions import Conflict, Invalid, NotFound, QuotaExceeded
 from core.formats import find_format, inline
 from core.formats.limits import check_size
-from core.idempotency import Once
+from core.idempotency import Once, Repeated
 from core.jobs import UNFINISHED, JobStatus
 from core.names import check_identifier, check_name, new_id, now
 from core.paging import Page, check_limit, decode_number, page_of
@@ -246,11 +246,16 @@ class Datasets:
                 audit.record(session, self._caller, "dataset.create", dataset_id, name=name)
                 if once is not None:
                     once.record(session, dataset_id, (_dataset(row), True))
-        except BaseException as error:
+        except (QuotaExceeded, Repeated):
             self._store.delete(row.artifact_key)
-            existing = self._find(sha256, format_) if isinstance(error, IntegrityError) else None
+            raise
+        except IntegrityError:  # after any other error it may be committed all the same
+            self._store.delete(row.artifact_key)
+            existing = self._find(sha256, format_)
             if existing is None:
                 raise
+            if once is not None:
+                self._remember(existing)
             return existing, False  # somebody else has sent the same bytes meanwhile
         return _dataset(row), True
 

@@ -44,6 +44,7 @@ from core.transitions import (
     get_row,
     lock_row,
     move,
+    queue_end,
     requeue,
     tell,
 )
@@ -154,6 +155,9 @@ class Jobs(Claims):
             mine.owner = self._caller.owner
         with self._database.begin() as session:
             self._check(session, row)
+            place = queue_end(session)
+            for queued in (row, *pieces):
+                queued.queued_at = place
             session.add_all([row, *pieces])
             session.flush()
             for told in (row, *(piece for piece in pieces if piece.kind != "chunk")):
@@ -314,7 +318,6 @@ def _row(
     origin: Origin,
     parent: str | None = None,
 ) -> JobRow:
-    moment = now()
     return JobRow(
         id=new_id("job"),
         parent=parent,
@@ -326,8 +329,7 @@ def _row(
         spec=spec.model_dump(mode="json"),
         request_id=origin.request_id,
         traceparent=origin.traceparent,
-        created_at=moment,
-        queued_at=moment,
+        created_at=now(),
     )
 
 

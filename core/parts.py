@@ -28,6 +28,7 @@ from core.transitions import (
     get_row,
     lock_row,
     move,
+    queue_end,
     tell,
 )
 
@@ -86,7 +87,7 @@ def restart(session: Session, job_id: str) -> None:
         job_id,
         undone,
         JobStatus.QUEUED,
-        queued_at=now(),
+        queued_at=queue_end(session),
         started_at=None,
         finished_at=None,
         error=None,

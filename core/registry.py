@@ -81,7 +81,7 @@ class Registry:
         )
         try:
             self._publish(claim, row, alias)
-        except BaseException:
+        except LostClaim:  # after any other error it may be committed all the same: sweeps know
             self._store.delete(key)
             raise
         return self.get(model, row.version)

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from core.exceptions import Conflict, NotFound
+from core.exceptions import Conflict, LostClaim, NotFound
 from core.jobs import ChunkSpec, Claim, Jobs, JobStatus
 from core.storage import ArtifactStore
 
@@ -41,12 +41,13 @@ class Results:
             self._store.delete(part_key(spec, attempt))
         key = part_key(spec, claim.attempt)
         self._store.put_file(key, path)
-        status = None
         try:
             status = self.jobs.finish(claim, JobStatus.SUCCEEDED)
-        finally:
-            if status is not JobStatus.SUCCEEDED:
-                self._store.delete(key)
+        except LostClaim:  # after any other error it may be committed all the same: sweeps know
+            self._store.delete(key)
+            raise
+        if status is not JobStatus.SUCCEEDED:
+            self._store.delete(key)
         return status
 
     def paths(self, job_id: str) -> Iterator[Path]:

@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from core import otel_variables
 from core.cores import available_cores
 from core.exceptions import InvalidSetting
+from core.memory import available_bytes
 from core.passwords import read_secret, with_password
 from core.urls import (
     check_artifact_url,
@@ -33,6 +34,11 @@ Work = Annotated[int, Field(ge=1, le=10**15)]
 
 def _lower_case(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
+
+
+def _most_memory() -> int:
+    """Nine tenths: before there is none left, the kernel ends whom it likes."""
+    return available_bytes() * 9 // 10
 
 
 def _absolute(path: Path) -> Path:
@@ -101,6 +107,12 @@ class Settings(BaseSettings):
     )
     max_attempts: Annotated[int, Field(ge=1, le=100)] = Field(
         3, description="workers that a job may lose before it fails"
+    )
+    max_job_seconds: Annotated[float, Field(gt=0, le=10**9)] = Field(
+        7 * 86_400, description="that one attempt of a job may run"
+    )
+    max_job_bytes: Bytes = Field(
+        default_factory=_most_memory, description="that a worker may take while it runs a job"
     )
     checkpoint_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
         60, description="between two checkpoints of a training job"

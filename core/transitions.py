@@ -10,13 +10,15 @@ refused with `LostClaim`. Each change of state writes its event in the same tran
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, func, select, update
 from sqlalchemy.orm import Session
 
 from core import events
+from core.clock import present
 from core.exceptions import LostClaim, NotFound
 from core.names import now
 from core.schema import JobRow, Json
@@ -141,10 +143,18 @@ def requeue(
 ) -> bool:
     """Back to the end of the queue from one of the `old` states; False in any other."""
     nobody = {"worker": None, "lease_until": None, "started_at": None, "finished_at": None}
-    moved = move(session, job_id, old, JobStatus.QUEUED, queued_at=now(), **nobody, **values)
+    place = queue_end(session)
+    moved = move(session, job_id, old, JobStatus.QUEUED, queued_at=place, **nobody, **values)
     if moved:
         tell(session, job_id, JobStatus.QUEUED, reason=reason)
     return moved
+
+
+def queue_end(session: Session) -> datetime:
+    """A time to queue at that is after all who wait: a clock that was set back lets nobody in."""
+    last = select(func.max(JobRow.queued_at)).where(JobRow.status == JobStatus.QUEUED)
+    newest, moment = session.scalars(last).one(), present(session)
+    return moment if newest is None else max(moment, newest + timedelta(microseconds=1))
 
 
 def tell(session: Session, job_id: str, status: JobStatus, **details: Any) -> None:

@@ -1,4 +1,4 @@
-"""Holding a job: a thread renews the lease and listens for a cancellation."""
+"""Holding a job: a thread renews the lease, listens for a cancellation and watches the limits."""
 
 import threading
 from contextvars import copy_context
@@ -6,27 +6,30 @@ from functools import partial
 from types import TracebackType
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
 from core.context import Context
-from core.exceptions import LostClaim, Unavailable
+from core.exceptions import LostClaim
 from core.jobs import Claim, JobStatus
+from worker.limits import Limits, OverLimit
 
 log = structlog.get_logger()
 
-_RENEW_SECONDS = 1.0  # how soon a cancellation is noticed
+_RENEW_SECONDS = 1.0  # how soon a cancellation, or too much memory, is noticed
 
 
 class Lease:
     """Renews a claim while its job runs.
 
-    `interrupted` tells the job to stop at the next mini-batch: somebody cancelled it, or another
-    worker has it now. A database that is away for a while is waited for: the lease may still hold.
+    `interrupted` tells the job to stop at the next mini-batch: somebody cancelled it, another
+    worker has it now, or it is over a limit. A database that is away for a while is waited for: the
+    lease may still hold.
     """
 
     def __init__(self, context: Context, claim: Claim) -> None:
         self._context, self._claim = context, claim
         self._ended, self._cancelled, self._lost = (threading.Event() for _ in range(3))
+        self._limits = Limits(context.settings)
+        self.over_limit: OverLimit | None = None
         run = partial(copy_context().run, self._renew_until_ended)  # its lines belong to the job
         self._thread = threading.Thread(target=run, name="lease", daemon=True)
 
@@ -49,16 +52,17 @@ class Lease:
 
     @property
     def interrupted(self) -> bool:
-        return self._cancelled.is_set() or self._lost.is_set()
+        return self._cancelled.is_set() or self._lost.is_set() or self.over_limit is not None
 
     def _renew_until_ended(self) -> None:
         while not self._ended.wait(_RENEW_SECONDS):
+            self.over_limit = self.over_limit or self._limits.exceeded()
             try:
                 self._renew()
             except LostClaim:
                 self._lost.set()
                 return
-            except (SQLAlchemyError, Unavailable) as error:
+            except Exception as error:  # whatever it is, the next second may be better
                 log.warning("lease not renewed", error=str(error))
 
     def _renew(self) -> None:

@@ -19,6 +19,7 @@ from core.logging import configure_logging
 from core.settings import Settings
 from core.tracing import flush_traces, start_tracing
 from worker.celery_app import build_celery
+from worker.cleaner import Cleaner
 from worker.metrics import WorkerMetrics, serve_metrics
 from worker.runner import JobRunner
 from worker.sweeper import Sweeper
@@ -42,13 +43,15 @@ def run_worker(settings: Settings) -> None:
     port = serve_metrics(metrics, settings)
     context = open_context(settings)
     runner = JobRunner(context, _worker_id(), metrics, stopping.is_set)
-    sweeper = Sweeper(context, runner, metrics, device)
+    sweeper, cleaner = Sweeper(context, runner, metrics, device), Cleaner(context)
     log.info("worker ready", worker=runner.worker_id, device=device, metrics_port=port)
     try:
         sweeper.start()
+        cleaner.start()
         _consume(settings, runner, stopping)
     finally:
         stopping.set()
+        cleaner.stop()
         sweeper.stop()
         context.close()
         flush_traces()

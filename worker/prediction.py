@@ -34,7 +34,7 @@ def run_chunk(
     if not isinstance(model, BayesianModel):
         raise InvalidData("texts are not predicted offline: ask POST /predict", "/model")
     torch.set_num_threads(context.settings.threads)
-    with tempfile.TemporaryDirectory(dir=context.settings.data_dir) as folder:
+    with tempfile.TemporaryDirectory(dir=context.scratch.path) as folder:
         path = Path(folder) / "part.parquet"
         _write(path, _tables(context, model, spec, should_stop))
         return context.results.publish(claim, spec, path)

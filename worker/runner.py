@@ -1,5 +1,6 @@
 """One job from claim to end; whatever happens to it, the row says so."""
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,13 +17,24 @@ from models.exceptions import Diverged, ModelError, Stopped
 from worker.evaluation import run_evaluation
 from worker.launcher import ProcessLost
 from worker.lease import Lease
+from worker.limits import OverMemory, OverTime
 from worker.metrics import WorkerMetrics
 from worker.prediction import run_chunk
 from worker.training import run_training
 
 log = structlog.get_logger()
 
+WRITE_AGAIN_SECONDS = 1.0
 PAUSE_SECONDS = 20.0  # for a store or database that is away; a worker does nothing else meanwhile
+CODES: dict[type[Exception], str] = {  # the first that fits; their messages are for people
+    Diverged: "diverged",
+    NotFound: "not_found",
+    ProcessLost: "worker_lost",
+    OverTime: "time_limit",
+    OverMemory: "out_of_memory",
+    ModelError: "invalid_data",
+    CredenceError: "invalid_data",
+}
 
 
 @dataclass
@@ -66,13 +78,16 @@ class JobRunner:
                 tracing.event("claim lost")
                 log.warning("job lost to another worker or cancelled")
             except Stopped:
-                self._hand_back(claim, lease)
+                self._stop(claim, lease)
             except Unavailable as error:
-                self._wait(claim, lease, error)
+                log.warning("job waits for what is away", error=str(error), seconds=PAUSE_SECONDS)
+                self._pause(lease, PAUSE_SECONDS)
+                self._hand_back(claim, lease)
             except Exception as error:
                 self._fail(claim, error)
             finally:
                 self.metrics.forget(job.model)
+                gc.collect()  # what a failed job held in cycles must not count for the next one
 
     def _work(self, job: Job, claim: Claim, should_stop: Callable[[], bool]) -> None:
         if job.kind == "train":
@@ -88,12 +103,16 @@ class JobRunner:
                 claim, JobStatus.SUCCEEDED, metrics=metrics, version=evaluate.version
             )
 
+    def _stop(self, claim: Claim, lease: Lease) -> None:
+        """Between two mini-batches, for whatever reason the lease knows; its checkpoint is kept."""
+        if lease.over_limit and not lease.cancelled:
+            self._fail(claim, lease.over_limit)
+        else:
+            self._hand_back(claim, lease)
+
     def _hand_back(self, claim: Claim, lease: Lease) -> None:
-        """Cancelled, or back to the queue because this worker stops; its checkpoint is kept."""
-        try:
-            self.context.jobs.release(claim)  # cancels the job if that was asked for
-        except LostClaim:
-            log.warning("job was taken over while it stopped")
+        """Cancelled, or back to the queue because this worker cannot go on with it."""
+        if not self._write(lambda: self.context.jobs.release(claim)):
             return
         outcome = "job cancelled" if lease.cancelled else "job handed back"
         tracing.event(outcome)
@@ -101,16 +120,31 @@ class JobRunner:
         if not lease.cancelled:
             self._wake(claim.job_id)
 
-    def _wait(self, claim: Claim, lease: Lease, error: Unavailable) -> None:
-        """Back to the queue, but not at once: what this job misses the next one would miss, too."""
-        log.warning("job waits for what is away", error=str(error), seconds=PAUSE_SECONDS)
-        end = time.monotonic() + PAUSE_SECONDS
+    def _pause(self, lease: Lease, seconds: float) -> None:
+        """What this job misses the next one would miss, too."""
+        end = time.monotonic() + seconds
         while time.monotonic() < end and not (lease.interrupted or self.should_stop()):
             time.sleep(0.1)
-        try:
-            self._hand_back(claim, lease)
-        except Unavailable as still:
-            log.warning("job not handed back; its lease will end", error=str(still))
+
+    def _write(self, change: Callable[[], object]) -> bool:
+        """Tell the row what became of the job; False if it is another's by now, or cannot be told.
+
+        A database that is away is waited for, as nothing else could be done without it: a job that
+        is only left alone counts as one that has lost its worker.
+        """
+        while True:
+            try:
+                change()
+            except LostClaim:
+                log.warning("job was taken over before its end could be told")
+                return False
+            except Unavailable as error:
+                log.warning("job's end not told yet", error=str(error))
+                if self.should_stop():
+                    return False  # its lease will end
+                time.sleep(WRITE_AGAIN_SECONDS)
+            else:
+                return True
 
     def _wake(self, job_id: str) -> None:
         try:
@@ -125,14 +159,14 @@ class JobRunner:
             log.exception("job failed")
         else:
             log.warning("job failed", code=code, error=message)
-        try:
-            failure = {"code": code, "message": message}
-            self.context.jobs.finish(claim, JobStatus.FAILED, error=failure)
-        except LostClaim:
-            log.warning("job was taken over before its failure could be told")
+        failure = {"code": code, "message": message}
+        self._write(lambda: self.context.jobs.finish(claim, JobStatus.FAILED, error=failure))
 
     def _observe(self, job_id: str, seconds: float) -> None:
-        job = self.context.jobs.get(job_id)
+        try:
+            job = self.context.jobs.get(job_id)
+        except Unavailable:  # how long it took is not worth waiting for
+            return
         self.metrics.job_seconds.labels(job.kind, str(job.status)).observe(seconds)
 
 
@@ -157,21 +191,16 @@ def _going_on_from_its_request(job: Job) -> Iterator[None]:
 
 def describe(error: Exception) -> tuple[str, str]:
     """A code for programs and a message for people; unknown errors show no internals."""
-    match error:
-        case Diverged():
-            return "diverged", str(error)
-        case NotFound():
-            return "not_found", str(error)
-        case ProcessLost():
-            return "worker_lost", str(error)
-        case ModelError() | CredenceError():
-            return "invalid_data", str(error)
-        case torch.OutOfMemoryError() | MemoryError():
-            return "out_of_memory", (
-                "not enough memory: give a smaller training.batch_size or network.hidden"
-            )
-        case _:
-            return (
-                "internal",
-                f"an unexpected {type(error).__name__}; the worker's log has more",
-            )
+    for kind, code in CODES.items():
+        if isinstance(error, kind):
+            return code, str(error)
+    if _is_out_of_memory(error):
+        advice = "give a smaller training.batch_size or network.hidden"
+        return "out_of_memory", f"not enough memory: {advice}"
+    return "internal", f"an unexpected {type(error).__name__}; the worker's log has more"
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """On a CPU torch has no class for it."""
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    return known or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))

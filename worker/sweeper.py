@@ -1,4 +1,4 @@
-"""What nobody told the worker: jobs of lost workers, queued jobs whose wake-up was lost.
+"""What nobody told the worker: workers that were lost, queued jobs whose wake-up was lost.
 
 And what nobody will ask for again: stored predictions whose time is up.
 """
@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from core import tracing
 from core.context import Context
 from core.exceptions import CredenceError
 from worker.metrics import WorkerMetrics
+from worker.reaper import Reaper
 from worker.runner import JobRunner
 
 log = structlog.get_logger()
@@ -36,7 +36,7 @@ def forget(context: Context) -> None:
 
 
 class Sweeper:
-    """A thread that shows the worker lives and, now and then, sweeps.
+    """A thread that shows the worker lives, looks after the others and, now and then, sweeps.
 
     Queued jobs are sent again only while this worker is idle: then a message was lost, since a
     busy one simply has not come to it. A job that is woken twice runs once.
@@ -50,6 +50,7 @@ class Sweeper:
     ) -> None:
         self._context, self._runner, self._metrics = context, runner, metrics
         self._device, self._started_at = device, datetime.now(UTC)
+        self._reaper = Reaper(context)
         self._heard, self._unheard = 0, 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
@@ -70,7 +71,7 @@ class Sweeper:
                 self._beat()
                 if beat % _SWEEP_EVERY == 0:
                     self._sweep()
-            except (SQLAlchemyError, CredenceError) as error:
+            except Exception as error:  # whatever it is, the thread must live
                 log.warning("sweep failed", error=str(error))
             beat += 1
             self._stopped.wait(_BEAT_SECONDS)
@@ -78,12 +79,10 @@ class Sweeper:
     def _beat(self) -> None:
         self._metrics.beat()
         self._context.workers.beat(self._runner.worker_id, self._device, self._started_at)
+        self._reaper.look()
 
     def _sweep(self) -> None:
-        jobs, settings = self._context.jobs, self._context.settings
-        taken_back = jobs.reap(datetime.now(UTC), settings.max_attempts)
-        for job_id in taken_back:
-            self._tell_lost(job_id)
+        jobs = self._context.jobs
         forget(self._context)
         if self._runner.busy:
             return
@@ -102,9 +101,3 @@ class Sweeper:
             os.kill(os.getpid(), signal.SIGTERM)
             if not self._stopped.wait(_STOP_SECONDS):
                 os._exit(1)
-
-    def _tell_lost(self, job_id: str) -> None:
-        """The lost worker itself can tell nothing, neither to the log nor to the job's trace."""
-        origin = self._context.jobs.get(job_id).origin
-        with tracing.continued("worker lost", origin.traceparent, **{"credence.job.id": job_id}):
-            log.warning("worker lost, job taken back", job_id=job_id, request_id=origin.request_id)

@@ -39,7 +39,7 @@ def run_training(
 ) -> Version:
     """Trains, then publishes and ends the job in one transaction."""
     reporter = _Reporter(context, claim, spec.model, metrics)
-    with tempfile.TemporaryDirectory(dir=context.settings.data_dir) as temporary:
+    with tempfile.TemporaryDirectory(dir=context.scratch.path) as temporary:
         exchange = Exchange(Path(temporary))
         order = _order(context, spec, exchange.checkpoints)
         with _kept(context, claim, exchange.checkpoints, should_stop) as keep_or_stop:

@@ -41,7 +41,7 @@ async def upload(
         raise UnsupportedMedia(f"send a Content-Type, one of {', '.join(FORMATS)}")
     find_format(media_type)  # refused before a gigabyte is sent
     settings = context.settings
-    async with received(request, settings.data_dir, settings.max_body_bytes) as path:
+    async with received(request, context.scratch.path, settings.max_body_bytes) as path:
         dataset, created = await to_thread.run_sync(context.datasets.add, name, media_type, path)
     response.status_code = 201 if created else 200
     response.headers["Location"] = f"/datasets/{dataset.id}"

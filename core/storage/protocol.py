@@ -37,7 +37,7 @@ class ArtifactStore(Protocol):
         """Whether something is published under `key`."""
 
     def children(self, key: str) -> Sequence[str]:
-        """The last parts of the keys directly under `key`, in order; none if there are none."""
+        """What comes next in the keys under `key`, in order: artifacts, and what leads to some."""
 
     def delete(self, key: str) -> None:
         """Forget what is published under `key` and below; nothing happens if nothing is."""

@@ -51,8 +51,8 @@ class S3Store:
     def children(self, key: str) -> Sequence[str]:
         start = f"{check_key(key)}/"
         names = (name.removeprefix(start) for name, _ in self._bucket.list(start))
-        keys = (name.removesuffix(_MARKER) for name in names if name.endswith(_MARKER))
-        return sorted(name for name in keys if "/" not in name)
+        keys = {name.removesuffix(_MARKER) for name in names if name.endswith(_MARKER)}
+        return sorted({name.partition("/")[0] for name in keys})
 
     def delete(self, key: str) -> None:
         names = [name for name, _ in self._bucket.list(f"{check_key(key)}/")]

@@ -74,11 +74,17 @@ class Supervisor:
     def _wait_for(self, ready: Callable[[], bool]) -> None:
         while not (self._stopping or ready()):
             self._check_api()
-            if self._worker and self._worker.exit_code is not None:
-                raise CannotStart(
-                    f"the worker ended with exit code {self._worker.exit_code} before it was ready"
-                )
+            if self._worker:
+                self._keep_starting(self._worker)
             time.sleep(POLL_SECONDS)
+
+    def _keep_starting(self, worker: WorkerProcess) -> None:
+        """One that gives up would do so again; one that was killed, by a job it took, may not."""
+        if worker.exit_code is not None and worker.exit_code >= 0:
+            raise CannotStart(
+                f"the worker ended with exit code {worker.exit_code} before it was ready"
+            )
+        worker.keep_running()
 
     def _check_api(self) -> None:
         if not self._api.alive:

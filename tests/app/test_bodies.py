@@ -215,7 +215,7 @@ def test_gzip_is_inflated_for_data_sets_within_the_limit(make_service: MakeServi
     problem(upload(gzip.compress(table.encode())[:-9]), 400)
     problem(upload(b""), 400)
     problem(upload(b"", **{"Content-Encoding": "br"}), 415)
-    assert not list(service.context.settings.data_dir.glob("upload-*"))
+    assert not list(service.context.scratch.path.glob("upload-*"))
 
 
 def test_an_unforeseen_error_is_a_500_without_its_story(

@@ -13,32 +13,55 @@ from pathlib import Path
 import pytest
 
 
+class PostgresServer:
+    """Can be stopped, at once and without a checkpoint, and started again with what it had."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._user = _unprivileged_user()
+        if self._user is not None:
+            os.chown(folder, self._user, -1)
+        self._binaries = _find_binaries(folder)
+        self._run("initdb", "--auth=trust", "--username=credence", "--no-sync", "--encoding=UTF8")
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://credence@/postgres?host={self._folder}"
+
+    def start(self) -> None:
+        options = f"-F -k {self._folder} -c listen_addresses=''"
+        self._run("pg_ctl", "start", "--wait", "--options", options)
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "stop", "--mode=immediate")
+
+    def _run(self, command: str, *arguments: str) -> None:
+        line = [str(self._binaries / command), "-D", str(self._folder / "data"), *arguments]
+        log = self._folder / f"{command}.log"
+        with log.open("a") as out:
+            code = subprocess.call(line, user=self._user, cwd=self._folder, stdout=out, stderr=out)
+        if code != 0:
+            pytest.skip(f"PostgreSQL does not run here: {log.read_text()[-500:]}")
+
+
 @contextmanager
-def running_postgresql() -> Iterator[str]:
-    """The URL of a server that lives as long as the context; skips where there is none to run."""
+def postgresql_server() -> Iterator[PostgresServer]:
+    """A server that lives as long as the context; skips where there is none to run."""
     # not in pytest's own directory: the path of a socket may have no more than 107 characters
     with tempfile.TemporaryDirectory(prefix="credence-pg-", dir="/tmp") as name:
-        folder = Path(name)
-        user = _unprivileged_user()
-        if user is not None:
-            os.chown(folder, user, -1)
-        binaries = _find_binaries(folder)
-        data = folder / "data"
-
-        def run(command: str, *arguments: str) -> None:
-            line = [str(binaries / command), "-D", str(data), *arguments]
-            log = folder / f"{command}.log"
-            with log.open("a") as output:
-                code = subprocess.call(line, user=user, cwd=folder, stdout=output, stderr=output)
-            if code != 0:
-                pytest.skip(f"PostgreSQL does not run here: {log.read_text()[-500:]}")
-
-        run("initdb", "--auth=trust", "--username=credence", "--no-sync", "--encoding=UTF8")
-        run("pg_ctl", "start", "--wait", "--options", f"-F -k {folder} -c listen_addresses=''")
+        server = PostgresServer(Path(name))
+        server.start()
         try:
-            yield f"postgresql://credence@/postgres?host={folder}"
+            yield server
         finally:
-            run("pg_ctl", "stop", "--mode=immediate")
+            server.stop()
+
+
+@contextmanager
+def running_postgresql() -> Iterator[str]:
+    """The URL of such a server."""
+    with postgresql_server() as server:
+        yield server.url
 
 
 def _unprivileged_user() -> int | None:

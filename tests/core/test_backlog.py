@@ -60,7 +60,7 @@ def test_a_job_whose_worker_is_lost_is_seen_until_it_is_taken_back(
 ) -> None:
     assert jobs.claim(job.id, "worker-1", lease_seconds=-1)
     assert read_backlog(database).lease_ended == 1
-    jobs.reap(now(), max_attempts=3)
+    jobs.reap(jobs.pulses(), max_attempts=3)
     backlog = read_backlog(database)
     assert (backlog.queued, backlog.claimed, backlog.lease_ended) == (1, 0, 0)
 

@@ -10,9 +10,8 @@ from core.checkpoints import Checkpoints, _snapshot
 from core.datasets import Datasets
 from core.exceptions import LostClaim
 from core.jobs import Claim, Job, Jobs
-from core.names import now
 from core.storage import ArtifactStore
-from tests.core.test_chunks import TOMORROW, claimed
+from tests.core.test_chunks import claimed
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def test_a_worker_that_was_lost_cannot_get_in_front(
     lost = claimed(jobs, job.id)
     for number in range(3):
         save(checkpoints, lost, folder, f"lost {number}")
-    jobs.reap(now() + TOMORROW, max_attempts=3)
+    jobs.reap(jobs.pulses(), max_attempts=3)
     save(checkpoints, claimed(jobs, job.id), folder, "present")
     with pytest.raises(LostClaim):
         save(checkpoints, lost, folder, "late")

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from datetime import timedelta
 
 import pytest
 
@@ -10,12 +9,10 @@ from core.database import Database
 from core.datasets import Datasets
 from core.exceptions import Conflict, Invalid, LostClaim, NotFound
 from core.jobs import Claim, Job, Jobs, JobStatus, TrainSpec
-from core.names import now
 from core.specs import MAX_CHUNKS, plan_chunk_rows, split
 from tests.core.conftest import predict_spec
 
 LEASE = 60.0
-TOMORROW = timedelta(days=1)
 ERROR = {"code": "out_of_memory", "message": "not enough memory"}
 
 
@@ -184,7 +181,7 @@ def test_a_lost_workers_chunk_alone_is_done_again(jobs: Jobs, batch: Job) -> Non
     first, second, *others = chunk_ids(jobs, batch)
     succeed(jobs, [first, *others])
     lost = claimed(jobs, second)
-    assert jobs.reap(now() + TOMORROW, max_attempts=3) == [second]
+    assert jobs.reap(jobs.pulses(), max_attempts=3) == [second]
     assert statuses(jobs, batch) == ["succeeded", "queued", "succeeded", "succeeded"]
     assert jobs.get(batch.id).status == "running"
     with pytest.raises(LostClaim):
@@ -219,7 +216,7 @@ def test_a_chunk_that_kills_its_workers_fails_the_whole(jobs: Jobs, batch: Job) 
     first = chunk_ids(jobs, batch)[0]
     for _ in range(2):
         claimed(jobs, first)
-        jobs.reap(now() + TOMORROW, max_attempts=2)
+        jobs.reap(jobs.pulses(), max_attempts=2)
     failed = jobs.get(batch.id)
     assert failed.status == "failed"
     assert failed.error is not None
@@ -256,7 +253,7 @@ def test_cancelling_asks_the_workers_to_stop(jobs: Jobs, batch: Job) -> None:
     assert statuses(jobs, batch) == ["cancelling", "cancelling", "cancelled", "cancelled"]
     assert jobs.finish(claims[0], JobStatus.SUCCEEDED) is JobStatus.CANCELLED
     assert jobs.get(batch.id).status == "cancelling"
-    jobs.reap(now() + TOMORROW, max_attempts=3)  # the other worker was lost meanwhile
+    jobs.reap(jobs.pulses(), max_attempts=3)  # the other worker was lost meanwhile
     assert jobs.get(batch.id).status == "cancelled"
     assert states(jobs, batch) == ["queued", "running", "cancelling", "cancelled"]
     with pytest.raises(Conflict, match="cancelled already"):

@@ -5,15 +5,16 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from core.database import Database
 from core.exceptions import LostClaim
 from core.jobs import Claim, Job, Jobs, JobStatus
 from core.names import now
+from core.schema import JobRow
 from core.specs import TrainSpec
 
 LEASE = 60.0
-TOMORROW = timedelta(days=1)
 
 
 def claimed(jobs: Jobs, job: Job, worker: str = "worker-1") -> Claim:
@@ -77,7 +78,7 @@ def test_a_stale_claim_writes_nothing(
 ) -> None:
     """A worker thought lost comes back while another has the job: refused, and no trace."""
     stale = claimed(jobs, job)
-    jobs.reap(now() + TOMORROW, max_attempts=3)
+    jobs.reap(jobs.pulses(), max_attempts=3)
     claimed(jobs, job, "worker-2")
     before = jobs.get(job.id), jobs.events(job.id)
     with pytest.raises(LostClaim, match="attempt 1 of job"):
@@ -150,30 +151,53 @@ def test_a_stopping_worker_gives_its_job_back(jobs: Jobs, job: Job) -> None:
     assert claimed(jobs, job, "worker-2").attempt == 2
 
 
-def test_only_expired_leases_are_reaped(jobs: Jobs, spec: TrainSpec) -> None:
+def test_only_claims_that_are_not_renewed_are_reaped(jobs: Jobs, spec: TrainSpec) -> None:
     kept, lost = (jobs.create("train", "square", spec, {}) for _ in range(2))
-    jobs.claim(kept.id, "worker-1", lease_seconds=3600)
-    jobs.claim(lost.id, "worker-2", lease_seconds=10)
-    assert jobs.reap(now() + timedelta(seconds=11), max_attempts=3) == [lost.id]
+    renewed = claimed(jobs, kept)
+    claimed(jobs, lost, "worker-2")
+    seen = jobs.pulses()
+    jobs.heartbeat(renewed, LEASE)
+    assert jobs.reap(seen, max_attempts=3) == [lost.id]
     assert jobs.get(lost.id).status == "queued"
     assert jobs.get(kept.id).status == "running"
-    assert jobs.reap(now() + timedelta(seconds=11), max_attempts=3) == []
+    assert jobs.reap(seen, max_attempts=3) == []
 
 
-def test_a_heartbeat_keeps_the_job(jobs: Jobs, job: Job) -> None:
-    claim = jobs.claim(job.id, "worker-1", lease_seconds=1)
+def test_no_clock_on_a_wall_takes_a_job_away(jobs: Jobs, job: Job) -> None:
+    """A lease whose end is long past, as a clock that jumped sees it, holds while it is renewed."""
+    claim = jobs.claim(job.id, "worker-1", lease_seconds=-3600)
     assert claim is not None
-    assert jobs.heartbeat(claim, lease_seconds=100) is JobStatus.RUNNING
-    assert jobs.reap(now() + timedelta(seconds=50), max_attempts=3) == []
+    seen = jobs.pulses()
+    assert jobs.heartbeat(claim, lease_seconds=-3600) is JobStatus.RUNNING
+    assert jobs.reap(seen, max_attempts=3) == []
+
+
+def test_a_claim_of_a_later_attempt_is_not_reaped_for_an_earlier_one(jobs: Jobs, job: Job) -> None:
+    claim = claimed(jobs, job)
+    seen = jobs.pulses()
+    jobs.release(claim)
+    claimed(jobs, job, "worker-2")
+    assert jobs.reap(seen, max_attempts=3) == []
+
+
+def test_the_queue_keeps_its_order_when_the_clock_is_set_back(
+    jobs: Jobs, spec: TrainSpec, database: Database
+) -> None:
+    first = jobs.create("train", "square", spec, {})
+    with database.begin() as session:  # queued while the clock was an hour ahead
+        session.execute(update(JobRow).values(queued_at=now() + timedelta(hours=1)))
+    second = jobs.create("train", "square", spec, {})
+    jobs.release(claimed(jobs, first))
+    assert jobs.queued_ids() == [second.id, first.id]
 
 
 def test_a_job_that_kills_its_workers_fails_at_the_cap(jobs: Jobs, job: Job) -> None:
     for _ in range(2):
         claimed(jobs, job)
-        jobs.reap(now() + TOMORROW, max_attempts=3)
+        jobs.reap(jobs.pulses(), max_attempts=3)
         assert jobs.get(job.id).status == "queued"
     claimed(jobs, job)
-    jobs.reap(now() + TOMORROW, max_attempts=3)
+    jobs.reap(jobs.pulses(), max_attempts=3)
     failed = jobs.get(job.id)
     assert failed.status == "failed"
     assert failed.error is not None
@@ -186,23 +210,23 @@ def test_workers_that_stop_do_not_count_as_lost(jobs: Jobs, job: Job) -> None:
     for _ in range(3):
         jobs.release(claimed(jobs, job))
     claimed(jobs, job)
-    jobs.reap(now() + TOMORROW, max_attempts=2)
+    jobs.reap(jobs.pulses(), max_attempts=2)
     assert jobs.get(job.id).status == "queued"
 
 
 def test_resuming_forgets_lost_workers(jobs: Jobs, job: Job) -> None:
     claimed(jobs, job)
-    jobs.reap(now() + TOMORROW, max_attempts=1)
+    jobs.reap(jobs.pulses(), max_attempts=1)
     assert jobs.resume(job.id).error is None
     claimed(jobs, job)
-    jobs.reap(now() + TOMORROW, max_attempts=2)
+    jobs.reap(jobs.pulses(), max_attempts=2)
     assert jobs.get(job.id).status == "queued"
 
 
 def test_the_reaper_finishes_a_cancellation(jobs: Jobs, job: Job) -> None:
     claimed(jobs, job)
     jobs.cancel(job.id)
-    jobs.reap(now() + TOMORROW, max_attempts=3)
+    jobs.reap(jobs.pulses(), max_attempts=3)
     assert jobs.get(job.id).status == "cancelled"
 
 
@@ -210,10 +234,11 @@ def test_two_reapers_take_a_job_back_once(jobs: Jobs, job: Job, database: Databa
     claimed(jobs, job)
     start = threading.Barrier(4)
     taken: list[str] = []
+    seen = jobs.pulses()
 
     def reap() -> None:
         start.wait()
-        taken.extend(Jobs(database).reap(now() + TOMORROW, max_attempts=3))
+        taken.extend(Jobs(database).reap(seen, max_attempts=3))
 
     threads = [threading.Thread(target=reap) for _ in range(4)]
     for thread in threads:

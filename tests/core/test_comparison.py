@@ -1,7 +1,6 @@
 """Comparisons: several trainings under one job, which ends as they do; names and table."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from core.database import Database
 from core.datasets import Datasets
 from core.exceptions import Conflict, NotFound
 from core.jobs import CompareSpec, Job, Jobs, JobStatus, MethodSpec, TrainSpec
-from core.names import now
 from core.registry import Registry
 from core.storage import ArtifactStore
 from models.config import (
@@ -178,7 +176,7 @@ def test_cancelling_stops_those_that_run_and_wait(
 def test_a_lost_workers_training_is_done_again(jobs: Jobs, whole: Job) -> None:
     lost = jobs.parts(whole.id)[0]
     claimed(jobs, lost.id)
-    assert jobs.reap(now() + timedelta(days=1), max_attempts=3) == [lost.id]
+    assert jobs.reap(jobs.pulses(), max_attempts=3) == [lost.id]
     assert statuses(jobs, whole) == ["queued"] * 3
     assert jobs.get(whole.id).status is JobStatus.RUNNING
 

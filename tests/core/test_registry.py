@@ -13,7 +13,6 @@ from sqlalchemy.exc import StatementError
 from core.database import Database
 from core.exceptions import Conflict, Invalid, LostClaim, NotFound
 from core.jobs import Claim, Jobs
-from core.names import now
 from core.registry import Registry, Version
 from core.schema import ModelRow
 from core.specs import TrainSpec
@@ -121,7 +120,7 @@ def test_a_stale_claim_publishes_nothing(
 ) -> None:
     """The worker was thought lost while it trained; another one has the job now."""
     stale = claim()
-    jobs.reap(now() + timedelta(days=1), max_attempts=3)
+    jobs.reap(jobs.pulses(), max_attempts=3)
     fresh = jobs.claim(stale.job_id, "worker-2", 60)
     assert fresh is not None
     with pytest.raises(LostClaim):
@@ -178,7 +177,7 @@ def test_a_crash_between_files_and_row_leaves_no_version(
         )
     assert artifacts(store) == [f"models/square/{first.job_id}-1"]
     assert registry.list().data == []
-    jobs.reap(now() + timedelta(days=1), max_attempts=3)
+    jobs.reap(jobs.pulses(), max_attempts=3)
     second = jobs.claim(first.job_id, "worker-2", 60)
     assert second is not None
     version = registry.publish(second, "square", directory, DESCRIPTION, "ds_1", "champion")

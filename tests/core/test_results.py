@@ -11,11 +11,10 @@ from pyarrow import parquet
 from core.datasets import Datasets
 from core.exceptions import Conflict, LostClaim, NotFound
 from core.jobs import ChunkSpec, Job, Jobs, JobStatus, TrainSpec
-from core.names import now
 from core.results import MAX_GROUP_ROWS, Results, join, parts_key
 from core.storage import ArtifactStore
 from tests.core.conftest import predict_spec
-from tests.core.test_chunks import TOMORROW, claimed
+from tests.core.test_chunks import claimed
 
 
 def chunk_specs(jobs: Jobs, whole: Job) -> dict[str, ChunkSpec]:
@@ -83,7 +82,7 @@ def test_a_stale_claim_leaves_no_file(
     """A worker thought lost is done after the one that took over: its file goes."""
     job_id, spec = next(iter(chunk_specs(jobs, batch).items()))
     stale = claimed(jobs, job_id)
-    jobs.reap(now() + TOMORROW, max_attempts=3)
+    jobs.reap(jobs.pulses(), max_attempts=3)
     results.publish(claimed(jobs, job_id, "worker-2"), spec, part(tmp_path, 0, 10))
     with pytest.raises(LostClaim):
         results.publish(stale, spec, part(tmp_path, 0, 10))
@@ -96,7 +95,7 @@ def test_what_a_killed_worker_left_is_removed_by_the_next(
     job_id, spec = next(iter(chunk_specs(jobs, batch).items()))
     claimed(jobs, job_id)
     store.put_file(f"{parts_key(batch.id)}/0000-1.parquet", part(tmp_path, 0, 10))  # and dies
-    jobs.reap(now() + TOMORROW, max_attempts=3)
+    jobs.reap(jobs.pulses(), max_attempts=3)
     results.publish(claimed(jobs, job_id), spec, part(tmp_path, 0, 10))
     assert published(store, batch) == [f"{batch.id}/0000-2.parquet"]
 

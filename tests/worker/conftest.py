@@ -48,6 +48,8 @@ def train_job(
     training: TrainingConfig = QUICK,
     pruning: tuple[float, ...] = (0.5,),
     alias: str | None = None,
+    *,
+    model: str = "line",
 ) -> Job:
     """A queued job; the wake-up is not sent."""
     wanted = ModelConfig(
@@ -55,8 +57,8 @@ def train_job(
     )
     stored = context.datasets.get(dataset)
     config = resolve(wanted, stored.columns, stored.rows)
-    spec = TrainSpec(model="line", dataset=dataset, config=config, alias=alias)
-    return context.jobs.create("train", "line", spec, {"model": "line"})
+    spec = TrainSpec(model=model, dataset=dataset, config=config, alias=alias)
+    return context.jobs.create("train", model, spec, {"model": model})
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:

@@ -1,0 +1,19 @@
+"""One clock for the times that several machines compare: the database server's.
+
+The clocks of workers and replicas may differ by minutes. Nothing is taken from a worker because of
+a time that is stored (`core.watch`); what is stored is for people, metrics and the queue's order.
+"""
+
+from datetime import datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from core.names import now
+
+
+def present(session: Session) -> datetime:
+    """The time by PostgreSQL's clock; all who share a SQLite file share this machine's."""
+    if session.get_bind().dialect.name == "sqlite":
+        return now()
+    return session.scalars(select(func.clock_timestamp())).one()

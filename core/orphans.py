@@ -1,0 +1,101 @@
+"""Files in the store that no row refers to: what a crash between store and database has left.
+
+What an attempt of a job publishes bears its number. Once the job is another attempt's, or nobody's,
+that attempt commits nothing more (`core.transitions`): what no row refers to by then is an orphan
+for good, however young. A data set's file has no such fence: it comes before its row, so that one
+without a row may be on its way.
+
+The store is always listed before the rows are read, and claims before what they publish: what
+becomes published in between is seen.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.database import Database
+from core.schema import DatasetRow, JobRow, VersionRow
+from core.storage import ArtifactStore
+from core.transitions import CLAIMED, JobStatus
+
+_MODEL = re.compile(r"(?P<job>job_[0-9a-f]+)-(?P<attempt>\d+)")
+_PART = re.compile(r"(?P<chunk>\d+)-(?P<attempt>\d+)\.parquet")
+_STOPPED = {JobStatus.FAILED, JobStatus.CANCELLED}
+
+
+@dataclass(frozen=True)
+class Orphans:
+    """Finds keys; to remove them is the caller's part."""
+
+    database: Database
+    store: ArtifactStore
+
+    def find(self) -> Iterator[str]:
+        """What jobs have left that nothing will ever refer to."""
+        yield from self._models()
+        yield from self._checkpoints()
+        yield from self._results()
+
+    def find_datasets(self) -> list[str]:
+        """Files of data sets without a row, be it that it is yet to come."""
+        keys = self._keys("datasets")
+        with self.database.read() as session:
+            known = set(session.scalars(select(DatasetRow.artifact_key)))
+        return [key for key in keys if key not in known]
+
+    def _models(self) -> list[str]:
+        found = {}
+        for folder in self._keys("models"):
+            for key in self._keys(folder):
+                if match := _MODEL.fullmatch(key.rpartition("/")[2]):
+                    found[key] = match["job"], int(match["attempt"])
+        with self.database.read() as session:
+            claimed = select(JobRow.id, JobRow.attempt).where(JobRow.status.in_(CLAIMED))
+            busy = {(row.id, row.attempt) for row in session.execute(claimed)}
+            known = set(session.scalars(select(VersionRow.artifact_key)))
+        return [key for key, holder in found.items() if holder not in busy and key not in known]
+
+    def _checkpoints(self) -> list[str]:
+        """Those of jobs that are done, or that nobody can resume; by job, as they are dropped."""
+        keys = self._keys("checkpoints")
+        with self.database.read() as session:
+            return [key for key in keys if not _may_go_on(session, key.rpartition("/")[2])]
+
+    def _results(self) -> Iterator[str]:
+        for folder in self._keys("results"):
+            keys = self._keys(folder)
+            with self.database.read() as session:
+                known = _parts(session, folder.rpartition("/")[2])
+            for key in keys:
+                match = _PART.fullmatch(key.rpartition("/")[2])
+                if match and (int(match["chunk"]), int(match["attempt"])) not in known:
+                    yield key
+
+    def _keys(self, folder: str) -> list[str]:
+        return [f"{folder}/{name}" for name in self.store.children(folder)]
+
+
+def _may_go_on(session: Session, job_id: str) -> bool:
+    job = session.scalars(select(JobRow).where(JobRow.id == job_id)).one_or_none()
+    return (
+        job is not None and job.status != JobStatus.SUCCEEDED and not _is_beyond_hope(session, job)
+    )
+
+
+def _parts(session: Session, job_id: str) -> set[tuple[int, int]]:
+    """The chunks whose files belong to a result, or may yet, each with its attempt."""
+    whole = session.scalars(select(JobRow).where(JobRow.id == job_id)).one_or_none()
+    if whole is None or _is_beyond_hope(session, whole):
+        return set()
+    kept = JobRow.parent == job_id, JobRow.status.in_(CLAIMED | {JobStatus.SUCCEEDED})
+    rows = session.execute(select(JobRow.spec, JobRow.attempt).where(*kept))
+    return {(row.spec["chunk"], row.attempt) for row in rows}
+
+
+def _is_beyond_hope(session: Session, job: JobRow) -> bool:
+    """Whether it was stopped and cannot be resumed, because its rows are gone."""
+    rows = select(DatasetRow.id).where(DatasetRow.id == job.dataset)
+    return job.status in _STOPPED and session.scalars(rows).one_or_none() is None

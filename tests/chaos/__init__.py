@@ -1,0 +1,1 @@
+"""Chaos as code: real processes are killed, paused and misled, and nothing may be lost."""

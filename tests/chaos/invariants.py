@@ -1,0 +1,124 @@
+"""What must be true of a service once it has come to rest, whatever happened to it before."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from unittest import mock
+
+from pyarrow import parquet
+from sqlalchemy import select
+
+from core.context import Context
+from core.events import Event
+from core.jobs import FINAL
+from core.schema import DatasetRow, JobRow, VersionRow
+from models import checkpoint
+from worker.cleaner import Cleaner
+
+NEXT = {  # a job's states, and those that may follow
+    None: {"queued"},
+    "queued": {"running", "cancelled"},
+    "running": {"queued", "succeeded", "failed", "cancelling", "cancelled"},
+    "cancelling": {"cancelled", "failed"},
+    "failed": {"queued"},
+    "cancelled": {"queued"},
+    "succeeded": set(),
+}
+ALLOWED_CODES = {"worker_lost", "time_limit", "out_of_memory"}
+
+
+def violations(context: Context, accepted: Sequence[str] = ()) -> list[str]:
+    """Everything that is wrong, in words; the store is cleaned on the way."""
+    with context.database.read() as session:
+        jobs = session.scalars(select(JobRow).where(JobRow.kind != "chunk")).all()
+    known = {job.id for job in jobs}
+    found = [
+        f"job {job_id} was accepted, and is gone" for job_id in accepted if job_id not in known
+    ]
+    for job in jobs:
+        found += [f"{job.kind} {job.id}: {problem}" for problem in _of_job(context, job)]
+    return [*found, *_orphans(context)]
+
+
+def _of_job(context: Context, job: JobRow) -> Iterator[str]:
+    if job.status not in FINAL:
+        yield f"is {job.status} still"
+    yield from _of_events(context.jobs.events(job.id, limit=10_000), job.status)
+    if job.kind == "train":
+        yield from _of_versions(context, job)
+    if job.kind == "predict" and job.status == "succeeded":
+        yield from _of_result(context, job)
+    if job.status == "failed" and (job.error or {}).get("code") not in ALLOWED_CODES:
+        yield f"failed: {job.error}"
+
+
+def _of_events(events: Sequence[Event], status: str) -> Iterator[str]:
+    if [event.id for event in events] != list(range(1, len(events) + 1)):
+        yield f"has events {[event.id for event in events]}"
+    states = [event.data for event in events if event.type == "state"]
+    last, attempt = None, 0
+    for state in states:
+        if state["status"] not in NEXT[last]:
+            yield f"went from {last} to {state['status']}"
+        if state["status"] == "running":
+            if state["attempt"] <= attempt:
+                yield f"ran attempt {state['attempt']} after {attempt}"
+            attempt = state["attempt"]
+        last = state["status"]
+    if last != status:
+        yield f"is {status}, and its last event says {last}"
+
+
+def _of_versions(context: Context, job: JobRow) -> Iterator[str]:
+    with context.database.read() as session:
+        rows = session.scalars(select(VersionRow).where(VersionRow.job == job.id)).all()
+    expected = [job.version] if job.status == "succeeded" else []
+    if [row.version for row in rows] != expected:
+        yield f"is {job.status} with versions {[row.version for row in rows]}"
+    for row in rows:
+        try:
+            checkpoint.read(context.store.local_path(row.artifact_key))
+        except Exception as error:
+            yield f"version {row.version} cannot be read: {error}"
+
+
+def _of_result(context: Context, job: JobRow) -> Iterator[str]:
+    rows = sum(parquet.read_metadata(path).num_rows for path in context.results.paths(job.id))
+    chunks = [chunk.spec for chunk in context.jobs.parts(job.id)]
+    if rows != max(chunk["stop"] for chunk in chunks):
+        yield f"has a result of {rows} rows for {max(chunk['stop'] for chunk in chunks)}"
+
+
+def _orphans(context: Context) -> Iterator[str]:
+    """After a sweep, every file is one that a row refers to. Nobody else may run meanwhile."""
+    with (
+        mock.patch("core.storage.staging.LEFTOVER_SECONDS", -1),
+        mock.patch("worker.cleaner.ARRIVAL_SECONDS", 0),
+    ):
+        Cleaner(context).clean()
+    with context.database.read() as session:
+        kept = {*session.scalars(select(VersionRow.artifact_key))}
+        kept |= {*session.scalars(select(DatasetRow.artifact_key))}
+        parts = select(JobRow.parent, JobRow.spec, JobRow.attempt).where(
+            JobRow.kind == "chunk", JobRow.status == "succeeded"
+        )
+        kept |= {
+            f"results/{row.parent}/{row.spec['chunk']:04d}-{row.attempt}.parquet"
+            for row in session.execute(parts)
+        }
+        unfinished = select(JobRow.id).where(JobRow.status.in_(("failed", "cancelled")))
+        kept |= {f"checkpoints/{job_id}" for job_id in session.scalars(unfinished)}
+    root = context.settings.artifact_root
+    for file in _files(root):
+        name = file.relative_to(root).as_posix()
+        if not any(name == key or name.startswith(f"{key}/") for key in kept):
+            yield f"orphan: {name}"
+    for key in kept:
+        if not key.startswith("checkpoints") and not (root / key).exists():
+            yield f"lost: {key}"
+    for folder in (context.settings.data_dir / "scratch").iterdir():
+        if folder.is_dir() and folder != context.scratch.path:
+            yield f"orphan: {folder}"
+
+
+def _files(root: Path) -> Iterator[Path]:
+    return (path for path in root.rglob("*") if path.is_file())

@@ -1,0 +1,111 @@
+"""Killed at a random mini-batch and run on by another worker: the same artifact, byte for byte."""
+
+import random
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.context import Context
+from core.jobs import Job, JobStatus, TrainSpec
+from models.config import (
+    BBBConfig,
+    CyclicalSGLDConfig,
+    DropoutConfig,
+    EnsembleConfig,
+    MethodConfig,
+    MetropolisConfig,
+    MLPConfig,
+    ModelConfig,
+    RecurrentConfig,
+    SGLDConfig,
+    SWAGConfig,
+    TrainingConfig,
+)
+from models.recipe import resolve
+from tests.chaos.cradle import Cradle
+from worker.metrics import WorkerMetrics
+from worker.runner import JobRunner
+
+SHORT = TrainingConfig(epochs=8, batch_size=50, learning_rate=0.02, fine_tune_epochs=2)
+METHODS: dict[str, MethodConfig] = {
+    "bbb": BBBConfig(),
+    "mc_dropout": DropoutConfig(kind="mc_dropout", rate=0.05),
+    "ensemble": EnsembleConfig(kind="ensemble", members=3),
+    "swag": SWAGConfig(kind="swag", epochs=4, rank=3),
+    "sgld": SGLDConfig(kind="sgld", chains=2, draws=4, burn_in=10, thinning=3),
+    "csgld": CyclicalSGLDConfig(kind="csgld", chains=2, cycles=2, cycle_steps=20, draws=3),
+    "metropolis": MetropolisConfig(kind="metropolis", chains=2, draws=4, burn_in=10, thinning=4),
+}
+
+
+def _numbers(context: Context, method: str) -> Job:
+    generator = np.random.default_rng(0)
+    x = generator.uniform(-1, 1, 200)
+    columns = {"x": x.tolist(), "y": (3 * x + generator.normal(0, 0.1, 200)).tolist()}
+    dataset, _ = context.datasets.add_columns("line", columns)
+    pruning = (0.5,) if method == "bbb" else ()
+    config = ModelConfig(
+        target="y",
+        method=METHODS[method],
+        network=MLPConfig(hidden=(8,)),
+        training=SHORT,
+        pruning=pruning,
+    )
+    return _queued(context, dataset.id, config)
+
+
+def _texts(context: Context, folder: Path) -> Job:
+    generator = np.random.default_rng(0)
+    words = [" ".join(generator.choice(list("abcdef"), 6)) for _ in range(120)]
+    path = folder / "lines.txt"
+    path.write_text("\n".join(words))
+    dataset, _ = context.datasets.add("lines", "text/plain", path)
+    network = RecurrentConfig(kind="gru", hidden=(8,))
+    training = replace(SHORT, epochs=4, batch_size=8)
+    config = ModelConfig(target="text", network=network, training=training, pruning=(0.5,))
+    return _queued(context, dataset.id, config)
+
+
+def _queued(context: Context, dataset: str, wanted: ModelConfig) -> Job:
+    stored = context.datasets.get(dataset)
+    config = resolve(
+        wanted, stored.columns, stored.rows, lambda names: context.datasets.columns(dataset, names)
+    )
+    spec = TrainSpec(model="line", dataset=dataset, config=config)
+    return context.jobs.create("train", "line", spec, {})
+
+
+@pytest.mark.parametrize("kind", [*METHODS, "language_model"])
+def test_a_killed_training_ends_as_an_undisturbed_one(
+    context: Context, cradle: Cradle, tmp_path: Path, kind: str
+) -> None:
+    def make() -> Job:
+        return _texts(context, tmp_path) if kind == "language_model" else _numbers(context, kind)
+
+    runner = JobRunner(context, "other", WorkerMetrics.create(), lambda: False)
+    undisturbed, killed = make(), make()
+    runner.run(undisturbed.id)
+    environment = {
+        "CREDENCE_DATA_DIR": str(context.settings.data_dir),
+        "CREDENCE_CHECKPOINT_SECONDS": "0.000001",
+    }
+    look = random.Random(kind).randrange(5, 25)
+    pid = cradle.fork(
+        "train_and_die", tmp_path / "log", environment, job_id=killed.id, deadly_look=look
+    )
+    assert cradle.wait(pid) == -signal.SIGKILL, (tmp_path / "log").read_text()
+    assert context.checkpoints.exists(killed.id)
+    context.jobs.reap(context.jobs.pulses(), max_attempts=3)
+    runner.run(killed.id)
+    done = context.jobs.get(killed.id)
+    assert (done.status, done.attempt) == (JobStatus.SUCCEEDED, 2)
+    second, first = (context.registry.path(v) for v in context.registry.versions("line"))
+    weights = sorted(path.name for path in first.glob("*.safetensors"))
+    assert weights == sorted(path.name for path in second.glob("*.safetensors"))
+    for name in weights:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+    ours, theirs = (context.jobs.get(job.id).metrics for job in (undisturbed, killed))
+    assert ours == theirs

@@ -1,0 +1,52 @@
+"""Removes what nobody refers to: what crashes have left in the store and on this disk."""
+
+import threading
+
+import structlog
+
+from core.context import Context
+from core.orphans import Orphans
+from core.watch import Watch
+
+log = structlog.get_logger()
+
+CLEAN_SECONDS = 600.0
+ARRIVAL_SECONDS = 3600.0  # within which a data set's row follows its file: a transaction, in truth
+
+
+class Cleaner:
+    """A thread of its own: a store that hangs must not keep the worker's other threads waiting."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._orphans = Orphans(context.database, context.store)
+        self._rowless: Watch[str, None] = Watch(ARRIVAL_SECONDS)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="cleaner", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Not waited for: what it was removing is removed by the next one."""
+        self._stopped.set()
+
+    def clean(self) -> None:
+        """Look once, and remove what is found."""
+        self._context.scratch.remove_leftovers()
+        self._context.store.remove_leftovers()
+        for key in self._orphans.find():
+            self._remove(key)
+        for key in self._rowless.unchanged(dict.fromkeys(self._orphans.find_datasets())):
+            self._remove(key)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(CLEAN_SECONDS):
+            try:
+                self.clean()
+            except Exception as error:  # a sweep that fails today is made up for by the next
+                log.warning("cleaning failed", error=str(error))
+
+    def _remove(self, key: str) -> None:
+        log.info("removing what nobody refers to", key=key)
+        self._context.store.delete(key)
