@@ -55,7 +55,7 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
 
 
 def _num_values(value: object) -> int:
-    """Values and names; a column of inline data is one, as nothing can be wrong inside of it here."""
+    """Values and names; a column of inline data is one, as nothing in it can be wrong here."""
     if isinstance(value, dict):
         own = (
             len(v) if name == "columns" and isinstance(v, dict) else _num_values(v)

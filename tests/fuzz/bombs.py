@@ -48,9 +48,7 @@ def _json() -> Iterator[Bomb]:
     features = b'{"model": "m", "dataset": "d", "target": "t", "features": ['
     column = b'{"model": "m", "target": "a", "data": {"columns": {"a": ['
 
-    def filled(
-        head: bytes, item: bytes, tail: bytes, size: int = LIMIT
-    ) -> Callable[[], bytes]:
+    def filled(head: bytes, item: bytes, tail: bytes, size: int = LIMIT) -> Callable[[], bytes]:
         return lambda: head + item * ((size - 1000) // len(item)) + item.rstrip(b",") + tail
 
     for name, item in (
