@@ -37,6 +37,14 @@ def decoded_sizes(file: pa.NativeFile) -> Iterator[int]:
         raise ValueError(f"broken metadata: {error}") from error
 
 
+def check_message(message: Any) -> None:
+    """Raise `ValueError` for a schema that is not what a library writes."""
+    try:
+        _decoded_size(memoryview(message.metadata), None)
+    except struct.error as error:
+        raise ValueError(f"broken metadata: {error}") from error
+
+
 def _decoded_size(metadata: memoryview, body: pa.Buffer | None) -> int:
     message = _Table.root(metadata)
     kind, batch = message.byte(HEADER_TYPE), message.table(HEADER)

@@ -90,7 +90,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Place) -> np
     with archive.open(member) as file:
         try:
             array = npy.read_array(file, allow_pickle=False)
-        except (ValueError, OverflowError) as error:
+        except (ValueError, OverflowError, TypeError) as error:
             raise NotParseable(f"array {place.name!r} cannot be read") from error
     with np.errstate(over="ignore"):  # a long double may become infinite, which is refused later
         return np.ascontiguousarray(array.astype(_plain(array.dtype), copy=False))

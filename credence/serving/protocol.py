@@ -1,4 +1,4 @@
-"""uvicorn's HTTP with an end to what stands before a body: its parser takes headers of any length."""
+"""uvicorn's HTTP with an end to what stands before a body: its parser takes any length."""
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
