@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test check format bench bench-peers quality stack stack-key stack-down stack-test lock
+.PHONY: help install serve demo test fuzz check format bench bench-peers quality stack stack-key stack-down stack-test lock
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ test: $(INSTALLED)  ## The whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration --timeout 1800 --quiet -rs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet \
 		--ignore tests/integration
+
+fuzz: $(INSTALLED)  ## Send anything to a real service for MINUTES=20, SEED=0; tells what repeats a fault
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
 
 check: $(INSTALLED)  ## Format, lint, types, import contracts
 	$(BIN)/ruff format --check .

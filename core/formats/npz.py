@@ -150,6 +150,6 @@ def _texts(array: np.ndarray, place: Place) -> "pa.ChunkedArray[Any]":
             pa.array(array[start : start + step].tolist(), pa.large_string())
             for start in range(0, max(1, len(array)), step)
         ]
-    except ValueError as error:  # half of a surrogate pair, or a number beyond Unicode
+    except (ValueError, SystemError) as error:  # half of a surrogate pair, or beyond Unicode
         raise place.invalid("holds a character that Unicode has not") from error
     return pa.chunked_array(blocks, pa.large_string())

@@ -93,8 +93,3 @@ def _name_real_things(target: Target, case: Any, data: st.DataObject) -> None:
             real = target.names(name)
             if real and data.draw(st.booleans()):
                 container[name] = data.draw(st.sampled_from(real))
-
-
-def reachable(url: str) -> bool:
-    """Whether somebody answers."""
-    return requests.get(f"{url}/health/ready", timeout=TIMEOUT_SECONDS).status_code == 200

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from urllib.parse import urlsplit
 
+HEAD = b"HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 JSON = b"Content-Type: application/json\r\n"
 GET = b"GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 POST = b"POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + JSON
@@ -32,25 +33,23 @@ REFUSED: dict[str, bytes] = {
     "huge chunk": POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * 40 + b"\r\n{}",
     "nul in a header": GET + b"X-A: a\0b\r\n\r\n",
     "bare return": GET + b"X-A: a\rb\r\n\r\n",
-    "non-ascii path": "GET /models/é HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode(
-        "latin-1"
-    ),
+    "non-ascii path": "GET /models/é " + HEAD + b"\r\n".encode("latin-1"),
     "long header": GET + b"X-A: " + LONG * 10 + b"\r\n\r\n",
     "many headers": GET + b"".join(b"X-%d: a\r\n" % i for i in range(20_000)) + b"\r\n",
     "endless header": GET + b"X-A: " + LONG * 100,
-    "long path": b"GET /" + LONG * 10 + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "connect": b"CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "trace": b"TRACE / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "foreign": b"GET http://169.254.169.254/latest HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "dots": b"GET /docs/assets/../../../../../etc/passwd HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "escaped dots": b"GET /docs/assets/%2e%2e/%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "escaped slashes": b"GET /ui/static/..%2f..%2f..%2fetc%2fpasswd HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "nul in a path": b"GET /ui/static/a%00b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "bytes in a path": b"GET /datasets/%ff%fe%00 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "half a surrogate": b"GET /models/%ed%a0%80 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-    "strange type": b"POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: \xff/\xfe; charset*=x''%ff"
+    "long path": b"GET /" + LONG * 10 + b" " + HEAD + b"\r\n",
+    "connect": b"CONNECT example.org:443 " + HEAD + b"\r\n",
+    "trace": b"TRACE / " + HEAD + b"\r\n",
+    "foreign": b"GET http://169.254.169.254/latest " + HEAD + b"\r\n",
+    "dots": b"GET /docs/assets/../../../../../etc/passwd " + HEAD + b"\r\n",
+    "escaped dots": b"GET /docs/assets/%2e%2e/%2e%2e/%2e%2e/etc/passwd " + HEAD + b"\r\n",
+    "escaped slashes": b"GET /ui/static/..%2f..%2f..%2fetc%2fpasswd " + HEAD + b"\r\n",
+    "nul in a path": b"GET /ui/static/a%00b " + HEAD + b"\r\n",
+    "bytes in a path": b"GET /datasets/%ff%fe%00 " + HEAD + b"\r\n",
+    "half a surrogate": b"GET /models/%ed%a0%80 " + HEAD + b"\r\n",
+    "strange type": b"POST /predict " + HEAD + b"Content-Type: \xff/\xfe; charset*=x''%ff"
     b"\r\nContent-Length: 2\r\n\r\n{}",
-    "continued type": b"POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json; "
+    "continued type": b"POST /predict " + HEAD + b"Content-Type: application/json; "
     b"charset*0*=utf-8''%; charset*99999999999999999999=x\r\nContent-Length: 2\r\n\r\n{}",
     "upgrade": GET.replace(b"/health/live", b"/predict")
     + b"Upgrade: websocket\r\nConnection: Upgrade, close\r\nSec-WebSocket-Key: eA==\r\n"
