@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test chaos check format bench bench-peers quality stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test chaos fuzz check format bench bench-peers quality stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ test: $(INSTALLED)  ## The whole test suite
 
 chaos: $(INSTALLED)  ## Kill, pause and mislead real services at random: MINUTES=20, SEED=0; tells what was lost
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.chaos --schedules 10000 --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
+
+fuzz: $(INSTALLED)  ## Send anything to a real service for MINUTES=20, SEED=0; tells what repeats a fault
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
 
 check: $(INSTALLED)  ## Format, lint, types, import contracts
 	$(BIN)/ruff format --check .

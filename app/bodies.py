@@ -7,7 +7,7 @@ silently drops one.
 import asyncio
 import math
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from email.message import Message
 from functools import lru_cache
 from itertools import islice
@@ -19,7 +19,9 @@ from fastapi import Request
 from app.validation import MAX_ERRORS, Location, Model, pointer, validate
 from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedMedia
 
-MAX_BYTES = 64 * 2**20  # parsed JSON takes about five times as many; more rows go to /datasets
+MAX_BYTES = 64 * 2**20  # parsed JSON takes up to ten times as many; more rows go to /datasets
+MAX_DOCUMENT_BYTES = MAX_BYTES // 4  # of those that pydantic reads, which holds them three times
+MAX_CONTAINERS = 2**20  # objects and lists, which take up to 25 times their bytes in memory
 INLINE_BYTES = 64 * 2**10  # smaller ones take less than a millisecond: no thread is worth it
 
 INFLATERS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
@@ -33,7 +35,7 @@ def json_body(model: type[Model]) -> Callable[[Request], Awaitable[Model]]:
     """A dependency that reads the body as `model`."""
 
     async def read(request: Request) -> Model:
-        body = await read_body(request)
+        body = await read_body(request, MAX_DOCUMENT_BYTES)
         return await off_loop(len(body), _parse_and_validate, model, body)
 
     return read
@@ -45,25 +47,25 @@ def _parse_and_validate(model: type[Model], body: bytes) -> Model:
     return validate(model, document)
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
     """All bytes of a JSON body.
 
     Raises:
         UnsupportedMedia: if the headers say that it is something else.
-        TooLarge: if it has more than `MAX_BYTES`.
+        TooLarge: if it has more than `max_bytes`.
     """
     check_json(request)
     refuse_encoding(request)
-    return await read_bytes(request)
+    return await read_bytes(request, max_bytes)
 
 
-async def read_bytes(request: Request) -> bytes:
-    """All bytes of a body as they come; `TooLarge` if there are more than `MAX_BYTES`."""
+async def read_bytes(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
+    """All bytes of a body as they come; `TooLarge` if there are more than `max_bytes`."""
     chunks, num_bytes = [], 0
     async for chunk in request.stream():
         num_bytes += len(chunk)
-        if num_bytes > MAX_BYTES:
-            raise _too_large()
+        if num_bytes > max_bytes:
+            raise _too_large(max_bytes)
         chunks.append(chunk)
     return b"".join(chunks)
 
@@ -93,16 +95,15 @@ def _inflate(body: bytes, encoding: str) -> bytes:
     except zlib.error as error:
         raise NotParseable(f"the body is not {encoding}: {error}") from None
     if len(inflated) > MAX_BYTES:
-        raise _too_large()
+        raise _too_large(MAX_BYTES)
     if not inflater.eof or inflater.unused_data:
         raise NotParseable(f"the {encoding} body ends too early, or goes on after its end")
     return inflated
 
 
-def _too_large() -> TooLarge:
+def _too_large(max_bytes: int) -> TooLarge:
     return TooLarge(
-        f"a body that is answered at once may have, or inflate to, {MAX_BYTES} bytes; "
-        "upload larger data to /datasets"
+        f"the body may have, or inflate to, {max_bytes} bytes here: upload larger data to /datasets"
     )
 
 
@@ -119,7 +120,14 @@ def parse(body: bytes) -> Document:
     Raises:
         NotParseable: if it is not JSON, or has a key twice.
         Invalid: if it is something other than an object.
+        TooLarge: if it has so many objects and lists that they would fill the memory.
     """
+    containers = body.count(b"{") + body.count(b"[")  # and those in texts, which is harmless
+    if containers > MAX_CONTAINERS:
+        raise TooLarge(
+            f"the body has {containers} objects and lists and may have {MAX_CONTAINERS}: give "
+            "columns instead of rows, or upload larger data to /datasets"
+        )
     try:
         document = jiter.from_json(body, catch_duplicate_keys=True)
     except ValueError as error:
@@ -131,24 +139,24 @@ def parse(body: bytes) -> Document:
 
 def refuse_non_finite(document: Document) -> None:
     """Raise `Invalid` for each NaN and Infinity, and for a number that overflows to one."""
-    wrong = (
-        (pointer(location), "NaN, Infinity and numbers outside float64 are refused")
-        for location, value in _leaves(document, ())
-        if isinstance(value, float) and not math.isfinite(value)
-    )
+    message = "NaN, Infinity and numbers outside float64 are refused"
+    wrong = ((pointer(location), message) for location in _non_finite(document, ()))
     if first := list(islice(wrong, MAX_ERRORS)):
         raise Invalid(first)
 
 
-def _leaves(value: object, location: Location) -> Iterator[tuple[Location, object]]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _leaves(item, (*location, key))
-    elif isinstance(value, list):
-        for i, item in enumerate(value):
-            yield from _leaves(item, (*location, i))
-    else:
-        yield location, value
+def _non_finite(value: dict[str, Any] | list[Any], location: Location) -> Iterator[Location]:
+    """Where they stand. Numbers are looked at where their list is: a call for each takes longer."""
+    items: Iterable[tuple[int | str, Any]] = (
+        value.items() if isinstance(value, dict) else enumerate(value)
+    )
+    for key, item in items:
+        kind = type(item)
+        if kind is float:
+            if not math.isfinite(item):
+                yield (*location, key)
+        elif kind is dict or kind is list:
+            yield from _non_finite(item, (*location, key))
 
 
 def media_type(request: Request) -> str | None:

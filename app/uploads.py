@@ -13,6 +13,7 @@ from fastapi import Request
 from core.exceptions import NotParseable, TooLarge, UnsupportedMedia
 
 WRITE_BYTES = 2**20  # one hop to a thread for about so much
+INFLATE_BYTES = 2**14  # inflated together
 GZIP = 16 + zlib.MAX_WBITS  # zlib's way to ask for a gzip header and checksum
 
 
@@ -83,13 +84,18 @@ class GzipSink(Sink):
 
     def write(self, data: bytes) -> None:
         try:
-            while data:
-                if self._inflater.eof:  # a file may be several gzip members, one after the other
-                    self._inflater = zlib.decompressobj(GZIP)
-                super().write(self._inflater.decompress(data, WRITE_BYTES))
-                data = self._inflater.unconsumed_tail or self._inflater.unused_data
+            for start in range(0, len(data), INFLATE_BYTES):
+                self._inflate(data[start : start + INFLATE_BYTES])
         except zlib.error as error:
             raise NotParseable(f"the body is not gzip: {error}") from None
+
+    def _inflate(self, data: bytes) -> None:
+        """What follows a member is copied: in a large piece, again and again for all in it."""
+        while data:
+            if self._inflater.eof:  # a file may be several gzip members, one after the other
+                self._inflater = zlib.decompressobj(GZIP)
+            super().write(self._inflater.decompress(data, WRITE_BYTES))
+            data = self._inflater.unconsumed_tail or self._inflater.unused_data
 
     def finish(self) -> None:
         if not self._inflater.eof:

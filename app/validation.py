@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from core.exceptions import Invalid
+from core.exceptions import Invalid, TooLarge
 
 Location = tuple[int | str, ...]
 Model = TypeVar("Model", bound=BaseModel)
 
 DISCRIMINATOR = "kind"
 MAX_ERRORS = 100  # of one answer: a list of a million wrong items is wrong after a few
+MAX_VALUES = 2**18  # that pydantic looks at: it makes a kilobyte of each wrong one before it ends
 MESSAGES = {
     "missing": "required",
     "extra_forbidden": "unknown field",
@@ -39,13 +40,33 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
     """Read an object strictly: "5" is not a number, true is not 1, unknown fields are errors.
 
     Raises:
+        TooLarge: if it has more than `MAX_VALUES`.
         Invalid: with a pointer and a message for each field that is wrong.
     """
+    if (count := _num_values(document)) > MAX_VALUES:
+        raise TooLarge(
+            f"the document has {count} values beside its data: give at most {MAX_VALUES}"
+        )
     try:
         return model.model_validate_json(json.dumps(document), strict=True, context=document)
     except ValidationError as error:
         first = error.errors(include_url=False)[:MAX_ERRORS]
         raise Invalid(field_errors(first, document)) from None
+
+
+def _num_values(value: object) -> int:
+    """Values and names; a column of inline data is one, as nothing in it can be wrong here."""
+    if isinstance(value, dict):
+        own = (
+            len(v) if name == "columns" and isinstance(v, dict) else _num_values(v)
+            for name, v in value.items()
+        )
+        return sum(own, start=len(value))
+    if isinstance(value, list):
+        return len(value) + sum(
+            _num_values(item) for item in value if isinstance(item, dict | list)
+        )
+    return 1
 
 
 def field_errors(errors: Sequence[ErrorDetails], document: object) -> list[tuple[str, str]]:

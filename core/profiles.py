@@ -6,6 +6,7 @@ counts all.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from core.columns import Column, tensors
 from models.features import ColumnProfile
 
+BLOCK_ROWS = 2**20
 MAX_LEVELS = 100
 MAX_LEVEL_LENGTH = 256  # characters; a longer string is prose
 MEAN_PROSE_LENGTH = 32  # many different strings that are longer than this on average, too
@@ -81,10 +83,24 @@ class _Moments:
 
 
 def _moments(column: Column) -> _Moments:
-    values = column.drop_null().cast(pa.float64(), safe=False).to_numpy()
+    """In blocks, as what takes a byte in the column takes 8 here: mean first, then the squares."""
+    present = len(column) - column.null_count
+    mean = sum(float(block.sum()) for block in _floats(column)) / present
+    variance = sum(float(((block - mean) ** 2).sum()) for block in _floats(column)) / present
     return _Moments(
-        float(values.min()), float(values.max()), float(values.mean()), float(values.std())
+        min(float(block.min()) for block in _floats(column)),
+        max(float(block.max()) for block in _floats(column)),
+        mean,
+        math.sqrt(variance),
     )
+
+
+def _floats(column: Column) -> Iterator[np.ndarray]:
+    """The values that are there, some rows at a time."""
+    for start in range(0, len(column), BLOCK_ROWS):
+        block = column.slice(start, BLOCK_ROWS).drop_null()
+        if len(block):
+            yield block.cast(pa.float64(), safe=False).to_numpy()
 
 
 def _tensor_moments(column: Column) -> _Moments:

@@ -34,7 +34,7 @@ def read_stream(file: pa.NativeFile, max_bytes: int, pointer: str = "/columns") 
         _check_texts(reader.schema)
         check_types(reader.schema, pointer)
         return collect(reader.schema, reader, max_bytes, "the Arrow stream")
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, NotImplementedError) as error:
         raise NotParseable("this is not an Arrow stream, or damaged") from error
 
 

@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TextIO
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -32,11 +32,13 @@ def read(path: Path, max_bytes: int) -> pa.Table:
     """
     check_size(path.stat().st_size, max_bytes, "the CSV file")
     check_utf8(path)
-    check_names(_header(path))
-    if _count_quotes(path) % 2:
+    check_size(8 * _count(path, b",\n"), max_bytes, "the CSV file")  # a number in every cell
+    names = _header(path)
+    check_names(names)
+    if _count(path, b'"') % 2:  # closed quotes come in pairs, doubled ones inside a field too
         _check_records(path)
     try:
-        table = _parse(path)
+        table = _parse(path, len(names))
     except pa.ArrowInvalid as error:  # whose message quotes the data
         _check_records(path)
         raise NotParseable(
@@ -46,11 +48,13 @@ def read(path: Path, max_bytes: int) -> pa.Table:
     return table
 
 
-def _parse(path: Path) -> pa.Table:
+def _parse(path: Path, num_columns: int) -> pa.Table:
+    """In blocks of a thousand cells a column or more, as Arrow takes two kilobytes for each."""
+    block_size = max(MAX_RECORD_BYTES, 2048 * num_columns)
     with path.open("rb") as file:  # given a path, Arrow would unpack it after its suffix
         return arrow_csv.read_csv(
             file,
-            read_options=arrow_csv.ReadOptions(block_size=MAX_RECORD_BYTES),
+            read_options=arrow_csv.ReadOptions(block_size=block_size),
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(null_values=MISSING, strings_can_be_null=True),
         )
@@ -86,11 +90,11 @@ def _check_records(path: Path) -> None:
 
 
 @contextmanager
-def _records(path: Path, *, strict: bool = False) -> Iterator[Any]:
+def _records(path: Path, *, strict: bool = False) -> Iterator["_Records"]:
     """Python's own reader, which is slow and knows the line."""
     csv.field_size_limit(MAX_RECORD_BYTES)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        records = csv.reader(file, strict=strict)
+        records = _Records(file, strict)
         try:
             yield records
         except csv.Error as error:
@@ -100,7 +104,36 @@ def _records(path: Path, *, strict: bool = False) -> Iterator[Any]:
             ) from error
 
 
-def _count_quotes(path: Path) -> int:
-    """Closed quotes come in pairs, doubled ones inside a field too."""
+class _Records:
+    """An iterator of records that ends before one of them fills the memory."""
+
+    def __init__(self, file: TextIO, strict: bool) -> None:
+        self._file = file
+        self._left = MAX_RECORD_BYTES
+        self._records = csv.reader(self._lines(), strict=strict)
+
+    @property
+    def line_num(self) -> int:
+        return self._records.line_num
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for record in self._records:
+            self._left = MAX_RECORD_BYTES
+            yield record
+
+    def _lines(self) -> Iterator[str]:
+        while line := self._file.readline(self._left + 1):
+            self._left -= len(line)
+            if self._left < 0:
+                raise NotParseable(
+                    f"line {self.line_num + 1} is not CSV, or its record has more than "
+                    f"{MAX_RECORD_BYTES} characters: is a quote not closed?"
+                )
+            yield line
+
+
+def _count(path: Path, characters: bytes) -> int:
+    """How often the file has any of these."""
     with path.open("rb") as file:
-        return sum(chunk.count(b'"') for chunk in iter(lambda: file.read(CHUNK_BYTES), b""))
+        chunks = iter(lambda: file.read(CHUNK_BYTES), b"")
+        return sum(chunk.count(character) for chunk in chunks for character in characters)

@@ -2,7 +2,10 @@
 
 A compressed buffer begins with its unpacked length, and Arrow allocates what it says. Where the
 buffers are stands in the message's metadata: flatbuffers, of which this reads the few tables that
-it needs (format/Message.fbs of Apache Arrow, columnar format 1.x).
+it needs (format/Message.fbs and Schema.fbs of Apache Arrow, columnar format 1.x).
+
+Flatbuffers are read by references: a million fields may be one and the same, with one name of a
+megabyte, which Arrow copies a million times. No library writes such a schema.
 """
 
 import struct
@@ -13,7 +16,12 @@ from typing import Any
 import pyarrow as pa
 
 HEADER_TYPE, HEADER = 1, 2  # fields of Message
-DICTIONARY_BATCH, RECORD_BATCH = 2, 3  # values of Message.header_type
+SCHEMA, DICTIONARY_BATCH, RECORD_BATCH = 1, 2, 3  # values of Message.header_type
+SCHEMA_FIELDS, SCHEMA_METADATA = 1, 2  # fields of Schema
+NAME, CHILDREN, FIELD_METADATA = 0, 5, 6  # fields of Field
+KEY, VALUE = 0, 1  # fields of KeyValue
+MAX_PARTS = 2**20  # fields and their metadata: ten for each column that there may be
+FIELD_BYTES = 16  # that a field takes at least, if it is not shared
 DICTIONARY_DATA = 1  # field of DictionaryBatch
 BUFFERS, COMPRESSION = 2, 3  # fields of RecordBatch
 BUFFER = struct.Struct("<qq")  # offset and length in the body
@@ -29,9 +37,19 @@ def decoded_sizes(file: pa.NativeFile) -> Iterator[int]:
         raise ValueError(f"broken metadata: {error}") from error
 
 
+def check_message(message: Any) -> None:
+    """Raise `ValueError` for a schema that is not what a library writes."""
+    try:
+        _decoded_size(memoryview(message.metadata), None)
+    except struct.error as error:
+        raise ValueError(f"broken metadata: {error}") from error
+
+
 def _decoded_size(metadata: memoryview, body: pa.Buffer | None) -> int:
     message = _Table.root(metadata)
     kind, batch = message.byte(HEADER_TYPE), message.table(HEADER)
+    if kind == SCHEMA and batch is not None:
+        _check_schema(batch)
     if kind == DICTIONARY_BATCH and batch is not None:
         batch = batch.table(DICTIONARY_DATA)
     if kind not in (DICTIONARY_BATCH, RECORD_BATCH) or batch is None or body is None:
@@ -40,6 +58,34 @@ def _decoded_size(metadata: memoryview, body: pa.Buffer | None) -> int:
         return body.size
     view = memoryview(body)
     return sum(_unpacked_length(view, offset, size) for offset, size in batch.structs(BUFFERS))
+
+
+def _check_schema(schema: "_Table") -> None:
+    """Raise `ValueError` if its fields and texts take more than the bytes that they are told in."""
+    left = len(schema.data)
+    for count, taken in enumerate(_taken_bytes(schema)):
+        left -= taken
+        if left < 0 or count > MAX_PARTS:
+            raise ValueError("broken metadata: too many parts, or shared ones")
+
+
+def _taken_bytes(schema: "_Table") -> Iterator[int]:
+    """What each field and text takes once it is read, in the order of a walk."""
+    yield from _metadata_bytes(schema, SCHEMA_METADATA)
+    waiting = [schema.tables(SCHEMA_FIELDS)]
+    while waiting:
+        field = next(waiting[-1], None)
+        if field is None:
+            waiting.pop()
+            continue
+        yield FIELD_BYTES + field.text_length(NAME)
+        yield from _metadata_bytes(field, FIELD_METADATA)
+        waiting.append(field.tables(CHILDREN))
+
+
+def _metadata_bytes(table: "_Table", field: int) -> Iterator[int]:
+    for pair in table.tables(field):
+        yield FIELD_BYTES // 2 + pair.text_length(KEY) + pair.text_length(VALUE)
 
 
 def _unpacked_length(body: memoryview, offset: int, size: int) -> int:
@@ -68,6 +114,20 @@ class _Table:
     def table(self, field: int) -> "_Table | None":
         at = self._find(field)
         return None if at is None else _Table(self.data, at + self._u32(self.data, at))
+
+    def tables(self, field: int) -> Iterator["_Table"]:
+        """Those of a vector."""
+        at = self._find(field)
+        if at is None:
+            return
+        start = at + self._u32(self.data, at)
+        for i in range(self._u32(self.data, start)):
+            place = start + 4 + 4 * i
+            yield _Table(self.data, place + self._u32(self.data, place))
+
+    def text_length(self, field: int) -> int:
+        at = self._find(field)
+        return 0 if at is None else self._u32(self.data, at + self._u32(self.data, at))
 
     def structs(self, field: int) -> Iterator[tuple[int, int]]:
         at = self._find(field)

@@ -1,6 +1,8 @@
 """NumPy's npz: each array a column, its first axis the rows; never unpickled."""
 
+import lzma
 import math
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -11,13 +13,26 @@ import pyarrow as pa
 from numpy.lib import format as npy
 
 from core.columns import check_names, tensors
-from core.columns.place import Place
+from core.columns.place import MAX_COLUMNS, Place
 from core.exceptions import NotParseable
 from core.formats.limits import check_size
 
 READABLE_KINDS = "biufUM"  # booleans, integers, floats, strings, times: nothing that is an object
 HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    struct.error,
+)
+MEMBER = b"PK\x01\x02"  # begins every entry of an archive's directory
+CHUNK_BYTES = 2**18
+BLOCK_BYTES = 2**24  # of texts that are Python's at a time, of which it needs twenty times as many
 
 
 def read(path: Path, max_bytes: int) -> pa.Table:
@@ -30,6 +45,7 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         Invalid: for arrays that cannot be columns.
         TooLarge: naming the limit.
     """
+    _check_members(path)
     try:
         with zipfile.ZipFile(path) as archive:
             members = _members(archive)
@@ -39,7 +55,25 @@ def read(path: Path, max_bytes: int) -> pa.Table:
     except BROKEN as error:
         raise NotParseable("the file is not an npz archive, or damaged") from error
     _check_rows(arrays)
+    check_size(sum(map(_plain_bytes, arrays.values())), max_bytes, "the npz file")
     return pa.table({name: _column(array, Place(name)) for name, array in arrays.items()})
+
+
+def _check_members(path: Path) -> None:
+    """Raise `NotParseable` for an archive of too many: its directory is read as a whole."""
+    count = 0
+    with path.open("rb") as file:
+        tail = b""
+        while chunk := file.read(CHUNK_BYTES):
+            count += (tail + chunk).count(MEMBER)
+            tail = chunk[-len(MEMBER) + 1 :]
+    if count > MAX_COLUMNS:
+        raise NotParseable(f"the npz file holds {count} members: give at most {MAX_COLUMNS}")
+
+
+def _plain_bytes(array: np.ndarray) -> int:
+    """At least 8 bytes a row, as for Arrow: what is learned of a column is float64."""
+    return max(array.nbytes, 8 * len(array))
 
 
 def _members(archive: zipfile.ZipFile) -> list[tuple[str, zipfile.ZipInfo]]:
@@ -56,7 +90,7 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Place) -> np
     with archive.open(member) as file:
         try:
             array = npy.read_array(file, allow_pickle=False)
-        except ValueError as error:
+        except (ValueError, OverflowError, TypeError) as error:
             raise NotParseable(f"array {place.name!r} cannot be read") from error
     with np.errstate(over="ignore"):  # a long double may become infinite, which is refused later
         return np.ascontiguousarray(array.astype(_plain(array.dtype), copy=False))
@@ -66,7 +100,7 @@ def _check_header(file: IO[bytes], file_size: int, place: Place) -> None:
     """Compare the claimed shape and type with the bytes that are there."""
     try:
         shape, _, dtype = HEADER_READERS[npy.read_magic(file)](file)
-    except (ValueError, KeyError, EOFError) as error:
+    except Exception as error:  # NumPy has Python parse it, which has many ways to fail
         raise NotParseable(f"array {place.name!r} has no valid npy header") from error
     if dtype.kind not in READABLE_KINDS:
         raise place.invalid(f"has the type {dtype}: give numbers, booleans, strings or times")
@@ -100,9 +134,22 @@ def _check_rows(arrays: dict[str, np.ndarray]) -> None:
             )
 
 
-def _column(array: np.ndarray, place: Place) -> "pa.Array[Any]":
+def _column(array: np.ndarray, place: Place) -> "pa.Array[Any] | pa.ChunkedArray[Any]":
     if array.ndim > 1:
         if 0 in array.shape:
             raise place.invalid(f"is an empty array of shape {list(array.shape)}")
         return tensors.from_numpy(array)
-    return pa.array(array.tolist() if array.dtype.kind == "U" else array)
+    return _texts(array, place) if array.dtype.kind == "U" else pa.array(array)
+
+
+def _texts(array: np.ndarray, place: Place) -> "pa.ChunkedArray[Any]":
+    """Some rows at a time: as Python's own they take up to twenty times the memory."""
+    step = max(1, BLOCK_BYTES // max(1, array.itemsize))
+    try:
+        blocks = [
+            pa.array(array[start : start + step].tolist(), pa.large_string())
+            for start in range(0, max(1, len(array)), step)
+        ]
+    except (ValueError, SystemError) as error:  # half of a surrogate pair, or beyond Unicode
+        raise place.invalid("holds a character that Unicode has not") from error
+    return pa.chunked_array(blocks, pa.large_string())

@@ -1,5 +1,6 @@
 """Parquet."""
 
+import struct
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,10 @@ from core.columns.strings import is_string
 from core.exceptions import NotParseable
 from core.formats.arrow import collect
 from core.formats.limits import check_size
+from core.formats.parquet_pages import check_stored_schema, unpacked_sizes
 
 BATCH_ROWS = 8192
+BROKEN = (pa.ArrowException, OSError, ValueError, EOFError, NotImplementedError, struct.error)
 
 
 def read(path: Path, max_bytes: int) -> pa.Table:
@@ -25,6 +28,10 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         TooLarge: naming the limit.
     """
     try:
+        with pa.memory_map(str(path)) as mapped:
+            data = memoryview(mapped.read_buffer()).cast("B")
+        check_stored_schema(data)
+        check_size(sum(unpacked_sizes(data)), max_bytes, "the Parquet file")
         with parquet.ParquetFile(path) as file:
             check_size(_claimed_bytes(file), max_bytes, "the Parquet file")
             check_types(file.schema_arrow)
@@ -32,7 +39,7 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         with parquet.ParquetFile(path, read_dictionary=names) as file:
             batches = file.iter_batches(batch_size=BATCH_ROWS)
             return collect(file.schema_arrow, batches, max_bytes, "the Parquet file")
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except BROKEN as error:
         raise NotParseable("the file is not Parquet, or damaged") from error
 
 
