@@ -145,7 +145,7 @@ def _services(
         resolver=Resolver(_lookup(context)),
         cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
         engine=engine,
-        admission=Admission(settings.max_queued_work, throughput),
+        admission=Admission(settings.max_queued_work, throughput, settings.max_queued_seconds),
         storing=Storing(lambda caller: context.called_by(caller).stored_predictions),
     )
     metrics.watch(predictor.cache, predictor.admission, engine)
