@@ -77,6 +77,9 @@ class Settings(BaseSettings):
         1, description="that train one model together; none but this number is ever chosen"
     )
     max_body_bytes: Bytes = Field(GIBIBYTE // 4, description="of one upload, once inflated")
+    body_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        30, description="that a body may take, and a second more for each 8192 bytes of it"
+    )
     max_dataset_bytes: Bytes = Field(2 * GIBIBYTE, description="of one data set, once decoded")
     max_samples: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     max_work: Work = Field(10_000_000, description="rows × samples of one request")

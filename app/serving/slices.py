@@ -5,9 +5,9 @@ from functools import partial
 
 from app.serving.throughput import Throughput
 
-# Measured with one thread, per row: 784-400-400-10 with 100 samples 14 ms alone, 1.6 ms in slices of
-# 32 (50 ms), 3.3 in one of 256; 13-50-2 with 10,000 samples 21 ms alone, 7 in slices of 16 (108 ms),
-# 15 in one of 256. So slices this long cost nothing.
+# Measured with one thread, per row: 784-400-400-10 with 100 samples 14 ms alone, 1.6 ms in slices
+# of 32 (50 ms), 3.3 in one of 256; 13-50-2 with 10,000 samples 21 ms alone, 7 in slices of 16
+# (108 ms), 15 in one of 256. So slices this long cost nothing.
 SLICE_SECONDS = 0.1
 
 
