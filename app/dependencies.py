@@ -36,6 +36,7 @@ class Services:
     metrics: Metrics
     predictor: Predictor
     health: Health
+    writers: anyio.CapacityLimiter  # threads for uploads, so that a slow disk leaves some to others
 
 
 async def get_services(request: Request) -> Services:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import torch
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, FastAPI
 from fastapi.telemetry import TelemetryConfig
 
@@ -61,6 +61,7 @@ TELEMETRY: TelemetryConfig = {
     "auto_configure": False,
     "exclude": lambda scope: str(scope["path"]).startswith(("/health", "/v2/health", "/metrics")),
 }
+MAX_WRITERS = 8  # of the 40 threads that all other routes share
 CLOSE_SECONDS = 1.0  # for work whose clients are gone: requests in flight were answered before
 
 
@@ -151,7 +152,11 @@ def _services(
     metrics.watch(predictor.cache, predictor.admission, engine)
     metrics.watch_feedback(context.feedback.recent)
     return Services(
-        context=context, metrics=metrics, health=Health(engine, checks), predictor=predictor
+        context=context,
+        metrics=metrics,
+        health=Health(engine, checks),
+        predictor=predictor,
+        writers=CapacityLimiter(MAX_WRITERS),
     )
 
 
