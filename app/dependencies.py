@@ -38,6 +38,7 @@ class Services:
     predictor: Predictor
     health: Health
     event_streams: EventStreams
+    writers: anyio.CapacityLimiter  # threads for uploads, so that a slow disk leaves some to others
 
 
 async def get_services(request: Request) -> Services:

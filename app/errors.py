@@ -46,6 +46,14 @@ class Forbidden(core.CredenceError):
         self.headers = {"WWW-Authenticate": challenge}
 
 
+class TooSlow(core.CredenceError):
+    """The body does not come to its end; its connection is of no further use."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.headers = {"Connection": "close"}
+
+
 STATUSES: Mapping[type[Exception], int] = {
     core.NotParseable: 400,
     Unauthorized: 401,
@@ -53,6 +61,7 @@ STATUSES: Mapping[type[Exception], int] = {
     core.NotOwner: 403,
     core.NotFound: 404,
     NotAcceptable: 406,
+    TooSlow: 408,
     core.Conflict: 409,
     core.TooLarge: 413,
     core.UnsupportedMedia: 415,

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 import torch
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, FastAPI
 from fastapi.telemetry import TelemetryConfig
 
@@ -62,6 +62,7 @@ TELEMETRY: TelemetryConfig = {
     "auto_configure": False,
     "exclude": lambda scope: str(scope["path"]).startswith(("/health", "/v2/health", "/metrics")),
 }
+MAX_WRITERS = 8  # of the 40 threads that all other routes share
 CLOSE_SECONDS = 1.0  # for work whose clients are gone: requests in flight were answered before
 
 
@@ -80,7 +81,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         version=release(),
         lifespan=_lifespan,
         telemetry=TELEMETRY,
-        middleware=middleware(settings.max_body_bytes, key_ring),
+        middleware=middleware(settings.max_body_bytes, settings.body_seconds, key_ring),
         dependencies=[Depends(refuse_strange_parameters)],
         docs_url=None,
         redoc_url=None,
@@ -146,7 +147,7 @@ def _services(
         resolver=Resolver(_lookup(context)),
         cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
         engine=engine,
-        admission=Admission(settings.max_queued_work, throughput),
+        admission=Admission(settings.max_queued_work, throughput, settings.max_queued_seconds),
         storing=Storing(lambda caller: context.called_by(caller).stored_predictions),
     )
     metrics.watch(predictor.cache, predictor.admission, engine)
@@ -157,6 +158,7 @@ def _services(
         health=Health(engine, checks),
         predictor=predictor,
         event_streams=EventStreams(),
+        writers=CapacityLimiter(MAX_WRITERS),
     )
 
 

@@ -1,5 +1,6 @@
 """What happens around every request: an id, a line in the log, a key, a limit on its body."""
 
+import asyncio
 from time import perf_counter
 
 import structlog
@@ -8,24 +9,25 @@ from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import Forbidden, Unauthorized, problem_response
+from app.errors import Forbidden, TooSlow, Unauthorized, problem_response
 from app.key_ring import KeyRing
 from core.exceptions import TooLarge, TooManyRequests
 
 MAX_REQUEST_ID = 128
+MIN_BYTES_PER_SECOND = 8192  # of a body, once its first seconds are over: a bad mobile connection
 PROBES = ("/health", "/metrics")
 TELLS_NO_NEWS = ("/predict", "/v2", "/health", "/metrics", "/docs", "/ui", "/openapi.json")
 log = structlog.stdlib.get_logger(__name__)
 
 
-def middleware(max_body_bytes: int, key_ring: KeyRing) -> list[Middleware]:
+def middleware(max_body_bytes: int, body_seconds: float, key_ring: KeyRing) -> list[Middleware]:
     """The stack, outermost first."""
     return [
         Middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id),
         Middleware(RequestLogMiddleware),
         Middleware(KeyMiddleware, key_ring=key_ring),
         Middleware(NewsMiddleware),
-        Middleware(BodyLimitMiddleware, max_body_bytes=max_body_bytes),
+        Middleware(BodyLimitMiddleware, max_body_bytes=max_body_bytes, body_seconds=body_seconds),
     ]
 
 
@@ -130,11 +132,16 @@ class NewsMiddleware:
 
 
 class BodyLimitMiddleware:
-    """Counts the bytes that arrive, whatever Content-Length says; refuses early where it can."""
+    """Counts the bytes that arrive, whatever Content-Length says; refuses early where it can.
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+    A body has a time, and more of it the longer it is: one that trickles would hold its temporary
+    file, or what is in memory of it, as long as its client likes.
+    """
+
+    def __init__(self, app: ASGIApp, max_body_bytes: int, body_seconds: float) -> None:
         self.app = app
         self.max_body_bytes = max_body_bytes
+        self.body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -144,17 +151,31 @@ class BodyLimitMiddleware:
         if declared.isdigit() and int(declared) > self.max_body_bytes:
             await problem_response(self._too_large(), scope["path"])(scope, receive, send)
             return
-        num_bytes = 0
+        num_bytes, more, begun = 0, True, perf_counter()
 
         async def count() -> Message:
-            nonlocal num_bytes
-            message = await receive()
+            nonlocal num_bytes, more
+            if not more:  # whoever asks now waits for the client to go away
+                return await receive()
+            left = begun + self.body_seconds + num_bytes / MIN_BYTES_PER_SECOND - perf_counter()
+            try:
+                async with asyncio.timeout(left):
+                    message = await receive()
+            except TimeoutError:
+                raise self._too_slow(num_bytes) from None
             num_bytes += len(message.get("body", b""))
+            more = message.get("more_body", False)
             if num_bytes > self.max_body_bytes:
                 raise self._too_large()
             return message
 
         await self.app(scope, count, send)
+
+    def _too_slow(self, num_bytes: int) -> TooSlow:
+        return TooSlow(
+            f"{num_bytes} bytes of the body have come: it has {self.body_seconds:g} s "
+            f"(CREDENCE_BODY_SECONDS), and a second more for each {MIN_BYTES_PER_SECOND} bytes"
+        )
 
     def _too_large(self) -> TooLarge:
         return TooLarge(

@@ -7,9 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from fastapi import Request
 
+from core.disks import on_disk
 from core.exceptions import NotParseable, TooLarge, UnsupportedMedia
 
 WRITE_BYTES = 2**20  # one hop to a thread for about so much
@@ -18,29 +19,32 @@ GZIP = 16 + zlib.MAX_WBITS  # zlib's way to ask for a gzip header and checksum
 
 
 @asynccontextmanager
-async def received(request: Request, directory: Path, max_bytes: int) -> AsyncIterator[Path]:
-    """The body in a temporary file in `directory`.
+async def received(
+    request: Request, directory: Path, max_bytes: int, writers: CapacityLimiter
+) -> AsyncIterator[Path]:
+    """The body in a temporary file in `directory`, written by some of the `writers`' threads.
 
     Raises:
         TooLarge: if it has, or inflates to, more than `max_bytes`.
         NotParseable: if it is said to be gzip and is not.
         UnsupportedMedia: if it is encoded in another way.
+        Unavailable: if the disk is full.
     """
     with TemporaryDirectory(prefix="upload-", dir=directory) as folder:
         path = Path(folder) / "body"
-        with path.open("wb") as file:
-            await _receive(request, _sink(request, file, max_bytes))
+        with on_disk("the upload"), path.open("wb") as file:
+            await _receive(request, _sink(request, file, max_bytes), writers)
         yield path
 
 
-async def _receive(request: Request, sink: "Sink") -> None:
+async def _receive(request: Request, sink: "Sink", writers: CapacityLimiter) -> None:
     pending = bytearray()
     async for chunk in request.stream():
         pending += chunk
         if len(pending) >= WRITE_BYTES:
-            await to_thread.run_sync(sink.write, bytes(pending))
+            await to_thread.run_sync(sink.write, bytes(pending), limiter=writers)
             pending.clear()
-    await to_thread.run_sync(sink.write, bytes(pending))
+    await to_thread.run_sync(sink.write, bytes(pending), limiter=writers)
     sink.finish()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import structlog
 
+from core.disks import on_disk
 from core.exceptions import LostClaim, NotFound
 from core.jobs import Claim, Jobs
 from core.storage import ArtifactStore
@@ -35,7 +36,7 @@ class Checkpoints:
         """
         older = self._names(claim.job_id)
         name = _next(claim, older)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        with on_disk("a checkpoint"), tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
             self._store.put_directory(_key(claim.job_id, name), _snapshot(folder, Path(temporary)))
         try:
             self._jobs.report(claim)

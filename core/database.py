@@ -10,6 +10,7 @@ import orjson
 from sqlalchemy import Connection, Engine, create_engine, event, exc, make_url, text
 from sqlalchemy.orm import Session, sessionmaker
 
+from core.disks import disk_refuses
 from core.exceptions import Unavailable
 from core.migrations import upgrade
 
@@ -76,11 +77,19 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (exc.OperationalError, exc.TimeoutError) as error:
+        if isinstance(error, exc.OperationalError) and _disk_refuses(error.orig):
+            raise disk_refuses("the database", str(error.orig)) from error
         raise Unavailable("the database does not answer now") from error
     except exc.DBAPIError as error:
         if error.connection_invalidated:
             raise Unavailable("the connection to the database was lost") from error
         raise
+
+
+def _disk_refuses(error: object) -> bool:
+    """Of SQLite; PostgreSQL's disk is another machine's, and what it says may name its files."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of the bits say where
+    return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR)
 
 
 def _to_json(value: Any) -> str:

@@ -21,6 +21,7 @@ from core.checkpoints import checkpoints_key
 from core.columns import canonical
 from core.columns.conversion import to_json, to_numpy
 from core.database import Database
+from core.disks import on_disk
 from core.exceptions import Conflict, Invalid, NotFound, QuotaExceeded
 from core.formats import find_format, inline
 from core.formats.limits import check_size
@@ -260,7 +261,10 @@ class Datasets:
         return _dataset(row), True
 
     def _store_table(self, key: str, table: pa.Table) -> None:
-        with tempfile.TemporaryDirectory(dir=self._scratch) as folder:
+        with (
+            on_disk("the data set"),
+            tempfile.TemporaryDirectory(dir=self._scratch) as folder,
+        ):
             path = Path(folder) / "data.arrow"
             with pa.ipc.new_file(str(path), table.schema) as writer:
                 writer.write_table(table)

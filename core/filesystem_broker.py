@@ -23,8 +23,12 @@ class Channel(filesystem.Channel):
     def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override]
         name = f"{time.time_ns():020d}-{uuid4().hex}.{queue}.msg"
         staged = Path(self.processed_folder, name)
-        staged.write_text(json.dumps(payload), encoding="utf-8")
-        staged.rename(Path(self.data_folder_out, name))
+        try:
+            staged.write_text(json.dumps(payload), encoding="utf-8")
+            staged.rename(Path(self.data_folder_out, name))
+        except OSError:  # the disk is full, say
+            staged.unlink(missing_ok=True)
+            raise
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         for message in sorted(Path(self.data_folder_in).glob(f"*.{queue}.msg")):

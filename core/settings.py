@@ -83,10 +83,16 @@ class Settings(BaseSettings):
         1, description="that train one model together; none but this number is ever chosen"
     )
     max_body_bytes: Bytes = Field(GIBIBYTE // 4, description="of one upload, once inflated")
+    body_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        30, description="that a body may take, and a second more for each 8192 bytes of it"
+    )
     max_dataset_bytes: Bytes = Field(2 * GIBIBYTE, description="of one data set, once decoded")
     max_samples: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     max_work: Work = Field(10_000_000, description="rows × samples of one request")
     max_queued_work: Work = Field(40_000_000, description="rows × samples of all that wait")
+    max_queued_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
+        2, description="that predictions which wait take, but for slices of large ones"
+    )
     max_stored_bytes: Bytes = Field(2**20, description="of the rows of one stored prediction")
     stored_days: Annotated[float, Field(gt=0, le=3650)] = Field(
         30, description="that a stored prediction is kept for labels to come"

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from models import calibration
 from models.config import FeatureConfig, Json, ModelConfig
@@ -55,7 +55,7 @@ def write(model: TrainedModel, directory: Path) -> TrainedModel:
     variants = {}
     for prune, variant in model.variants_by_prune.items():
         path = directory / _file_name(prune)
-        save_file(variant.state.pack(), path)
+        path.write_bytes(save(variant.state.pack()))  # unlike `save_file`, it raises an OSError
         variants[prune] = replace(variant, num_bytes=path.stat().st_size)
     model = model.with_variants(variants)
     write_json(directory / MODEL, _to_json(model))

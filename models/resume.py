@@ -6,16 +6,20 @@ copied at any time; a finished stage is simply one whose run has nothing left to
 """
 
 import json
+import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import torch
-from safetensors.torch import load, save_file
+from safetensors.torch import load, save
 from torch import Tensor
 
 from models.config import Json
 from models.distributed import ALONE, Ranks
+
+log = logging.getLogger(__name__)
 
 _COUNTERS = "counters"  # JSON among the tensors: one file is whole or not there
 
@@ -44,17 +48,16 @@ class Checkpoints:
     ranks: Ranks = ALONE
 
     def save(self, stage: str, run: Resumable) -> None:
-        """Replaces the stage's checkpoint; a crash leaves the old or the new one, whole."""
+        """Replaces the stage's checkpoint; a crash leaves the old or the new one, whole.
+
+        So does a disk that is full: the run goes on, and would lose more if it were stopped.
+        """
         if not self.ranks.leads:
             return
-        self.directory.mkdir(parents=True, exist_ok=True)
-        final = self._file(stage)
-        fresh = final.with_name(f"{final.name}.new")
         tensors, counters = run.saved()
         whole = {name: value.clone().contiguous() for name, value in tensors.items()}
         told = {"format": CHECKPOINT_FORMAT, "counters": counters}
-        save_file(whole | {_COUNTERS: _to_tensor(told)}, fresh)
-        fresh.replace(final)
+        self._replace(self._file(stage), save(whole | {_COUNTERS: _to_tensor(told)}))
 
     def restore(self, stage: str, run: Resumable) -> None:
         """Puts a saved state, where there is one of this format, into a fresh run."""
@@ -64,6 +67,17 @@ class Checkpoints:
             told = json.loads(tensors.pop(_COUNTERS).numpy().tobytes())
             if told.get("format") == CHECKPOINT_FORMAT:
                 run.resume(tensors, told["counters"])
+
+    def _replace(self, final: Path, content: bytes) -> None:
+        fresh = final.with_name(f"{final.name}.new")
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            fresh.write_bytes(content)
+            fresh.replace(final)
+        except OSError as error:
+            log.warning("checkpoint not written: %s", error.strerror)
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
 
     def _read(self, stage: str) -> bytes:
         """The stage's checkpoint; empty where there is none."""

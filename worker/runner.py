@@ -11,6 +11,7 @@ import torch
 
 from core import tracing
 from core.context import Context
+from core.disks import on_disk
 from core.exceptions import CredenceError, LostClaim, NotFound, Unavailable
 from core.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, MethodSpec, TrainSpec
 from models.exceptions import Diverged, ModelError, Stopped
@@ -72,7 +73,8 @@ class JobRunner:
         with _going_on_from_its_request(job), Lease(self.context, claim) as lease:
             log.info("job started", kind=job.kind, model=job.model)
             try:
-                self._work(job, claim, lambda: lease.interrupted or self.should_stop())
+                with on_disk("the data directory"):
+                    self._work(job, claim, lambda: lease.interrupted or self.should_stop())
                 log.info("job succeeded")
             except LostClaim:
                 tracing.event("claim lost")

@@ -5,7 +5,7 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 
-from app.dependencies import ContextDep, PagingDep
+from app.dependencies import ContextDep, PagingDep, ServicesDep
 from app.idempotency import CreatingRoute
 from app.openapi import file_request, problems
 from app.schemas.common import Limit, PageResponse
@@ -32,6 +32,7 @@ router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
 async def upload(
     request: Request,
     response: Response,
+    services: ServicesDep,
     context: ContextDep,
     name: Annotated[str, Query(min_length=1, max_length=256)],
 ) -> DatasetResponse:
@@ -40,9 +41,11 @@ async def upload(
     if media_type is None:
         raise UnsupportedMedia(f"send a Content-Type, one of {', '.join(FORMATS)}")
     find_format(media_type)  # refused before a gigabyte is sent
-    settings = context.settings
-    async with received(request, context.scratch.path, settings.max_body_bytes) as path:
-        dataset, created = await to_thread.run_sync(context.datasets.add, name, media_type, path)
+    settings, writers = context.settings, services.writers
+    async with received(request, context.scratch.path, settings.max_body_bytes, writers) as path:
+        dataset, created = await to_thread.run_sync(
+            context.datasets.add, name, media_type, path, limiter=writers
+        )
     response.status_code = 201 if created else 200
     response.headers["Location"] = f"/datasets/{dataset.id}"
     return DatasetResponse.model_validate(dataset)

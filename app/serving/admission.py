@@ -1,4 +1,9 @@
-"""What may wait for the engine: limits on one request, and on all of them together."""
+"""What may wait for the engine: limits on one request, and on all of them together.
+
+Who is let in is answered about as soon as the limit in seconds says; who would wait longer is told
+so at once, and when to come back. A large request counts with one slice, which is what others wait
+for it at a time (`app.serving.slices`).
+"""
 
 import math
 from collections import Counter
@@ -6,6 +11,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from app.serving.slices import SLICE_SECONDS
 from app.serving.throughput import Throughput
 from core.exceptions import Invalid, TooLarge, Unavailable
 
@@ -44,13 +50,51 @@ class Limits:
         return work
 
 
+_Kind = tuple[Hashable, int]  # a speed, and samples
+
+
+class _Turns:
+    """How long a small request waits for those before it: for all small ones, and for a slice of
+    each large one. Kept up to date kind by kind, since every request asks.
+    """
+
+    def __init__(self, throughput: Throughput) -> None:
+        self._throughput = throughput
+        self._rows: Counter[_Kind | None] = Counter()  # None: large requests
+        self._seconds: dict[_Kind | None, float] = {}
+        self.seconds = 0.0
+
+    def count(self, kind: _Kind | None, rows: int) -> None:
+        """So many rows more, or fewer; of large ones, requests."""
+        self._rows[kind] += rows
+        seconds = self._of(kind)
+        self.seconds += seconds - self._seconds.pop(kind, 0.0)
+        if self._rows[kind]:
+            self._seconds[kind] = seconds
+        else:
+            del self._rows[kind]
+        if not self._rows:
+            self.seconds = 0.0  # what rounding has left
+
+    def _of(self, kind: _Kind | None) -> float:
+        rows = self._rows[kind]
+        if not rows or kind is None:
+            return rows * SLICE_SECONDS
+        speed, samples = kind
+        return self._throughput.seconds(speed, rows, samples)
+
+
 class Admission:
     """Counts the work that waits or runs, and tells when it will be done; of the event loop."""
 
-    def __init__(self, max_queued_work: int, throughput: Throughput) -> None:
+    def __init__(
+        self, max_queued_work: int, throughput: Throughput, max_seconds: float = math.inf
+    ) -> None:
         self._max_queued_work = max_queued_work
+        self._max_seconds = max_seconds
         self._throughput = throughput
-        self._queued: Counter[tuple[Hashable, int]] = Counter()  # rows by speed and samples
+        self._queued: Counter[_Kind] = Counter()  # rows by speed and samples
+        self._turns = _Turns(throughput)
         self._queued_work = 0
         self._queued_requests = 0
 
@@ -76,11 +120,15 @@ class Admission:
             Unavailable: if too much waits already, with the time in which it will be done.
         """
         self._check(work, requests)
+        is_large = self._throughput.seconds(speed, rows, samples) > SLICE_SECONDS
+        turn = (None, 1) if is_large else ((speed, samples), rows)
         self._count(speed, samples, rows, work, requests)
+        self._turns.count(*turn)
         try:
             yield
         finally:
             self._count(speed, samples, -rows, -work, -requests)
+            self._turns.count(turn[0], -turn[1])
 
     def drain_seconds(self) -> int:
         """Until all that waits is done, in whole seconds from 1 to `MAX_RETRY_AFTER_SECONDS`."""
@@ -88,7 +136,7 @@ class Admission:
             self._throughput.seconds(speed, rows, samples)
             for (speed, samples), rows in self._queued.items()
         )
-        return min(max(math.ceil(seconds), 1), MAX_RETRY_AFTER_SECONDS)
+        return _whole(seconds)
 
     def _check(self, work: int, requests: int) -> None:
         if self._queued_work and self._queued_work + work > self._max_queued_work:
@@ -96,6 +144,12 @@ class Admission:
                 f"{self._queued_work} rows × samples wait already, "
                 f"{self._max_queued_work} may (CREDENCE_MAX_QUEUED_WORK)",
                 self.drain_seconds(),
+            )
+        if requests and self._turns.seconds > self._max_seconds:
+            raise Unavailable(
+                f"what waits takes {self._turns.seconds:.1f} s already, "
+                f"{self._max_seconds:g} may (CREDENCE_MAX_QUEUED_SECONDS)",
+                _whole(self._turns.seconds),
             )
         if self._queued_requests + requests > MAX_QUEUED_REQUESTS:
             message = f"{self._queued_requests} requests wait already"
@@ -107,3 +161,7 @@ class Admission:
         self._queued[speed, samples] += rows
         if not self._queued[speed, samples]:
             del self._queued[speed, samples]
+
+
+def _whole(seconds: float) -> int:
+    return min(max(math.ceil(seconds), 1), MAX_RETRY_AFTER_SECONDS)

@@ -2,8 +2,8 @@
 
 Requests share a batch if all that the computation depends on is equal; only their rows, their
 intervals, levels and kinds, and their bounds of abstaining may differ. The oldest request leads;
-who waits longest is never passed by another key. Nothing here knows threads or clocks, so every
-decision can be tested.
+who waits longest is never passed by another key. What takes long is computed a slice at a time,
+with others in between. Nothing here knows threads or clocks, so every decision can be tested.
 """
 
 import asyncio
@@ -18,9 +18,11 @@ import torch
 from torch import Tensor
 
 from app.serving.scored import Labelled, Scored
+from app.serving.slices import rows_of_slice
 from app.serving.throughput import Throughput
 from models.forecasting.rollout import History
 from models.language.prediction import TextPrediction
+from models.prediction.joining import joined
 from models.prediction.prediction import Prediction, PredictOptions
 
 AnyPrediction = Prediction | TextPrediction | Scored
@@ -64,6 +66,8 @@ class Entry:
     submitted: float = field(default_factory=perf_counter)
     future: "asyncio.Future[Computed]" = field(default_factory=_new_future)
     taken: bool = False
+    parts: list[Prediction] = field(default_factory=list)  # of the rows that were before `x`
+    compute_seconds: float = 0.0
 
     @property
     def rows(self) -> int:
@@ -89,6 +93,29 @@ class Entry:
         alone = alone or any(value is not None for value in own)
         return object() if alone else None
 
+    @property
+    def is_divisible(self) -> bool:
+        """Whether its rows may be computed some at a time. Texts share draws that cost more."""
+        return self._own is None and isinstance(self.x, Tensor)
+
+    def first_rows(self, rows: int | None) -> Tensor | History:
+        """Of what is not computed yet; None: all."""
+        return self.x[:rows] if isinstance(self.x, Tensor) else self.x
+
+    def keep(self, part: Prediction, samples: int) -> None:
+        """Put away what is computed of the first rows; the others will have as many samples."""
+        assert isinstance(self.x, Tensor)
+        self.parts.append(part)
+        self.x = self.x[part.num_rows :]
+        self.options = replace(self.options, samples=samples)
+
+    def whole(self, last: AnyPrediction) -> AnyPrediction:
+        """The answer, of which `last` is what was missing."""
+        if not self.parts:
+            return last
+        assert isinstance(last, Prediction)
+        return joined([*self.parts, last])
+
     def batch_key(self, samples: int) -> Hashable:
         """Entries with an equal key may be computed as one."""
         o = self.options
@@ -97,14 +124,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Batch:
-    """Entries that are computed at once, all with as many samples."""
+    """Entries that are computed at once, all with as many samples; or some rows of a single one."""
 
     entries: Sequence[Entry]
     samples: int
+    slice_rows: int | None = None
 
     @property
     def rows(self) -> int:
-        return sum(entry.rows for entry in self.entries)
+        return self.slice_rows or sum(entry.rows for entry in self.entries)
 
     @property
     def speed_key(self) -> Hashable:
@@ -115,7 +143,7 @@ class Batch:
         first = self.entries[0]
         options = replace(first.options, samples=self.samples)
         if len(self.entries) == 1:
-            return [first.model.predict_rows(first.x, options)]
+            return [first.model.predict_rows(first.first_rows(self.slice_rows), options)]
         levels = {level for entry in self.entries for level in entry.options.intervals}
         kinds = {kind for entry in self.entries for kind in entry.options.interval_kinds}
         options = replace(
@@ -182,7 +210,11 @@ class _Forming:
 
     @property
     def batch(self) -> Batch:
-        return Batch(self._entries, self._samples)
+        oldest, throughput = self._entries[0], self._throughput
+        if len(self._entries) > 1 or not oldest.is_divisible:
+            return Batch(self._entries, self._samples)
+        rows = rows_of_slice(oldest.speed_key, oldest.rows, self._samples, throughput)
+        return Batch(self._entries, self._samples, rows)
 
     def offer(self, entry: Entry, samples: int) -> None:
         """Take it in if it is alike and there is room."""
@@ -204,7 +236,7 @@ def affordable_samples(entry: Entry, now: float, throughput: Throughput) -> int:
     Fewer than ten say nothing of an epistemic variance. Moments draw no samples to do without.
     """
     asked, left = entry.options.samples, entry.deadline - now
-    if math.isinf(left):
+    if math.isinf(left) or entry.parts:  # what is begun is ended: a late answer is better than none
         return asked
     steps = () if entry.options.sampler == "moments" else SAMPLE_STEPS
     for samples in (asked, *(step for step in steps if step < asked)):
@@ -212,6 +244,16 @@ def affordable_samples(entry: Entry, now: float, throughput: Throughput) -> int:
         if MARGIN * seconds <= left and left > 0:
             return samples
     return 0
+
+
+def behind_one(waiting: Iterable[Entry], begun: Entry) -> dict[Entry, None]:
+    """The queue with `begun` behind the first that has had no turn yet, or at the end.
+
+    So one of those gets its turn between two slices, and who has begun ends however many come.
+    """
+    queue = list(waiting)
+    first = next((i for i, entry in enumerate(queue) if not entry.parts), len(queue))
+    return dict.fromkeys([*queue[: first + 1], begun, *queue[first + 1 :]])
 
 
 def speed_key(artifact: str, options: PredictOptions) -> Hashable:

@@ -2,22 +2,24 @@
 
 One thread, because torch parallelises inside an operation: two at once would only fight for cores.
 When it is free it takes at once whatever waits: an idle engine adds no wait, and a busy one finds
-larger batches. It sleeps on a condition, so that being idle costs nothing.
+larger batches. A request of many rows is computed in slices, and others have their turn in between.
+It sleeps on a condition, so that being idle costs nothing.
 """
 
 import asyncio
 import contextlib
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 
 import structlog
 import torch
 
-from app.serving.batching import Batch, Computed, Entry, take
+from app.serving.batching import AnyPrediction, Batch, Computed, Entry, behind_one, take
 from app.serving.throughput import Throughput
 from core.exceptions import Unavailable
+from models.prediction.prediction import Prediction
 
 Outcome = tuple[Entry, Computed | Exception]
 
@@ -137,15 +139,24 @@ class Engine:
             seconds = perf_counter() - started
             samples = predictions[0].samples or batch.samples  # fewer where it was exact enough
             self._throughput.observe(batch.speed_key, batch.rows, samples, seconds)
-            _deliver(
-                [
-                    (entry, Computed(prediction, started - entry.submitted, seconds))
-                    for entry, prediction in zip(batch.entries, predictions, strict=True)
-                ]
-            )
+            for entry in batch.entries:
+                entry.compute_seconds += seconds
             self._on_batch(batch)
+            if batch.slice_rows is None:
+                _deliver(_answers(batch.entries, predictions))
+            else:
+                self._wait_again(batch, predictions[0])
         finally:
             self._progress = perf_counter()
+
+    def _wait_again(self, batch: Batch, part: AnyPrediction) -> None:
+        """Let whoever has waited longest without a turn go first; unless nobody wants the rest."""
+        (entry,) = batch.entries
+        assert isinstance(part, Prediction)
+        entry.keep(part, batch.samples)
+        with self._changed:
+            if not entry.future.done():
+                self._waiting = behind_one(self._waiting, entry)
 
     def _give_up(self) -> None:
         with self._changed:
@@ -153,6 +164,22 @@ class Engine:
             left = [*self._waiting, *(self._running.entries if self._running else ())]
             self._waiting.clear()
         _deliver([(entry, _gone()) for entry in left])
+
+
+def _answers(entries: Sequence[Entry], predictions: Sequence[AnyPrediction]) -> list[Outcome]:
+    """What each is told; whatever was not computing was waiting."""
+    now = perf_counter()
+    return [
+        (
+            entry,
+            Computed(
+                entry.whole(last),
+                now - entry.submitted - entry.compute_seconds,
+                entry.compute_seconds,
+            ),
+        )
+        for entry, last in zip(entries, predictions, strict=True)
+    ]
 
 
 def _at_deadline(entry: Entry) -> asyncio.TimerHandle | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import uvicorn
 from fastapi import FastAPI
 
+from credence.serving.connections import Connection
 from credence.serving.errors import CannotStart
-from credence.serving.protocol import BoundedProtocol
 
 if TYPE_CHECKING:
     from app.dependencies import Services  # which loads torch: a port that is taken is told before
@@ -23,7 +23,7 @@ class ApiThread:
     def __init__(self, app: FastAPI, listener: socket.socket, grace_seconds: int) -> None:
         config = uvicorn.Config(
             app,
-            http=BoundedProtocol,
+            http=Connection,
             lifespan="on",
             log_config=None,  # the service's own logging is configured already
             log_level="warning",  # that it starts and stops is the supervisor's to tell

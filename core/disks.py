@@ -1,0 +1,34 @@
+"""A disk that takes nothing now: full, over a quota, read only, broken. What it holds is still right.
+
+All such refusals become `Unavailable`, which a client tries again and a job waits for.
+"""
+
+import errno
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from core.exceptions import Unavailable
+
+REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
+RETRY_AFTER_SECONDS = 30  # room is made by people, or by jobs that end
+
+
+@contextmanager
+def on_disk(what: str) -> Iterator[None]:
+    """While `what` is written.
+
+    Raises:
+        Unavailable: if its disk refuses, with the system's reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in REFUSALS and not isinstance(error, shutil.Error):  # of a folder
+            raise
+        raise disk_refuses(what, error.strerror or str(error)) from error
+
+
+def disk_refuses(what: str, reason: str) -> Unavailable:
+    """The error of something whose disk takes nothing."""
+    return Unavailable(f"{what} cannot be written now: {reason}", RETRY_AFTER_SECONDS)
