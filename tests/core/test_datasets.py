@@ -22,6 +22,7 @@ from core.exceptions import (
     UnsupportedMedia,
 )
 from core.jobs import Job, Jobs
+from core.orphans import Orphans
 from core.schema import DatasetRow
 from core.storage import ArtifactStore
 
@@ -201,20 +202,25 @@ def test_a_refused_upload_leaves_nothing(
     assert files(store) == []
 
 
-def test_a_failing_transaction_leaves_no_file(
+def test_a_file_whose_row_may_have_been_committed_is_left_to_the_sweep(
     datasets: Datasets,
     database: Database,
     upload: Path,
     store: ArtifactStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def unreachable() -> None:
-        raise Unavailable("the database does not answer now")
+    """A connection that is lost on COMMIT tells nothing: only what has a row must keep its file."""
 
-    monkeypatch.setattr(database, "begin", unreachable)
-    with pytest.raises(Unavailable):
+    def unreachable() -> None:
+        raise Unavailable("the connection to the database was lost")
+
+    with monkeypatch.context() as patched, pytest.raises(Unavailable):
+        patched.setattr(database, "begin", unreachable)
         datasets.add("people", "text/csv", upload)
-    assert files(store) == []
+    [orphan] = Orphans(database, store).find_datasets()
+    assert store.exists(orphan)
+    datasets.add("people", "text/csv", upload)
+    assert Orphans(database, store).find_datasets() == [orphan]
 
 
 def test_a_data_set_above_the_limit_is_refused(
