@@ -214,9 +214,10 @@ def test_a_file_whose_row_may_have_been_committed_is_left_to_the_sweep(
     def unreachable() -> None:
         raise Unavailable("the connection to the database was lost")
 
-    with monkeypatch.context() as patched, pytest.raises(Unavailable):
+    with monkeypatch.context() as patched:
         patched.setattr(database, "begin", unreachable)
-        datasets.add("people", "text/csv", upload)
+        with pytest.raises(Unavailable):
+            datasets.add("people", "text/csv", upload)
     [orphan] = Orphans(database, store).find_datasets()
     assert store.exists(orphan)
     datasets.add("people", "text/csv", upload)
