@@ -2,11 +2,13 @@
 
 Kombu opens a message's file before it writes to it, so that a consumer may take an empty one, fail
 to decode it, and end its worker; and it claims a message by moving it to the system's temporary
-directory, which is a copy where that is another disk. Here both steps are renames.
+directory, which is a copy where that is another disk. Here a message comes by a rename, and goes to
+whoever removes it. One that a crash of the machine has cut off is dropped: it was a wake-up.
 """
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -32,14 +34,10 @@ class Channel(filesystem.Channel):
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         for message in sorted(Path(self.data_folder_in).glob(f"*.{queue}.msg")):
-            taken = Path(self.processed_folder, message.name)
-            try:
-                message.rename(taken)
-            except FileNotFoundError:  # another worker was faster
-                continue
-            payload = taken.read_text(encoding="utf-8")
-            taken.unlink()
-            return json.loads(payload)
+            with suppress(FileNotFoundError, ValueError):  # taken by another; or cut off by a crash
+                payload = message.read_text(encoding="utf-8")
+                message.unlink()  # only one of those who have read it can
+                return json.loads(payload)
         raise Empty
 
 

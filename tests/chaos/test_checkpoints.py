@@ -13,15 +13,11 @@ from core.jobs import Job, JobStatus, TrainSpec
 from models.config import (
     BBBConfig,
     CyclicalSGLDConfig,
-    DropoutConfig,
     EnsembleConfig,
     MethodConfig,
-    MetropolisConfig,
     MLPConfig,
     ModelConfig,
     RecurrentConfig,
-    SGLDConfig,
-    SWAGConfig,
     TrainingConfig,
 )
 from models.recipe import resolve
@@ -32,12 +28,8 @@ from worker.runner import JobRunner
 SHORT = TrainingConfig(epochs=8, batch_size=50, learning_rate=0.02, fine_tune_epochs=2)
 METHODS: dict[str, MethodConfig] = {
     "bbb": BBBConfig(),
-    "mc_dropout": DropoutConfig(kind="mc_dropout", rate=0.05),
     "ensemble": EnsembleConfig(kind="ensemble", members=3),
-    "swag": SWAGConfig(kind="swag", epochs=4, rank=3),
-    "sgld": SGLDConfig(kind="sgld", chains=2, draws=4, burn_in=10, thinning=3),
     "csgld": CyclicalSGLDConfig(kind="csgld", chains=2, cycles=2, cycle_steps=20, draws=3),
-    "metropolis": MetropolisConfig(kind="metropolis", chains=2, draws=4, burn_in=10, thinning=4),
 }
 
 

@@ -1,5 +1,6 @@
 """Death between every two writes of what is published: all of it is there in the end, once."""
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
 
 MOST_WRITES = 200  # far more than there are
+STRIDE = int(os.environ.get("CHAOS_STRIDE", "5"))  # `make chaos` dies at every write of a model
 
 
 def _environment(context: Context) -> dict[str, str]:
@@ -21,14 +23,18 @@ def _environment(context: Context) -> dict[str, str]:
 
 
 def _die_everywhere(
-    context: Context, cradle: Cradle, tmp_path: Path, make: Callable[[], tuple[str, str]]
+    context: Context,
+    cradle: Cradle,
+    tmp_path: Path,
+    make: Callable[[], tuple[str, str]],
+    stride: int = 1,
 ) -> int:
-    """Run new jobs, each with a death one write later, until one comes through; the deaths.
+    """Run new jobs, each with a death some writes later, until one comes through; the deaths.
 
     `make` gives the id of the job, and the id of what is claimed of it.
     """
     runner = JobRunner(context, "next", WorkerMetrics.create(), lambda: False)
-    for write in range(1, MOST_WRITES):
+    for deaths, write in enumerate(range(1, MOST_WRITES, stride)):
         job_id, piece = make()
         code = cradle.wait(
             cradle.fork(
@@ -44,7 +50,7 @@ def _die_everywhere(
         assert context.jobs.get(job_id).status == JobStatus.SUCCEEDED, f"after write {write}"
         assert violations(context) == [], f"after write {write}"
         if code == 0:
-            return write - 1
+            return deaths
         assert code == -signal.SIGKILL, (tmp_path / "log").read_text()
     raise AssertionError("no end of writes")
 
@@ -56,8 +62,8 @@ def test_a_model_is_published_once_wherever_its_worker_dies(
         job = train_job(context, dataset, QUICK, pruning=(), alias="champion")
         return job.id, job.id
 
-    deaths = _die_everywhere(context, cradle, tmp_path, make)
-    assert deaths > 10, "files, folders and transactions are all counted"
+    deaths = _die_everywhere(context, cradle, tmp_path, make, STRIDE)
+    assert deaths * STRIDE > 10, "files, folders and transactions are all counted"
     assert len(context.registry.versions("line")) == deaths + 1
     assert context.registry.get("line", "champion").version == deaths + 1
 

@@ -13,7 +13,7 @@ from tests.core.postgresql import postgresql_server
 @pytest.mark.timeout(300)
 def test_nothing_is_lost_on_files(cradle: Cradle, tmp_path: Path) -> None:
     with World(tmp_path / "world", cradle) as world:
-        assert Schedule(world, seed=1, steps=10).run().wrong == [], world.log()
+        assert Schedule(world, seed=1, steps=8).run().wrong == [], world.log()
 
 
 @pytest.mark.timeout(300)
@@ -22,4 +22,4 @@ def test_nothing_is_lost_on_servers(cradle: Cradle, tmp_path: Path) -> None:
         postgresql_server() as postgresql,
         World(tmp_path / "world", cradle, postgresql) as world,
     ):
-        assert Schedule(world, seed=2, steps=10).run().wrong == [], world.log()
+        assert Schedule(world, seed=2, steps=8).run().wrong == [], world.log()

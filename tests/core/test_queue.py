@@ -155,3 +155,18 @@ def test_messages_are_json(tmp_path: Path) -> None:
     queue.send("job_1")
     [message] = (tmp_path / "queue").rglob("*.msg")
     assert '"content-type": "application/json"' in message.read_text()
+
+
+def test_a_message_that_a_crash_cut_off_ends_no_consumer(tmp_path: Path) -> None:
+    """After a power cut a file may be there without its content: it was a wake-up, and goes."""
+    settings = load_settings(data_dir=tmp_path)
+    queue = Queue(settings)
+    queue.send("job_1")
+    [message] = (tmp_path / "queue").rglob("*.msg")
+    message.write_text("")
+    queue.send("job_2")
+    consumer = Consumer(settings)
+    consumer.start()
+    assert consumer.wait_for(1) == ["job_2"]
+    assert list((tmp_path / "queue").rglob("*.msg")) == []
+    queue.close()
