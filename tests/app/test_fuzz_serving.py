@@ -1,0 +1,81 @@
+"""Faults of other servers that we must not have, where no other test shows it."""
+
+import ast
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from app.schemas.predictions import PredictParameters
+from app.validation import validate
+from core.exceptions import Invalid
+from models import checkpoint
+from models.exceptions import CorruptArtifact
+from tests.app.conftest import MakeService
+from tests.app.running import Service
+from tests.fuzz.bombs import npy, zipped
+
+ROOT = Path(__file__).parents[2]
+SOURCES = [
+    path
+    for name in ("app", "core", "credence", "models", "worker")
+    for path in (ROOT / name).rglob("*.py")
+]
+UNPICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_here_can_unpickle(path: Path) -> None:
+    text = path.read_text()
+    assert not UNPICKLERS & set(_imported(ast.parse(text)))
+    assert "torch.load" not in text.replace("`torch.load`", "")
+    assert "allow_pickle=True" not in text
+
+
+class _Pickled:
+    """Says so if it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return pytest.fail, ("a pickle was opened",)
+
+
+def test_a_pickle_in_an_array_is_refused(http: httpx.Client) -> None:
+    body = zipped(("x.npy", npy("|O", (1,), pickle.dumps(np.array([_Pickled()], object)))))
+    answer = http.post(
+        "/datasets?name=a", content=body, headers={"Content-Type": "application/x-npz"}
+    )
+    assert answer.status_code == 422
+
+
+def test_a_pickle_in_place_of_weights_is_refused(make_service: MakeService) -> None:
+    registry = make_service().context.registry
+    path = registry.path(registry.get("price", 2))
+    weights = next(path.glob("*.safetensors"))
+    weights.write_bytes(pickle.dumps(_Pickled()))
+    with pytest.raises(CorruptArtifact):
+        checkpoint.read(path)
+
+
+def test_rows_never_pass_through_pydantic() -> None:
+    """The one schema that reads a prediction's JSON has no place for them."""
+    with pytest.raises(Invalid, match="unknown field"):
+        validate(PredictParameters, {"model": "price", "inputs": [[1.0]]})
+
+
+def test_no_label_of_a_metric_is_what_a_caller_wrote(service: Service) -> None:
+    for path in ("/nothing/secret-path", "/models/secret-path", "/v2/models/secret-path/infer"):
+        service.http.post(path, json={})
+        service.http.get(path)
+    service.post("/predict", {"model": "secret-path", "inputs": [[1.0]]})
+    assert "secret-path" not in service.http.get("/metrics").text
