@@ -1,4 +1,4 @@
-"""A disk that is full, takes nothing, or takes long: refusals that say so, and nothing half done."""
+"""A disk that is full, takes nothing, or takes long: refusals that say so, nothing half done."""
 
 import os
 import shutil
