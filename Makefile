@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test chaos fuzz check format bench bench-peers quality stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test chaos fuzz check format bench overload bench-peers quality stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -54,6 +54,9 @@ bench: $(INSTALLED)  ## Speed of engine and service in short; with DATA=folder q
 	$(BIN)/python -m benchmarks.servers --rounds 1 --seconds 2 --rates 100 200 400 800 --idle 3
 	$(if $(DATA),$(BIN)/python -m benchmarks.acceptance --data $(DATA),\
 		@echo "DATA=folder adds quality on standard data sets: see benchmarks/data.py")
+
+overload: $(INSTALLED)  ## Ten times more than the service can: what it answers, refuses, and needs; 2 minutes
+	$(BIN)/python -m benchmarks.overload
 
 quality: $(INSTALLED)  ## DATA=folder: the standard tables and MNIST, hours; goes on where it was stopped
 	$(BIN)/python -m benchmarks.uci --data $(DATA) --picture docs/images/uci.png

@@ -1,4 +1,4 @@
-"""A disk that takes nothing now: full, over a quota, read only, broken. What it holds is right.
+"""A disk that takes nothing now: full, over a quota, read only, broken. What it holds stays right.
 
 All such refusals become `Unavailable`, which a client tries again and a job waits for.
 """

@@ -16,6 +16,7 @@ MAX_CONNECTIONS = 256  # the requests beyond them wait here, with their clocks r
 class Answer:
     status: int
     body: bytes
+    retry_after: int | None = None
 
 
 def request_bytes(path: str, body: bytes) -> bytes:
@@ -32,6 +33,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
+        self._retry_after: int | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._transport: asyncio.Transport | None = None
         self._gone = asyncio.Event()
@@ -40,7 +42,7 @@ class _Connection(asyncio.Protocol):
     async def post(self, request: bytes) -> Answer:
         assert self._transport is not None
         self._parser = httptools.HttpResponseParser(self)
-        self._parts = []
+        self._parts, self._retry_after = [], None
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._answer
@@ -68,13 +70,18 @@ class _Connection(asyncio.Protocol):
             self._fail("not HTTP")
             self.close()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"retry-after":
+            self._retry_after = int(value)
+
     def on_body(self, body: bytes) -> None:
         self._parts.append(body)
 
     def on_message_complete(self) -> None:
         self.reusable = self.reusable and self._parser.should_keep_alive()
         if self._answer is not None and not self._answer.done():
-            answer = Answer(self._parser.get_status_code(), b"".join(self._parts))
+            status, body = self._parser.get_status_code(), b"".join(self._parts)
+            answer = Answer(status, body, self._retry_after)
             self._answer.set_result(answer)
 
     def _fail(self, reason: str) -> None:
@@ -85,11 +92,11 @@ class _Connection(asyncio.Protocol):
 class Client:
     """Connections to one port of this machine, opened as they are needed."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, max_connections: int = MAX_CONNECTIONS) -> None:
         self._port = port
         self._idle: list[_Connection] = []
         self._all: set[_Connection] = set()
-        self._free = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._free = asyncio.Semaphore(max_connections)
 
     async def post(self, request: bytes) -> Answer:
         """

@@ -1,0 +1,325 @@
+"""Ten times more than the service can: who is answered, who is refused, and what that costs it.
+
+    python -m benchmarks.overload [--seconds 10] [--times 10]
+
+A real `credence serve` with one compute thread and the model of `benchmarks.servers`
+(784-400-400-10, 100 samples), asked over loopback by processes of their own. Capacity is what 64
+clients get that ask again as soon as they are answered. Then requests come at that many times the
+rate, whatever becomes of them. Prints a table in Markdown; writes benchmarks/results/overload.json.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import uvloop
+
+from benchmarks import results
+from benchmarks.http import artifact
+from benchmarks.http.connection import Client, request_bytes
+from benchmarks.http.generator import closed_loop
+from benchmarks.http.load import arrivals, percentile
+from benchmarks.http.process import ROOT, Server, free_ports, running
+from benchmarks.http.systems import INPUTS, MODEL, SYSTEMS
+
+NAME = "overload"
+CLIENTS = 64
+MAX_CONNECTIONS = 8000  # more than ever wait at once: nobody queues in the generator
+MEBIBYTE = 2**20
+IDLE = 1000
+RECOVERED = 2.0  # times the latency from before
+
+
+def run(seconds: float, times: float) -> dict[str, Any]:
+    """All measurements, one after the other, with a server of their own."""
+    results.RESULTS.mkdir(exist_ok=True)
+    log = results.RESULTS / f"{NAME}.log"
+    with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
+        data_dir = Path(folder) / "data"
+        artifact.make(data_dir, log)
+        (port,) = free_ports(1)
+        command = [sys.executable, "-m", "credence", "serve", "--port", str(port)]
+        environment = {"CREDENCE_WORKER_METRICS_PORT": "0", "CREDENCE_THREADS": "1"}
+        command += ["--data-dir", str(data_dir)]
+        with running(command, environment, port, log) as server:
+            artifact.wait_until_ready(f"http://127.0.0.1:{port}")
+            return _measure(server, seconds, times)
+
+
+def _measure(server: Server, seconds: float, times: float) -> dict[str, Any]:
+    _alone(server.port, 50)  # loads the model
+    data: dict[str, Any] = {"machine": results.machine(), "idle": _idle_connections(server)}
+    data["before"] = _alone(server.port, 200)
+    capacity = asyncio.run(_capacity(server.port, seconds / 2))
+    data |= {"capacity": capacity, "rss_before": _rss(server)}
+    with _peak_rss(server) as peak, _generating(server.port, times * capacity, seconds) as child:
+        assert child.stdout is not None
+        child.stdout.readline()  # the last request has been sent
+        data["recovery_seconds"] = _recovery(server.port, data["before"]["p50"])
+        data["overload"] = json.loads(child.stdout.readline())
+    time.sleep(1)
+    data |= {"rss_peak": max(peak), "rss_after": _rss(server)}
+    data["beside_largest"] = _beside(_largest_request, server.port)
+    data["beside_mixed"] = _beside(_uploads_trainings_and_lists, server.port)
+    return data
+
+
+def _request(path: str = "/predict") -> bytes:
+    return SYSTEMS["Credence"].requests()[0] if path == "/predict" else request_bytes(path, b"{}")
+
+
+def _alone(port: int, count: int) -> dict[str, float]:
+    """Milliseconds of so many requests, one after the other."""
+
+    async def ask() -> list[float]:
+        client, seconds = Client(port), []
+        for _ in range(count):
+            started = time.perf_counter()
+            answer = await client.post(_request())
+            seconds.append(time.perf_counter() - started)
+            assert answer.status == 200, answer.body
+        await client.close()
+        return seconds
+
+    return _percentiles(asyncio.run(ask()))
+
+
+async def _capacity(port: int, seconds: float) -> float:
+    client = Client(port)
+    summary = await closed_loop(client, SYSTEMS["Credence"].requests(), CLIENTS, seconds)
+    await client.close()
+    return summary.throughput
+
+
+def _recovery(port: int, usual: float) -> float:
+    """Seconds until a request is again about as fast as before the load."""
+    started = time.perf_counter()
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        head, _, body = _request().partition(b"\r\n\r\n")
+        assert head
+        while time.perf_counter() - started < 60:
+            begun = time.perf_counter()
+            answer = client.post("/predict", content=body)
+            took = 1000 * (time.perf_counter() - begun)
+            if answer.status_code == 200 and took < RECOVERED * usual + 5:
+                break
+            time.sleep(0.05)
+    return time.perf_counter() - started
+
+
+def _idle_connections(server: Server) -> dict[str, float]:
+    """A thousand that have been answered once: what they take of memory and of the processor."""
+
+    async def hold() -> dict[str, float]:
+        before = _rss(server)
+        opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(IDLE)]
+        for reader, writer in opened:
+            writer.write(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+            await reader.readuntil(b"}")
+        held, used, began = _rss(server), server.cpu_seconds(), time.perf_counter()
+        await asyncio.sleep(3)  # uvicorn keeps an idle connection for 5 s
+        share = (server.cpu_seconds() - used) / (time.perf_counter() - began)
+        for _, writer in opened:
+            writer.close()
+        return {"cpu_share": share, "mib": held - before}
+
+    quiet, began = server.cpu_seconds(), time.perf_counter()
+    time.sleep(3)
+    without = (server.cpu_seconds() - quiet) / (time.perf_counter() - began)
+    return {"cpu_share_without": without} | asyncio.run(hold())
+
+
+def _beside(load: Callable[[int, threading.Event], None], port: int) -> dict[str, float]:
+    """Milliseconds of small requests while something else goes on."""
+    stop = threading.Event()
+    thread = threading.Thread(target=load, args=(port, stop))
+    thread.start()
+    time.sleep(1)
+    try:
+        return _alone(port, 100)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _largest_request(port: int, stop: threading.Event) -> None:
+    """10 million rows × samples, the most that is allowed, by a client that goes away at the end."""
+
+    async def ask() -> None:
+        body = json.dumps({"model": MODEL, "inputs": {"x": [[0.5] * INPUTS] * 1000}})
+        body = body[:-1] + ', "samples": 10000}'
+        client = Client(port)
+        asking = asyncio.create_task(client.post(request_bytes("/predict", body.encode())))
+        while not stop.is_set() and not asking.done():
+            await asyncio.sleep(0.05)
+        if asking.done():
+            print("the largest request:", asking.result().status, asking.result().body[:200])
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        await client.close()
+
+    asyncio.run(ask())
+
+
+def _uploads_trainings_and_lists(port: int, stop: threading.Event) -> None:
+    """Each as soon as the last is answered; data of 1 MB that is new each time."""
+    data = {"columns": {"x": list(range(30)), "y": list(range(30))}}
+    train = {"model": "line", "target": "y", "data": data, "training": {"epochs": 1}}
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        for number in iter(int, 1):
+            if stop.is_set():
+                return
+            table = f"x,y\n{time.time_ns()},{number}\n" + "1,2\n" * 250_000
+            headers = {"Content-Type": "text/csv"}
+            with suppress(httpx.HTTPError):
+                client.post("/datasets?name=a", content=table.encode(), headers=headers)
+                for _ in range(10):
+                    client.post("/train", json=train)
+                client.get("/jobs")
+
+
+@contextmanager
+def _generating(port: int, rate: float, seconds: float) -> Iterator[subprocess.Popen[str]]:
+    """Another process, so that what it measures is not what this one waits for."""
+    command = [sys.executable, "-m", "benchmarks.overload", "--generate", str(port)]
+    command += ["--rate", str(rate), "--seconds", str(seconds)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            yield child
+        finally:
+            child.wait(60)
+
+
+async def generate(port: int, rate: float, seconds: float) -> None:
+    """Send when it is due; print a line when all is sent, and another when all is answered."""
+    client, request = Client(port, MAX_CONNECTIONS), _request()
+    found: list[tuple[int, float, int | None]] = []
+
+    async def ask() -> None:
+        started = time.perf_counter()
+        try:
+            answer = await asyncio.wait_for(client.post(request), 30)
+            found.append((answer.status, time.perf_counter() - started, answer.retry_after))
+        except OSError:  # a timeout among them
+            found.append((0, time.perf_counter() - started, None))
+
+    began, tasks = time.perf_counter(), []
+    for due in arrivals(rate, seconds):
+        if (early := began + due - time.perf_counter()) > 0:
+            await asyncio.sleep(early)
+        tasks.append(asyncio.create_task(ask()))
+    took = time.perf_counter() - began
+    print("sent", flush=True)
+    await asyncio.gather(*tasks)
+    await client.close()
+    print(json.dumps(_told(found, took)), flush=True)
+
+
+def _told(found: list[tuple[int, float, int | None]], seconds: float) -> dict[str, Any]:
+    accepted = [took for status, took, _ in found if status == 200]
+    refused = [(took, after) for status, took, after in found if status in (429, 503)]
+    told = sorted(after for _, after in refused if after is not None)
+    return {
+        "offered": len(found) / seconds,
+        "accepted": len(accepted) / seconds,
+        "accepted_ms": _percentiles(accepted),
+        "refused": len(refused) / seconds,
+        "refused_ms": _percentiles([took for took, _ in refused]),
+        "retry_after": [told[0], told[-1]] if told else [],
+        "without_retry_after": len(refused) - len(told),
+        "lost": len(found) - len(accepted) - len(refused),
+    }
+
+
+def _percentiles(seconds: list[float]) -> dict[str, float]:
+    return {"p50": 1000 * percentile(seconds, 0.5), "p99": 1000 * percentile(seconds, 0.99)}
+
+
+def _rss(server: Server) -> float:
+    """Of API and worker, in MiB."""
+    total = 0
+    for process in server.tree():
+        with suppress(psutil.NoSuchProcess):
+            total += process.memory_info().rss
+    return total / MEBIBYTE
+
+
+@contextmanager
+def _peak_rss(server: Server) -> Iterator[list[float]]:
+    seen, stop = [_rss(server)], threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.05):
+            seen.append(_rss(server))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        stop.set()
+        thread.join()
+
+
+def table(data: dict[str, Any]) -> str:
+    """What the page of reliability shows."""
+
+    def both(told: dict[str, float]) -> str:
+        return f"{told['p50']:.1f} / {told['p99']:.1f} ms"
+
+    over, idle = data["overload"], data["idle"]
+    after = " to ".join(str(value) for value in over["retry_after"]) or "none"
+    rows = [
+        ("one client, p50 / p99", both(data["before"])),
+        (f"capacity ({CLIENTS} clients)", f"{data['capacity']:.0f}/s"),
+        ("offered", f"{over['offered']:.0f}/s"),
+        ("answered", f"{over['accepted']:.0f}/s"),
+        ("answered, p50 / p99", both(over["accepted_ms"])),
+        ("refused", f"{over['refused']:.0f}/s"),
+        ("refused, p50 / p99", both(over["refused_ms"])),
+        ("`Retry-After`", f"{after} s; missing {over['without_retry_after']} times"),
+        ("neither answered nor refused", f"{over['lost']}"),
+        (
+            "memory before / peak / after",
+            f"{data['rss_before']:.0f} / {data['rss_peak']:.0f} / {data['rss_after']:.0f} MiB",
+        ),
+        ("as fast as before after", f"{data['recovery_seconds']:.1f} s"),
+        ("one client beside the largest request, p50 / p99", both(data["beside_largest"])),
+        ("one client beside uploads, trainings, lists, p50 / p99", both(data["beside_mixed"])),
+        (
+            f"{IDLE} idle connections",
+            f"{idle['mib']:.1f} MiB, {100 * idle['cpu_share']:.1f} % of a core "
+            f"(without {100 * idle['cpu_share_without']:.1f} %)",
+        ),
+    ]
+    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in rows)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of the overload")
+    parser.add_argument("--times", type=float, default=10.0, help="the capacity")
+    parser.add_argument("--generate", type=int, metavar="PORT", help=argparse.SUPPRESS)
+    parser.add_argument("--rate", type=float, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.generate is not None:
+        uvloop.run(generate(arguments.generate, arguments.rate, arguments.seconds))
+        return
+    data = run(arguments.seconds, arguments.times)
+    results.save(NAME, data)
+    print(table(data))
+
+
+if __name__ == "__main__":
+    main()

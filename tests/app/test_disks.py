@@ -1,0 +1,270 @@
+"""A disk that is full, takes nothing, or takes long: refusals that say so, nothing half done."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from core.context import Context, open_context
+from core.jobs import JobStatus
+from core.settings import load_settings
+from tests.app.running import Service, serving
+from tests.app.test_load import wait_until
+from tests.worker.conftest import add_line, train_job
+from worker.metrics import WorkerMetrics
+from worker.runner import JobRunner
+
+ROW = [1.0, "oak", True, None]
+TRAIN = {
+    "model": "line",
+    "target": "y",
+    "data": {"columns": {"x": [1, 2, 3] * 9, "y": [1, 2, 4] * 9}},
+}
+NO_SPACE = "No space left on device"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 24 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(place)]
+    if os.geteuid() or subprocess.run(command, check=False).returncode:
+        pytest.skip("only root may mount a file system of its own")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.fixture
+def on_small_disk(trained: Path, small_disk: Path) -> Iterator[Service]:
+    """A service whose data directory is there."""
+    shutil.copytree(trained, small_disk / "data")
+    with serving(small_disk / "data") as running:
+        assert predict(running).status_code == 200
+        yield running
+
+
+def fill(disk: Path) -> Path:
+    """A file that leaves no byte."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (2**16, 2**12, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                continue
+    return filler
+
+
+def predict(service: Service) -> httpx.Response:
+    return service.post("/predict", {"model": "price", "inputs": [ROW]})
+
+
+def upload(service: Service, rows: int = 50_000) -> httpx.Response:
+    table = "x,y\n" + "".join(f"{i},{2 * i}\n" for i in range(rows))
+    headers = {"Content-Type": "text/csv"}
+    return service.http.post("/datasets?name=big", content=table.encode(), headers=headers)
+
+
+def tree(folder: Path) -> set[str]:
+    """What is kept, but for the database's own files."""
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+    return {name for name in found if not name.startswith("credence.db")}
+
+
+def assert_refused(answer: httpx.Response) -> None:
+    assert answer.status_code == 503, answer.text
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_an_upload_to_a_full_disk_is_refused_and_leaves_nothing(
+    on_small_disk: Service, small_disk: Path
+) -> None:
+    before, listed = tree(small_disk), on_small_disk.http.get("/datasets").json()
+    filler = fill(small_disk)
+    refused = upload(on_small_disk)
+    assert_refused(refused)
+    assert NO_SPACE in refused.json()["detail"]
+    assert predict(on_small_disk).status_code == 200
+    filler.unlink()
+    assert tree(small_disk) == before
+    assert on_small_disk.http.get("/datasets").json() == listed
+    accepted = upload(on_small_disk)
+    assert accepted.status_code == 201, accepted.text
+    rows = on_small_disk.http.get(f"/datasets/{accepted.json()['id']}/rows?limit=2").json()
+    assert rows["data"][1] == {"x": 1.0, "y": 2.0}
+
+
+@pytest.mark.parametrize("room_kb", [64, 700, 1100])
+def test_a_disk_that_fills_up_during_an_upload_leaves_nothing(
+    on_small_disk: Service, small_disk: Path, room_kb: int
+) -> None:
+    """The upload has 650 kB, and its table 800: whichever step meets the end of the disk."""
+    before = tree(small_disk)
+    filler = fill(small_disk)
+    os.truncate(filler, filler.stat().st_size - room_kb * 1024)
+    assert_refused(upload(on_small_disk))
+    filler.unlink()
+    assert tree(small_disk) == before
+    assert upload(on_small_disk).status_code == 201
+
+
+def test_a_full_database_refuses_jobs_and_keeps_those_it_has_accepted(
+    on_small_disk: Service, small_disk: Path
+) -> None:
+    first = on_small_disk.post("/train", TRAIN).json()
+    filler = fill(small_disk)
+    accepted = [first["id"]]
+    for _ in range(300):  # until what SQLite has in its log is used up
+        answer = on_small_disk.post(
+            "/train", TRAIN | {"dataset": first["request"]["dataset"], "data": None}
+        )
+        if answer.status_code != 202:
+            break
+        accepted.append(answer.json()["id"])
+    assert_refused(answer)
+    assert "full" in answer.json()["detail"]
+    assert predict(on_small_disk).status_code == 200
+    assert on_small_disk.http.get("/jobs").status_code == 200
+    filler.unlink()
+    again = on_small_disk.post("/train", TRAIN)
+    assert again.status_code == 202, again.text
+    for job in (*accepted, again.json()["id"]):
+        assert on_small_disk.http.get(f"/jobs/{job}").json()["status"] == "queued"
+
+
+def test_a_store_that_is_read_only_takes_no_uploads_and_its_models_answer(
+    trained: Path, small_disk: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(trained, tmp_path / "data")
+    shutil.move(tmp_path / "data" / "artifacts", small_disk / "artifacts")
+    url = f"file://{small_disk}/artifacts"
+    with serving(tmp_path / "data", artifact_url=url) as service:
+        assert predict(service).status_code == 200
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+        refused = upload(service)
+        assert_refused(refused)
+        assert "Read-only file system" in refused.json()["detail"]
+        assert predict(service).status_code == 200
+        tree_model = {"model": "tree", "inputs": [[0.0, 0.0, [[0, 0], [0, 0]]]]}
+        assert service.post("/predict", tree_model).status_code == 200, "reading goes on"
+        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+        assert upload(service).status_code == 201
+
+
+@pytest.fixture
+def working(small_disk: Path, tmp_path: Path) -> Iterator[Context]:
+    """A worker's context whose database is on another disk."""
+    settings = load_settings(
+        data_dir=small_disk / "data",
+        database_url=f"sqlite:///{tmp_path}/credence.db",
+        worker_metrics_port=0,
+        checkpoint_seconds=0.01,
+    )
+    settings.prepare_data_dir()
+    context = open_context(settings)
+    yield context
+    context.close()
+
+
+def runner_of(context: Context) -> JobRunner:
+    return JobRunner(context, "w", WorkerMetrics.create(), lambda: False)
+
+
+def test_a_job_waits_for_room_and_ends_when_there_is_some(
+    working: Context, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.runner.PAUSE_SECONDS", 0.1)
+    job, runner = train_job(working, add_line(working)), runner_of(working)
+    before, filler = tree(small_disk), fill(small_disk)
+    runner.run(job.id)
+    waiting = working.jobs.get(job.id)
+    assert (waiting.status, waiting.error) == (JobStatus.QUEUED, None)
+    filler.unlink()
+    assert {name for name in tree(small_disk) - before if "checkpoint" not in name} == set()
+    runner.run(job.id)
+    assert working.jobs.get(job.id).status is JobStatus.SUCCEEDED
+    assert working.registry.get("line").version == 1
+
+
+def test_a_checkpoint_that_cannot_be_written_costs_no_run(
+    working: Context, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full from the first mini-batch until the model is to be written."""
+    from worker import training
+
+    job, fillers = train_job(working, add_line(working)), []
+    with_baselines = training.with_baselines
+
+    def full_until_trained(*arguments: Any) -> Any:
+        for filler in fillers:
+            filler.unlink()
+        return with_baselines(*arguments)
+
+    class Reporter(training._Reporter):
+        def __call__(self, progress: Any) -> None:
+            if not fillers:
+                fillers.append(fill(small_disk))
+            super().__call__(progress)
+
+    monkeypatch.setattr(training, "with_baselines", full_until_trained)
+    monkeypatch.setattr(training, "_Reporter", Reporter)
+    runner_of(working).run(job.id)
+    assert fillers
+    ended = working.jobs.get(job.id)
+    assert (ended.status, ended.attempt) == (JobStatus.SUCCEEDED, 1), ended.error
+
+
+def test_uploads_on_a_slow_disk_hold_up_nobody_else(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fifty uploads, more than all threads that routes share, hang until the disk has done."""
+    shutil.copytree(trained, tmp_path / "data")
+    begun, done, fsync = threading.Event(), threading.Event(), os.fsync
+
+    def slow_fsync(descriptor: int) -> None:
+        begun.set()
+        assert done.wait(30)
+        fsync(descriptor)
+
+    with serving(tmp_path / "data") as service, ThreadPoolExecutor(50) as pool:
+        assert predict(service).status_code == 200
+        monkeypatch.setattr(os, "fsync", slow_fsync)
+        uploads = [pool.submit(upload, service, 10 + i) for i in range(50)]
+        assert begun.wait(10)
+        wait_until(lambda: service.services.writers.statistics().tasks_waiting > 0)
+        with httpx.Client(base_url=service.url, timeout=20) as other:
+            body = {"model": "price", "inputs": [ROW]}
+            assert other.post("/predict", json=body).status_code == 200
+            for path in ("/datasets", "/jobs", "/models"):
+                assert other.get(path).status_code == 200
+        assert not any(one.done() for one in uploads)
+        done.set()
+        assert {one.result(30).status_code for one in uploads} == {201}
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path / "data")
+    command = [sys.executable, "-m", "credence", "api", "--port", "0"]
+    command += ["--data-dir", str(tmp_path / "data")]
+    with (
+        Path("/dev/full").open("w") as full,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=full, text=True) as running,
+    ):
+        assert running.stdout is not None
+        url = running.stdout.readline().split()[-1]
+        body = {"model": "price", "inputs": [ROW]}
+        answers = [httpx.post(f"{url}/predict", json=body, timeout=30) for _ in range(50)]
+        assert {answer.status_code for answer in answers} == {200}
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(20) == 0
