@@ -7,6 +7,7 @@ with `Last-Event-ID` misses none (HTML, §9.2: https://html.spec.whatwg.org/#ser
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -19,24 +20,35 @@ from starlette.types import Send
 from app.schemas.jobs import EventResponse
 from core.callers import Caller, View
 from core.events import Event
-from core.exceptions import CredenceError, Unavailable
+from core.exceptions import CredenceError, TooManyRequests, Unavailable
 from core.jobs import FINAL, Jobs
 
 POLL_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0  # HTML, §9.2.7: some proxies drop what is silent for longer
 KEEP_ALIVE = b": ping\n"  # no empty line after it: httpx-sse would make an event without data of it
+RETRY_SECONDS = 15
 PAGE_EVENTS = 100  # that a stream holds at most
 MAX_STREAMS = 1000  # of one process; each is a connection and a page
+MAX_OF_A_CALLER = 100  # so that one key leaves some to the others
 READERS = 2  # threads of their own: streams must not wait for those of requests, nor they for these
 
 Position = tuple[View, str, int]  # who sees which job, and the last of its events that was told
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Some events as they are sent, written once for all streams that wait for them."""
+
+    told: bytes
+    last: int
+    is_end: bool  # nothing follows but what a resumed job will tell
 
 
 @dataclass
 class _Watch:
     """One poll, and how many streams wait for it."""
 
-    poll: asyncio.Task[Sequence[Event]]
+    poll: asyncio.Task[_Page]
     listeners: int = 0
 
 
@@ -47,11 +59,19 @@ class EventStreams:
         self._watches: dict[Position, _Watch] = {}
         self._ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._readers = CapacityLimiter(READERS)
-        self._open = 0
+        self._open: Counter[str] = Counter()  # by the key of who listens
 
-    def check_room(self) -> None:
-        """Raise `Unavailable` when there are as many streams as one process should hold."""
-        if self._open >= MAX_STREAMS:
+    def check_room(self, caller: Caller) -> None:
+        """Before a stream begins.
+
+        Raises:
+            TooManyRequests: the caller has as many as it should.
+            Unavailable: there are as many as one process should hold.
+        """
+        if caller.key is not None and self._open[caller.key] >= MAX_OF_A_CALLER:
+            message = f"{MAX_OF_A_CALLER} event streams are open with this key: end some"
+            raise TooManyRequests(message, RETRY_SECONDS)
+        if self._open.total() >= MAX_STREAMS:
             raise Unavailable(f"{MAX_STREAMS} event streams are open here: ask again, or for JSON")
 
     def end(self) -> None:
@@ -67,28 +87,28 @@ class EventStreams:
         While the database is away it waits. It ends when `identify` raises, as for a key that is
         revoked, and when the job is no longer shared with who listens.
         """
-        self._open += 1
+        listener = identify().key or ""
+        self._open[listener] += 1
         try:
             while True:
-                events = await self._next(jobs, (identify().view, job_id, after))
+                page = await self._next(jobs, (identify().view, job_id, after))
                 identify()
                 if self._ending.done():
                     return
-                if not events:
+                if page is None:
                     yield KEEP_ALIVE
                     continue
-                page = events[:PAGE_EVENTS]
-                yield b"".join(map(_to_bytes, page))
-                if len(events) == len(page) and is_final(page[-1]):
+                yield page.told
+                if page.is_end:
                     return
-                after = page[-1].id
+                after = page.last
         except CredenceError:
             return
         finally:
-            self._open -= 1
+            self._open[listener] -= 1
 
-    async def _next(self, jobs: Jobs, position: Position) -> Sequence[Event]:
-        """The events after the position, as soon as there are any; none if that takes long."""
+    async def _next(self, jobs: Jobs, position: Position) -> _Page | None:
+        """What comes after the position, as soon as there is something; None if that takes long."""
         watch = self._watches.get(position)
         if watch is None:
             _, job_id, after = position
@@ -100,21 +120,21 @@ class EventStreams:
             await asyncio.wait(
                 (watch.poll, self._ending), timeout=KEEP_ALIVE_SECONDS, return_when=first
             )
-            return watch.poll.result() if watch.poll.done() else ()
+            return watch.poll.result() if watch.poll.done() else None
         finally:
             watch.listeners -= 1
             if not watch.listeners:
                 watch.poll.cancel()
                 del self._watches[position]
 
-    async def _poll(self, read: Callable[[], Sequence[Event]]) -> Sequence[Event]:
+    async def _poll(self, read: Callable[[], Sequence[Event]]) -> _Page:
         while True:
             with suppress(Unavailable):
                 found = await to_thread.run_sync(
                     read, limiter=self._readers, abandon_on_cancel=True
                 )
                 if found:
-                    return found
+                    return _page(found)
             await asyncio.sleep(POLL_SECONDS)
 
 
@@ -129,6 +149,13 @@ class EventStreamResponse(EventSourceResponse):
     async def stream_response(self, send: Send) -> None:
         async with aclosing(self._events):
             await super().stream_response(send)
+
+
+def _page(events: Sequence[Event]) -> _Page:
+    """Of one event more than a page holds, if there are so many."""
+    page = events[:PAGE_EVENTS]
+    is_end = len(events) == len(page) and is_final(page[-1])
+    return _Page(b"".join(map(_to_bytes, page)), page[-1].id, is_end)
 
 
 def is_final(event: Event) -> bool:

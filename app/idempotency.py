@@ -14,7 +14,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import Message
 
-from app.dependencies import get_services
+from app.dependencies import get_services, refuse_strange_parameters
 from app.schemas.datasets import DatasetResponse
 from app.schemas.jobs import JobResponse
 from core.callers import Caller
@@ -43,6 +43,7 @@ def answered_once(handle: Handler) -> Handler:
     async def handle_once(request: Request) -> Response:
         if request.method != "POST":
             return await handle(request)
+        await refuse_strange_parameters(request)  # before the path is looked up anywhere
         request, once = watched(request, write_answer)
         if once is None:
             return await handle(request)
@@ -110,10 +111,13 @@ async def _found(answers: Answers, once: Once) -> Remembered:
 
 
 class _HashedRequest(Request):
-    """A request that takes the SHA-256 of its query and body while the body is read."""
+    """A request that takes the SHA-256 of its query, of what its body is, and of its body while
+    that is read.
+    """
 
     def __init__(self, request: Request) -> None:
-        self._sha256 = hashlib.sha256(request.url.query.encode() + b"\n")
+        said = (request.headers.get(name, "") for name in ("content-type", "content-encoding"))
+        self._sha256 = hashlib.sha256("\n".join((request.url.query, *said, "")).encode())
         super().__init__(request.scope, self._hashing(request))
 
     def fingerprint(self) -> str:

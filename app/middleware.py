@@ -26,6 +26,7 @@ def middleware(max_body_bytes: int, body_seconds: float, key_ring: KeyRing) -> l
         Middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id),
         Middleware(RequestLogMiddleware),
         Middleware(KeyMiddleware, key_ring=key_ring),
+        Middleware(HeadMiddleware),
         Middleware(NewsMiddleware),
         Middleware(BodyLimitMiddleware, max_body_bytes=max_body_bytes, body_seconds=body_seconds),
     ]
@@ -34,6 +35,18 @@ def middleware(max_body_bytes: int, body_seconds: float, key_ring: KeyRing) -> l
 def is_request_id(value: str) -> bool:
     """Printable ASCII of a sane length: it goes into headers and logs as it is."""
     return len(value) <= MAX_REQUEST_ID and value.isascii() and value.isprintable()
+
+
+class HeadMiddleware:
+    """HEAD is answered as GET is; the server leaves the body out, as its scope says HEAD still."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await self.app(scope, receive, send)
 
 
 class RequestLogMiddleware:

@@ -148,6 +148,8 @@ def _describe(app: FastAPI) -> Document:
         for method, operation in operations.items():
             _leave_out_default_422(operation["responses"])
             _ask_for_key(operation, required(method.upper(), path))
+            if "requestBody" in operation:  # too slow, too large: see `app.middleware`
+                operation["responses"] |= {"408": _problem(408), "413": _problem(413)}
             if method == "post" and (path == "/predict" or MADE & operation["responses"].keys()):
                 _take_idempotency_key(operation)
     schemas.pop("HTTPValidationError", None)

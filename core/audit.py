@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.callers import Caller
@@ -14,6 +14,7 @@ from core.database import Database
 from core.names import now
 from core.paging import Page, check_limit, decode_number, page_of
 from core.schema import AuditRow
+from core.sweeping import sweep
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +75,7 @@ class Audit:
 
     def sweep(self, before: datetime) -> None:
         """Forget the lines before this time."""
-        with self._database.begin() as session:
-            session.execute(delete(AuditRow).where(AuditRow.time < before))
+        sweep(self._database, AuditRow.time, before)
 
 
 def _line(row: AuditRow) -> Line:

@@ -97,7 +97,13 @@ def owner_of(session: Session, caller: Caller, kind: Kind, identifier: str) -> s
     Raises:
         NotFound: there is none that the caller sees.
     """
+    return _owner(session, caller, kind, identifier, lock=False)
+
+
+def _owner(session: Session, caller: Caller, kind: Kind, identifier: str, *, lock: bool) -> str:
     query = select(kind.owner).where(and_(kind.identifier == identifier, caller.view.of(kind)))
+    if lock:
+        query = query.with_for_update(of=kind.owner.class_)
     owner = session.scalars(query).one_or_none()
     if owner is None:
         raise NotFound(kind.name, identifier)
@@ -105,13 +111,13 @@ def owner_of(session: Session, caller: Caller, kind: Kind, identifier: str) -> s
 
 
 def check_change(session: Session, caller: Caller, kind: Kind, identifier: str) -> None:
-    """Let a caller change or delete what it sees.
+    """Let a caller change or delete what it sees, and nobody else until the transaction ends.
 
     Raises:
         NotFound: there is none that the caller sees.
         NotOwner: it was only shared with the caller.
     """
-    owner = owner_of(session, caller, kind, identifier)
+    owner = _owner(session, caller, kind, identifier, lock=True)
     if not (caller.view.sees_all or owner in (EVERYBODY, caller.owner)):
         raise NotOwner(
             f"{kind.name} {identifier} is shared with you to be read: only its owner changes it"

@@ -4,6 +4,7 @@ What a list of models would never need (rows, curves, histograms) is a file of t
 database's rows stay small, and versions of releases that had no card are read as they are.
 """
 
+from core.callers import SERVICE
 from core.context import Context
 from core.flattening import flatten
 from core.limits import find_limits
@@ -49,7 +50,7 @@ def read(context: Context, version: Version) -> Json:
 
 def _recipe(context: Context, version: Version) -> list[Json]:
     """Every setting of the training job, and whether it was asked for; null if nobody noted it."""
-    spec = context.jobs.get(version.job).spec
+    spec = context.called_by(SERVICE).jobs.get(version.job).spec
     given = spec.get("given")
     settings = {k: v for k, v in spec["config"].items() if k not in _NO_SETTINGS}
     return [

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-from sqlalchemy import ColumnElement, delete, or_, select
+from sqlalchemy import ColumnElement, delete, not_, or_, select
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
 from core import audit, shares
-from core.callers import DATASET, EVERYBODY, SERVICE, Caller, check_change
+from core.callers import DATASET, EVERYBODY, JOB, SERVICE, Caller, check_change
 from core.checkpoints import checkpoints_key
 from core.columns import canonical
 from core.columns.conversion import to_json, to_numpy
@@ -26,7 +27,8 @@ from core.exceptions import Conflict, Invalid, NotFound, QuotaExceeded
 from core.formats import find_format, inline
 from core.formats.limits import check_size
 from core.idempotency import Once, Repeated
-from core.jobs import UNFINISHED, JobStatus
+from core.installation import identity
+from core.jobs import UNFINISHED, JobStatus, stop
 from core.names import check_identifier, check_name, new_id, now
 from core.paging import Page, check_limit, decode_number, page_of
 from core.profiles import profile
@@ -127,6 +129,9 @@ class Datasets:
         check_identifier("dataset", dataset_id)
         with self._database.begin() as session:
             check_change(session, self._caller, DATASET, dataset_id)
+            self._stop_jobs_of_others(session, dataset_id)
+        with self._database.begin() as session:
+            check_change(session, self._caller, DATASET, dataset_id)
             statement = delete(DatasetRow).where(DatasetRow.id == dataset_id)
             key = session.scalars(statement.returning(DatasetRow.artifact_key)).one_or_none()
             if key is None:
@@ -144,6 +149,14 @@ class Datasets:
             audit.record(session, self._caller, "dataset.delete", dataset_id)
         for doomed in (key, *map(parts_key, results), *map(checkpoints_key, runs)):
             self._store.delete(doomed)
+
+    def _stop_jobs_of_others(self, session: Session, dataset_id: str) -> None:
+        """Jobs that the owner does not see, of those with whom it was shared, do not keep it."""
+        others = not_(self._caller.view.of(JOB)), JobRow.parent.is_(None)
+        query = select(JobRow).where(_reads(dataset_id), JobRow.status.in_(UNFINISHED), *others)
+        for row in session.scalars(query.order_by(JobRow.number).with_for_update()).all():
+            stop(session, row)
+            audit.record(session, self._caller, "job.cancel", row.id, dataset=dataset_id)
 
     def rows(self, dataset_id: str, limit: int = 20) -> Sequence[dict[str, Any]]:
         """The first rows, ready for JSON: times in RFC 3339, tensors as lists, missing as None."""
@@ -236,13 +249,13 @@ class Datasets:
             columns=[asdict(column) for column in columns],
             bytes=size,
             sha256=sha256,
-            artifact_key=f"datasets/{dataset_id}.arrow",
+            artifact_key=self._key(dataset_id),
             created_at=now(),
         )
-        self._store_table(row.artifact_key, table)
+        row.stored_bytes = self._store_table(row.artifact_key, table)
         try:
             with self._database.begin() as session:
-                check_bytes(session, self._caller, size)
+                check_bytes(session, self._caller, row.stored_bytes)
                 session.add(row)
                 audit.record(session, self._caller, "dataset.create", dataset_id, name=name)
                 if once is not None:
@@ -260,7 +273,13 @@ class Datasets:
             return existing, False  # somebody else has sent the same bytes meanwhile
         return _dataset(row), True
 
-    def _store_table(self, key: str, table: pa.Table) -> None:
+    def _key(self, dataset_id: str) -> str:
+        """With this database's name: what no row refers to tells whose it was."""
+        with self._database.begin() as session:
+            return f"datasets/{identity(session)}-{dataset_id}.arrow"
+
+    def _store_table(self, key: str, table: pa.Table) -> int:
+        """The bytes that it takes."""
         with (
             on_disk("the data set"),
             tempfile.TemporaryDirectory(dir=self._scratch) as folder,
@@ -269,6 +288,7 @@ class Datasets:
             with pa.ipc.new_file(str(path), table.schema) as writer:
                 writer.write_table(table)
             self._store.put_file(key, path)
+            return path.stat().st_size
 
 
 def read_columns(path: Path, types: Mapping[str, str]) -> Columns:

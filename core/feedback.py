@@ -18,7 +18,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from core import versions
-from core.callers import SERVICE, Caller
+from core.callers import MODEL, SERVICE, Caller, check_change
 from core.database import Database
 from core.names import check_identifier, new_id, now
 from core.schema import FeedbackRow, FeedbackWindowRow, Json, VersionRow
@@ -66,11 +66,13 @@ class Feedback:
 
         Raises:
             NotFound: if the version was deleted meanwhile.
+            NotOwner: if the model was only shared with the caller: labels change what it says.
             Unavailable: when the database does not answer.
         """
         packed = {name: values[-self._window :].tolist() for name, values in scores.items()}
         rows = len(next(iter(packed.values())))  # more than the window holds are no use
         with self._database.begin() as session:
+            check_change(session, self._caller, MODEL, model)
             of = versions.hold(session, model, version, alone=True)
             found = _labels_of(session, prediction)
             row = found or FeedbackRow(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, insert
+from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -18,6 +18,7 @@ from core.database import Database
 from core.exceptions import CredenceError, Invalid
 from core.names import now
 from core.schema import AnswerRow
+from core.sweeping import sweep
 
 HEADER = "Idempotency-Key"
 
@@ -111,8 +112,7 @@ class Answers:
 
     def sweep(self, before: datetime) -> None:
         """Forget what was answered before this time."""
-        with self._database.begin() as session:
-            session.execute(delete(AnswerRow).where(AnswerRow.created_at < before))
+        sweep(self._database, AnswerRow.created_at, before)
 
 
 def find(session: Session, once: Once) -> Remembered | None:

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from core import audit, events, parts, versions
 from core.backlog import count_jobs
-from core.callers import DATASET, JOB, SERVICE, Caller, check_change, owner_of
+from core.callers import DATASET, JOB, MODEL, SERVICE, Caller, check_change, owner_of
 from core.claims import Claims
 from core.database import Database
 from core.events import Event
@@ -66,8 +66,6 @@ __all__ = [
 ]
 
 MAX_EVENTS = 10_000
-TRAINS = frozenset({"train", "compare"})
-"""The kinds of job that make versions of their model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,8 +174,10 @@ class Jobs(Claims):
             owner_of(session, self._caller, DATASET, dataset)
             if not _lock_dataset(session, dataset):
                 raise NotFound("dataset", dataset)
-        if row.kind in TRAINS:
-            versions.reserve(session, row.model, self._caller)
+        if row.kind in versions.TRAINS:
+            versions.reserve(session, row.model, self._caller, row.owner)
+        elif not self._caller.view.sees_all:
+            owner_of(session, self._caller, MODEL, row.model)
 
     def get(self, job_id: str) -> Job:
         """The job, or `NotFound`."""
@@ -220,12 +220,7 @@ class Jobs(Claims):
             row = self._lock_to_change(session, job_id, "job.cancel")
             if row.status in FINAL:
                 raise Conflict(f"job {job_id} is {row.status} already: it cannot be cancelled")
-            if row.kind in parts.WHOLES:
-                parts.cancel(session, job_id)
-            elif move(session, job_id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now()):
-                tell(session, job_id, JobStatus.CANCELLED)
-            elif move(session, job_id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
-                tell(session, job_id, JobStatus.CANCELLING)
+            stop(session, row)
             return _jobs(session, [get_row(session, job_id)])[0]
 
     def resume(self, job_id: str) -> Job:
@@ -234,18 +229,26 @@ class Jobs(Claims):
         Of a job in parts, those that are done stay so.
 
         Raises:
-            Conflict: in any other state, or when the data set was deleted.
+            Conflict: in any other state, or when the data set or model is not there any more, or
+                no longer shared.
+            NotOwner, TooManyRequests: as for a new job.
         """
         check_identifier("job", job_id)
         stopped = {JobStatus.FAILED, JobStatus.CANCELLED}
         with self._database.begin() as session:
             row = self._lock_to_change(session, job_id, "job.resume")
-            if not requeue(session, job_id, stopped, "resumed", losses=0, error=None):
+            if row.status not in stopped:
                 raise Conflict(
                     f"job {job_id} is {row.status}: only a failed or cancelled one can be resumed"
                 )
-            if not all(_lock_dataset(session, dataset) for dataset in _datasets(row)):
-                raise Conflict(f"job {job_id} cannot be resumed: its data set was deleted")
+            try:
+                self._check(session, row)
+            except NotFound as error:
+                raise Conflict(
+                    f"job {job_id} cannot be resumed: its {error.kind} was deleted, "
+                    "or is no longer shared"
+                ) from error
+            requeue(session, job_id, stopped, "resumed", losses=0, error=None)
             parts.restart(session, job_id)
             return _jobs(session, [get_row(session, job_id)])[0]
 
@@ -284,6 +287,16 @@ class Jobs(Claims):
             raise Conflict(f"job {job_id} is a part of job {row.parent}: cancel or resume that one")
         audit.record(session, self._caller, action, job_id)
         return row
+
+
+def stop(session: Session, row: JobRow) -> None:
+    """Cancel a locked job that waits, ask the worker of one that runs to stop."""
+    if row.kind in parts.WHOLES:
+        parts.cancel(session, row.id)
+    elif move(session, row.id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now()):
+        tell(session, row.id, JobStatus.CANCELLED)
+    elif move(session, row.id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
+        tell(session, row.id, JobStatus.CANCELLING)
 
 
 def _datasets(row: JobRow) -> list[str]:

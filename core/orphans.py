@@ -3,7 +3,8 @@
 What an attempt of a job publishes bears its number. Once the job is another attempt's, or nobody's,
 that attempt commits nothing more (`core.transitions`): what no row refers to by then is an orphan
 for good, however young. A data set's file has no such fence: it comes before its row, so that one
-without a row may be on its way.
+without a row may be on its way. What this database knows nothing of (a job's files without the job,
+a data set's with another database's name) is somebody else's, and is left alone.
 
 The store is always listed before the rows are read, and claims before what they publish: what
 becomes published in between is seen.
@@ -17,6 +18,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.database import Database
+from core.installation import identity
 from core.schema import DatasetRow, JobRow, VersionRow
 from core.storage import ArtifactStore
 from core.transitions import CLAIMED, JobStatus
@@ -42,9 +44,10 @@ class Orphans:
     def find_datasets(self) -> list[str]:
         """Files of data sets without a row, be it that it is yet to come."""
         keys = self._keys("datasets")
-        with self.database.read() as session:
+        with self.database.begin() as session:
+            mine = f"datasets/{identity(session)}-"
             known = set(session.scalars(select(DatasetRow.artifact_key)))
-        return [key for key in keys if key not in known]
+        return [key for key in keys if key.startswith(mine) and key not in known]
 
     def _models(self) -> list[str]:
         found = {}
@@ -55,8 +58,13 @@ class Orphans:
         with self.database.read() as session:
             claimed = select(JobRow.id, JobRow.attempt).where(JobRow.status.in_(CLAIMED))
             busy = {(row.id, row.attempt) for row in session.execute(claimed)}
-            known = set(session.scalars(select(VersionRow.artifact_key)))
-        return [key for key, holder in found.items() if holder not in busy and key not in known]
+            published = set(session.scalars(select(VersionRow.artifact_key)))
+            mine = _known_jobs(session, {job for job, _ in found.values()})
+        return [
+            key
+            for key, (job, attempt) in found.items()
+            if job in mine and (job, attempt) not in busy and key not in published
+        ]
 
     def _checkpoints(self) -> list[str]:
         """Those of jobs that are done, or that nobody can resume; by job, as they are dropped."""
@@ -69,6 +77,8 @@ class Orphans:
             keys = self._keys(folder)
             with self.database.read() as session:
                 known = _parts(session, folder.rpartition("/")[2])
+            if known is None:
+                continue
             for key in keys:
                 match = _PART.fullmatch(key.rpartition("/")[2])
                 if match and (int(match["chunk"]), int(match["attempt"])) not in known:
@@ -80,15 +90,33 @@ class Orphans:
 
 def _may_go_on(session: Session, job_id: str) -> bool:
     job = session.scalars(select(JobRow).where(JobRow.id == job_id)).one_or_none()
-    return (
-        job is not None and job.status != JobStatus.SUCCEEDED and not _is_beyond_hope(session, job)
-    )
+    if job is None:  # another database's
+        return True
+    return job.status != JobStatus.SUCCEEDED and not _is_beyond_hope(session, job)
 
 
-def _parts(session: Session, job_id: str) -> set[tuple[int, int]]:
-    """The chunks whose files belong to a result, or may yet, each with its attempt."""
+def _known_jobs(session: Session, ids: set[str]) -> set[str]:
+    """Those of this database: the store may hold another's too, by a mistake that costs nothing."""
+    found: set[str] = set()
+    for some in _pieces(sorted(ids)):
+        found |= set(session.scalars(select(JobRow.id).where(JobRow.id.in_(some))))
+    return found
+
+
+def _pieces(ids: list[str], size: int = 500) -> Iterator[list[str]]:
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+def _parts(session: Session, job_id: str) -> set[tuple[int, int]] | None:
+    """The chunks whose files belong to a result, or may yet, each with its attempt.
+
+    None without such a job.
+    """
     whole = session.scalars(select(JobRow).where(JobRow.id == job_id)).one_or_none()
-    if whole is None or _is_beyond_hope(session, whole):
+    if whole is None:  # another database's
+        return None
+    if _is_beyond_hope(session, whole):
         return set()
     kept = JobRow.parent == job_id, JobRow.status.in_(CLAIMED | {JobStatus.SUCCEEDED})
     rows = session.execute(select(JobRow.spec, JobRow.attempt).where(*kept))

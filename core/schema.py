@@ -73,6 +73,7 @@ class DatasetRow(Base):
     rows: Mapped[int] = mapped_column(BigInteger)
     columns: Mapped[list[Json]]
     bytes: Mapped[int] = mapped_column(BigInteger)
+    stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     sha256: Mapped[str] = mapped_column(String(64))
     artifact_key: Mapped[str] = mapped_column(String(512))
     created_at: Mapped[datetime]
@@ -178,7 +179,7 @@ class PredictionRow(Base):
     __table_args__ = (
         _of_a_version(),
         Index("ix_predictions_model", "model", "version"),
-        Index("ix_predictions_owner", "owner"),
+        Index("ix_predictions_owner", "owner", "key", "bytes"),  # summed up from the index alone
     )
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     owner: Mapped[Owner]
@@ -188,6 +189,7 @@ class PredictionRow(Base):
     rows: Mapped[int]
     inputs: Mapped[bytes] = mapped_column(LargeBinary)  # of `core.columns.packing`
     future: Mapped[bytes | None] = mapped_column(LargeBinary)
+    key: Mapped[str] = mapped_column(String(64), default="", server_default="")  # that asked for it
     bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     created_at: Mapped[datetime] = mapped_column(index=True)
 
@@ -244,6 +246,14 @@ class WorkerRow(Base):
     device: Mapped[str] = mapped_column(Name)
     started_at: Mapped[datetime]
     heartbeat_at: Mapped[datetime]
+
+
+class InstallationRow(Base):
+    """The one row that tells this database from others; see `core.installation`."""
+
+    __tablename__ = "installation"
+    only: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    id: Mapped[str] = mapped_column(String(12))
 
 
 class ShareRow(Base):

@@ -13,10 +13,11 @@ from core import versions
 from core.callers import EVERYBODY, MODEL, SERVICE, Caller, owner_of
 from core.database import Database
 from core.exceptions import NotFound, TooLarge
-from core.idempotency import Once, Repeated, find
+from core.idempotency import find
 from core.names import check_identifier, new_id, now
 from core.quotas import check_bytes
 from core.schema import Json, PredictionRow
+from core.sweeping import sweep
 from models.prediction.prediction import PredictOptions
 
 
@@ -64,17 +65,18 @@ class StoredPredictions:
         return packed
 
     def add(self, model: str, version: int, options: PredictOptions, packed: PackedRows) -> str:
-        """Keep a question; its id: one and the same however often the request comes.
+        """Keep a question; its id.
 
         Raises:
             NotFound: if the version was deleted meanwhile.
             QuotaExceeded: the caller has stored as much as it may.
-            Invalid: the request's Idempotency-Key was sent with another one before.
+            Repeated: the same request has stored it meanwhile.
             Unavailable: when the database does not answer.
         """
         row = PredictionRow(
             id=new_id("pred"),
             owner=self._caller.owner,
+            key=self._caller.key or "",
             model=model,
             version=version,
             options=asdict(options),
@@ -84,30 +86,29 @@ class StoredPredictions:
             bytes=packed.bytes,
             created_at=now(),
         )
-        once = self._caller.once
-        if once is None:
-            return self._insert(row)
-        try:
-            return self._made_before(once) or self._insert(row)
-        except Repeated:
-            return self._made_before(once) or row.id
-
-    def _made_before(self, once: Once) -> str | None:
-        with self._database.read() as session:
-            remembered = find(session, once)
-        if remembered is None:
-            return None
-        remembered.check(once)
-        return remembered.resource
-
-    def _insert(self, row: PredictionRow) -> str:
         with self._database.begin() as session:
-            versions.hold(session, row.model, row.version)
+            versions.hold(session, model, version)
             check_bytes(session, self._caller, row.bytes)
             session.add(row)
             if self._caller.once is not None:
                 self._caller.once.record(session, row.id)
         return row.id
+
+    def made_before(self) -> StoredPrediction | None:
+        """What the caller's request has stored when it came before.
+
+        Raises:
+            Invalid: its Idempotency-Key was sent with another request.
+            NotFound: what it stored is gone.
+        """
+        if self._caller.once is None:
+            return None
+        with self._database.read() as session:
+            remembered = find(session, self._caller.once)
+        if remembered is None:
+            return None
+        remembered.check(self._caller.once)
+        return self.get(remembered.resource)
 
     def get(self, prediction_id: str) -> StoredPrediction:
         """A question by its id; raises `NotFound`."""
@@ -131,8 +132,7 @@ class StoredPredictions:
 
     def sweep(self, before: datetime) -> None:
         """Forget those that were stored before this time."""
-        with self._database.begin() as session:
-            session.execute(delete(PredictionRow).where(PredictionRow.created_at < before))
+        sweep(self._database, PredictionRow.created_at, before)
 
 
 def _options(stored: Json) -> PredictOptions:

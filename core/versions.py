@@ -1,28 +1,41 @@
 """Numbers, versions and aliases of a model: the statements, inside the caller's transaction."""
 
-from sqlalchemy import select
+from sqlalchemy import exists, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from core.callers import EVERYBODY, Caller
 from core.exceptions import NotFound, NotOwner
-from core.schema import AliasRow, ModelRow, VersionRow
+from core.schema import AliasRow, JobRow, ModelRow, VersionRow
 
+TRAINS = frozenset({"train", "compare"})
+"""The kinds of job that make versions of their model."""
 MAX_DIGITS = 9  # of a version; the column holds 31 bits
 
 
-def reserve(session: Session, model: str, caller: Caller) -> None:
+def reserve(session: Session, model: str, caller: Caller, owner: str) -> None:
     """Make sure that the caller may train a model of this name: the first who does is its owner.
+
+    A name without versions, and without jobs that are to make some, is anybody's to take.
 
     Raises:
         NotOwner: it is another's.
     """
-    values = {"name": model, "owner": caller.owner, "last_version": 0}
+    values = {"name": model, "owner": owner, "last_version": 0}
     insert_into = postgresql.insert if _is_postgresql(session) else sqlite.insert
     session.execute(insert_into(ModelRow).values(values).on_conflict_do_nothing())
-    owner = session.scalars(select(ModelRow.owner).where(ModelRow.name == model)).one()
-    if not (caller.view.sees_all or owner in (EVERYBODY, caller.owner)):
+    row = session.scalars(select(ModelRow).where(ModelRow.name == model).with_for_update()).one()
+    if not _is_used(session, model):
+        row.owner = owner
+    if not (caller.view.sees_all or row.owner in (EVERYBODY, caller.owner)):
         raise NotOwner(f"the model {model!r} is another owner's: take another name")
+
+
+def _is_used(session: Session, model: str) -> bool:
+    versions = exists().where(VersionRow.model == model)
+    unfinished = JobRow.finished_at.is_(None), JobRow.kind.in_(TRAINS)
+    jobs = exists().where(JobRow.model == model, *unfinished)
+    return bool(session.scalars(select(or_(versions, jobs))).one())
 
 
 def insert(session: Session, row: VersionRow, alias: str | None) -> None:

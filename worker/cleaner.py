@@ -1,6 +1,9 @@
-"""Removes what nobody refers to: what crashes have left in the store and on this disk."""
+"""Removes what nobody refers to: what crashes have left in the store and on this disk, and rows
+whose time is up.
+"""
 
 import threading
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -12,6 +15,14 @@ log = structlog.get_logger()
 
 CLEAN_SECONDS = 600.0
 ARRIVAL_SECONDS = 3600.0  # within which a data set's row follows its file: a transaction, in truth
+
+
+def forget(context: Context) -> None:
+    """Remove the rows whose time is up: stored predictions, first answers, lines of the audit."""
+    settings, now = context.settings, datetime.now(UTC)
+    context.stored_predictions.sweep(now - timedelta(days=settings.stored_days))
+    context.answers.sweep(now - timedelta(hours=settings.idempotency_hours))
+    context.audit.sweep(now - timedelta(days=settings.audit_days))
 
 
 class Cleaner:
@@ -33,6 +44,7 @@ class Cleaner:
 
     def clean(self) -> None:
         """Look once, and remove what is found."""
+        forget(self._context)
         self._context.scratch.remove_leftovers()
         self._context.store.remove_leftovers()
         for key in self._orphans.find():

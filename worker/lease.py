@@ -56,9 +56,9 @@ class Lease:
 
     def _renew_until_ended(self) -> None:
         while not self._ended.wait(_RENEW_SECONDS):
-            self.over_limit = self.over_limit or self._limits.exceeded()
             try:
                 self._renew()
+                self.over_limit = self.over_limit or self._limits.exceeded()
             except LostClaim:
                 self._lost.set()
                 return

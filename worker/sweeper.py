@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -25,14 +25,6 @@ _SWEEP_EVERY = 5  # beats
 _MOST_SENT = 100  # wake-ups in one sweep: the chunks of a job may be a thousand
 _DEAF_AFTER = 6  # sweeps; a broker that was away is found again within half a minute
 _STOP_SECONDS = 10.0
-
-
-def forget(context: Context) -> None:
-    """Remove the rows whose time is up: stored predictions, first answers, lines of the audit."""
-    settings, now = context.settings, datetime.now(UTC)
-    context.stored_predictions.sweep(now - timedelta(days=settings.stored_days))
-    context.answers.sweep(now - timedelta(hours=settings.idempotency_hours))
-    context.audit.sweep(now - timedelta(days=settings.audit_days))
 
 
 class Sweeper:
@@ -83,7 +75,6 @@ class Sweeper:
 
     def _sweep(self) -> None:
         jobs = self._context.jobs
-        forget(self._context)
         if self._runner.busy:
             return
         waiting = jobs.queued_ids()[:_MOST_SENT]

@@ -13,9 +13,10 @@ from app.openapi import problems
 from app.schemas.common import JobId, ModelName, PageResponse
 from app.schemas.jobs import EventResponse, JobResponse
 from app.submission import wake
+from core.context import Context
 from core.events import Event
 from core.exceptions import Invalid
-from core.jobs import Jobs, JobStatus
+from core.jobs import JobStatus
 from core.paging import Page, decode_number, page_of
 
 router = APIRouter(tags=["jobs"])
@@ -85,17 +86,21 @@ def list_events(
     With `Accept: text/event-stream` also what happens from now on, until the job has ended.
     """
     if negotiate(request, (JSON, STREAM)) == STREAM:
-        return _stream(request, services, context.jobs, job_id, last_event_id)
+        return _stream(request, services, context, job_id, last_event_id)
     after = last_event_id if paging.cursor is None else decode_number(EVENTS, paging.cursor)
     events = context.jobs.events(job_id, after, paging.limit + 1)
     return PageResponse[EventResponse].model_validate(_page(events, paging.limit))
 
 
-def _stream(request: Request, services: Services, jobs: Jobs, job_id: str, after: int) -> Response:
+def _stream(
+    request: Request, services: Services, context: Context, job_id: str, after: int
+) -> Response:
     """Refused before it begins, if at all: after its first byte there is no way to say so.
 
     A browser comes back after every end, also after the last one; 204 tells it to stop.
     """
+    jobs, caller = context.jobs, context.caller
+    services.event_streams.check_room(caller)
     if "limit" in request.query_params or "cursor" in request.query_params:
         raise Invalid([("limit", "a stream has no pages: Last-Event-ID says where it begins")])
     if after and not (last := jobs.events(job_id, after - 1, 2)):
@@ -103,7 +108,6 @@ def _stream(request: Request, services: Services, jobs: Jobs, job_id: str, after
     if after and len(last) == 1 and is_final(last[0]):
         return Response(status_code=204)
     jobs.events(job_id, after, 1)
-    services.event_streams.check_room()
     identify = partial(request.app.state.key_ring.identify, request.scope)
     return EventStreamResponse(services.event_streams.tell(jobs, job_id, after, identify))
 

@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
@@ -55,6 +55,9 @@ class Predictor:
         deadline = math.inf if seconds is None else measure.started + seconds
         with self._in_time(seconds):
             async with asyncio.timeout(None if seconds is None else deadline - perf_counter()) as t:
+                known = await self.storing.made_before(caller) if question.store else None
+                if known is not None:  # what a name meant then is what it means to this request
+                    question = replace(question, version=known.version, store=False)
                 version = await self.resolver.resolve(caller.view, question.model, question.version)
                 measure.model = version.model
                 model = await self.cache.get(version)
@@ -72,7 +75,7 @@ class Predictor:
                     computed = await self._compute(entry, rows)
         prediction = computed.prediction
         assert not isinstance(prediction, Scored)  # which only labels ask for
-        stored = None
+        stored = None if known is None else known.id
         if packed is not None:  # before it is answered: an id that is told exists
             settled, left = with_samples(options, prediction), deadline - perf_counter()
             stored = await self.storing.add(caller, version, settled, packed, left)

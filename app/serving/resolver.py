@@ -108,7 +108,7 @@ class Resolver:
             version = await asyncio.wait_for(lookup, TIMEOUT_SECONDS)
         except NotFound:
             self._is_away = False
-            self._known.pop(question, None)
+            self._forget(*question[:2])
             raise
         except TimeoutError:
             self._is_away = True
@@ -121,6 +121,11 @@ class Resolver:
         for key in (question, (view, model, version.version)):
             self._remember(key, _Known(version, epoch, asked_at))
         return version
+
+    def _forget(self, view: View, model: str) -> None:
+        """What is gone, or no longer shared, does not stand in; nor what else was known of it."""
+        for question in [known for known in self._known if known[:2] == (view, model)]:
+            del self._known[question]
 
     def _remember(self, question: Question, known: _Known) -> None:
         """Unless what is known was asked for later: answers may overtake each other."""

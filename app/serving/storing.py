@@ -5,6 +5,8 @@ The database may hang: the writers have threads of their own, so that nobody els
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 import anyio
 from anyio import to_thread
@@ -14,6 +16,7 @@ from app.serving.text import is_text
 from core.callers import SERVICE, Caller
 from core.columns.packing import pack, unpack
 from core.exceptions import Invalid, Unavailable
+from core.idempotency import Repeated
 from core.registry import Version
 from core.stored_predictions import PackedRows, StoredPrediction, StoredPredictions
 from models.forecasting.model import Forecaster
@@ -22,6 +25,8 @@ from models.prediction.prediction import Prediction, PredictOptions
 from models.trained import TrainedModel
 
 TIMEOUT_SECONDS = 5.0
+T = TypeVar("T")
+
 MAX_WRITERS = 8  # threads that may hang in a database that neither answers nor refuses
 
 
@@ -60,12 +65,24 @@ class Storing:
         Raises:
             Unavailable: when the database does not take it in time.
         """
+        write = partial(self._stored(caller).add, version.model, version.version, options, packed)
         try:
-            with anyio.fail_after(max(0.0, min(seconds, TIMEOUT_SECONDS))):
-                return await to_thread.run_sync(
-                    self._stored(caller).add, version.model, version.version, options, packed,
-                    abandon_on_cancel=True, limiter=self._threads,
-                )  # fmt: skip
+            return await self._in_time(write, min(seconds, TIMEOUT_SECONDS))
+        except Repeated:  # the same request at the same moment: what it stored is this one's
+            made = await self.made_before(caller)
+            assert made is not None, "who was faster has committed"
+            return made.id
+
+    async def made_before(self, caller: Caller) -> StoredPrediction | None:
+        """What the same request has stored before; see `StoredPredictions.made_before`."""
+        if caller.once is None:
+            return None
+        return await self._in_time(self._stored(caller).made_before, TIMEOUT_SECONDS)
+
+    async def _in_time(self, work: Callable[[], T], seconds: float) -> T:
+        try:
+            with anyio.fail_after(max(0.0, seconds)):
+                return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
         except TimeoutError:
             message = "the database does not store the prediction in time: ask without store"
             raise Unavailable(message) from None

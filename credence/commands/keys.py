@@ -55,7 +55,11 @@ def create(  # noqa: PLR0917 - options have names
     )
     with _keys(data_dir) as keys:
         key, text = keys.create(name, Scope(scope), owner, limits)
+        others = [k.name for k in keys.valid() if key.owner and k.owner == key.owner and k != key]
     typer.echo(text)
+    if others:
+        shared = f"{key.owner!r} has keys already ({', '.join(others)}): they see the same things"
+        note(f"the owner {shared}; --owner names another")
     note(f"{key.id} ({scope}): keep the key, it cannot be shown again")
 
 

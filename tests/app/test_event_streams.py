@@ -242,8 +242,8 @@ def test_who_went_away_holds_nothing(service: Service, jobs: Jobs, job: str) -> 
     with service.http.stream("GET", f"/jobs/{job}/events", headers=STREAM) as answer:
         lines = answer.iter_lines()
         assert next(lines) == "event: state"
-        assert streams._open == 1
-    wait_until(lambda: streams._open == 0 and not streams._watches)
+        assert streams._open.total() == 1
+    wait_until(lambda: streams._open.total() == 0 and not streams._watches)
     with counted(service) as reads:
         time.sleep(2 * event_streams.POLL_SECONDS)
     assert reads == []
@@ -263,11 +263,11 @@ def test_who_does_not_read_holds_one_page_and_nobody_up(
         idle.connect((address.host, address.port))
         request = f"GET /jobs/{job}/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n"
         idle.sendall(request.encode())
-        wait_until(lambda: streams._open == 1)
+        wait_until(lambda: streams._open.total() == 1)
         in_background(lambda: jobs.finish(held, JobStatus.SUCCEEDED))
         assert [int(told.id) for told in streamed(service, job)] == list(range(1, 304))
-        assert (streams._open, streams._watches) == (1, {})  # it waits for its client alone
-    wait_until(lambda: streams._open == 0)
+        assert (streams._open.total(), streams._watches) == (1, {})  # it waits for its client alone
+    wait_until(lambda: streams._open.total() == 0)
 
 
 def test_a_stream_waits_for_a_database_that_is_away(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_stream_waits_for_a_database_that_is_away(tmp_path: Path) -> None:
             heard.extend(int(told.id) for told in streamed(service, job))
 
         listener = in_background(listen)
-        wait_until(lambda: service.services.event_streams._open == 1)
+        wait_until(lambda: service.services.event_streams._open.total() == 1)
         with away(url):
             refused = httpx.get(f"{service.url}/jobs/{job}/events", headers=STREAM, timeout=30)
             assert refused.status_code == 503
@@ -330,4 +330,4 @@ def test_too_many_streams_are_refused(
         second = service.http.get(path, headers=STREAM)
         assert second.status_code == 503
         assert int(second.headers["retry-after"]) > 0
-    wait_until(lambda: service.services.event_streams._open == 0)
+    wait_until(lambda: service.services.event_streams._open.total() == 0)

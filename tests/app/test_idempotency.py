@@ -136,6 +136,31 @@ def test_a_stored_prediction_is_stored_once(alone: Service) -> None:
     assert alone.post("/predict", body).json()["id"] != first["id"]
 
 
+def test_a_stored_prediction_is_repeated_by_the_version_that_made_it(alone: Service) -> None:
+    """Though the alias means another one now."""
+    body = {"model": "price", "version": "champion", "inputs": [ROW], "samples": 10, "store": True}
+    first = alone.post("/predict", body, headers=once("k")).json()
+    alone.http.put("/models/price/aliases/champion", json={"version": 2})
+    again = alone.post("/predict", body, headers=once("k")).json()
+    assert {key: again[key] for key in ("id", "version", "mean")} == {
+        "id": first["id"], "version": 1, "mean": first["mean"],
+    }  # fmt: skip
+    assert alone.post("/predict", body, headers=once("l")).json()["version"] == 2
+
+
+def test_what_the_body_is_said_to_be_is_part_of_the_request(alone: Service) -> None:
+    sent = {"params": {"name": "a"}, "content": CSV}
+    first = once("k", **{"Content-Type": "text/csv"})
+    assert alone.http.post("/datasets", headers=first, **sent).status_code == 201  # type: ignore[arg-type]
+    other = once("k", **{"Content-Type": "text/plain"})
+    assert alone.http.post("/datasets", headers=other, **sent).status_code == 422  # type: ignore[arg-type]
+
+
+def test_a_path_that_nothing_can_have_is_not_found(alone: Service) -> None:
+    answer = alone.post("/models/a%00b/evaluate", {"dataset": "ds_1"}, headers=once("k"))
+    assert answer.status_code == 404
+
+
 def test_what_is_old_is_forgotten(alone: Service) -> None:
     from datetime import UTC, datetime
 

@@ -12,9 +12,11 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import select
 
 from core.callers import Caller, View
 from core.keys import Keys, Limits, Scope
+from core.schema import DatasetRow
 from tests.app.running import Service, publish, regression_columns, serving
 from tests.app.test_keys import ADMIN_KEY, bearer, key_file, wait_until
 
@@ -173,6 +175,7 @@ def test_what_is_shared_can_be_read_and_not_changed(people: People) -> None:
         assert shared.json() == {"with": ["ben"]}
         assert people.ben.get(path).status_code == 200
     wait_until(lambda: people.ben.post("/predict", json=PREDICT).status_code == 200)
+    assert people.ben.get("/models/secret/versions/1/card").status_code == 200
     evaluation = {"dataset": mine["dataset_id"]}
     assert people.ben.post("/models/secret/evaluate", json=evaluation).status_code == 202
     own = [job["id"] for job in people.ben.get("/jobs").json()["data"]]
@@ -182,6 +185,7 @@ def test_what_is_shared_can_be_read_and_not_changed(people: People) -> None:
         ("DELETE", "/models/secret/versions/1", None),
         ("PUT", "/models/secret/aliases/champion", {"version": 1}),
         ("PUT", "/models/secret/sharing", {"with": ["*"]}),
+        ("POST", "/feedback", {"model": "secret", "inputs": PREDICT["inputs"], "truth": [1e6]}),
         ("DELETE", dataset, None),
         ("POST", f"{job}/cancel", None),
         ("POST", f"{job}/resume", None),
@@ -227,12 +231,16 @@ def test_a_key_makes_as_many_requests_as_it_may(people: People) -> None:
 
 
 def test_an_owner_stores_and_queues_as_much_as_the_key_may(people: People) -> None:
-    text = people.made("small", Scope.TRAIN, stored_bytes=len(TABLE) + 10, queued_jobs=2)
+    known = upload(people.anna).json()["id"]
+    with people.service.context.database.read() as session:
+        taken = select(DatasetRow.stored_bytes).where(DatasetRow.id == known)
+        most = session.scalars(taken).one() + 10
+    text = people.made("small", Scope.TRAIN, stored_bytes=most, queued_jobs=2)
     with people.client(text) as small:
         dataset = upload(small).json()["id"]
         refused = upload(small, TABLE + b"5,10\n")
         assert refused.status_code == 413
-        assert f"this key may store {len(TABLE) + 10} bytes" in refused.json()["detail"]
+        assert f"this key may store {most} bytes" in refused.json()["detail"]
         jobs = [train(small, dataset, f"small-{i}") for i in range(3)]
         assert [job.status_code for job in jobs] == [202, 202, 429]
         assert "this key may have 2 jobs that have not ended" in jobs[2].json()["detail"]

@@ -4,21 +4,26 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sqlalchemy import func, select
 
 from core.audit import Audit
 from core.callers import DATASET, MODEL, Caller, View
 from core.database import Database
 from core.datasets import Datasets
-from core.exceptions import Invalid, NotFound, NotOwner, QuotaExceeded, TooManyRequests
+from core.exceptions import Conflict, Invalid, NotFound, NotOwner, QuotaExceeded, TooManyRequests
 from core.idempotency import Answer, Answers, Once, Repeated
 from core.jobs import Jobs
 from core.keys import Keys, Limits, Scope
+from core.quotas import check_bytes
 from core.registry import Registry
-from core.schema import AnswerRow, JobRow, ModelRow
+from core.schema import AnswerRow, DatasetRow, JobRow, ModelRow
 from core.shares import Shares
 from core.specs import TrainSpec
 from core.storage import ArtifactStore
@@ -143,10 +148,104 @@ def test_two_jobs_at_once_do_not_share_the_last_place(database: Database, annas:
     assert len(Jobs(database, anna).list().data) == 1
 
 
+def test_two_keys_of_an_owner_share_the_last_place(database: Database, annas: Datasets) -> None:
+    dataset, _ = annas.add_columns("rows", ROWS)
+    keys = [limited(database, queued_jobs=2) for _ in range(4)]
+
+    def train(who: Caller) -> Callable[[Database], object]:
+        return lambda db: Jobs(db, who).create("train", "square", spec_of(dataset.id), {}).id
+
+    results = at_once(database, *map(train, keys))
+    assert sum(isinstance(result, TooManyRequests) for result in results) == 2
+
+
+def test_a_resumed_job_counts_too(database: Database, annas: Datasets) -> None:
+    dataset, _ = annas.add_columns("rows", ROWS)
+    jobs = Jobs(database, limited(database, queued_jobs=1))
+    first = jobs.create("train", "square", spec_of(dataset.id), {})
+    jobs.cancel(first.id)
+    second = jobs.create("train", "square", spec_of(dataset.id), {})
+    with pytest.raises(TooManyRequests):
+        jobs.resume(first.id)
+    jobs.cancel(second.id)
+    assert jobs.resume(first.id).status == "queued"
+
+
+def test_what_is_no_longer_shared_is_not_trained_on(database: Database, annas: Datasets) -> None:
+    """Neither does it keep its owner from deleting it."""
+    dataset, _ = annas.add_columns("rows", ROWS)
+    shares = Shares(database, caller("anna"))
+    shares.set(DATASET, dataset.id, ["ben"])
+    bens = Jobs(database, caller("ben"))
+    first = bens.create("train", "bens", spec_of(dataset.id, "bens"), {})
+    bens.cancel(first.id)
+    shares.set(DATASET, dataset.id, [])
+    with pytest.raises(Conflict, match="its dataset was deleted, or is no longer shared"):
+        bens.resume(first.id)
+    shares.set(DATASET, dataset.id, ["ben"])
+    waiting = bens.create("train", "bens", spec_of(dataset.id, "bens"), {})
+    annas.delete(dataset.id)
+    assert bens.get(waiting.id).status == "cancelled"
+    [line] = Audit(database).list(object=waiting.id, owner="anna").data
+    assert (line.action, line.details) == ("job.cancel", {"dataset": dataset.id})
+
+
+def test_shares_that_are_set_at_once_are_one_of_them(database: Database, annas: Datasets) -> None:
+    dataset, _ = annas.add_columns("rows", ROWS)
+    wanted = [["ben"], ["ben"], ["zoe"], ["zoe", "ben"]]
+    works = [lambda db, w=w: Shares(db, caller("anna")).set(DATASET, dataset.id, w) for w in wanted]
+    for _ in range(5):
+        results = at_once(database, *works)
+        assert not [result for result in results if isinstance(result, Exception)]
+        assert Shares(database, caller("anna")).get(DATASET, dataset.id) in (
+            ["ben"], ["zoe"], ["ben", "zoe"],
+        )  # fmt: skip
+
+
+def test_a_name_without_versions_or_jobs_is_free_again(
+    database: Database, annas: Datasets, bens: Datasets
+) -> None:
+    mine, theirs = (who.add_columns("rows", ROWS)[0].id for who in (annas, bens))
+    jobs, others = Jobs(database, caller("anna")), Jobs(database, caller("ben"))
+    first = jobs.create("train", "square", spec_of(mine), {})
+    with pytest.raises(NotOwner):
+        others.create("train", "square", spec_of(theirs), {})
+    jobs.cancel(first.id)
+    others.create("train", "square", spec_of(theirs), {})
+    with pytest.raises(NotOwner):
+        jobs.resume(first.id)
+
+
+def test_a_key_without_an_owner_answers_for_its_own_predictions_alone(
+    database: Database, datasets: Datasets
+) -> None:
+    datasets.add_columns("everybodys", {"x": [float(i) for i in range(1000)]})
+    key, _ = Keys(database).create("app", Scope.PREDICT, limits=Limits(stored_bytes=100))
+    with database.begin() as session:
+        check_bytes(session, key.caller, 100)
+        with pytest.raises(QuotaExceeded, match="0 are taken, and these are 101 more"):
+            check_bytes(session, key.caller, 101)
+
+
+def test_what_is_stored_is_counted_not_what_was_sent(
+    database: Database, store: ArtifactStore, annas: Datasets, tmp_path: Path
+) -> None:
+    """A million equal numbers are a few bytes of Parquet, and eight megabytes here."""
+    table = pa.table({"x": np.zeros(100_000)})
+    parquet.write_table(table, tmp_path / "zeros.parquet", compression="zstd")
+    sent = (tmp_path / "zeros.parquet").stat().st_size
+    mine = Datasets(database, store, caller=limited(database, stored_bytes=20 * sent))
+    with pytest.raises(QuotaExceeded):
+        mine.add("zeros", "application/vnd.apache.parquet", tmp_path / "zeros.parquet")
+    assert store.children("datasets") == []
+
+
 def test_bytes_are_counted_over_all_of_an_owner(
     database: Database, store: ArtifactStore, annas: Datasets
 ) -> None:
-    taken = annas.add_columns("rows", ROWS)[0].bytes
+    annas.add_columns("rows", ROWS)
+    with database.read() as session:
+        taken = session.scalars(select(DatasetRow.stored_bytes)).one()
     anna = limited(database, stored_bytes=2 * taken)
     mine = Datasets(database, store, caller=anna)
     mine.add_columns("rows", {"x": [1.0, 2.0], "y": [2.0, 5.0]})

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from core.database import Database
+from core.database import Database, migrate
 from core.datasets import Datasets
+from core.installation import identity
 from core.jobs import Claim, Job, Jobs, JobStatus
 from core.orphans import Orphans
 from core.registry import Registry
@@ -56,13 +57,12 @@ def test_checkpoints_go_with_the_last_hope(
     artifact: Path,
 ) -> None:
     store.put_directory(f"checkpoints/{job.id}/000001-000001", artifact)
-    store.put_directory("checkpoints/job_unknown/000001-000001", artifact)
-    assert list(orphans.find()) == ["checkpoints/job_unknown"]
+    assert list(orphans.find()) == []
     jobs.cancel(job.id)
-    assert list(orphans.find()) == ["checkpoints/job_unknown"], "it can be resumed"
+    assert list(orphans.find()) == [], "it can be resumed"
     datasets.delete(job.dataset)
     store.put_directory(f"checkpoints/{job.id}/000001-000002", artifact)  # of a worker come late
-    assert set(orphans.find()) == {f"checkpoints/{job.id}", "checkpoints/job_unknown"}
+    assert set(orphans.find()) == {f"checkpoints/{job.id}"}
 
 
 def test_parts_of_results_are_kept_by_the_attempt_that_made_them(
@@ -80,7 +80,28 @@ def test_parts_of_results_are_kept_by_the_attempt_that_made_them(
 def test_a_data_sets_file_without_a_row_is_told_apart(
     datasets: Datasets, dataset_id: str, store: ArtifactStore, orphans: Orphans, artifact: Path
 ) -> None:
-    store.put_file("datasets/ds_new.arrow", artifact / "model.json")
-    assert orphans.find_datasets() == ["datasets/ds_new.arrow"]
+    with orphans.database.begin() as session:
+        mine = identity(session)
+    for key in (f"datasets/{mine}-ds_new.arrow", "datasets/00ff00ff00ff-ds_new.arrow"):
+        store.put_file(key, artifact / "model.json")
+    assert orphans.find_datasets() == [f"datasets/{mine}-ds_new.arrow"]
     assert datasets.get(dataset_id)
     assert list(orphans.find()) == []
+
+
+def test_what_is_another_databases_is_left_alone(
+    store: ArtifactStore, datasets: Datasets, orphans: Orphans, artifact: Path, tmp_path: Path
+) -> None:
+    """A worker that was started with the wrong database must not tidy up the right one's store."""
+    dataset, _ = datasets.add_columns("mine", {"x": [1.0]})
+    for key in ("models/m/job_00ff-1", "checkpoints/job_00ff/000001-000001"):
+        store.put_directory(key, artifact)
+    store.put_file("results/job_00ff/0000-1.parquet", artifact / "model.json")
+    empty = Database(f"sqlite:///{tmp_path / 'empty.db'}")
+    migrate(empty)
+    stranger = Orphans(empty, store)
+    assert list(stranger.find()) == []
+    assert stranger.find_datasets() == []
+    assert list(orphans.find()) == []
+    datasets.delete(dataset.id)
+    assert orphans.find_datasets() == []

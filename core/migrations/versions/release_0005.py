@@ -4,6 +4,8 @@ Revision: 0005, after 0004.
 
 What there is already becomes everybody's. A key that exists is its own owner, as its name says; one
 of scope `predict` goes on seeing all models, as `credence keys create` makes them.
+
+The way back is refused by the database, and changes nothing, once two owners have the same bytes.
 """
 
 import sqlalchemy as sa
@@ -25,29 +27,40 @@ LIMITS = (
 def upgrade() -> None:
     for table in OWNED:
         op.add_column(table, _owner())
+    op.add_column("predictions", _bytes("bytes"))
     op.add_column(
-        "predictions", sa.Column("bytes", sa.BigInteger(), server_default="0", nullable=False)
+        "predictions", sa.Column("key", sa.String(length=64), server_default="", nullable=False)
     )
+    op.add_column("datasets", _bytes("stored_bytes"))
+    op.execute("UPDATE datasets SET stored_bytes = bytes")
     for name, kind in LIMITS:
         op.add_column("keys", sa.Column(name, kind, nullable=True))
     op.execute("UPDATE keys SET owner = name WHERE scope <> 'predict'")
     op.execute("UPDATE predictions SET bytes = length(inputs) + coalesce(length(future), 0)")
     _found_by(["owner", "sha256", "format"], "uq_datasets_sha256", "uq_datasets_owner")
     op.create_index("ix_jobs_owner_status", "jobs", ["owner", "status"])
-    op.create_index("ix_predictions_owner", "predictions", ["owner"])
+    op.create_index("ix_predictions_owner", "predictions", ["owner", "key", "bytes"])
+    op.create_table(
+        "installation",
+        sa.Column("only", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("id", sa.String(length=12), nullable=False),
+        sa.PrimaryKeyConstraint("only", name=op.f("pk_installation")),
+    )
     _create_shares()
     _create_audit()
     _create_answers()
 
 
 def downgrade() -> None:
-    for table in ("answers", "audit", "shares"):
+    for table in ("answers", "audit", "shares", "installation"):
         op.drop_table(table)
     op.drop_index("ix_predictions_owner", "predictions")
     op.drop_index("ix_jobs_owner_status", "jobs")
     _found_by(["sha256", "format"], "uq_datasets_owner", "uq_datasets_sha256")
     for name, _ in LIMITS:
         op.drop_column("keys", name)
+    op.drop_column("datasets", "stored_bytes")
+    op.drop_column("predictions", "key")
     op.drop_column("predictions", "bytes")
     for table in OWNED:
         op.drop_column(table, "owner")
@@ -55,6 +68,10 @@ def downgrade() -> None:
 
 def _owner() -> sa.Column[str]:
     return sa.Column("owner", sa.String(length=256), server_default="", nullable=False)
+
+
+def _bytes(name: str) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger(), server_default="0", nullable=False)
 
 
 def _found_by(columns: list[str], old: str, new: str) -> None:

@@ -1,0 +1,26 @@
+"""Which database this is: a name of its own, given by the migration, that a copy keeps.
+
+Files in a store bear it where nothing else says whose they are. A process that was started with
+another database, such as an empty one by mistake, then takes none of them for forgotten.
+"""
+
+import secrets
+
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from core.schema import InstallationRow
+
+
+def identity(session: Session) -> str:
+    """Twelve hexadecimal digits, the same for as long as the database lives."""
+    query = select(InstallationRow.id)
+    found = session.scalars(query).one_or_none()
+    if found is None:
+        is_postgresql = session.get_bind().dialect.name == "postgresql"
+        insert_into = postgresql.insert if is_postgresql else sqlite.insert
+        row = {"only": 1, "id": secrets.token_hex(6)}
+        session.execute(insert_into(InstallationRow).values(row).on_conflict_do_nothing())
+        found = session.scalars(query).one()
+    return found
