@@ -2,21 +2,20 @@
 
 import ast
 import pickle
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
-import numpy as np
 import pytest
 
 from app.schemas.predictions import PredictParameters
 from app.validation import validate
+from core.context import open_context
 from core.exceptions import Invalid
+from core.settings import load_settings
 from models import checkpoint
 from models.exceptions import CorruptArtifact
-from tests.app.conftest import MakeService
 from tests.app.running import Service
-from tests.fuzz.bombs import npy, zipped
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
@@ -50,19 +49,12 @@ class _Pickled:
         return pytest.fail, ("a pickle was opened",)
 
 
-def test_a_pickle_in_an_array_is_refused(http: httpx.Client) -> None:
-    body = zipped(("x.npy", npy("|O", (1,), pickle.dumps(np.array([_Pickled()], object)))))
-    answer = http.post(
-        "/datasets?name=a", content=body, headers={"Content-Type": "application/x-npz"}
-    )
-    assert answer.status_code == 422
-
-
-def test_a_pickle_in_place_of_weights_is_refused(make_service: MakeService) -> None:
-    registry = make_service().context.registry
-    path = registry.path(registry.get("price", 2))
-    weights = next(path.glob("*.safetensors"))
-    weights.write_bytes(pickle.dumps(_Pickled()))
+def test_a_pickle_in_place_of_weights_is_refused(trained: Path, tmp_path: Path) -> None:
+    data_dir = shutil.copytree(trained, tmp_path / "data")
+    context = open_context(load_settings(data_dir=data_dir))
+    path = context.registry.path(context.registry.get("price", 2))
+    context.close()
+    next(path.glob("*.safetensors")).write_bytes(pickle.dumps(_Pickled()))
     with pytest.raises(CorruptArtifact):
         checkpoint.read(path)
 
