@@ -10,6 +10,7 @@ import math
 import resource
 from collections.abc import Callable
 from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -80,7 +81,7 @@ class Connection(HttpToolsProtocol):
             with suppress(StopIteration):  # at once: a task would wait behind those of the others
                 cycle.run_asgi(self._refuse).send(None)
         else:
-            self.crowd.enter(self.loop.time())
+            self.crowd.enter(perf_counter())
             self._is_counted = True
             super()._start_asgi_task(cycle, app)
 
@@ -93,7 +94,7 @@ class Connection(HttpToolsProtocol):
     def _leave_crowd(self) -> None:
         if self._is_counted:
             self._is_counted = False
-            self.crowd.leave(self.loop.time())
+            self.crowd.leave(perf_counter())
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -6,7 +6,7 @@ of them can be refused before it has waited. So they are counted as they arrive.
 """
 
 FEW = 64  # are always let in: their time says nothing yet
-WINDOW_SECONDS = 0.25
+WINDOW_SECONDS, WINDOW_ANSWERS = 0.25, 32  # answers come in bursts, one per turn of the loop
 
 
 class Crowd:
@@ -38,6 +38,6 @@ class Crowd:
         """One is answered, or has gone."""
         self._present -= 1
         self._left += 1
-        if now - self._window >= WINDOW_SECONDS:
+        if now - self._window >= WINDOW_SECONDS and self._left >= WINDOW_ANSWERS:
             self._seconds_each = (now - self._window) / self._left
             self._left, self._window = 0, now
