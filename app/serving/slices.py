@@ -14,11 +14,11 @@ SLICE_SECONDS = 0.1
 def rows_of_slice(key: Hashable, rows: int, samples: int, throughput: Throughput) -> int | None:
     """How many of the rows are computed at once; None if all of them are.
 
-    At least so many that what each slice costs beside its rows, draws of whole weights say, no more
-    than doubles the time.
+    Where one row alone takes longer than a slice should, so many that they take half as long again:
+    one, unless most of that time is spent once for all rows, on draws of whole weights say.
     """
     seconds = partial(throughput.seconds, key, samples=samples)
-    most = max(SLICE_SECONDS, 2 * seconds(1))
+    most = max(SLICE_SECONDS, 1.5 * seconds(1))
     if seconds(rows) <= most:
         return None
     return max(n for n in _powers_of_two(rows) if n == 1 or seconds(n) <= most)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import uvicorn
 from fastapi import FastAPI
 
-from credence.serving.connections import Connection
+from credence.serving.connections import connections_of
+from credence.serving.crowd import Crowd
 from credence.serving.errors import CannotStart
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class ApiThread:
     def __init__(self, app: FastAPI, listener: socket.socket, grace_seconds: int) -> None:
         config = uvicorn.Config(
             app,
-            http=Connection,
+            http=connections_of(Crowd(app.state.settings.max_queued_seconds)),
             lifespan="on",
             log_config=None,  # the service's own logging is configured already
             log_level="warning",  # that it starts and stops is the supervisor's to tell

@@ -6,15 +6,24 @@ application's to say (`app.middleware`).
 """
 
 import asyncio
+import math
 import resource
 from collections.abc import Callable
+from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from app.errors import problem_response
+from core.exceptions import Unavailable
+from credence.serving.crowd import Crowd
 from credence.serving.protocol import BoundedProtocol
 
 HEAD_SECONDS = 10.0  # for a request line and headers; nginx gives 60, Apache 20 to 40
 STALLED_SECONDS = 20.0  # without a byte of an answer being taken
 RESERVED_FILES = 256  # descriptors that connections leave: database, models, uploads, libraries
+PREDICTIONS = ("/predict", "/v2/models")
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
     b"content-length: 0\r\n\r\n"
@@ -24,8 +33,11 @@ FULL = (
 class Connection(BoundedProtocol):
     """One client. When there are too many, the one that has been idle for longest makes room."""
 
+    crowd: Crowd  # of the server: `connections_of`
+
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._is_counted = False
         self.idle_since = self.loop.time()
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
@@ -44,6 +56,7 @@ class Connection(BoundedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timers()
+        self._leave_crowd()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -59,7 +72,30 @@ class Connection(BoundedProtocol):
 
     def on_response_complete(self) -> None:
         self.idle_since = self.loop.time()
+        self._leave_crowd()
         super().on_response_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if not str(cycle.scope["path"]).startswith(PREDICTIONS):
+            super()._start_asgi_task(cycle, app)
+        elif self.crowd.is_full and not self.flow.write_paused:
+            with suppress(StopIteration):  # at once: a task would wait behind those of the others
+                cycle.run_asgi(self._refuse).send(None)
+        else:
+            self.crowd.enter(perf_counter())
+            self._is_counted = True
+            super()._start_asgi_task(cycle, app)
+
+    async def _refuse(self, scope: Any, receive: Any, send: Any) -> None:
+        seconds = self.crowd.wait_seconds
+        message = f"more requests than are answered in {seconds:.1f} s are here already"
+        refusal = Unavailable(message, min(max(math.ceil(seconds), 1), 60))
+        await problem_response(refusal, scope["path"])(scope, receive, send)
+
+    def _leave_crowd(self) -> None:
+        if self._is_counted:
+            self._is_counted = False
+            self.crowd.leave(perf_counter())
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -102,6 +138,11 @@ class Connection(BoundedProtocol):
             return False
         idle.transport.abort()
         return True
+
+
+def connections_of(crowd: Crowd) -> type[Connection]:
+    """The connections of one server, which count their predictions together."""
+    return type("ServerConnection", (Connection,), {"crowd": crowd})
 
 
 def most_connections() -> int:

@@ -133,8 +133,8 @@ def test_a_slice_is_as_long_as_others_may_wait() -> None:
     assert rows_of_slice("k", 10_000, 10, Throughput()) is None, "nothing is known"
     assert rows_of_slice("k", 90, 10, learned(0, 0.001)) is None, "short enough"
     assert rows_at_once(0, 0.001) == 64
-    assert rows_at_once(0, 1.0) == 2
-    assert rows_at_once(1.0, 0.01) == 64, "what is done once a slice is not most of the work"
+    assert rows_at_once(0, 1.0) == 1
+    assert rows_at_once(1.0, 0.01) == 32, "what is done once a slice is not all that is done"
 
 
 def test_parts_are_joined_as_they_were_cut(service: Service) -> None:
