@@ -234,7 +234,7 @@ def test_an_owner_stores_and_queues_as_much_as_the_key_may(people: People) -> No
     known = upload(people.anna).json()["id"]
     with people.service.context.database.read() as session:
         taken = select(DatasetRow.stored_bytes).where(DatasetRow.id == known)
-        most = session.scalars(taken).one() + 10
+        most = session.scalars(taken).one() + 500
     text = people.made("small", Scope.TRAIN, stored_bytes=most, queued_jobs=2)
     with people.client(text) as small:
         dataset = upload(small).json()["id"]
