@@ -21,6 +21,7 @@ from credence.serving.crowd import Crowd
 from credence.serving.protocol import BoundedProtocol
 
 HEAD_SECONDS = 10.0  # for a request line and headers; nginx gives 60, Apache 20 to 40
+TURN_SECONDS = 0.1  # in which the loop reads at least once, however busy it was
 STALLED_SECONDS = 20.0  # without a byte of an answer being taken
 RESERVED_FILES = 256  # descriptors that connections leave: database, models, uploads, libraries
 PREDICTIONS = ("/predict", "/v2/models")
@@ -108,7 +109,12 @@ class Connection(BoundedProtocol):
         super().resume_writing()
 
     def _await_head(self) -> None:
-        self._head_timer = self._later(HEAD_SECONDS, self.transport.abort)
+        """What has come while the loop was busy is read first: then the timer is gone."""
+
+        def look_again() -> None:
+            self._head_timer = self._later(TURN_SECONDS, self.transport.abort)
+
+        self._head_timer = self._later(HEAD_SECONDS, look_again)
 
     def _await_reader(self) -> None:
         """Whatever waits for its client to read is memory that others need."""

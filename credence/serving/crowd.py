@@ -6,6 +6,7 @@ of them can be refused before it has waited. So they are counted as they arrive.
 """
 
 FEW = 64  # are always let in: their time says nothing yet
+MOST = 512  # never more: batches gain nothing beyond some dozens, and the pace is of the past
 WINDOW_SECONDS, WINDOW_ANSWERS = 0.25, 32  # answers come in bursts, one per turn of the loop
 
 
@@ -26,7 +27,8 @@ class Crowd:
     @property
     def is_full(self) -> bool:
         """Whether another one would wait for too long."""
-        return self._present >= FEW and self.wait_seconds > self._max_seconds
+        is_slow = self._present >= FEW and self.wait_seconds > self._max_seconds
+        return is_slow or self._present >= MOST
 
     def enter(self, now: float) -> None:
         """One more; a pace is that of times in which there is always somebody."""

@@ -1,20 +1,23 @@
 """How many predictions are let in at once."""
 
-from credence.serving.crowd import FEW, Crowd
+from credence.serving.crowd import FEW, MOST, Crowd
 
 
 def test_a_crowd_is_as_many_as_are_answered_in_time() -> None:
     """Ten milliseconds each: of two seconds' worth, the 201st is one too many."""
     crowd = Crowd(max_seconds=2.0)
-    for _ in range(1000):
+    for _ in range(MOST - 1):
         crowd.enter(0.0)
     assert not crowd.is_full, "no pace is known yet"
-    for i in range(1, 801):
-        crowd.leave(0.01 * i)
-    assert crowd.wait_seconds < 2.01
-    crowd.enter(8.0)
+    crowd.enter(0.0)
     assert crowd.is_full
+    for i in range(1, MOST - 200 + 1):
+        crowd.leave(0.01 * i)
+    assert 1.99 < crowd.wait_seconds < 2.01
     for _ in range(2):
+        crowd.enter(8.0)
+    assert crowd.is_full
+    for _ in range(4):
         crowd.leave(8.0)
     assert not crowd.is_full
 
