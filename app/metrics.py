@@ -106,6 +106,10 @@ class Metrics:
         """Tell at each scrape what labels say of the models."""
         self.registry.register(FeedbackCollector(read))
 
+    def count_refusal(self) -> None:
+        """A prediction that was refused before anything of it was read."""
+        self.predict_requests.labels(NO_MODEL, "503").inc()
+
     @contextmanager
     def predict_request(self) -> Iterator["PredictMeasure"]:
         """Count a request under the status that it ends with, and measure it if that is 200."""

@@ -24,7 +24,10 @@ class ApiThread:
     def __init__(self, app: FastAPI, listener: socket.socket, grace_seconds: int) -> None:
         config = uvicorn.Config(
             app,
-            http=connections_of(Crowd(app.state.settings.max_queued_seconds)),
+            http=connections_of(
+                Crowd(app.state.settings.max_queued_seconds),
+                lambda: app.state.services.metrics.count_refusal(),  # noqa: PLW0108 - there later
+            ),
             lifespan="on",
             log_config=None,  # the service's own logging is configured already
             log_level="warning",  # that it starts and stops is the supervisor's to tell

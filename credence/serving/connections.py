@@ -7,6 +7,7 @@ application's to say (`app.middleware`).
 
 import asyncio
 import math
+import re
 import resource
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +25,7 @@ HEAD_SECONDS = 10.0  # for a request line and headers; nginx gives 60, Apache 20
 TURN_SECONDS = 0.1  # in which the loop reads at least once, however busy it was
 STALLED_SECONDS = 20.0  # without a byte of an answer being taken
 RESERVED_FILES = 256  # descriptors that connections leave: database, models, uploads, libraries
-PREDICTIONS = ("/predict", "/v2/models")
+PREDICTIONS = re.compile(r"/predict/?|/v2/models/.*/infer/?")
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
     b"content-length: 0\r\n\r\n"
@@ -35,6 +36,7 @@ class Connection(BoundedProtocol):
     """One client. When there are too many, the one that has been idle for longest makes room."""
 
     crowd: Crowd  # of the server: `connections_of`
+    on_refusal: Callable[[], None]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -77,7 +79,7 @@ class Connection(BoundedProtocol):
         super().on_response_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if not str(cycle.scope["path"]).startswith(PREDICTIONS):
+        if not PREDICTIONS.fullmatch(str(cycle.scope["path"])):
             super()._start_asgi_task(cycle, app)
         elif self.crowd.is_full and not self.flow.write_paused:
             with suppress(StopIteration):  # at once: a task would wait behind those of the others
@@ -91,6 +93,7 @@ class Connection(BoundedProtocol):
         seconds = self.crowd.wait_seconds
         message = f"more requests than are answered in {seconds:.1f} s are here already"
         refusal = Unavailable(message, min(max(math.ceil(seconds), 1), 60))
+        type(self).on_refusal()
         await problem_response(refusal, scope["path"])(scope, receive, send)
 
     def _leave_crowd(self) -> None:
@@ -146,9 +149,13 @@ class Connection(BoundedProtocol):
         return True
 
 
-def connections_of(crowd: Crowd) -> type[Connection]:
-    """The connections of one server, which count their predictions together."""
-    return type("ServerConnection", (Connection,), {"crowd": crowd})
+def connections_of(crowd: Crowd, on_refusal: Callable[[], None]) -> type[Connection]:
+    """The connections of one server, which count their predictions together.
+
+    `on_refusal` is called for each that is refused: the application does not see it.
+    """
+    own = {"crowd": crowd, "on_refusal": staticmethod(on_refusal)}
+    return type("ServerConnection", (Connection,), own)
 
 
 def most_connections() -> int:
