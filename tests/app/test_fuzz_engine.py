@@ -41,7 +41,7 @@ class Engines(RuleBasedStateMachine):
         self.loop = asyncio.new_event_loop()
         self.engine = Engine(1, Throughput())
         self.model = _Model()
-        self.waiting: dict[asyncio.Task[Computed], tuple[Entry, bool]] = {}
+        self.waiting: dict[asyncio.Task[Computed], tuple[Entry, Tensor, bool]] = {}
         self.answered = 0
 
     @rule(
@@ -61,7 +61,7 @@ class Engines(RuleBasedStateMachine):
         chosen = PredictOptions(sampler="monte_carlo", **options)
         task = self.loop.create_task(self._ask(x, chosen, is_late))
         self._run(asyncio.sleep(0))
-        self.waiting[task] = (self._last, poisoned)
+        self.waiting[task] = (self._last, x, poisoned)
 
     @rule(data=st.data())
     def go_away(self, data: st.DataObject) -> None:
@@ -74,10 +74,10 @@ class Engines(RuleBasedStateMachine):
         """Everybody who waits hears, once, and of the own question."""
         if self.waiting:
             self._run(asyncio.wait(self.waiting, timeout=60))
-        for task, (entry, poisoned) in self.waiting.items():
+        for task, (entry, x, poisoned) in self.waiting.items():
             assert task.done()
             with contextlib.suppress(asyncio.CancelledError):
-                self._check(task, entry, poisoned)
+                self._check(task, entry, x, poisoned)
         self.waiting.clear()
         assert self.engine.stalled_seconds() < 60
 
@@ -86,14 +86,14 @@ class Engines(RuleBasedStateMachine):
         assert self.engine.close(60)
         self.loop.close()
 
-    def _check(self, task: asyncio.Task[Computed], entry: Entry, poisoned: bool) -> None:
+    def _check(self, task: asyncio.Task[Computed], entry: Entry, x: Tensor, poisoned: bool) -> None:
+        """An entry is left with what is not yet computed: the rows that it asked for are `x`."""
         error = task.exception()
         if error is None:
             assert not poisoned
-            assert isinstance(entry.x, Tensor)
             prediction = task.result().prediction
             assert isinstance(prediction, Prediction)
-            assert_equal(prediction, truth(entry.x, entry.options))
+            assert_equal(prediction, truth(x, entry.options))
         elif isinstance(error, TimeoutError):
             assert entry.deadline < float("inf")
         else:

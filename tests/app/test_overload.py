@@ -12,7 +12,7 @@ import httpx
 import pytest
 import torch
 
-from app.serving import slices
+from app.serving import batching
 from app.serving.admission import Admission
 from app.serving.batching import Entry, behind_one
 from app.serving.engine import Engine
@@ -153,10 +153,10 @@ def test_parts_are_joined_as_they_were_cut(service: Service) -> None:
 
 
 def _cut(service: Service, ask: Callable[[], Any]) -> Any:
-    """The answer when slices take no time at all: some rows each."""
+    """The answer when at most 32 rows are computed at once."""
     before = service.metric("credence_predict_batch_requests_count")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slices, "SLICE_SECONDS", 0.0)
+        patch.setattr(batching, "rows_of_slice", lambda key, rows, *_: 32 if rows > 32 else None)
         answer = ask()
     assert service.metric("credence_predict_batch_requests_count") - before > 1, "it was cut"
     return answer

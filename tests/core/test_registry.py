@@ -185,7 +185,7 @@ def test_a_crash_between_files_and_row_leaves_no_version(
     assert artifacts(store) == [f"models/square/{first.job_id}-2"]  # the leftover is gone
 
 
-def test_a_failing_transaction_leaves_nothing(
+def test_what_a_failing_transaction_leaves_is_the_next_ones_to_remove(
     registry: Registry,
     jobs: Jobs,
     claim: Callable[[], Claim],
@@ -195,9 +195,10 @@ def test_a_failing_transaction_leaves_nothing(
     mine = claim()
     with pytest.raises((TypeError, StatementError)):
         registry.publish(mine, "square", directory, {"task": object()}, "ds_1")
-    assert artifacts(store) == []
     assert jobs.get(mine.job_id).status == "running"
+    left = artifacts(store)
     assert registry.publish(mine, "square", directory, DESCRIPTION, "ds_1").version == 1
+    assert artifacts(store) == left, "one, that the second publication has replaced"
 
 
 def test_numbers_are_never_used_again(
