@@ -7,11 +7,12 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from core.columns import check_types
+from core.columns.place import MAX_COLUMNS
 from core.columns.strings import is_string
-from core.exceptions import NotParseable
+from core.exceptions import Invalid, NotParseable
 from core.formats.arrow import collect
 from core.formats.limits import check_size
-from core.formats.parquet_pages import check_stored_schema, unpacked_sizes
+from core.formats.parquet_pages import check_stored_schema, num_columns, unpacked_sizes
 
 BATCH_ROWS = 8192
 BROKEN = (pa.ArrowException, OSError, ValueError, EOFError, NotImplementedError, struct.error)
@@ -31,6 +32,8 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         with pa.memory_map(str(path)) as mapped:
             data = memoryview(mapped.read_buffer()).cast("B")
         check_stored_schema(data)
+        if (count := num_columns(data)) > MAX_COLUMNS:
+            raise Invalid([("/columns", f"there are {count} columns: give at most {MAX_COLUMNS}")])
         check_size(sum(unpacked_sizes(data)), max_bytes, "the Parquet file")
         with parquet.ParquetFile(path) as file:
             check_size(_claimed_bytes(file), max_bytes, "the Parquet file")

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from core.columns import canonical
 from core.columns.conversion import to_json, to_numpy
 from core.exceptions import CredenceError, Invalid
-from core.formats import FORMATS
+from core.formats import FORMATS, find_format
+from core.formats.parquet_pages import num_columns
 from core.paging import decode_cursor, encode_cursor
 from core.profiles import profile
 from tests.fuzz.bombs import ARROW, PARQUET, parquet_file, stream
@@ -126,3 +128,19 @@ def test_a_cursor_is_its_own_lists_alone(kind: str, position: int, noise: str) -
     if noise:
         with pytest.raises(Invalid):
             decode_cursor(kind, cursor + noise)
+
+
+def test_columns_are_counted_before_arrow_makes_room_to_tell_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By our own reading of the footer, equal to pyarrow's, tensors and several groups included."""
+    path = tmp_path / "wide.parquet"
+    columns: dict[str, Any] = {f"c{i}": [float(i)] * 4 for i in range(7)}
+    columns["t"] = pa.array([[1.0, 2.0]] * 4, pa.list_(pa.float64(), 2))
+    parquet.write_table(pa.table(columns), path, row_group_size=2)
+    assert parquet.read_metadata(path).num_columns == 8
+    assert num_columns(memoryview(path.read_bytes())) == 8
+    monkeypatch.setattr("core.formats.parquet.MAX_COLUMNS", 7)
+    monkeypatch.setattr("core.formats.parquet.parquet.ParquetFile", None)  # not called
+    with pytest.raises(Invalid, match="there are 8 columns: give at most 7"):
+        find_format("application/vnd.apache.parquet").read(path, 2**20)
