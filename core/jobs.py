@@ -244,8 +244,9 @@ class Jobs(Claims):
             try:
                 self._check(session, row)
             except NotFound as error:
+                what = "data set" if error.kind == DATASET.name else error.kind
                 raise Conflict(
-                    f"job {job_id} cannot be resumed: its {error.kind} was deleted, "
+                    f"job {job_id} cannot be resumed: its {what} was deleted, "
                     "or is no longer shared"
                 ) from error
             requeue(session, job_id, stopped, "resumed", losses=0, error=None)

@@ -180,7 +180,7 @@ def test_what_is_no_longer_shared_is_not_trained_on(database: Database, annas: D
     first = bens.create("train", "bens", spec_of(dataset.id, "bens"), {})
     bens.cancel(first.id)
     shares.set(DATASET, dataset.id, [])
-    with pytest.raises(Conflict, match="its dataset was deleted, or is no longer shared"):
+    with pytest.raises(Conflict, match="its data set was deleted, or is no longer shared"):
         bens.resume(first.id)
     shares.set(DATASET, dataset.id, ["ben"])
     waiting = bens.create("train", "bens", spec_of(dataset.id, "bens"), {})
