@@ -45,6 +45,22 @@ RECOVERED = 2.0  # times the latency from before
 
 def run(seconds: float, times: float) -> dict[str, Any]:
     """All measurements, one after the other, with a server of their own."""
+    with _serving() as server:
+        return _measure(server, seconds, times)
+
+
+def serve() -> None:
+    """The server alone, and how a generator that takes less of the machine is pointed at it."""
+    body = results.RESULTS / f"{NAME}.json.body"
+    with _serving() as server:
+        body.write_bytes(_request().partition(b"\r\n\r\n")[2])
+        url = f"http://127.0.0.1:{server.port}/predict"
+        print(f"hey -c 640 -z 8s -o csv -m POST -T application/json -D {body} {url}", flush=True)
+        signal.pause()
+
+
+@contextmanager
+def _serving() -> Iterator[Server]:
     results.RESULTS.mkdir(exist_ok=True)
     log = results.RESULTS / f"{NAME}.log"
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
@@ -56,7 +72,7 @@ def run(seconds: float, times: float) -> dict[str, Any]:
         command += ["--data-dir", str(data_dir)]
         with running(command, environment, port, log) as server:
             artifact.wait_until_ready(f"http://127.0.0.1:{port}")
-            return _measure(server, seconds, times)
+            yield server
 
 
 def _measure(server: Server, seconds: float, times: float) -> dict[str, Any]:
@@ -302,6 +318,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="of the overload")
     parser.add_argument("--times", type=float, default=10.0, help="the capacity")
+    parser.add_argument("--serve", action="store_true", help="only, and print a command for hey")
     parser.add_argument("--generate", type=int, metavar="PORT", help=argparse.SUPPRESS)
     parser.add_argument("--rate", type=float, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -309,6 +326,10 @@ def main() -> None:
         uvloop.run(generate(arguments.generate, arguments.rate, arguments.seconds))
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds, and so stops the server
+    if arguments.serve:
+        with suppress(KeyboardInterrupt):
+            serve()
+        return
     data = run(arguments.seconds, arguments.times)
     results.save(NAME, data)
     print(table(data))

@@ -17,10 +17,7 @@ from models.model import BayesianModel
 from models.prediction.prediction import Prediction
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
-from tests.worker.conftest import wait_until
-from worker.metrics import WorkerMetrics
-from worker.runner import JobRunner
-from worker.sweeper import Sweeper
+from worker.cleaner import Cleaner
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 PRICE = [{"size": 0.5, "wood": "oak", "wet": True, "day": None}, {"size": None, "wood": "new", "wet": None, "day": "2026-01-05T00:00:00Z"}, {"size": -1.0, "wood": None, "wet": False, "day": "2026-02-01T12:30:00Z"}]  # fmt: skip # noqa: E501
@@ -311,12 +308,7 @@ def test_the_worker_sweeps_what_is_older_than_it_may_be(make_service: MakeServic
         assert row is not None
         row.created_at -= timedelta(days=days, seconds=1)
 
-    runner = JobRunner(service.context, "test-worker", WorkerMetrics.create(), lambda: False)
-    sweeper = Sweeper(service.context, runner, WorkerMetrics.create(), "cpu")
-    sweeper.start()
-    try:
-        body = {"prediction": old, "truth": [0.0] * 3}
-        wait_until(lambda: service.post("/feedback", body).status_code == 404)
-    finally:
-        sweeper.stop()
+    Cleaner(service.context).clean()
+    body = {"prediction": old, "truth": [0.0] * 3}
+    assert service.post("/feedback", body).status_code == 404
     assert tell(service, prediction=new, truth=[0.0] * 3)
