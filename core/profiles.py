@@ -6,8 +6,9 @@ counts all.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def profile(name: str, column: Column, *, is_text: bool = False) -> ColumnProfil
     """The profile of a canonical column; `is_text`: strings are prose, whatever they hold."""
     type_, missing = column.type, column.null_count
     if tensors.is_fixed_shape(type_):
-        m = _tensor_moments(column)
+        m = _moments(partial(tensors.blocks, column))
         return ColumnProfile(
             name=name,
             type="tensor",
@@ -44,7 +45,7 @@ def profile(name: str, column: Column, *, is_text: bool = False) -> ColumnProfil
     kind = "boolean" if pa.types.is_boolean(type_) else "number"
     if missing == len(column):
         return ColumnProfile(name=name, type=kind, missing=missing)
-    m = _moments(column)
+    m = _moments(partial(_floats, column))
     return ColumnProfile(
         name=name, type=kind, missing=missing, min=m.min, max=m.max, mean=m.mean, std=m.std
     )
@@ -82,37 +83,24 @@ class _Moments:
     std: float
 
 
-def _moments(column: Column) -> _Moments:
-    """In blocks, as what takes a byte in the column takes 8 here: mean first, then the squares."""
-    present = len(column) - column.null_count
-    mean = sum(float(block.sum()) for block in _floats(column)) / present
-    variance = sum(float(((block - mean) ** 2).sum()) for block in _floats(column)) / present
-    return _Moments(
-        min(float(block.min()) for block in _floats(column)),
-        max(float(block.max()) for block in _floats(column)),
-        mean,
-        math.sqrt(variance),
-    )
+def _moments(blocks: Callable[[], Iterable[np.ndarray]]) -> _Moments:
+    """Over all values, in blocks that are made twice: mean first, then the squares about it."""
+    seen = [(block.size, _sum(block), float(block.min()), float(block.max())) for block in blocks()]
+    sizes, sums, least, most = zip(*seen, strict=True)
+    count = sum(sizes)
+    mean = sum(sums) / count
+    deviations = (np.subtract(block, mean, dtype=np.float64) for block in blocks())
+    variance = sum(_sum(deviation**2) for deviation in deviations) / count
+    return _Moments(min(least), max(most), mean, math.sqrt(variance))
+
+
+def _sum(block: np.ndarray) -> float:
+    return float(block.sum(dtype=np.float64))
 
 
 def _floats(column: Column) -> Iterator[np.ndarray]:
-    """The values that are there, some rows at a time."""
+    """The values that are there, some rows at a time: a byte in the column takes 8 here."""
     for start in range(0, len(column), BLOCK_ROWS):
         block = column.slice(start, BLOCK_ROWS).drop_null()
         if len(block):
             yield block.cast(pa.float64(), safe=False).to_numpy()
-
-
-def _tensor_moments(column: Column) -> _Moments:
-    """Over all values of all rows, in blocks: mean first, then the squares about it."""
-    blocks = list(tensors.blocks(column))  # views, no copies
-    count = sum(block.size for block in blocks)
-    mean = sum(float(block.sum(dtype=np.float64)) for block in blocks) / count
-    deviations = (np.subtract(block, mean, dtype=np.float64) for block in blocks)
-    variance = sum(float((d**2).sum()) for d in deviations) / count
-    return _Moments(
-        min(float(block.min()) for block in blocks),
-        max(float(block.max()) for block in blocks),
-        mean,
-        math.sqrt(variance),
-    )
