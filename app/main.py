@@ -47,9 +47,10 @@ from core.callers import Caller, View
 from core.context import Context, open_context
 from core.devices import service_device
 from core.keys import Keys
-from core.registry import Version
+from core.registry import Registry, Version
 from core.release import release
 from core.settings import Settings
+from core.stored_predictions import StoredPredictions
 from core.tracing import flush_traces, start_tracing
 from models import checkpoint
 from models.trained import TrainedModel
@@ -148,7 +149,7 @@ def _services(
         cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
         engine=engine,
         admission=Admission(settings.max_queued_work, throughput, settings.max_queued_seconds),
-        storing=Storing(lambda caller: context.called_by(caller).stored_predictions),
+        storing=Storing(partial(StoredPredictions, context.database, settings.max_stored_bytes)),
     )
     metrics.watch(predictor.cache, predictor.admission, engine)
     metrics.watch_feedback(context.feedback.recent)
@@ -164,7 +165,7 @@ def _services(
 
 def _lookup(context: Context) -> Lookup:
     def look_up(view: View, model: str, reference: Reference) -> Version:
-        return context.called_by(Caller(view)).registry.get(model, reference)
+        return Registry(context.database, context.store, Caller(view)).get(model, reference)
 
     return look_up
 

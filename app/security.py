@@ -2,7 +2,7 @@
 
 import ipaddress
 
-from core.database import Database, migrate
+from core.database import migrate, opened
 from core.exceptions import InvalidSetting
 from core.keys import Keys
 from core.settings import Settings
@@ -26,12 +26,9 @@ def check_bind(settings: Settings, host: str) -> None:
 
 
 def _has_key(settings: Settings) -> bool:
-    database = Database(settings.sqlalchemy_url)
-    try:
+    with opened(settings.sqlalchemy_url) as database:
         migrate(database)
         return bool(Keys(database).valid())
-    finally:
-        database.dispose()
 
 
 def is_loopback(host: str) -> bool:

@@ -93,8 +93,8 @@ def _measure(server: Server, seconds: float, times: float) -> dict[str, Any]:
     return data
 
 
-def _request(path: str = "/predict") -> bytes:
-    return SYSTEMS["Credence"].requests()[0] if path == "/predict" else request_bytes(path, b"{}")
+def _request() -> bytes:
+    return SYSTEMS["Credence"].requests()[0]
 
 
 def _alone(port: int, count: int) -> dict[str, float]:

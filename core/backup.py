@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session, aliased
 
 from core.backup_format import DATABASE, MANIFEST, BackupFailed, File, Manifest, artifact_name
 from core.checkpoints import checkpoints_key
-from core.database import Database
+from core.database import opened
 from core.names import now
 from core.release import release
 from core.results import part_key
@@ -145,12 +145,8 @@ def unfinished(database: Path) -> list[str]:
 
 @contextmanager
 def _rows(path: Path) -> Iterator[Session]:
-    database = Database(f"sqlite:///{path}")
-    try:
-        with database.read() as session:
-            yield session
-    finally:
-        database.dispose()
+    with opened(f"sqlite:///{path}") as database, database.read() as session:
+        yield session
 
 
 def _photograph(database: Path, picture: Path) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import delete, select, text
 
 from core.backup import named
 from core.backup_format import ARTIFACTS, DATABASE, MANIFEST, BackupFailed, File, Manifest, target
-from core.database import Database, migrate
+from core.database import migrate, opened
 from core.schema import JobRow, WorkerRow
 from core.storage.staging import flush
 from core.transitions import JobStatus, requeue
@@ -95,8 +95,7 @@ def _revive(folder: Path) -> None:
     path = folder / DATABASE
     if not path.is_file():
         raise BackupFailed("it has no database: it is no backup")
-    database = Database(f"sqlite:///{path}")
-    try:
+    with opened(f"sqlite:///{path}") as database:
         migrate(database)
         with database.begin() as session:
             session.execute(delete(WorkerRow))
@@ -105,8 +104,6 @@ def _revive(folder: Path) -> None:
                 requeue(session, job_id, {JobStatus.RUNNING}, "restored from a backup")
         with database.read() as session:
             told = session.scalars(text("PRAGMA quick_check(1)")).all()
-    finally:
-        database.dispose()
     if list(told) != ["ok"]:
         raise BackupFailed(f"its database is damaged: {told[0]}")
     for key in named(path):

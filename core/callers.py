@@ -51,7 +51,6 @@ class Kind:
 DATASET = Kind("dataset", DatasetRow.id, DatasetRow.owner)
 JOB = Kind("job", JobRow.id, JobRow.owner)
 MODEL = Kind("model", ModelRow.name, ModelRow.owner)
-KINDS = {kind.name: kind for kind in (DATASET, JOB, MODEL)}
 
 
 @dataclass(frozen=True)

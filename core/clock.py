@@ -9,11 +9,12 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from core.dialects import is_sqlite
 from core.names import now
 
 
 def present(session: Session) -> datetime:
     """The time by PostgreSQL's clock; all who share a SQLite file share this machine's."""
-    if session.get_bind().dialect.name == "sqlite":
+    if is_sqlite(session):
         return now()
     return session.scalars(select(func.clock_timestamp())).one()

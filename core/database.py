@@ -14,7 +14,7 @@ from core.disks import disk_refuses
 from core.exceptions import Unavailable
 from core.migrations import upgrade
 
-__all__ = ["Database", "migrate"]
+__all__ = ["Database", "migrate", "opened"]
 
 BUSY_TIMEOUT_SECONDS = 10  # how long a SQLite writer waits for the one before it
 CONNECT_TIMEOUT_SECONDS = 3
@@ -58,6 +58,16 @@ class Database:
     def dispose(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Database]:
+    """A database for some statements, whose connections are closed at the end."""
+    database = Database(url)
+    try:
+        yield database
+    finally:
+        database.dispose()
 
 
 def migrate(database: Database) -> None:

@@ -12,7 +12,9 @@ from sqlalchemy import func, make_url, select, text
 from sqlalchemy.orm import Session
 
 from core.backlog import Backlog, read_backlog
-from core.database import Database
+from core.clock import present
+from core.database import opened
+from core.dialects import is_sqlite
 from core.findings import Finding, State
 from core.keys import Keys, read_key_file
 from core.names import now
@@ -37,7 +39,7 @@ def connection(settings: Settings) -> Finding:
 def integrity(settings: Settings) -> Finding:
     """SQLite's own check of its file; a server looks after its own."""
     with _session(settings) as session:
-        if session.get_bind().dialect.name != "sqlite":
+        if not is_sqlite(session):
             return Finding(State.GOOD, "left to the server")
         told = session.scalars(text("PRAGMA quick_check(3)")).all()
     if list(told) == ["ok"]:
@@ -75,7 +77,7 @@ def clock(settings: Settings) -> Finding:
         return Finding(State.GOOD, "agrees with the database")
     found = f"{abs(skew):.0f} s {'behind' if skew > 0 else 'ahead of'} {whom}"
     state = State.BROKEN if abs(skew) >= settings.lease_seconds else State.WARNING
-    return Finding(state, found, "set clocks by NTP on all machines: leases depend on them")
+    return Finding(state, found, "set clocks by NTP on all machines: times of jobs depend on them")
 
 
 def workers(settings: Settings) -> Finding:
@@ -122,11 +124,8 @@ def keys(settings: Settings) -> Finding:
         return Finding(State.WARNING, "CREDENCE_AUTH=off: everybody may do everything", advice)
     if settings.admin_key_file is not None:
         read_key_file(settings.admin_key_file)
-    database = Database(settings.sqlalchemy_url)
-    try:
+    with opened(settings.sqlalchemy_url) as database:
         valid = len(Keys(database).valid())
-    finally:
-        database.dispose()
     if valid or settings.admin_key_file:
         file = " and the one of CREDENCE_ADMIN_KEY_FILE" if settings.admin_key_file else ""
         return Finding(State.GOOD, f"{valid} keys{file}")
@@ -134,11 +133,9 @@ def keys(settings: Settings) -> Finding:
 
 
 def _server_skew(session: Session) -> float:
-    """Seconds that this clock is behind the server's; the file of SQLite has none."""
-    if session.get_bind().dialect.name == "sqlite":
-        return 0.0
+    """Seconds that this clock is behind the server's; SQLite's is this one."""
     before = now()
-    server: datetime = session.scalars(text("SELECT clock_timestamp()")).one()
+    server = present(session)
     return (server - (before + (now() - before) / 2)).total_seconds()
 
 
@@ -149,19 +146,12 @@ def _newest(session: Session) -> datetime | None:
 
 
 def _backlog(settings: Settings) -> Backlog:
-    database = Database(settings.sqlalchemy_url)
-    try:
+    with opened(settings.sqlalchemy_url) as database:
         return read_backlog(database)
-    finally:
-        database.dispose()
 
 
 @contextmanager
 def _session(settings: Settings) -> Iterator[Session]:
-    database = Database(settings.sqlalchemy_url)
-    try:
-        with database.read() as session:
-            session.connection()
-            yield session
-    finally:
-        database.dispose()
+    with opened(settings.sqlalchemy_url) as database, database.read() as session:
+        session.connection()
+        yield session

@@ -7,9 +7,9 @@ another database, such as an empty one by mistake, then takes none of them for f
 import secrets
 
 from sqlalchemy import select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from core.dialects import upsert
 from core.schema import InstallationRow
 
 
@@ -18,9 +18,7 @@ def identity(session: Session) -> str:
     query = select(InstallationRow.id)
     found = session.scalars(query).one_or_none()
     if found is None:
-        is_postgresql = session.get_bind().dialect.name == "postgresql"
-        insert_into = postgresql.insert if is_postgresql else sqlite.insert
         row = {"only": 1, "id": secrets.token_hex(6)}
-        session.execute(insert_into(InstallationRow).values(row).on_conflict_do_nothing())
+        session.execute(upsert(session, InstallationRow).values(row).on_conflict_do_nothing())
         found = session.scalars(query).one()
     return found

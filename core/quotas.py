@@ -7,6 +7,7 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from core.callers import EVERYBODY, Caller
+from core.dialects import is_sqlite
 from core.exceptions import QuotaExceeded, TooManyRequests
 from core.schema import DatasetRow, JobRow, PredictionRow
 from core.transitions import UNFINISHED
@@ -70,6 +71,6 @@ def _stored(caller: Caller) -> list[tuple[ColumnElement[int], ColumnElement[bool
 
 def _lock(session: Session, caller: Caller) -> None:
     """Nobody else counts for the owner until the transaction ends. SQLite has one writer anyway."""
-    if session.get_bind().dialect.name == "postgresql":
+    if not is_sqlite(session):
         lock = func.pg_advisory_xact_lock(LOCK, func.hashtext(caller.owner or caller.key))
         session.execute(select(lock))

@@ -195,7 +195,6 @@ class Registry:
         """A transaction that changes a model of the caller's, one at a time."""
         with self._database.begin() as session:
             check_change(session, self._caller, MODEL, model)
-            versions.lock_model(session, model)
             audit.record(session, self._caller, action, what, **details)
             yield session
 

@@ -1,10 +1,10 @@
 """Numbers, versions and aliases of a model: the statements, inside the caller's transaction."""
 
 from sqlalchemy import exists, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from core.callers import EVERYBODY, Caller
+from core.dialects import upsert
 from core.exceptions import NotFound, NotOwner
 from core.schema import AliasRow, JobRow, ModelRow, VersionRow
 
@@ -22,8 +22,7 @@ def reserve(session: Session, model: str, caller: Caller, owner: str) -> None:
         NotOwner: it is another's.
     """
     values = {"name": model, "owner": owner, "last_version": 0}
-    insert_into = postgresql.insert if _is_postgresql(session) else sqlite.insert
-    session.execute(insert_into(ModelRow).values(values).on_conflict_do_nothing())
+    session.execute(upsert(session, ModelRow).values(values).on_conflict_do_nothing())
     row = session.scalars(select(ModelRow).where(ModelRow.name == model).with_for_update()).one()
     if not _is_used(session, model):
         row.owner = owner
@@ -89,28 +88,16 @@ def hold(session: Session, model: str, number: int, *, alone: bool = False) -> V
     return row
 
 
-def lock_model(session: Session, model: str) -> None:
-    """Numbers and aliases of one model change one transaction at a time; `NotFound` without it."""
-    query = select(ModelRow).where(ModelRow.name == model).with_for_update()
-    if session.scalars(query).one_or_none() is None:
-        raise NotFound("model", model)
-
-
 def _next_number(session: Session, model: str) -> int:
     """Count up, from 1; the model's row stays locked until the transaction ends."""
-    insert_into = postgresql.insert if _is_postgresql(session) else sqlite.insert
     counted = (
-        insert_into(ModelRow)
+        upsert(session, ModelRow)
         .values(name=model, last_version=1)
         .on_conflict_do_update(
             index_elements=[ModelRow.name], set_={"last_version": ModelRow.last_version + 1}
         )
     )
     return session.scalars(counted.returning(ModelRow.last_version)).one()
-
-
-def _is_postgresql(session: Session) -> bool:
-    return session.get_bind().dialect.name == "postgresql"
 
 
 def _to_number(session: Session, model: str, version: int | str) -> int | None:

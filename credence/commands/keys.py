@@ -115,15 +115,13 @@ def _shown(key: "Key") -> dict[str, Any]:
 @contextmanager
 def _keys(data_dir: Path | None) -> "Iterator[Keys]":
     """The table of keys, brought up to date; what is refused ends the command with a message."""
-    from core.database import Database, migrate
+    from core.database import migrate, opened
     from core.exceptions import CredenceError
     from core.keys import Keys
 
-    database = Database(settings_from(data_dir).sqlalchemy_url)
     try:
-        migrate(database)
-        yield Keys(database, actor="command line")
+        with opened(settings_from(data_dir).sqlalchemy_url) as database:
+            migrate(database)
+            yield Keys(database, actor="command line")
     except CredenceError as error:
         fail(str(error), EXIT_REFUSED)
-    finally:
-        database.dispose()

@@ -14,7 +14,7 @@ import structlog
 import typer
 
 from app.main import create_app
-from core.database import Database
+from core.database import opened
 from core.settings import Settings
 from core.workers import Workers
 from credence.serving.api_thread import ApiThread, address
@@ -122,8 +122,5 @@ def _exit_after(seconds: float) -> None:
 
 @contextmanager
 def _open(settings: Settings) -> Iterator[Workers]:
-    database = Database(settings.sqlalchemy_url)
-    try:
+    with opened(settings.sqlalchemy_url) as database:
         yield Workers(database)
-    finally:
-        database.dispose()
