@@ -31,7 +31,15 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/health", None),
     (READ, "/metrics", None),
     (READ, "/docs", None),
-    (READ, "/ui", None),
+    (READ, "/", Scope.TRAIN),
+    (READ, "/ui/static", None),
+    (READ, "/ui/plotly", None),
+    (READ, "/ui/sign-in", None),
+    (WRITE, "/ui/session", None),  # asks for nothing, and gives nothing but a cookie
+    (READ, "/ui/models", Scope.PREDICT),
+    (READ, "/ui/predict", Scope.PREDICT),
+    (READ, "/ui/system", Scope.PREDICT),
+    (READ, "/ui", Scope.TRAIN),
     (READ, "/openapi.json", None),
 )
 
