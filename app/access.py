@@ -58,7 +58,12 @@ def required(method: str, path: str) -> Scope | None:
 
 
 def _is_within(segments: list[str], prefix: list[str]) -> bool:
-    """Whether the path is the prefix or below it: `/models/x` is, `/models-x` is not."""
+    """Whether the path is the prefix or below it: `/models/x` is, `/models-x` is not.
+
+    `/` is itself alone, not all that there is.
+    """
+    if prefix[-1] == "":
+        return segments == prefix
     return len(segments) >= len(prefix) and all(
         wanted in ("*", found) for wanted, found in zip(prefix, segments, strict=False)
     )
