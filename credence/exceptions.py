@@ -2,13 +2,16 @@
 
 ClientError
 ├── CredenceAPIError      the service answered, and said no
-└── ServiceUnreachable    there was no answer
+├── ServiceUnreachable    there was no answer
+└── JobFailed             a job ended without a result
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import httpx
+
+from credence.types import Job
 
 
 @dataclass(frozen=True)
@@ -66,3 +69,13 @@ class CredenceAPIError(ClientError):
             [FieldError(error["path"], error["message"]) for error in problem.get("errors", ())],
             problem.get("request_id", request_id),
         )
+
+
+class JobFailed(ClientError):
+    """A job failed or was cancelled; `job` is how it ended."""
+
+    def __init__(self, job: Job) -> None:
+        error = job["error"]
+        reason = f"{error['message']} ({error['code']})" if error else job["status"]
+        super().__init__(f"{job['id']}: {reason}")
+        self.job = job

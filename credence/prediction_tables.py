@@ -7,13 +7,13 @@ from math import sqrt
 from typing import Any
 
 from credence.rendering import print_table
-from credence.types import Kind, Prediction
+from credence.types import Kind, PredictionAnswer
 
 KINDS: tuple[Kind, ...] = ("aleatoric", "epistemic", "total")
 Table = tuple[list[str], list[Sequence[Any]]]
 
 
-def print_prediction(prediction: Prediction, first_row: int) -> None:
+def print_prediction(prediction: PredictionAnswer, first_row: int) -> None:
     """A readable table on the terminal; rows are counted from `first_row`.
 
     A mark says which rows are unlike those of training, or too uncertain to answer.
@@ -28,7 +28,7 @@ def print_prediction(prediction: Prediction, first_row: int) -> None:
     print_table(["row", *headers], zip(numbers, *columns, strict=True), title)
 
 
-def write_csv(prediction: Prediction, first_row: int) -> None:
+def write_csv(prediction: PredictionAnswer, first_row: int) -> None:
     """CSV on standard output; the header comes before the first row only."""
     headers, columns = _for_programs(prediction)
     writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -37,7 +37,7 @@ def write_csv(prediction: Prediction, first_row: int) -> None:
     writer.writerows(zip(*columns, strict=True))
 
 
-def _for_people(prediction: Prediction) -> Table:
+def _for_people(prediction: PredictionAnswer) -> Table:
     """Regression: mean ± the standard deviations of both kinds. Classes: probability, nats."""
     if "labels" in prediction:
         headers = ["label", "probability", "aleatoric (nats)", "epistemic (nats)"]
@@ -61,7 +61,7 @@ def _span(lower: float | None, upper: float | None) -> str:
     return "unbounded" if lower is None or upper is None else f"{lower:.4g} to {upper:.4g}"
 
 
-def _marks(prediction: Prediction) -> list[str]:
+def _marks(prediction: PredictionAnswer) -> list[str]:
     strange = prediction["out_of_distribution"]
     abstained = prediction.get("abstained", [False] * len(strange))
     names = ("unlike training", "abstained")
@@ -71,7 +71,7 @@ def _marks(prediction: Prediction) -> list[str]:
     ]
 
 
-def _for_programs(prediction: Prediction) -> Table:
+def _for_programs(prediction: PredictionAnswer) -> Table:
     """Columns named as in the JSON answer, one per class or bound."""
     known = _class_columns if "labels" in prediction else _number_columns
     headers, columns = known(prediction)
@@ -88,7 +88,7 @@ def _lower(flags: Sequence[bool]) -> list[str]:
     return ["true" if flag else "false" for flag in flags]
 
 
-def _number_columns(prediction: Prediction) -> Table:
+def _number_columns(prediction: PredictionAnswer) -> Table:
     headers = ["mean", *(f"{kind}_variance" for kind in KINDS)]
     columns: list[Sequence[Any]] = [prediction["mean"]]
     columns += [prediction["variance"][kind] for kind in KINDS]
@@ -103,7 +103,7 @@ def _number_columns(prediction: Prediction) -> Table:
     return headers, columns
 
 
-def _class_columns(prediction: Prediction) -> Table:
+def _class_columns(prediction: PredictionAnswer) -> Table:
     headers = ["label", *(f"{kind}_entropy" for kind in KINDS)]
     columns: list[Sequence[Any]] = [prediction["labels"]]
     columns += [prediction["entropy"][kind] for kind in KINDS]

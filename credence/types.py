@@ -157,6 +157,7 @@ class Version(TypedDict):
     features: list[Feature]
     target: str
     classes: NotRequired[list[str | int | float | bool]]
+    forecast: NotRequired[Json]
     network: Json
     method: Json
     training: Json
@@ -216,7 +217,7 @@ class Interval(TypedDict):
     upper: list[float | None]
 
 
-class Prediction(TypedDict):
+class PredictionAnswer(TypedDict):
     """Arrays in row order; for classes `mean` and the variances are rows × classes."""
 
     id: NotRequired[str]
@@ -239,6 +240,30 @@ class Prediction(TypedDict):
     probabilities: NotRequired[list[list[float]]]
     entropy: NotRequired[dict[Kind, list[float]]]
     draws: NotRequired[list[Any]]
+
+
+class NextToken(TypedDict):
+    """A token that may follow, and its probability."""
+
+    token: str
+    probability: float
+
+
+class TextAnswer(TypedDict):
+    """What a language model says of texts, in their order; entropies are of the next token."""
+
+    model: str
+    version: int
+    prune: float
+    samples: int
+    seed: int
+    sampler: str
+    log_likelihood: list[float]
+    perplexity: list[float]
+    token_log_likelihoods: list[list[float]]
+    next_tokens: list[list[NextToken]]
+    entropy: dict[Kind, list[float]]
+    timings_ms: dict[str, float]
 
 
 class RollingFeedback(TypedDict):

@@ -66,7 +66,7 @@ def compare(
         name_data(client, request, data)
         if out_of_distribution is not None:
             request["out_of_distribution"], _ = find_dataset(client, out_of_distribution)
-        job = client.compare(request)
+        job = client.submit_compare(request)
         if not follow_:
             typer.echo(job["id"])
             return

@@ -7,7 +7,6 @@ import typer
 
 from credence.client import Client
 from credence.commands.connection import connect
-from credence.commands.models import newest
 from credence.commands.options import DEFAULT_URL, AsJson, Url
 from credence.commands.predict import ROWS_PER_REQUEST, existing, open_rows, wrong_use
 from credence.prediction_rows import BadRows, Rows, read_rows
@@ -35,7 +34,7 @@ def feedback(
     """
     request: Json = {} if prune is None else {"prune": prune}
     with connect(url) as client, wrong_use(), open_rows(file) as lines:
-        card = client.version(model, version or newest(client, model))
+        card = client.version(model, version)
         request |= {"model": model, "version": card["version"]}
         rows = read_rows(lines, [*_features(card, truth), _target(card, truth)])
         if rows.ignored:
@@ -64,7 +63,7 @@ def _tell(client: Client, request: Json, rows: Rows, truth: str) -> Feedback:
     for batch in rows.batches(ROWS_PER_REQUEST):
         labels = [record.pop(truth) for record in batch]
         if any(label is not None for label in labels):
-            told = client.feedback(request | {"inputs": batch, "truth": labels})
+            told = client.submit_feedback(request | {"inputs": batch, "truth": labels})
     if told is None:
         raise BadRows(f"no row has a value in the column {truth!r}")
     return told

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from credence.client import Client
 from credence.commands.connection import connect
 from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url, Yes
 from credence.commands.sharing import add_share
@@ -41,7 +40,7 @@ def show(
     Example: `credence models show concrete --version champion`
     """
     with connect(url) as client:
-        answer = client.version(model, version or newest(client, model))
+        answer = client.version(model, version)
     print_json(answer) if as_json else print_version(answer)
 
 
@@ -58,7 +57,7 @@ def card(
     Example: `credence models card concrete champion --html concrete.html`
     """
     with connect(url) as client:
-        wanted = version or newest(client, model)
+        wanted = version or client.version(model)["version"]
         if html is not None:
             html.write_text(client.card_page(model, wanted), encoding="utf-8")
             return
@@ -107,8 +106,3 @@ def delete(
         else:
             client.delete_version(model, version)
     typer.echo(f"deleted {what}")
-
-
-def newest(client: Client, model: str) -> int:
-    """Number of a model's newest version."""
-    return max(int(version["version"]) for version in client.model(model)["versions"])

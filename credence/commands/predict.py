@@ -12,7 +12,6 @@ import typer
 
 from credence.client import Client
 from credence.commands.connection import connect
-from credence.commands.models import newest
 from credence.commands.options import DEFAULT_URL, AsJson, Url
 from credence.prediction_rows import BadRows, Rows, read_rows
 from credence.prediction_tables import print_prediction, write_csv
@@ -67,13 +66,13 @@ def predict(
     }
     request: Json = {key: value for key, value in given.items() if value is not None}
     with connect(url) as client, wrong_use(), open_rows(file) as lines:
-        card = client.version(model, version or newest(client, model))
+        card = client.version(model, version)
         request |= {"model": model, "version": card["version"]}
         rows = read_rows(lines, card["features"])
         if rows.ignored:
             note(f"not features, ignored: {', '.join(rows.ignored)}")
         if as_json:
-            print_json(client.predict(request | {"inputs": list(rows.records)}))
+            print_json(client.submit_predict(request | {"inputs": list(rows.records)}))
         else:
             _predict_batches(client, request, rows)
 
@@ -82,7 +81,7 @@ def _predict_batches(client: Client, request: Json, rows: Rows) -> None:
     write = print_prediction if sys.stdout.isatty() else write_csv
     first_row = 1
     for batch in rows.batches(ROWS_PER_REQUEST):
-        write(client.predict(request | {"inputs": batch}), first_row)
+        write(client.submit_predict(request | {"inputs": batch}), first_row)
         first_row += len(batch)
 
 

@@ -1,7 +1,6 @@
 """`credence train`: from a file to a model."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from credence.client import Client
+from credence.client.naming import model_name
 from credence.commands.connection import connect
 from credence.commands.datasets import upload_file
 from credence.commands.following import follow
@@ -55,7 +55,7 @@ def train(
     request = build_request(options | {"target": target, "model": name, "alias": alias}, set_)
     with connect(url) as client:
         name_data(client, request, data)
-        job = client.train(request)
+        job = client.submit_train(request)
         if not follow_:
             typer.echo(job["id"])
             return
@@ -108,12 +108,6 @@ def assign(request: Json, path: str, value: Any) -> None:
         if not isinstance(request, dict):
             raise typer.BadParameter(f"--set {path}: {parent!r} has a value already")
     request[last] = value
-
-
-def model_name(data_name: str) -> str:
-    """A valid model name from a data set's: `Concrete (v2).csv` becomes `concrete-v2`."""
-    stem = data_name.partition(".")[0].lower()
-    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
 
 
 def find_dataset(client: Client, data: str) -> tuple[str, str]:

@@ -44,7 +44,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def version(client: Client, table: Path) -> Version:
     """A regression model named `small`."""
     dataset = client.upload(table)["id"]
-    job = client.train({"model": "small", "dataset": dataset, "target": "y", **TINY})
+    job = client.submit_train({"model": "small", "dataset": dataset, "target": "y", **TINY})
     job = client.wait(job["id"], poll_seconds=0.1)
     assert job["status"] == "succeeded", job["error"]
     return client.version("small", 1)
