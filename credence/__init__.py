@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from credence.client import AsyncClient as AsyncClient
     from credence.client import Client as Client
-    from credence.client import Prediction as Prediction
     from credence.client import TrainedModel as TrainedModel
+    from credence.client.prediction import Prediction as Prediction
     from credence.exceptions import CredenceAPIError as CredenceAPIError
     from credence.exceptions import JobFailed as JobFailed
     from credence.exceptions import ServiceUnreachable as ServiceUnreachable
+
+DEFAULT_URL = "http://127.0.0.1:8000"
 
 _PLACES = {
     "AsyncClient": "credence.client",
@@ -22,7 +24,7 @@ _PLACES = {
     "Client": "credence.client",
     "CredenceAPIError": "credence.exceptions",
     "JobFailed": "credence.exceptions",
-    "Prediction": "credence.client",
+    "Prediction": "credence.client.prediction",
     "ServiceUnreachable": "credence.exceptions",
     "TrainedModel": "credence.client",
 }

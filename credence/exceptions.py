@@ -8,10 +8,12 @@ ClientError
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import httpx
+from typing import TYPE_CHECKING
 
 from credence.types import Job
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class CredenceAPIError(ClientError):
         self.request_id = request_id
 
     @classmethod
-    def from_response(cls, response: httpx.Response) -> "CredenceAPIError":
+    def from_response(cls, response: "httpx.Response") -> "CredenceAPIError":
         """Read the problem document; an answer without one (a proxy's) keeps its status line."""
         request_id = response.headers.get("X-Request-ID")
         title = f"{response.status_code} {response.reason_phrase}"

@@ -3,6 +3,7 @@
 They mirror `docs/api.md`; a key the service adds later is simply there as well.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypedDict
 
 Json = dict[str, Any]
@@ -215,6 +216,23 @@ class Interval(TypedDict):
     kind: Literal["credible", "conformal"]
     lower: list[float | None]
     upper: list[float | None]
+
+
+class PredictSettings(TypedDict, total=False):
+    """What can be asked for; see `docs/api.md`."""
+
+    samples: int
+    seed: int
+    prune: float
+    intervals: Sequence[float]
+    interval_kinds: Sequence[Literal["credible", "conformal"]]
+    sampler: Literal["sobol", "monte_carlo", "moments"]
+    abstain_above: float
+    return_draws: bool
+    target_mc_error: float
+    deadline_ms: float
+    horizon: int
+    store: bool
 
 
 class PredictionAnswer(TypedDict):

@@ -1,17 +1,11 @@
-"""The service from Python: `Client` and `AsyncClient`."""
+"""The service from Python: `Client` and `AsyncClient`.
 
-from credence.client.clients import DEFAULT_URL, AsyncClient, Client
+Arrays and frames (`frames`, `prediction`, `asking`) are imported where they are used: the command
+line, which needs few of them, is to start at once.
+"""
+
+from credence.client.clients import AsyncClient, Client
 from credence.client.handles import AsyncTrainedModel, TrainedModel
-from credence.client.prediction import Interval, Prediction
 from credence.client.retries import Retries
 
-__all__ = [
-    "DEFAULT_URL",
-    "AsyncClient",
-    "AsyncTrainedModel",
-    "Client",
-    "Interval",
-    "Prediction",
-    "Retries",
-    "TrainedModel",
-]
+__all__ = ["AsyncClient", "AsyncTrainedModel", "Client", "Retries", "TrainedModel"]

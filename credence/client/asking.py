@@ -1,8 +1,8 @@
 """Rows in any form → requests that the service takes → one `Prediction`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -14,29 +14,12 @@ from credence.client.prediction import Prediction
 from credence.client.requests import Request, creation, request
 from credence.exceptions import CredenceAPIError
 from credence.progress import rows_bar
-from credence.types import Feature, Version
+from credence.types import Feature, PredictSettings, Version
 
 WORK_PER_REQUEST = 1_000_000  # a tenth of what the service takes by default: progress can be seen
 BYTES_PER_REQUEST = 2**24  # a quarter of the largest body
 TOO_LARGE = 413
 WHOLE = ("store", "target_mc_error", "deadline_ms", "horizon")  # what is about all rows at once
-
-
-class PredictSettings(TypedDict, total=False):
-    """What can be asked for; see `docs/api.md`."""
-
-    samples: int
-    seed: int
-    prune: float
-    intervals: Sequence[float]
-    interval_kinds: Sequence[Literal["credible", "conformal"]]
-    sampler: Literal["sobol", "monte_carlo", "moments"]
-    abstain_above: float
-    return_draws: bool
-    target_mc_error: float
-    deadline_ms: float
-    horizon: int
-    store: bool
 
 
 def ask(

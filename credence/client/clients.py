@@ -7,22 +7,22 @@ from typing import Any, Generic, Self, TypeVar
 
 import httpx
 
+from credence import DEFAULT_URL
 from credence.client.dataset_calls import DatasetCalls
 from credence.client.flows import Flow, method
 from credence.client.handles import AsyncTrainedModel, TrainedModel
 from credence.client.job_calls import JobCalls
 from credence.client.model_calls import ModelCalls
-from credence.client.naming import model_name
 from credence.client.prediction_calls import PredictionCalls
 from credence.client.retries import Retries
 from credence.client.transport import AsyncTransport, SyncTransport
 from credence.exceptions import JobFailed
+from credence.naming import model_name
 from credence.progress import job_bar, somebody_watches
 from credence.types import Version
 
 H = TypeVar("H")
 
-DEFAULT_URL = "http://127.0.0.1:8000"
 CONNECT_SECONDS = 5.0
 RETRIES = Retries()
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from credence.client.calls import Calls
 from credence.client.flows import Flow, Listing, listing, method
-from credence.client.frames import ARROW, read_frame, to_stream
 from credence.client.requests import path
 from credence.media_types import headers_for
 from credence.types import Dataset, Json
@@ -32,6 +31,8 @@ class DatasetCalls(Calls):
             headers, params = headers_for(file), {"name": name or file.name}
             body: Path | bytes = file
         else:
+            from credence.client.frames import ARROW, read_frame, to_stream  # noqa: PLC0415
+
             headers, body = {"Content-Type": ARROW}, to_stream(read_frame(data).table)
             params = {"name": name or "data"}
         return self.create("/datasets", params=params, headers=headers, body=body)

@@ -118,8 +118,16 @@ def _look_like(descriptor: Any, function: Callable[..., Any]) -> None:
     """Documentation and signature of a function, with what callers get as its result."""
     update_wrapper(descriptor, function)
     signature = inspect.signature(function)
-    result = get_args(signature.return_annotation)[-1]
-    descriptor.__signature__ = signature.replace(return_annotation=result)
+    descriptor.__signature__ = signature.replace(return_annotation=_result(signature))
+
+
+def _result(signature: inspect.Signature) -> Any:
+    """What a flow returns, or a listing lists; of an annotation that is a string a string."""
+    annotation = signature.return_annotation
+    if isinstance(annotation, str):
+        return annotation.partition("[")[2].removesuffix("]")
+    result = get_args(annotation)[-1]
+    return signature.empty if isinstance(result, TypeVar) else result
 
 
 def _bound(descriptor: Any, function: Callable[..., Any], verb: str, owner: Any) -> Any:

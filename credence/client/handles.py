@@ -2,15 +2,14 @@
 
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from credence.client.asking import PredictSettings, ask
 from credence.client.calls import Calls
 from credence.client.flows import Async, Flow, Sync, method
 from credence.client.model_calls import ModelCalls
-from credence.client.prediction import Prediction
-from credence.types import Card, Json, Version
+from credence.types import Card, Json, PredictSettings, Version
 
 if TYPE_CHECKING:
     from credence.client.clients import AsyncClient, Client
+    from credence.client.prediction import Prediction
 
 T = TypeVar("T")
 
@@ -59,8 +58,10 @@ class Handle:
     @method
     def predict(
         self, rows: Any, *, future: Any = None, **settings: Unpack[PredictSettings]
-    ) -> Flow[Prediction]:
+    ) -> "Flow[Prediction]":
         """As the client's `predict`, with this version."""
+        from credence.client.asking import ask  # noqa: PLC0415
+
         return ask(self._calls, self.description, rows, settings, future)
 
     @method

@@ -1,14 +1,22 @@
 """Predictions, what came true of them, and the service's own numbers."""
 
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from credence.client.asking import PredictSettings, ask
 from credence.client.calls import Calls
 from credence.client.flows import Flow, method
 from credence.client.model_calls import ModelCalls
-from credence.client.prediction import Prediction
 from credence.client.requests import creation, path, request, text
-from credence.types import Feedback, Json, PredictionAnswer, RollingFeedback, TextAnswer
+from credence.types import (
+    Feedback,
+    Json,
+    PredictionAnswer,
+    PredictSettings,
+    RollingFeedback,
+    TextAnswer,
+)
+
+if TYPE_CHECKING:
+    from credence.client.prediction import Prediction
 
 
 class PredictionCalls(Calls):
@@ -23,7 +31,7 @@ class PredictionCalls(Calls):
         version: int | str | None = None,
         future: Any = None,
         **settings: Unpack[PredictSettings],
-    ) -> Flow[Prediction]:
+    ) -> "Flow[Prediction]":
         """Predict rows; many of them go in several requests.
 
         Args:
@@ -36,6 +44,8 @@ class PredictionCalls(Calls):
         Raises:
             ValueError: a feature has no column.
         """
+        from credence.client.asking import ask  # noqa: PLC0415
+
         described = yield from ModelCalls.version(self, model, version)
         return (yield from ask(self, described, rows, settings, future))
 

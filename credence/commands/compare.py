@@ -8,7 +8,6 @@ import typer
 from credence.commands.connection import connect
 from credence.commands.following import check_succeeded, watch
 from credence.commands.options import (
-    DEFAULT_URL,
     AsJson,
     Data,
     Epochs,
@@ -45,7 +44,7 @@ def compare(
     ] = None,
     as_json: AsJson = False,
     follow_: Follow = True,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Train several methods on the same rows and show how each did; all become versions.
 

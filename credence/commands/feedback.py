@@ -1,17 +1,19 @@
 """`credence feedback`: rows whose truth is known in, how honest the model was out."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from credence.client import Client
 from credence.commands.connection import connect
-from credence.commands.options import DEFAULT_URL, AsJson, Url
+from credence.commands.options import AsJson, Url
 from credence.commands.predict import ROWS_PER_REQUEST, existing, open_rows, wrong_use
 from credence.prediction_rows import BadRows, Rows, read_rows
 from credence.rendering import flatten, note, print_json, print_table
 from credence.types import Feature, Feedback, Json, Version
+
+if TYPE_CHECKING:
+    from credence.client import Client
 
 TYPES = {bool: "boolean", int: "number", float: "number", str: "category"}
 
@@ -26,7 +28,7 @@ def feedback(
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     prune: Annotated[float | None, typer.Option(help="Fraction of a pruned variant.")] = None,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Tell a model what came true, and see whether it is still honest.
 
@@ -57,7 +59,7 @@ def _target(card: Version, truth: str) -> Feature:
     return {"name": truth, "type": TYPES[type(classes[0])] if classes else "number"}
 
 
-def _tell(client: Client, request: Json, rows: Rows, truth: str) -> Feedback:
+def _tell(client: "Client", request: Json, rows: Rows, truth: str) -> Feedback:
     """Every row whose truth is known, and the last answer: its window has seen them all."""
     told: Feedback | None = None
     for batch in rows.batches(ROWS_PER_REQUEST):

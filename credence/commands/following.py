@@ -1,25 +1,29 @@
 """Follow a job with a progress bar."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
-from credence.client import Client
 from credence.exceptions import JobFailed
 from credence.progress import job_bar
 from credence.rendering import errors, fail, note
 from credence.types import Job
 
+if TYPE_CHECKING:
+    from credence.client import Client
+
 EXIT_JOB_FAILED = 4
 EXIT_INTERRUPTED = 130
 
 
-def follow(client: Client, job_id: str) -> Job:
+def follow(client: "Client", job_id: str) -> Job:
     """As `watch`; `typer.Exit` with code 4 if the job failed or was cancelled."""
     job = watch(client, job_id)
     check_succeeded(job)
     return job
 
 
-def watch(client: Client, job_id: str) -> Job:
+def watch(client: "Client", job_id: str) -> Job:
     """Show a job's progress on standard error until it ends, and return it.
 
     Raises:

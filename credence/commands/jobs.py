@@ -8,7 +8,7 @@ import typer
 from credence.commands.connection import connect
 from credence.commands.following import check_succeeded
 from credence.commands.following import watch as watch_progress
-from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url
+from credence.commands.options import AsJson, Limit, Url
 from credence.commands.sharing import add_share
 from credence.rendering import print_comparison, print_job, print_jobs, print_json
 
@@ -24,7 +24,7 @@ def list_jobs(
     model: Annotated[str | None, typer.Option(help="Only jobs of this model.")] = None,
     limit: Limit = 20,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """List the newest jobs.
 
@@ -36,7 +36,7 @@ def list_jobs(
 
 
 @app.command()
-def show(job: JobId, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
+def show(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
     """Show one job: state, progress, metrics, error.
 
     Example: `credence jobs show job_01`
@@ -47,7 +47,7 @@ def show(job: JobId, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
 
 
 @app.command()
-def watch(job: JobId, url: Url = DEFAULT_URL) -> None:
+def watch(job: JobId, url: Url = None) -> None:
     """Follow a job until it ends; exit code 4 if it fails or is cancelled.
 
     Of a comparison that has ended it shows the table.
@@ -63,7 +63,7 @@ def watch(job: JobId, url: Url = DEFAULT_URL) -> None:
 
 
 @app.command()
-def cancel(job: JobId, url: Url = DEFAULT_URL) -> None:
+def cancel(job: JobId, url: Url = None) -> None:
     """Cancel a job; a running one stops between two mini-batches and keeps its checkpoint.
 
     Example: `credence jobs cancel job_01`
@@ -73,7 +73,7 @@ def cancel(job: JobId, url: Url = DEFAULT_URL) -> None:
 
 
 @app.command()
-def resume(job: JobId, url: Url = DEFAULT_URL) -> None:
+def resume(job: JobId, url: Url = None) -> None:
     """Queue a failed or cancelled job again; it goes on from its checkpoint.
 
     Example: `credence jobs resume job_01`

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url, Yes
+from credence.commands.options import AsJson, Limit, Url, Yes
 from credence.commands.sharing import add_share
 from credence.rendering import print_card, print_json, print_models, print_version
 
@@ -18,7 +18,7 @@ Model = Annotated[str, typer.Argument(help="Name of the model.")]
 
 
 @app.command("list")
-def list_models(limit: Limit = 20, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
+def list_models(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
     """List the models.
 
     Example: `credence models list`
@@ -33,7 +33,7 @@ def show(
     model: Model,
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Show a version: its metrics on held-out rows and its pruned variants.
 
@@ -50,7 +50,7 @@ def card(
     version: Annotated[str | None, typer.Argument(help="Number or alias; default: newest.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write it as a page in one file.")] = None,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Show a version's model card: how it was trained, how it did, what its limits are.
 
@@ -71,7 +71,7 @@ def alias(
     alias: Annotated[str, typer.Argument(help="The alias, for example champion.")],
     version: Annotated[int | None, typer.Argument(help="The version that it names.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the alias.")] = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Let an alias name a version, or remove it.
 
@@ -91,7 +91,7 @@ def delete(
     model: Model,
     version: Annotated[str | None, typer.Option(help="Only this version.")] = None,
     yes: Yes = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Delete a model with all its versions, or one version.
 

@@ -4,11 +4,13 @@ from typing import Annotated
 
 import typer
 
-from credence.client import DEFAULT_URL
+from credence import DEFAULT_URL
 
 Url = Annotated[
-    str,
-    typer.Option("--url", envvar="CREDENCE_URL", help="Address of the service."),
+    str | None,
+    typer.Option(
+        "--url", envvar="CREDENCE_URL", help="Address of the service.", show_default=DEFAULT_URL
+    ),
 ]
 Data = Annotated[str, typer.Argument(help="A file to upload, or the id of a data set.")]
 Target = Annotated[str, typer.Option(help="Column to predict.")]
@@ -30,7 +32,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the service's answer
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 __all__ = [
-    "DEFAULT_URL",
     "AsJson",
     "Data",
     "Epochs",

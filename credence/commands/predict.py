@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from credence.client import Client
 from credence.commands.connection import connect
-from credence.commands.options import DEFAULT_URL, AsJson, Url
+from credence.commands.options import AsJson, Url
 from credence.prediction_rows import BadRows, Rows, read_rows
 from credence.prediction_tables import print_prediction, write_csv
 from credence.rendering import note, print_json
 from credence.types import Json
+
+if TYPE_CHECKING:
+    from credence.client import Client
 
 STANDARD_INPUT = Path("-")
 ROWS_PER_REQUEST = 1_000  # with the 10,000 samples that a request may ask for: the default MAX_WORK
@@ -47,7 +49,7 @@ def predict(
         typer.Option(help="Mark rows of a larger standard deviation, of classes entropy (nats)."),
     ] = None,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Predict the rows of a CSV file: a table on a terminal, CSV into a pipe.
 
@@ -77,7 +79,7 @@ def predict(
             _predict_batches(client, request, rows)
 
 
-def _predict_batches(client: Client, request: Json, rows: Rows) -> None:
+def _predict_batches(client: "Client", request: Json, rows: Rows) -> None:
     write = print_prediction if sys.stdout.isatty() else write_csv
     first_row = 1
     for batch in rows.batches(ROWS_PER_REQUEST):

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.options import DEFAULT_URL, Url
+from credence.commands.options import Url
 from credence.types import Shared
 
 Readers = Annotated[
@@ -22,7 +22,7 @@ def add_share(app: typer.Typer, kind: Shared, example: str) -> None:
         identifier: Annotated[str, typer.Argument(help="What is to be shared.")],
         readers: Readers = None,
         private: Annotated[bool, typer.Option("--private", help="Share it with nobody.")] = False,
-        url: Url = DEFAULT_URL,
+        url: Url = None,
     ) -> None:
         if private and readers:
             raise typer.BadParameter("give either --with or --private")

@@ -3,17 +3,14 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from credence.client import Client
-from credence.client.naming import model_name
 from credence.commands.connection import connect
 from credence.commands.datasets import upload_file
 from credence.commands.following import follow
 from credence.commands.options import (
-    DEFAULT_URL,
     Data,
     Epochs,
     Follow,
@@ -24,8 +21,12 @@ from credence.commands.options import (
     Target,
     Url,
 )
+from credence.naming import model_name
 from credence.rendering import note, print_version
 from credence.types import Json
+
+if TYPE_CHECKING:
+    from credence.client import Client
 
 
 def train(
@@ -39,7 +40,7 @@ def train(
     alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
     set_: Settings = None,
     follow_: Follow = True,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Train a model; everything not given follows the recommended recipe.
 
@@ -75,7 +76,7 @@ def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) ->
     return request
 
 
-def name_data(client: Client, request: Json, data: str) -> None:
+def name_data(client: "Client", request: Json, data: str) -> None:
     """Say what to learn from, and what the model is called if nobody said it."""
     request["dataset"], data_name = find_dataset(client, data)
     request.setdefault("model", model_name(data_name))
@@ -110,7 +111,7 @@ def assign(request: Json, path: str, value: Any) -> None:
     request[last] = value
 
 
-def find_dataset(client: Client, data: str) -> tuple[str, str]:
+def find_dataset(client: "Client", data: str) -> tuple[str, str]:
     """Id and name of the data set: the file's once it is uploaded, or an existing one's."""
     path = Path(data)
     if path.is_file():
