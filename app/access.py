@@ -31,7 +31,15 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/health", None),
     (READ, "/metrics", None),
     (READ, "/docs", None),
-    (READ, "/ui", None),
+    (READ, "/", Scope.TRAIN),
+    (READ, "/ui/static", None),
+    (READ, "/ui/plotly", None),
+    (READ, "/ui/sign-in", None),
+    (WRITE, "/ui/session", None),  # asks for nothing, and gives nothing but a cookie
+    (READ, "/ui/models", Scope.PREDICT),
+    (READ, "/ui/predict", Scope.PREDICT),
+    (READ, "/ui/system", Scope.PREDICT),
+    (READ, "/ui", Scope.TRAIN),
     (READ, "/openapi.json", None),
 )
 
@@ -50,7 +58,12 @@ def required(method: str, path: str) -> Scope | None:
 
 
 def _is_within(segments: list[str], prefix: list[str]) -> bool:
-    """Whether the path is the prefix or below it: `/models/x` is, `/models-x` is not."""
+    """Whether the path is the prefix or below it: `/models/x` is, `/models-x` is not.
+
+    `/` is itself alone, not all that there is.
+    """
+    if prefix[-1] == "":
+        return segments == prefix
     return len(segments) >= len(prefix) and all(
         wanted in ("*", found) for wanted, found in zip(prefix, segments, strict=False)
     )

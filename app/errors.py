@@ -11,6 +11,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from app.session import ForeignOrigin
+from app.ui.pages import is_page
+from app.ui.refusals import refusal
 from app.validation import describe
 from core import exceptions as core
 from core.keys import Scope
@@ -58,6 +61,7 @@ STATUSES: Mapping[type[Exception], int] = {
     core.NotParseable: 400,
     Unauthorized: 401,
     Forbidden: 403,
+    ForeignOrigin: 403,
     core.NotOwner: 403,
     core.NotFound: 404,
     NotAcceptable: 406,
@@ -94,9 +98,14 @@ def status_of(error: BaseException) -> int:
 
 
 def problem_response(error: Exception, path: str = "") -> Response:
-    """The problem's document and headers, the same for every route but those under `/v2`."""
+    """The problem's document and headers, the same for every route but those under `/v2`.
+
+    Of a page it is a page that tells the same, or the one that asks for a key.
+    """
     status = status_of(error)
     document = problem(error, status)
+    if is_page(path):
+        return refusal(document, _headers(error, status), path)
     if path.startswith(f"{INFERENCE_PROTOCOL}/") or path == INFERENCE_PROTOCOL:
         document["error"] = document["detail"]
     return Response(orjson.dumps(document), status, _headers(error, status), MEDIA_TYPE)

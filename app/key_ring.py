@@ -13,6 +13,7 @@ from app.access import required
 from app.errors import Forbidden, Unauthorized
 from app.rate_limit import RateLimit
 from app.security import is_loopback
+from app.session import check_origin, presented_key
 from core.callers import Caller, View
 from core.exceptions import CredenceError
 from core.keys import Keys, Scope, digest, read_key_file
@@ -78,9 +79,11 @@ class KeyRing:
         """Let a request pass; who makes it.
 
         Raises:
+            ForeignOrigin: from a page of somebody else, if it changes something.
             Unauthorized, Forbidden: as `identify`.
             TooManyRequests: with a key that has made as many as it may.
         """
+        check_origin(connection)
         key = self._key_of(connection)
         if key.per_minute is not None:
             self._rates.take(str(key.caller.key), key.per_minute)
@@ -101,12 +104,13 @@ class KeyRing:
         needed = required(connection["method"], connection["path"])
         if needed is None:
             return NO_KEY
-        key = self._find(_bearer(connection["headers"]))
+        key = self.find(presented_key(connection))
         if not key.scope.includes(needed):
             raise Forbidden(needed, key.scope)
         return key
 
-    def _find(self, text: bytes | None) -> Known:
+    def find(self, text: bytes | None) -> Known:
+        """What is known of a key; `Unauthorized` if it is none of ours, or there is none."""
         if text is None:
             raise Unauthorized(
                 "this needs a key: send it as `Authorization: Bearer KEY`; the command line sends "
@@ -152,11 +156,3 @@ class KeyRing:
 
 def _indexed(known: Iterable[Known]) -> dict[bytes, Known]:
     return {entry.sha256[:INDEX_BYTES]: entry for entry in known}
-
-
-def _bearer(headers: Iterable[tuple[bytes, bytes]]) -> bytes | None:
-    for name, value in headers:
-        if name == b"authorization":
-            scheme, _, text = value.partition(b" ")
-            return text.strip() if scheme.lower() == b"bearer" else None
-    return None

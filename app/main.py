@@ -32,6 +32,7 @@ from app.routers import (
     sharing,
     training,
 )
+from app.routers.pages import PAGES
 from app.serving.admission import Admission, Limits
 from app.serving.engine import Engine
 from app.serving.handover import quick_handover
@@ -103,6 +104,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         audit,
         health,
         docs,
+        *PAGES,
     ):
         app.include_router(module.router)
     docs.mount_assets(app)

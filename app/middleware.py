@@ -11,12 +11,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import Forbidden, TooSlow, Unauthorized, problem_response
 from app.key_ring import KeyRing
+from app.session import ForeignOrigin
 from core.exceptions import TooLarge, TooManyRequests
 
 MAX_REQUEST_ID = 128
 MIN_BYTES_PER_SECOND = 8192  # of a body, once its first seconds are over: a bad mobile connection
 PROBES = ("/health", "/metrics")
-TELLS_NO_NEWS = ("/predict", "/v2", "/health", "/metrics", "/docs", "/ui", "/openapi.json")
+TELLS_NO_NEWS = (
+    *("/predict", "/v2", "/health", "/metrics", "/docs", "/openapi.json"),
+    *("/ui/static", "/ui/plotly"),
+)
 log = structlog.stdlib.get_logger(__name__)
 
 
@@ -108,7 +112,7 @@ class KeyMiddleware:
         if scope["type"] == "http":
             try:
                 caller = self.key_ring.admit(scope)
-            except (Unauthorized, Forbidden, TooManyRequests) as error:
+            except (Unauthorized, Forbidden, ForeignOrigin, TooManyRequests) as error:
                 await problem_response(error, scope["path"])(scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller

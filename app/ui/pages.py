@@ -3,46 +3,79 @@
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from app.session import is_signed_in
+from app.ui.telling import script_json, tell, tell_bytes
+from core.release import release
+
 ASSETS_URL = "/ui/static"
 PLOTLY_URL = "/ui/plotly"
+HOME = "/"
+PAGES = "/ui/"
+SIGN_IN = "/ui/sign-in"
+SESSION = "/ui/session"
 # The one style that plotly puts inline, of maps, which no page has; with another release of plotly
 # a browser's console tells its sum.
 _PLOTLY_STYLE = "'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' {_PLOTLY_STYLE}; "
-    "img-src 'self' data:; "
+    "img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _HERE = Path(__file__).parent
 
 
-def page(html: str) -> HTMLResponse:
+def is_page(path: str) -> bool:
+    """Whether people read what is there, who want errors as pages too."""
+    others = (ASSETS_URL, PLOTLY_URL, SESSION)
+    return path == HOME or (path.startswith(PAGES) and not path.startswith(others))
+
+
+def show(request: Request, template: str, **values: Any) -> HTMLResponse:
+    """A page of the dashboard. `values` are what its template needs."""
+    return page(
+        templates()
+        .get_template(template)
+        .render(
+            path=request.url.path,
+            actor=request.state.caller.actor,
+            signed_in=is_signed_in(request.scope),
+            **values,
+        )
+    )
+
+
+def page(html: str, status: int = 200) -> HTMLResponse:
     """A page whose scripts and styles are this service's own, none of them inline."""
     headers = {
         "Content-Security-Policy": POLICY,
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
+        "Cache-Control": "no-store",  # it tells what its caller may see
         "Vary": "Accept",
     }
-    return HTMLResponse(html, headers=headers)
+    return HTMLResponse(html, status, headers)
 
 
 @cache
 def templates() -> Environment:
     """Names of columns and models are escaped; a member that is not there is an error."""
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {"tell": tell, "tell_bytes": tell_bytes, "script_json": script_json}
+    environment.globals |= {"assets": ASSETS_URL, "plotly": PLOTLY_URL, "release": release()}
+    return environment
 
 
 def mount_assets(app: FastAPI) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from core.context import open_context
 from core.logging import configure_logging
 from core.settings import load_settings
+from tests.app.browser import BROWSERS, installed_browser
 from tests.app.cards import publish_all
 from tests.app.running import Service, class_columns, publish, regression_columns, serving
 
@@ -58,6 +60,17 @@ def cards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     publish_all(data_dir)
     with serving(data_dir) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = installed_browser()
+    if path is None:
+        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)} is on the path")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture

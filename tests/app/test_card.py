@@ -244,6 +244,6 @@ def test_assets_are_open_and_the_card_is_not(make_service: MakeService, tmp_path
     key = {"Authorization": f"Bearer {key_file.read_text()}"}
     assert httpx.get(own.url + path, headers=key).status_code == 200
     page = httpx.get(own.url + path, headers=key | HTML).text
-    for address in ("/ui/static/card.css", "/ui/static/card.js", "/ui/plotly/plotly.min.js"):
+    for address in ("/ui/static/base.css", "/ui/static/charts.js", "/ui/plotly/plotly.min.js"):
         assert address in page
         assert own.http.get(address).status_code == 200

@@ -1,60 +1,16 @@
 """The page of a card in a real browser: charts drawn, nothing from elsewhere, readable by all."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 
 from credence.client import Client
+from tests.app.browser import Theme, Visit, serious_problems
 from tests.app.cards import TASKS
 from tests.app.running import Service
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-Theme = Literal["light", "dark"]
 CHARTS = {"price": 9, "tree": 8, "sales": 9, "lines": 6}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)} is on the path")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-class Visit:
-    """A page and what the browser complained of, or asked for, while it was there."""
-
-    def __init__(self, browser: Browser, theme: Theme = "light", width: int = 1200) -> None:
-        self.context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=theme
-        )
-        self.page: Page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda m: self.complaints.append(f"{m.type}: {m.text}"))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-
-    def go(self, url: str) -> Page:
-        """Charts are drawn by the time that a page is loaded."""
-        self.page.goto(url)
-        return self.page
-
-    def colour(self) -> str:
-        """Of a chart's text, once all that is under way is painted."""
-        self.page.evaluate(
-            "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        )
-        read = "() => getComputedStyle(document.querySelector('.xtitle')).fill"
-        return str(self.page.evaluate(read))
 
 
 @pytest.mark.parametrize("model", TASKS)
@@ -79,9 +35,7 @@ def test_everybody_can_read_it(cards: Service, browser: Browser, model: str, the
     visit = Visit(browser, theme)
     page = visit.go(f"{cards.url}/models/{model}/versions/1/card")
     page.locator("details").first.evaluate("e => { e.open = true }")
-    found = Axe().run(page).response["violations"]
-    serious = [v for v in found if v["impact"] in ("serious", "critical")]
-    assert serious == [], [(v["id"], v["nodes"][0]["html"]) for v in serious]
+    assert serious_problems(page) == []
     visit.context.close()
 
 

@@ -216,7 +216,7 @@ def test_every_route_has_a_rule(service: Service) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/"), ("GET", "/modelsx"), ("POST", "/predictions"), ("POST", "/health/live"),
+        ("POST", "/"), ("GET", "/modelsx"), ("POST", "/predictions"), ("POST", "/health/live"),
         ("DELETE", "/metrics"), ("GET", "/keys"), ("TRACE", "/models"), ("OPTIONS", "/predict"),
         ("GET", "//health/live"), ("GET", ""),
     ],

@@ -118,7 +118,9 @@ def test_every_route_is_behind_the_ingress_but_metrics(manifests: list[dict[str,
     from app.main import create_app
 
     rules = next(m for m in manifests if m["kind"] == "Ingress")["spec"]["rules"]
-    prefixes = [path["path"] for path in rules[0]["http"]["paths"]]
+    paths = rules[0]["http"]["paths"]
+    prefixes = [path["path"] for path in paths if path["path"] != "/"]
+    assert [path["pathType"] for path in paths if path["path"] == "/"] == ["Exact"]
     routes = create_app(load_settings()).openapi()["paths"]
     hidden = {route for route in routes if not any(route.startswith(p) for p in prefixes)}
     assert hidden == {"/metrics"}

@@ -1,6 +1,7 @@
 "use strict";
 
 // Draws every chart of the page in the colours of its theme, again when that changes or paper comes.
+// Scripts of pages draw more with `Charts.show(place, figure)`.
 
 const root = document.documentElement;
 const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
@@ -37,8 +38,8 @@ function coloured(figure, colours) {
   };
 }
 
-function draw() {
-  const colours = {
+function themeColours() {
+  return {
     ink: css("--ink"),
     muted: css("--muted"),
     grid: css("--grid"),
@@ -46,11 +47,28 @@ function draw() {
     surface: css("--surface"),
     series: [1, 2, 3, 4, 5, 6].map((number) => css(`--series-${number}`)),
   };
-  for (const place of document.querySelectorAll("[data-figure]")) {
-    const figure = JSON.parse(document.getElementById(place.dataset.figure).textContent);
-    const { data, layout } = coloured(figure, colours);
-    if (root.classList.contains("paper")) layout.width = place.clientWidth;
-    Plotly.react(place, data, layout, { displayModeBar: false, responsive: true });
+}
+
+const shown = new Map(); // place → its figure, without colours
+
+function show(place, figure) {
+  shown.set(place, figure);
+  const { data, layout } = coloured(figure, themeColours());
+  if (root.classList.contains("paper")) layout.width = place.clientWidth;
+  return Plotly.react(place, data, layout, { displayModeBar: false, responsive: true });
+}
+
+function draw() {
+  for (const [place, figure] of shown) {
+    if (place.isConnected) show(place, figure);
+    else shown.delete(place);
+  }
+}
+
+/** Draw the charts within a part of the page whose figures stand in it as JSON. */
+function read(part) {
+  for (const place of part.querySelectorAll("[data-figure]")) {
+    show(place, JSON.parse(document.getElementById(place.dataset.figure).textContent));
   }
 }
 
@@ -62,4 +80,6 @@ function onPaper(is) {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 addEventListener("beforeprint", () => onPaper(true));
 addEventListener("afterprint", () => onPaper(false));
-draw();
+addEventListener("themechange", draw);
+globalThis.Charts = { show, read };
+read(document);

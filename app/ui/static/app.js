@@ -1,0 +1,137 @@
+// What every page of the dashboard needs: the API, what it refuses, buttons that change something.
+
+/** A refusal of the API: its problem document, RFC 9457. */
+export class Refusal extends Error {
+  constructor(problem) {
+    super(problem.detail || problem.title || "the service did not answer as it should");
+    this.problem = problem;
+  }
+}
+
+/** The answer of a route as JSON, null without one; throws a Refusal. */
+export async function api(method, path, body, headers = {}) {
+  const options = { method, headers: { Accept: "application/json", ...headers } };
+  if (body !== undefined) {
+    options.headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new Refusal({ detail: "The service does not answer. Is it still running?" });
+  }
+  const text = await response.text();
+  if (response.ok) return text ? JSON.parse(text) : null;
+  if (response.status === 401 && path !== "/ui/session") askForAKey();
+  throw new Refusal(parsed(text) || { title: response.statusText });
+}
+
+/** A key of its own per thing to be made, so that asking twice makes one. */
+export const once = () => ({ "Idempotency-Key": crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
+
+export function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+export function askForAKey() {
+  location.assign(`/ui/sign-in?next=${encodeURIComponent(location.pathname)}`);
+}
+
+/** Say something that is read out, too, and goes away. */
+export function notify(message, kind = "good") {
+  const notice = document.createElement("p");
+  notice.className = `notice ${kind}`;
+  notice.textContent = message;
+  document.getElementById("notices").append(notice);
+  setTimeout(() => notice.remove(), kind === "good" ? 5000 : 15000);
+}
+
+/** Show a refusal at the fields of a form whose `data-path` it names, the rest in its `.wrong`. */
+export function showRefusal(form, refusal) {
+  clearRefusal(form);
+  const rest = [];
+  for (const { path, message } of refusal.problem?.errors || []) {
+    const field = fieldOf(form, path);
+    if (!field) rest.push(`${path}: ${message}`);
+    else mark(field, message);
+  }
+  const wrong = form.querySelector(".wrong");
+  const told = form.querySelectorAll("[aria-invalid]").length;
+  wrong.textContent = rest.length ? rest.join("; ") : told ? "Please look at the marked fields." : refusal.message;
+  wrong.hidden = false;
+  form.querySelector("[aria-invalid]")?.focus();
+}
+
+export function clearRefusal(form) {
+  for (const field of form.querySelectorAll("[aria-invalid]")) {
+    field.removeAttribute("aria-invalid");
+    field.removeAttribute("aria-errormessage");
+  }
+  for (const told of form.querySelectorAll(".told")) told.remove();
+  form.querySelector(".wrong").hidden = true;
+}
+
+function fieldOf(form, path) {
+  for (let at = path; at; at = at.slice(0, at.lastIndexOf("/"))) {
+    const field = form.querySelector(`[data-path="${CSS.escape(at)}"]`);
+    if (field) return field;
+  }
+  return null;
+}
+
+function mark(field, message) {
+  const told = document.createElement("p");
+  told.className = "told";
+  told.id = `told-${field.id}`;
+  told.textContent = message;
+  field.setAttribute("aria-invalid", "true");
+  field.setAttribute("aria-errormessage", told.id);
+  for (let fold = field.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  field.closest(".field").append(told);
+}
+
+/** `<button data-call="PUT /models/x/aliases/y" data-body='{…}' data-confirm="…" data-then="/ui/…">` */
+async function carryOut(button) {
+  const { call, body, confirm: question, then, done } = button.dataset;
+  if (question && !window.confirm(question)) return;
+  const [method, path] = call.split(" ");
+  button.disabled = true;
+  try {
+    await api(method, path, body && JSON.parse(body), method === "POST" ? once() : {});
+    if (done) sessionStorage.setItem("notice", done);
+    if (then) location.assign(then);
+    else location.reload();
+  } catch (refusal) {
+    notify(refusal.message, "bad");
+    button.disabled = false;
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-call]");
+  if (button) carryOut(button);
+});
+
+document.getElementById("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const isDark = getComputedStyle(root).getPropertyValue("--is-dark").trim() === "1";
+  root.dataset.theme = isDark ? "light" : "dark";
+  localStorage.setItem("theme", root.dataset.theme);
+  dispatchEvent(new Event("themechange"));
+});
+
+document.getElementById("sign-out")?.addEventListener("click", async () => {
+  await api("DELETE", "/ui/session");
+  location.assign("/ui/sign-in");
+});
+
+const left = sessionStorage.getItem("notice");
+if (left) {
+  sessionStorage.removeItem("notice");
+  notify(left);
+}
