@@ -47,7 +47,8 @@ class CredenceAPIError(ClientError):
         errors: Sequence[FieldError] = (),
         request_id: str | None = None,
     ) -> None:
-        lines = [f"{title}: {detail}" if detail else title]
+        told = detail and detail not in [error.message for error in errors]
+        lines = [f"{title}: {detail}" if told else title]
         lines += [f"  {error.path or '/'}: {error.message}" for error in errors]
         super().__init__("\n".join(lines))
         self.status = status

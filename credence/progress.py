@@ -49,8 +49,12 @@ def job_bar(
 
 
 @contextmanager
-def rows_bar(rows: int, *, visible: bool = True) -> Iterator[Callable[[int], None]]:
-    """A bar for predictions; what it gives is to be called with the rows that were done."""
+def rows_bar(rows: int | None, *, visible: bool = True) -> Iterator[Callable[[int], None]]:
+    """A bar for predictions; what it gives is to be called with the rows that were done.
+
+    Args:
+        rows: how many there are; None if nobody knows.
+    """
     bar = Progress(
         TextColumn("predicting"),
         BarColumn(),

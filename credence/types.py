@@ -4,7 +4,7 @@ They mirror `docs/api.md`; a key the service adds later is simply there as well.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, final
 
 Json = dict[str, Any]
 Kind = Literal["aleatoric", "epistemic", "total"]
@@ -235,6 +235,7 @@ class PredictSettings(TypedDict, total=False):
     store: bool
 
 
+@final
 class PredictionAnswer(TypedDict):
     """Arrays in row order; for classes `mean` and the variances are rows × classes."""
 
@@ -258,6 +259,8 @@ class PredictionAnswer(TypedDict):
     probabilities: NotRequired[list[list[float]]]
     entropy: NotRequired[dict[Kind, list[float]]]
     draws: NotRequired[list[Any]]
+    times: NotRequired[list[Any]]
+    paths: NotRequired[int]
 
 
 class NextToken(TypedDict):
@@ -267,6 +270,7 @@ class NextToken(TypedDict):
     probability: float
 
 
+@final
 class TextAnswer(TypedDict):
     """What a language model says of texts, in their order; entropies are of the next token."""
 

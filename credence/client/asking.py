@@ -14,7 +14,8 @@ from credence.client.prediction import Prediction
 from credence.client.requests import Request, creation, request
 from credence.exceptions import CredenceAPIError
 from credence.progress import rows_bar
-from credence.types import Feature, PredictSettings, Version
+from credence.questions import inputs_of
+from credence.types import PredictSettings, Version
 
 WORK_PER_REQUEST = 1_000_000  # a tenth of what the service takes by default: progress can be seen
 BYTES_PER_REQUEST = 2**24  # a quarter of the largest body
@@ -42,17 +43,6 @@ def ask(
         answer = yield from _predict_in_parts(calls, frame.table, options)
     classes = version.get("classes")
     return Prediction(answer, None if classes is None else tuple(classes), frame.restore)
-
-
-def inputs_of(version: Version) -> list[Feature]:
-    """The columns that a question has: of a forecast those of its history."""
-    if version["task"] != "forecasting":
-        return version["features"]
-    forecast = version["forecast"]
-    types = {forecast["time"]: "datetime", version["target"]: "number"}
-    types |= {feature["name"]: feature["type"] for feature in version["features"]}
-    types |= {} if forecast["key"] is None else {forecast["key"]: "category"}
-    return [{"name": name, "type": type_} for name, type_ in types.items()]
 
 
 def _predict_in_parts(calls: Calls, table: pa.Table, options: dict[str, Any]) -> Flow[pa.Table]:

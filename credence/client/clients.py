@@ -58,7 +58,7 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         key = (key or os.environ.get("CREDENCE_KEY", "")).strip()
         self._open(
             base_url=self.url,
-            timeout=httpx.Timeout(timeout_seconds, connect=CONNECT_SECONDS),
+            timeout=httpx.Timeout(timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds)),
             headers={"Authorization": f"Bearer {key}"} if key else {},
         )
 

@@ -67,7 +67,7 @@ def compare(
             request["out_of_distribution"], _ = find_dataset(client, out_of_distribution)
         job = client.submit_compare(request)
         if not follow_:
-            typer.echo(job["id"])
+            print_json(job) if as_json else typer.echo(job["id"])
             return
         note(f"{job['id']}: training {len(job['request']['methods'])} models {request['model']}")
         job = watch(client, job["id"])

@@ -6,19 +6,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from credence.commands.completion import dataset_ids
 from credence.commands.connection import connect
 from credence.commands.options import AsJson, Limit, Url, Yes
 from credence.commands.sharing import add_share
-from credence.rendering import print_columns, print_datasets, print_fields, print_json, print_table
+from credence.rendering import (
+    note,
+    print_columns,
+    print_datasets,
+    print_fields,
+    print_json,
+    print_table,
+)
 from credence.types import Dataset
 
 if TYPE_CHECKING:
     from credence.client import Client
 
-app = typer.Typer(no_args_is_help=True, help="Data sets: list, show, upload, rows, delete.")
+app = typer.Typer(no_args_is_help=True, help="Data sets: upload them, see what was understood.")
 add_share(app, "datasets", "ds_01")
 
-DatasetId = Annotated[str, typer.Argument(help="Id of the data set.")]
+DatasetId = Annotated[str, typer.Argument(help="Id of the data set.", autocompletion=dataset_ids)]
 
 
 @app.command("list")
@@ -29,6 +37,8 @@ def list_datasets(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -
     """
     with connect(url) as client:
         datasets = list(islice(client.datasets(), limit))
+    if not datasets:
+        note("no data sets yet: `credence datasets upload FILE` takes one in")
     print_json(datasets) if as_json else print_datasets(datasets)
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.options import AsJson, Url
-from credence.commands.predict import ROWS_PER_REQUEST, existing, open_rows, wrong_use
-from credence.prediction_rows import BadRows, Rows, read_rows
-from credence.rendering import flatten, note, print_json, print_table
+from credence.commands.options import AsJson, ModelArgument, Url
+from credence.commands.predict import ROWS_PER_REQUEST
+from credence.commands.reading import existing, rows_of
+from credence.prediction_rows import BadRows, Rows
+from credence.rendering import flatten, print_json, print_table
 from credence.types import Feature, Feedback, Json, Version
 
 if TYPE_CHECKING:
@@ -19,9 +20,12 @@ TYPES = {bool: "boolean", int: "number", float: "number", str: "category"}
 
 
 def feedback(
-    model: Annotated[str, typer.Argument(help="Name of the model.")],
+    model: ModelArgument,
     file: Annotated[
-        Path, typer.Argument(callback=existing, help="CSV with a header; - is standard input.")
+        Path,
+        typer.Argument(
+            callback=existing, help="CSV, JSONL, Parquet or Arrow; - is CSV from standard input."
+        ),
     ],
     *,
     truth: Annotated[str, typer.Option(help="Column with what came true; empty: not known.")],
@@ -35,21 +39,23 @@ def feedback(
     Example: `credence feedback concrete measured.csv --truth y`
     """
     request: Json = {} if prune is None else {"prune": prune}
-    with connect(url) as client, wrong_use(), open_rows(file) as lines:
+    with connect(url) as client:
         card = client.version(model, version)
         request |= {"model": model, "version": card["version"]}
-        rows = read_rows(lines, [*_features(card, truth), _target(card, truth)])
-        if rows.ignored:
-            note(f"not features, ignored: {', '.join(rows.ignored)}")
-        told = _tell(client, request, rows, truth)
+        with rows_of(file, [*_features(card, truth), _target(card, truth)]) as rows:
+            told = _tell(client, request, rows, truth)
     print_json(told) if as_json else _print(card, told)
 
 
 def _features(card: Version, truth: str) -> list[Feature]:
     if card["task"] not in ("regression", "classification"):
-        raise BadRows(f"{card['model']} is a model of {card['task']}: use POST /feedback")
+        raise typer.BadParameter(
+            f"{card['model']} is a model of {card['task']}: use POST /feedback"
+        )
     if truth in {feature["name"] for feature in card["features"]}:
-        raise BadRows(f"{truth} is a feature of {card['model']}: name the column of the target")
+        raise typer.BadParameter(
+            f"{truth} is a feature of {card['model']}: name the column of the target"
+        )
     return card["features"]
 
 

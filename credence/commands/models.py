@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.options import AsJson, Limit, Url, Yes
+from credence.commands.options import AsJson, Limit, ModelArgument, Url, Yes
 from credence.commands.sharing import add_share
-from credence.rendering import print_card, print_json, print_models, print_version
+from credence.rendering import note, print_card, print_json, print_models, print_version
 
-app = typer.Typer(no_args_is_help=True, help="Models: list, show, alias, delete.")
+app = typer.Typer(
+    no_args_is_help=True, help="Models: how they did, what names them, who sees them."
+)
 add_share(app, "models", "concrete")
-
-Model = Annotated[str, typer.Argument(help="Name of the model.")]
 
 
 @app.command("list")
@@ -25,12 +25,14 @@ def list_models(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> 
     """
     with connect(url) as client:
         models = list(islice(client.models(), limit))
+    if not models:
+        note("no models yet: `credence train FILE --target COLUMN` makes one")
     print_json(models) if as_json else print_models(models)
 
 
 @app.command()
 def show(
-    model: Model,
+    model: ModelArgument,
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     as_json: AsJson = False,
     url: Url = None,
@@ -46,7 +48,7 @@ def show(
 
 @app.command()
 def card(
-    model: Model,
+    model: ModelArgument,
     version: Annotated[str | None, typer.Argument(help="Number or alias; default: newest.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write it as a page in one file.")] = None,
     as_json: AsJson = False,
@@ -67,7 +69,7 @@ def card(
 
 @app.command()
 def alias(
-    model: Model,
+    model: ModelArgument,
     alias: Annotated[str, typer.Argument(help="The alias, for example champion.")],
     version: Annotated[int | None, typer.Argument(help="The version that it names.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the alias.")] = False,
@@ -88,7 +90,7 @@ def alias(
 
 @app.command()
 def delete(
-    model: Model,
+    model: ModelArgument,
     version: Annotated[str | None, typer.Option(help="Only this version.")] = None,
     yes: Yes = False,
     url: Url = None,

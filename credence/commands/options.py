@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from credence import DEFAULT_URL
+from credence.commands.completion import dataset_ids_and_files, model_names
 
 Url = Annotated[
     str | None,
@@ -12,7 +13,15 @@ Url = Annotated[
         "--url", envvar="CREDENCE_URL", help="Address of the service.", show_default=DEFAULT_URL
     ),
 ]
-Data = Annotated[str, typer.Argument(help="A file to upload, or the id of a data set.")]
+ModelArgument = Annotated[
+    str, typer.Argument(help="Name of the model.", autocompletion=model_names)
+]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A file to upload, or the id of a data set.", autocompletion=dataset_ids_and_files
+    ),
+]
 Target = Annotated[str, typer.Option(help="Column to predict.")]
 ModelName = Annotated[
     str | None, typer.Option("--name", help="Name of the model; default: the data's name.")
@@ -38,6 +47,7 @@ __all__ = [
     "Follow",
     "Hidden",
     "Limit",
+    "ModelArgument",
     "ModelName",
     "Seed",
     "Settings",

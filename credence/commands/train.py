@@ -1,6 +1,7 @@
 """`credence train`: from a file to a model."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ from credence.commands.connection import connect
 from credence.commands.datasets import upload_file
 from credence.commands.following import follow
 from credence.commands.options import (
+    AsJson,
     Data,
     Epochs,
     Follow,
@@ -22,7 +24,7 @@ from credence.commands.options import (
     Url,
 )
 from credence.naming import model_name
-from credence.rendering import note, print_version
+from credence.rendering import note, print_json, print_version
 from credence.types import Json
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def train(
     alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
     set_: Settings = None,
     follow_: Follow = True,
+    as_json: AsJson = False,
     url: Url = None,
 ) -> None:
     """Train a model; everything not given follows the recommended recipe.
@@ -58,11 +61,15 @@ def train(
         name_data(client, request, data)
         job = client.submit_train(request)
         if not follow_:
-            typer.echo(job["id"])
+            print_json(job) if as_json else typer.echo(job["id"])
             return
         note(f"{job['id']}: training {request['model']}")
         job = follow(client, job["id"])
-        print_version(client.version(job["model"], job["version"] or 1))
+        version = client.version(job["model"], job["version"])
+    print_json(version) if as_json else print_version(version)
+    if sys.stderr.isatty():
+        card = f"credence models card {version['model']} --html card.html"
+        note(f"next: `credence predict {version['model']} ROWS` · `{card}`", style="dim")
 
 
 def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) -> Json:

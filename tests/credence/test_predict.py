@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from credence.prediction_tables import print_prediction, write_csv
+from credence.prediction_files import write_csv
+from credence.prediction_tables import print_prediction
 from credence.types import PredictionAnswer, Version
 from tests.credence.running import CREDENCE, Service, credence, environment
 
