@@ -31,8 +31,7 @@ class Handle:
         scores = [f"{name} {self.metrics[name]:.4g}" for name in SCORES if self.metrics.get(name)]
         return (
             f"<{type(self).__name__} {self.name} version {self.version}: {about['task']} of "
-            f"{about['target']!r} from {len(about['features'])} features; "
-            f"on held-out rows: {', '.join(scores)}>"
+            f"{about['target']!r}; on held-out rows: {', '.join(scores)}>"
         )
 
     @property

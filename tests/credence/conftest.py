@@ -16,7 +16,8 @@ TINY = {"network": {"hidden": [8]}, "training": {"epochs": 5}, "pruning": [0.5]}
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("service")) as running:
+    limits = {"CREDENCE_MAX_WORK": "100000"}  # that a client comes upon it with a few rows
+    with serving(tmp_path_factory.mktemp("service"), **limits) as running:
         yield running
 
 
