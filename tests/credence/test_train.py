@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from credence.commands.train import assign, model_name, parse_setting
+from credence.commands.train import assign, parse_setting
+from credence.naming import model_name
 from credence.types import Json
 from tests.credence.running import Service, credence
 
