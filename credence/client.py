@@ -159,6 +159,18 @@ class Client(AbstractContextManager["Client"]):
         page = self._send("GET", path, headers={"Accept": "text/html"}).text
         return in_one_file(page, lambda url: self._send("GET", url).text)
 
+    def export_version(self, name: str, version: int | str, path: Path) -> None:
+        """Stream a version's archive to `path`: all of it, or nothing."""
+        self._download(_path("models", name, "versions", version, "archive"), path)
+
+    def import_version(self, path: Path, name: str, alias: str | None = None) -> Version:
+        """Make a version of an archive, from this installation or another."""
+        headers = {"Content-Type": "application/x-tar"}
+        params = {} if alias is None else {"alias": alias}
+        url = _path("models", name, "versions")
+        with path.open("rb") as file:
+            return self._call("POST", url, params=params, content=file, headers=headers)
+
     def delete_model(self, name: str) -> None:
         """Delete a model with all its versions."""
         self._call("DELETE", _path("models", name))
@@ -206,11 +218,7 @@ class Client(AbstractContextManager["Client"]):
 
     def download_result(self, job_id: str, path: Path) -> None:
         """Stream the Parquet file of an offline prediction to `path`: all of it, or nothing."""
-        partial = path.with_name(f"{path.name}.part")
-        with self._stream(_path("jobs", job_id, "result")) as response, partial.open("wb") as file:
-            for chunk in response.iter_bytes():
-                file.write(chunk)
-        partial.replace(path)
+        self._download(_path("jobs", job_id, "result"), path)
 
     def feedback(self, request: Json) -> Feedback:
         """Tell what came true; `request` is the body of `POST /feedback`."""
@@ -239,6 +247,13 @@ class Client(AbstractContextManager["Client"]):
     def _call(self, method: str, path: str, **options: Any) -> Any:
         response = self._send(method, path, **options)
         return response.json() if response.content else None
+
+    def _download(self, url: str, path: Path) -> None:
+        partial = path.with_name(f"{path.name}.part")
+        with self._stream(url) as response, partial.open("wb") as file:
+            for chunk in response.iter_bytes():
+                file.write(chunk)
+        partial.replace(path)
 
     @contextmanager
     def _stream(self, path: str) -> Iterator[httpx.Response]:
