@@ -18,7 +18,6 @@ from models.checkpoint import CARD, MANIFEST, MODEL
 
 ORIGIN = "origin.json"
 MAX_JSON_BYTES = 64 * 2**20
-MAX_FILES = 24  # 17 variants and the files beside them
 
 _VARIANT = re.compile(r"prune-(0|0\.\d{1,16}|\d(\.\d{1,5})?e-\d{2})\.safetensors")
 _CHUNK = 2**20
@@ -42,45 +41,58 @@ def unpack(archive: Path, directory: Path, max_bytes: int) -> None:
     """Writes the files of an archive into a new directory.
 
     Raises:
-        NotParseable: if it is no tar, or its gzip is damaged.
+        NotParseable: if it is no tar, or it or its gzip is damaged.
         Invalid: naming the first member that is no file of an artifact.
         TooLarge: if the files have more bytes than the limit.
     """
     directory.mkdir()
     try:
-        with archive.open("rb") as file, _plain(file) as plain:
-            _unpack(plain, directory, max_bytes)
-    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        with archive.open("rb") as file:
+            _unpack(_plain(file), directory, max_bytes)
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, UnicodeError) as error:
         raise NotParseable("this is no tar archive, or it is damaged") from error
 
 
 def _unpack(plain: BinaryIO, directory: Path, max_bytes: int) -> None:
-    """Each member is read as it comes: a gzip that inflates to more than its names say is not."""
-    room = max_bytes
-    with tarfile.open(fileobj=plain, mode="r|", format=tarfile.USTAR_FORMAT) as tar:
-        for number, member in enumerate(tar):
-            _check(member, directory, number)
-            room -= member.size
-            if room < 0:
-                raise TooLarge(f"the archive's files have more than {max_bytes} bytes")
-            source = tar.extractfile(member)
-            assert source is not None, "a regular file"
-            with (directory / member.name).open("xb") as target:
-                while chunk := source.read(_CHUNK):
-                    target.write(chunk)
+    """Header by header, each checked before a byte behind it is read.
+
+    `tarfile` would read the extensions of a header into memory, however long they claim to be.
+    """
+    room, names = max_bytes, set[str]()
+    while any(block := _read(plain, tarfile.BLOCKSIZE)):
+        member = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+        _check(member, names)
+        names.add(member.name)
+        room -= member.size
+        if room < 0:
+            raise TooLarge(f"the archive's files have more than {max_bytes} bytes")
+        with (directory / member.name).open("xb") as target:
+            for start in range(0, member.size, _CHUNK):
+                target.write(_read(plain, min(_CHUNK, member.size - start)))
+        _read(plain, len(_padding(member.size)))
+    if any(plain.read(_CHUNK)) or plain.read(1):  # also has the sum of a gzip checked
+        raise tarfile.ReadError("something comes after the end")
 
 
-def _check(member: tarfile.TarInfo, directory: Path, number: int) -> None:
+def _read(plain: BinaryIO, size: int) -> bytes:
+    data = plain.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def _check(member: tarfile.TarInfo, names: set[str]) -> None:
     """Raise `Invalid` unless the member is a file that an artifact has, for the first time."""
     name = member.name
     shown = f"/{name[:80]}"
-    if not member.isreg() or member.issparse():
-        raise Invalid([(shown, "is no plain file: an archive holds files alone")])
+    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.size < 0:
+        message = "is no plain file: an archive holds files alone (tar --format=ustar, no folder)"
+        raise Invalid([(shown, message)])
     if name not in (MODEL, CARD, MANIFEST, ORIGIN) and not _VARIANT.fullmatch(name):
         expected = f"{MANIFEST}, {MODEL}, {CARD}, {ORIGIN} and prune-….safetensors"
         raise Invalid([(shown, f"is no file of a version: those are {expected}")])
-    if (directory / name).exists() or number >= MAX_FILES:
-        raise Invalid([(shown, f"comes twice, or is one of more than {MAX_FILES} files")])
+    if name in names:
+        raise Invalid([(shown, "comes twice")])
     if name.endswith(".json") and member.size > MAX_JSON_BYTES:
         raise Invalid([(shown, f"has {member.size} bytes: at most {MAX_JSON_BYTES} are read")])
 

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from credence.client import Client
 from credence.estimators import BayesianClassifier, BayesianRegressor
-from tests.credence.running import environment
+from credence.types import Version
+from tests.credence.running import credence, environment
 
 QUICK = {"hidden": (8,), "epochs": 8, "learning_rate": 0.1, "batch_size": 64, "pruning": ()}
 LINEAR = {"hidden": (), "learning_rate": 0.05, "batch_size": 1024, "pruning": ()}
@@ -49,6 +52,7 @@ def fitted() -> BayesianRegressor:
 
 CHECKS = f"""
 from sklearn.utils.estimator_checks import check_estimator
+from credence.client import Client
 from credence.estimators import BayesianClassifier, BayesianRegressor
 for estimator in (BayesianRegressor(**{QUICK}, samples=10), BayesianClassifier("map", **{QUICK})):
     check_estimator(estimator, expected_failed_checks=estimator.expected_failed_checks)
@@ -187,3 +191,52 @@ def run_python(code: str) -> None:
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_service_trains_the_same_and_serves_what_is_deployed(
+    client: Client, tmp_path: Path
+) -> None:
+    """Bit for bit: of the same file, settings and seed, and of what was sent."""
+    data = frame()[["size", "city", "new"]].assign(y=target(frame()), w=1.0 + np.arange(80) % 3)
+    data["city"] = data["city"].astype(str)
+    data.to_parquet(tmp_path / "rows.parquet")
+    dataset = client.upload(tmp_path / "rows.parquet")["id"]
+    request = {
+        "model": "trained", "dataset": dataset, "target": "y", "weight": "w",
+        "network": {"hidden": [8]}, "pruning": [0.5],
+        "training": {"epochs": 8, "learning_rate": 0.1, "batch_size": 64, "seed": 5},
+    }  # fmt: skip
+    assert client.wait(client.train(request)["id"])["status"] == "succeeded"
+    X = data.drop(columns=["y", "w"])
+    settings = QUICK | {"pruning": [0.5]}
+    ours = BayesianRegressor(**settings, random_state=5).fit(X, data["y"], data["w"])
+    client.export_version("trained", 1, tmp_path / "trained.tar")
+    ours.save(tmp_path / "ours.tar")
+    weights = [weights_in(tmp_path / name) for name in ("trained.tar", "ours.tar")]
+    assert weights[0] == weights[1]
+    version = ours.deploy(client, "deployed", alias="champion")
+    assert version["imported"]["origin"] is None
+    asked = {"model": "deployed", "version": "champion", "inputs": X.to_dict("list")}
+    told = client.predict(asked)
+    mean, std = ours.predict(X, return_std=True)
+    assert told["mean"] == mean.tolist()
+    assert told["variance"]["total"] == pytest.approx(std**2, rel=1e-12)  # of a root
+
+
+def weights_in(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as tar:
+        names = [name for name in tar.getnames() if name.endswith(".safetensors")]
+        return {name: tar.extractfile(name).read() for name in names}  # type: ignore[union-attr]
+
+
+def test_the_commands_carry_a_version_over(
+    client: Client, version: Version, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "small.tar")
+    exported = credence("models", "export", "small", "-o", path, url=client.url)
+    assert exported.returncode == 0, exported.stderr
+    made = credence("models", "import", path, "--name", "copied", "--alias", "a", url=client.url)
+    assert made.stdout == "copied version 1\n", made.stderr
+    rows = {"inputs": [[1.0, 2.0, "odd"]], "seed": 1}
+    one, other = (client.predict(rows | {"model": name}) for name in ("small", "copied"))
+    assert other["mean"] == one["mean"]
