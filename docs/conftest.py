@@ -55,9 +55,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(
-    address: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[pytest.MonkeyPatch]:
+def folder(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pytest.MonkeyPatch]:
     """A page's own folder, in which everything runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("page"))
