@@ -1,13 +1,13 @@
 """`credence train`: from a file to a model."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from core.names import model_name_of
 from credence.client import Client
 from credence.commands.connection import connect
 from credence.commands.datasets import upload_file
@@ -78,7 +78,7 @@ def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) ->
 def name_data(client: Client, request: Json, data: str) -> None:
     """Say what to learn from, and what the model is called if nobody said it."""
     request["dataset"], data_name = find_dataset(client, data)
-    request.setdefault("model", model_name(data_name))
+    request.setdefault("model", model_name_of(data_name))
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
@@ -108,12 +108,6 @@ def assign(request: Json, path: str, value: Any) -> None:
         if not isinstance(request, dict):
             raise typer.BadParameter(f"--set {path}: {parent!r} has a value already")
     request[last] = value
-
-
-def model_name(data_name: str) -> str:
-    """A valid model name from a data set's: `Concrete (v2).csv` becomes `concrete-v2`."""
-    stem = data_name.partition(".")[0].lower()
-    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
 
 
 def find_dataset(client: Client, data: str) -> tuple[str, str]:
