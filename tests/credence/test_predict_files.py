@@ -3,6 +3,9 @@
 import io
 import json
 import math
+import os
+import pty
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from credence.cli import app
 from credence.prediction_rows import BadRows
 from credence.row_files import format_of, open_rows
 from credence.types import Feature, Version
-from tests.credence.running import Service
+from tests.credence.running import CREDENCE, Service, environment
 
 ROWS = [
     {"kind": "odd", "x0": 0.5, "x1": 1.0, "y": 9},
@@ -68,6 +71,27 @@ def test_results_are_files_that_other_programs_read(
     table = read[format_](io.BytesIO(done.stdout_bytes))
     assert table["mean"].to_pylist() == pytest.approx(expected)
     assert table.schema.field("out_of_distribution").type == pa.bool_()
+
+
+def test_progress_on_a_terminal_leaves_the_result_to_the_pipe(
+    service: Service, expected: list[float]
+) -> None:
+    terminal, stderr = pty.openpty()
+    done = subprocess.run(
+        [*CREDENCE, "predict", "small"],
+        env=environment(CREDENCE_URL=service.url, TERM="xterm"),
+        input=CSV,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        check=True,
+    )
+    shown = os.read(terminal, 10_000).decode()
+    os.close(stderr)
+    os.close(terminal)
+    assert "2 rows" in shown
+    lines = done.stdout.splitlines()
+    assert [float(line.partition(",")[0]) for line in lines[1:]] == pytest.approx(expected)
 
 
 def test_texts_are_predicted_a_line_each(service: Service, client: Client, tmp_path: Path) -> None:
