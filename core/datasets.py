@@ -158,12 +158,18 @@ class Datasets:
             stop(session, row)
             audit.record(session, self._caller, "job.cancel", row.id, dataset=dataset_id)
 
-    def rows(self, dataset_id: str, limit: int = 20) -> Sequence[dict[str, Any]]:
-        """The first rows, ready for JSON: times in RFC 3339, tensors as lists, missing as None."""
+    def rows(
+        self, dataset_id: str, limit: int = 20, names: Sequence[str] | None = None
+    ) -> Sequence[dict[str, Any]]:
+        """The first rows, ready for JSON: times in RFC 3339, tensors as lists, missing as None.
+
+        Of the columns all, or those that are named.
+        """
         check_limit(limit)
         row = self._row(dataset_id)
         with self._open(row.artifact_key) as table:
-            return to_json(table.slice(0, limit))
+            some = table if names is None else table.select(list(names))
+            return to_json(some.slice(0, limit))
 
     def columns(
         self,

@@ -165,6 +165,7 @@ class Version(TypedDict):
     num_weights: int
     metrics: Json
     variants: list[Variant]
+    imported: NotRequired[Json]
     dataset: str
     job: str
     created_at: str

@@ -7,6 +7,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import httpx
 
+from core.names import model_name_of
 from credence import DEFAULT_URL
 from credence.client.dataset_calls import DatasetCalls
 from credence.client.flows import Flow, method
@@ -17,7 +18,6 @@ from credence.client.prediction_calls import PredictionCalls
 from credence.client.retries import Retries
 from credence.client.transport import AsyncTransport, SyncTransport
 from credence.exceptions import JobFailed
-from credence.naming import model_name
 from credence.progress import job_bar, somebody_watches
 from credence.types import Version
 
@@ -92,7 +92,7 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
             JobFailed: the training failed or was cancelled.
         """
         dataset, name = yield from self._dataset(data)
-        request = {"model": model or model_name(name or target), "dataset": dataset}
+        request = {"model": model or model_name_of(name or target), "dataset": dataset}
         job = yield from JobCalls.submit_train(self, request | {"target": target} | settings)
         with job_bar(visible=self.progress) as show:
             job = yield from JobCalls.wait(self, job["id"], show)

@@ -1,5 +1,7 @@
 """Models: their versions, cards and aliases, who sees them, what was done to them."""
 
+from pathlib import Path
+
 from credence.client.calls import Calls
 from credence.client.flows import Flow, Listing, listing, method
 from credence.client.requests import path, text
@@ -42,6 +44,22 @@ class ModelCalls(Calls):
         for address in references(page):
             found[address] = yield from self.call("GET", address, read=text)
         return with_references(page, found)
+
+    @method
+    def export_version(self, name: str, version: int | str, file: Path) -> Flow[None]:
+        """Stream a version's archive to `file`: all of it, or nothing."""
+        archive = path("models", name, "versions", version, "archive")
+        return self.call("GET", archive, save_as=Path(file), read=lambda _: None)
+
+    @method
+    def import_version(self, file: Path, name: str, alias: str | None = None) -> Flow[Version]:
+        """Make a version of an archive, from this installation or another."""
+        return self.create(
+            path("models", name, "versions"),
+            params={"alias": alias},
+            headers={"Content-Type": "application/x-tar"},
+            body=Path(file),
+        )
 
     @method
     def delete_model(self, name: str) -> Flow[None]:

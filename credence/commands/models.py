@@ -68,6 +68,39 @@ def card(
 
 
 @app.command()
+def export(
+    model: ModelArgument,
+    version: Annotated[str | None, typer.Argument(help="Number or alias; default: newest.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The file.")] = None,
+    url: Url = None,
+) -> None:
+    """Write a version to a file: safetensors and JSON in a tar, which `import` reads.
+
+    Example: `credence models export concrete champion -o concrete.tar`
+    """
+    path = output or Path(f"{model}.tar")
+    with connect(url) as client:
+        client.export_version(model, version or client.version(model)["version"], path)
+    typer.echo(f"{path}: {path.stat().st_size} bytes")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What was exported.")],
+    name: Annotated[str, typer.Option(help="Name of the model that gets the version.")],
+    alias: Annotated[str | None, typer.Option(help="Let this alias name the version.")] = None,
+    url: Url = None,
+) -> None:
+    """Make a version of a file that `export`, or an estimator's `save`, has written.
+
+    Example: `credence models import concrete.tar --name concrete --alias champion`
+    """
+    with connect(url) as client:
+        version = client.import_version(file, name, alias)
+    typer.echo(f"{name} version {version['version']}")
+
+
+@app.command()
 def alias(
     model: ModelArgument,
     alias: Annotated[str, typer.Argument(help="The alias, for example champion.")],

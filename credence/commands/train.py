@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from core.names import model_name_of
 from credence.commands.connection import connect
 from credence.commands.datasets import upload_file
 from credence.commands.following import follow
@@ -23,7 +24,6 @@ from credence.commands.options import (
     Target,
     Url,
 )
-from credence.naming import model_name
 from credence.rendering import note, print_json, print_version
 from credence.types import Json
 
@@ -86,7 +86,7 @@ def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) ->
 def name_data(client: "Client", request: Json, data: str) -> None:
     """Say what to learn from, and what the model is called if nobody said it."""
     request["dataset"], data_name = find_dataset(client, data)
-    request.setdefault("model", model_name(data_name))
+    request.setdefault("model", model_name_of(data_name))
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:

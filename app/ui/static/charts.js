@@ -31,7 +31,7 @@ function coloured(figure, colours) {
       font: { family: css("--font"), size: 13, color: colours.ink },
       hoverlabel: { bgcolor: colours.surface, font: { color: colours.ink } },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
-      margin: { l: 56, r: 16, t: layout.annotations ? 48 : 36, b: 48 },
+      margin: { l: 56, r: 16, t: layout.annotations?.length ? 48 : layout.showlegend ? 36 : 12, b: 48 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
     },
