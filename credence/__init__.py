@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from credence.client import Client as Client
     from credence.client import TrainedModel as TrainedModel
     from credence.client.prediction import Prediction as Prediction
+    from credence.estimators import BayesianClassifier as BayesianClassifier
+    from credence.estimators import BayesianRegressor as BayesianRegressor
     from credence.exceptions import CredenceAPIError as CredenceAPIError
     from credence.exceptions import JobFailed as JobFailed
     from credence.exceptions import ServiceUnreachable as ServiceUnreachable

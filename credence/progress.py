@@ -1,4 +1,8 @@
-"""Progress bars, on standard error or in a notebook."""
+"""Progress bars, on standard error or in a notebook.
+
+What is printed meanwhile goes where it would go without them: by default rich sends standard output
+to the console of the bar, which is standard error.
+"""
 
 import importlib.util
 import sys
@@ -8,7 +12,6 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     TaskProgressColumn,
     TextColumn,
@@ -37,6 +40,8 @@ def job_bar(
         TextColumn("{task.fields[note]}"),
         console=console or Console(stderr=True),
         disable=not visible,
+        redirect_stdout=False,
+        redirect_stderr=False,
     )
     with bar:
         task = bar.add_task("waiting", total=1.0, note="")
@@ -58,14 +63,26 @@ def rows_bar(rows: int | None, *, visible: bool = True) -> Iterator[Callable[[in
     bar = Progress(
         TextColumn("predicting"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[of]}"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         disable=not visible,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
     )
     with bar:
-        task = bar.add_task("", total=rows)
-        yield lambda done: bar.advance(task, done)
+        task = bar.add_task("", total=rows, of=_of(0, rows))
+
+        def show(done: int) -> None:
+            bar.advance(task, done)
+            bar.update(task, of=_of(int(bar.tasks[0].completed), rows))
+
+        yield show
+
+
+def _of(done: int, rows: int | None) -> str:
+    return f"{done:,} rows" if rows is None else f"{done:,} of {rows:,} rows"
 
 
 def _note(job: Job) -> str:

@@ -7,8 +7,8 @@ text     a line per row, for language models
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import date
 from decimal import Decimal
 from io import TextIOWrapper
@@ -52,24 +52,26 @@ def open_rows(
     Raises:
         BadRows: they are not in this format, or lack a feature; also while they are read.
     """
-    if isinstance(source, Path):
-        with source.open("rb") as file:
-            yield _read(file, format_, features)
-    else:
-        yield _read(source, format_, features)
+    with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
+        if format_ in LINES:
+            with _text(file) as lines:
+                yield LINES[format_](lines, features)
+        else:
+            yield _arrow_batches(file, format_, features)
 
 
-def _read(file: IO[bytes], format_: RowFormat, features: Sequence[Feature]) -> Rows:
-    match format_:
-        case "csv":
-            return read_rows(TextIOWrapper(file, newline="", encoding="utf-8-sig"), features)
-        case "text":
-            lines = (line.rstrip("\n") for line in TextIOWrapper(file, encoding="utf-8-sig"))
-            return _select(({"text": line} for line in lines), ["text"], features)
-        case "jsonl":
-            return _json_lines(TextIOWrapper(file, encoding="utf-8-sig"), features)
-        case _:
-            return _arrow_batches(file, format_, features)
+@contextmanager
+def _text(file: IO[bytes]) -> Iterator[TextIOWrapper]:
+    """Its lines, with or without a spreadsheet's byte order mark; the file stays open."""
+    lines = TextIOWrapper(file, newline="", encoding="utf-8-sig")
+    try:
+        yield lines
+    finally:
+        lines.detach()
+
+
+def _texts(lines: Iterable[str], features: Sequence[Feature]) -> Rows:
+    return _select(({"text": line.rstrip("\r\n")} for line in lines), ["text"], features)
 
 
 def _json_lines(lines: Iterable[str], features: Sequence[Feature]) -> Rows:
@@ -93,6 +95,13 @@ def _json_lines(lines: Iterable[str], features: Sequence[Feature]) -> Rows:
         yield from rest
 
     return _select(all_records(), list(first), features)
+
+
+LINES: dict[str, Callable[[Iterable[str], Sequence[Feature]], Rows]] = {
+    "csv": read_rows,
+    "jsonl": _json_lines,
+    "text": _texts,
+}
 
 
 def _arrow_batches(file: IO[bytes], format_: RowFormat, features: Sequence[Feature]) -> Rows:

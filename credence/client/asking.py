@@ -80,7 +80,7 @@ def _go_on(
     calls: Calls, history: pa.Table, future: pa.Table, options: dict[str, Any]
 ) -> Flow[pa.Table]:
     """With what is known of the steps ahead, for which an Arrow body has no place."""
-    document = options | {"inputs": _columns(history), "future": _columns(future)}
+    document = options | {"inputs": columns_of(history), "future": columns_of(future)}
     return calls.send(_question(options, json=document, headers={"Accept": ARROW}))
 
 
@@ -95,7 +95,7 @@ def _table(answer: httpx.Response) -> pa.Table:
     return from_stream(answer.content)
 
 
-def _columns(table: pa.Table) -> dict[str, list[Any]]:
+def columns_of(table: pa.Table) -> dict[str, list[Any]]:
     """Columns as JSON has them: times as RFC 3339."""
     return {
         name: [v.isoformat() if isinstance(v, date) else v for v in column.to_pylist()]

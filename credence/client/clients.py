@@ -2,14 +2,13 @@
 
 import os
 from abc import abstractmethod
-from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 import httpx
 
 from core.names import model_name_of
 from credence import DEFAULT_URL
-from credence.client.dataset_calls import DatasetCalls
+from credence.client.dataset_calls import DatasetCalls, dataset_of
 from credence.client.flows import Flow, method
 from credence.client.handles import AsyncTrainedModel, TrainedModel
 from credence.client.job_calls import JobCalls
@@ -17,8 +16,7 @@ from credence.client.model_calls import ModelCalls
 from credence.client.prediction_calls import PredictionCalls
 from credence.client.retries import Retries
 from credence.client.transport import AsyncTransport, SyncTransport
-from credence.exceptions import JobFailed
-from credence.progress import job_bar, somebody_watches
+from credence.progress import somebody_watches
 from credence.types import Version
 
 H = TypeVar("H")
@@ -91,26 +89,16 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         Raises:
             JobFailed: the training failed or was cancelled.
         """
-        dataset, name = yield from self._dataset(data)
+        dataset, name = yield from dataset_of(self, data)
         request = {"model": model or model_name_of(name or target), "dataset": dataset}
         job = yield from JobCalls.submit_train(self, request | {"target": target} | settings)
-        with job_bar(visible=self.progress) as show:
-            job = yield from JobCalls.wait(self, job["id"], show)
-        if job["status"] != "succeeded":
-            raise JobFailed(job)
+        job = yield from JobCalls.finished(self, job["id"])
         return (yield from Api.model(self, job["model"], job["version"]))
 
     @method
     def model(self, name: str, version: int | str | None = None) -> Flow[H]:
         """A version of a model, by number or alias; the newest if none is named."""
         return self._at_hand((yield from ModelCalls.version(self, name, version)))
-
-    def _dataset(self, data: Any) -> Flow[tuple[str, str | None]]:
-        """The data set's id, and the name of the file that it came from."""
-        if isinstance(data, str) and data.startswith("ds_") and not Path(data).exists():
-            return data, (yield from DatasetCalls.dataset(self, data))["name"]
-        uploaded = yield from DatasetCalls.upload(self, data)
-        return uploaded["id"], uploaded["name"] if isinstance(data, str | Path) else None
 
 
 class Client(Api[TrainedModel], SyncTransport):

@@ -57,3 +57,11 @@ class DatasetCalls(Calls):
     def delete_dataset(self, dataset_id: str) -> Flow[None]:
         """Refused while a queued or running job needs it."""
         return self.call("DELETE", path("datasets", dataset_id))
+
+
+def dataset_of(calls: Calls, data: Any) -> Flow[tuple[str, str | None]]:
+    """The id of the data set that `data` is or becomes, and its name if it has one."""
+    if isinstance(data, str) and data.startswith("ds_") and not Path(data).exists():
+        return data, (yield from DatasetCalls.dataset(calls, data))["name"]
+    uploaded = yield from DatasetCalls.upload(calls, data)
+    return uploaded["id"], uploaded["name"] if isinstance(data, str | Path) else None

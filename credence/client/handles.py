@@ -3,9 +3,11 @@
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from credence.client.calls import Calls
+from credence.client.dataset_calls import dataset_of
 from credence.client.flows import Async, Flow, Sync, method
+from credence.client.job_calls import JobCalls
 from credence.client.model_calls import ModelCalls
-from credence.types import Card, Json, PredictSettings, Version
+from credence.types import Card, Feedback, Json, PredictSettings, Version
 
 if TYPE_CHECKING:
     from credence.client.clients import AsyncClient, Client
@@ -62,6 +64,29 @@ class Handle:
         from credence.client.asking import ask  # noqa: PLC0415
 
         return ask(self._calls, self.description, rows, settings, future)
+
+    @method
+    def evaluate(self, data: Any, *, prune: float = 0.0) -> Flow[Json]:
+        """Scores on labelled rows, which `Client.train` would take: `rmse`, `coverage`, …
+
+        Raises:
+            JobFailed: the evaluation failed or was cancelled.
+        """
+        dataset, _ = yield from dataset_of(self._calls, data)
+        request: Json = {"version": self.version, "dataset": dataset, "prune": prune}
+        job = yield from JobCalls.submit_evaluate(self._calls, self.name, request)
+        return (yield from JobCalls.finished(self._calls, job["id"]))["metrics"]
+
+    @method
+    def feedback(self, rows: Any, truth: Any) -> Flow[Feedback]:
+        """Tell what came true of rows, and learn whether this version is still honest.
+
+        Args:
+            truth: a value per row, None or NaN where it is not known; or the column that has them.
+        """
+        from credence.client.telling import tell  # noqa: PLC0415
+
+        return tell(self._calls, self.description, rows, truth)
 
     @method
     def card(self) -> Flow[Card]:

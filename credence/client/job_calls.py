@@ -6,6 +6,8 @@ from pathlib import Path
 from credence.client.calls import Calls
 from credence.client.flows import Flow, Listing, Sleep, listing, method
 from credence.client.requests import path, text
+from credence.exceptions import JobFailed
+from credence.progress import job_bar
 from credence.types import ComparedMethod, Job, Json
 
 FINAL_STATUSES = ("succeeded", "failed", "cancelled")
@@ -74,6 +76,19 @@ class JobCalls(Calls):
             yield Sleep(poll_seconds)
 
     @method
+    def finished(self, job_id: str) -> Flow[Job]:
+        """Wait for a job, with a bar where somebody watches, and return it.
+
+        Raises:
+            JobFailed: it failed or was cancelled.
+        """
+        with job_bar(visible=self.progress) as show:
+            job = yield from JobCalls.wait(self, job_id, show)
+        if job["status"] != "succeeded":
+            raise JobFailed(job)
+        return job
+
+    @method
     def comparison(self, job_id: str) -> Flow[list[ComparedMethod]]:
         """How the methods of a comparison that has ended did, in the order of the request."""
         result = path("jobs", job_id, "result")
@@ -86,7 +101,7 @@ class JobCalls(Calls):
         return self.call("GET", path("jobs", job_id, "result"), headers=headers, read=text)
 
     @method
-    def download_result(self, job_id: str, file: Path) -> Flow[None]:
+    def download_result(self, job_id: str, file: Path | str) -> Flow[None]:
         """Stream the Parquet file of an offline prediction to `file`: all of it, or nothing."""
         result = path("jobs", job_id, "result")
         return self.call("GET", result, save_as=Path(file), read=lambda _: None)

@@ -55,7 +55,6 @@ def exchange(request: Request[T], retries: Retries, url: str) -> Flow[T]:
             response = yield request
         except httpx.TransportError as error:
             failure: ClientError = ServiceUnreachable(url, str(error) or type(error).__name__)
-            failure.__cause__ = error
             may_repeat = request.repeatable or isinstance(
                 error, httpx.ConnectError | httpx.ConnectTimeout
             )

@@ -111,6 +111,23 @@ def test_the_same_methods_are_awaited(service: Service, truth: Json) -> None:
     asyncio.run(ask())
 
 
+def test_a_model_is_told_what_came_true(client: Client, version: Version) -> None:
+    model = client.model("small")
+    rows = client.dataset_rows(version["dataset"], 60)
+    scores = model.evaluate(version["dataset"])
+    told = model.feedback(pd.DataFrame(rows), truth="y")
+    assert told["rows"] == 60
+    assert told["metrics"]["rmse"] == pytest.approx(scores["rmse"], rel=1e-4)
+    few = model.feedback(rows[:3], [rows[0]["y"], None, np.nan])
+    assert few["rows"] == 1
+    with pytest.raises(ValueError, match="2 values for 3 rows"):
+        model.feedback(rows[:3], [1.0, 2.0])
+    with pytest.raises(ValueError, match="no column 'z'"):
+        model.feedback(rows, "z")
+    with pytest.raises(ValueError, match="nothing to tell"):
+        model.feedback(rows[:2], [None, None])
+
+
 def test_a_training_that_fails_says_why(client: Client, version: Version) -> None:
     wild = {"learning_rate": 100.0, "optimizer": "sgd", "gradient_clip": 1e6, "epochs": 200}
     with pytest.raises(JobFailed, match="diverged") as caught:
