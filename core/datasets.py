@@ -158,12 +158,14 @@ class Datasets:
             stop(session, row)
             audit.record(session, self._caller, "job.cancel", row.id, dataset=dataset_id)
 
-    def rows(self, dataset_id: str, limit: int = 20) -> Sequence[dict[str, Any]]:
-        """The first rows, ready for JSON: times in RFC 3339, tensors as lists, missing as None."""
+    def rows(self, dataset_id: str, limit: int = 20, start: int = 0) -> Sequence[dict[str, Any]]:
+        """Rows from `start` on, ready for JSON: times in RFC 3339, tensors as lists, missing as
+        None.
+        """
         check_limit(limit)
         row = self._row(dataset_id)
         with self._open(row.artifact_key) as table:
-            return to_json(table.slice(0, limit))
+            return to_json(table.slice(start, limit))
 
     def columns(
         self,
