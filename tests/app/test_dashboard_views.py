@@ -1,4 +1,4 @@
-"""Models, predictions and comparisons in a real browser: what pages show is what the API answers."""
+"""Models, predictions and comparisons in a real browser: pages show what the API answers."""
 
 import csv
 import math
