@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import torch
 
@@ -163,6 +164,7 @@ def answer_of(path: Path, model: BayesianModel) -> dict[str, np.ndarray]:
 
 
 def onnx_answer_of(path: Path, model: BayesianModel) -> dict[str, np.ndarray]:
+    onnx.checker.check_model(onnx.load(path), full_check=True)
     session = onnxruntime.InferenceSession(path)
     description = json.loads(session.get_modelmeta().custom_metadata_map["credence"])
     names = [given.name for given in session.get_inputs()]

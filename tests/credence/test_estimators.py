@@ -22,7 +22,7 @@ from credence.types import Version
 from tests.credence.running import credence, environment
 
 QUICK = {"hidden": (8,), "epochs": 8, "learning_rate": 0.1, "batch_size": 64, "pruning": ()}
-LINEAR = {"hidden": (), "learning_rate": 0.05, "batch_size": 1024, "pruning": ()}
+LINEAR = {"hidden": (), "learning_rate": 0.1, "batch_size": 1024, "pruning": ()}
 
 
 def frame(rows: int = 80) -> pd.DataFrame:
@@ -51,18 +51,22 @@ def fitted() -> BayesianRegressor:
 
 
 CHECKS = f"""
-from sklearn.utils.estimator_checks import check_estimator
-from credence.client import Client
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 from credence.estimators import BayesianClassifier, BayesianRegressor
-for estimator in (BayesianRegressor(**{QUICK}, samples=10), BayesianClassifier("map", **{QUICK})):
-    check_estimator(estimator, expected_failed_checks=estimator.expected_failed_checks)
+for kind in (BayesianRegressor, BayesianClassifier):
+    estimator = kind("map", **{QUICK | {"epochs": 15, "learning_rate": 0.2}})
+    check_estimator(estimator, expected_failed_checks=kind.expected_failed_checks, on_skip=None)
+    for sampled, check in estimator_checks_generator(kind(**{QUICK}, samples=10)):
+        if any(word in str(check) for word in ("subset_invariance", "idempotent")):
+            check(sampled)
 """
 
 
 def test_all_checks_of_scikit_learn_hold() -> None:
-    """All but one that the class names, with the reason.
+    """All but one that the class names, with the reason; those of repeated answers twice.
 
-    In a process of its own: types that are checked at every call take ten times as long.
+    Of a point estimate, which takes a third of the time, and of the default method. In a process of
+    its own: types that are checked at every call take ten times as long.
     """
     run_python(CHECKS)
 
@@ -78,7 +82,7 @@ def test_a_linear_model_predicts_as_the_exact_posterior() -> None:
     X = random.normal(size=(500, 3))
     y = X @ [1.0, -2.0, 0.5] + 3.0 + 0.5 * random.normal(size=500)
     ours = BayesianRegressor(
-        **LINEAR, epochs=150, likelihood="homoscedastic", validation_fraction=0.05,
+        **LINEAR, epochs=100, likelihood="homoscedastic", validation_fraction=0.05,
         calibration_fraction=0.0,
     ).fit(X, y)  # fmt: skip
     exact = BayesianRidge().fit(X, y)
@@ -103,7 +107,7 @@ def test_probabilities_are_those_of_a_known_logistic_model() -> None:
     X = random.normal(size=(1000, 2))
     truth = 1 / (1 + np.exp(X[:, 1] - 2 * X[:, 0]))
     labels = np.where(random.random(1000) < truth, "yes", "no")
-    model = BayesianClassifier(**LINEAR, epochs=100).fit(X, labels)
+    model = BayesianClassifier(**LINEAR, epochs=60).fit(X, labels)
     assert model.classes_.tolist() == ["no", "yes"]
     assert np.abs(model.predict_proba(X)[:, 1] - truth).mean() < 0.035
     uncertainty = model.predict_uncertainty(X)
