@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test chaos fuzz check format bench overload bench-peers quality stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test docs docs-test chaos fuzz check format bench overload bench-peers quality stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,13 @@ test: $(INSTALLED)  ## The whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration --timeout 1800 --quiet -rs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet \
 		--ignore tests/integration
+
+docs: $(INSTALLED)  ## The documentation as pages, into build/docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --builder html docs build/docs
+	@echo "open build/docs/index.html"
+
+docs-test: $(INSTALLED)  ## Run every command and snippet of the guides on a real service: 15 minutes
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest docs --quiet --timeout 1800
 
 chaos: $(INSTALLED)  ## Kill, pause and mislead real services at random: MINUTES=20, SEED=0; tells what was lost
 	CHAOS_STRIDE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/chaos/test_publishing.py --quiet

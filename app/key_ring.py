@@ -109,6 +109,12 @@ class KeyRing:
             raise Forbidden(needed, key.scope)
         return key
 
+    def opens(self, connection: Connection, scope: Scope) -> bool:
+        """Whether the key of a request, which was admitted, is good for `scope` too."""
+        if self._off or not self._locked:
+            return True
+        return self.find(presented_key(connection)).scope.includes(scope)
+
     def find(self, text: bytes | None) -> Known:
         """What is known of a key; `Unauthorized` if it is none of ours, or there is none."""
         if text is None:

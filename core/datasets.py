@@ -159,9 +159,14 @@ class Datasets:
             audit.record(session, self._caller, "job.cancel", row.id, dataset=dataset_id)
 
     def rows(
-        self, dataset_id: str, limit: int = 20, names: Sequence[str] | None = None
+        self,
+        dataset_id: str,
+        limit: int = 20,
+        start: int = 0,
+        names: Sequence[str] | None = None,
     ) -> Sequence[dict[str, Any]]:
-        """The first rows, ready for JSON: times in RFC 3339, tensors as lists, missing as None.
+        """Rows from `start` on, ready for JSON: times in RFC 3339, tensors as lists, missing as
+        None.
 
         Of the columns all, or those that are named.
         """
@@ -169,7 +174,7 @@ class Datasets:
         row = self._row(dataset_id)
         with self._open(row.artifact_key) as table:
             some = table if names is None else table.select(list(names))
-            return to_json(some.slice(0, limit))
+            return to_json(some.slice(start, limit))
 
     def columns(
         self,

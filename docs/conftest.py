@@ -20,7 +20,7 @@ from examples.demo_parts.service import running_service
 
 DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 TOOLS = Path(sys.executable).parent
-SECONDS = 280.0  # for one command: training waits for its turn
+SECONDS = 1500.0  # for one command: training waits for its turn
 
 
 def run_in_bash(example: Example) -> None:

@@ -30,7 +30,7 @@ datetime: datetime64[us], NaT is missing · tensor: numbers [rows, ...] · text:
 
 # Standard deviations from the mean beyond which values count as this far: squares, of which
 # variances are made, and their sums over layers then fit into float32.
-_FARTHEST = 1e9
+FARTHEST = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ class FeatureEncoder:
         ]
         with np.errstate(over="ignore"):  # what is infinite in float32 is bounded next
             inputs = np.concatenate(parts, axis=1, dtype=np.float32)
-        return torch.from_numpy(inputs).clamp_(-_FARTHEST, _FARTHEST)
+        return torch.from_numpy(inputs).clamp_(-FARTHEST, FARTHEST)
 
     def constant_columns(self) -> list[str]:
         """Columns that did not vary in training and are therefore left out."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -85,9 +85,21 @@ def templates() -> Environment:
     return environment
 
 
+class Assets(StaticFiles):
+    """Files that a browser asks for again each time: modules import each other without a release
+    in their addresses, and those of two releases do not fit together.
+    """
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        """As it is, or that the browser's copy is still good."""
+        response = super().file_response(*args, **options)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
+
+
 def mount_assets(app: FastAPI) -> None:
     """Serve styles, scripts, and plotly's script as it comes with its Python package."""
-    app.mount(ASSETS_URL, StaticFiles(directory=_HERE / "static"), name="ui-assets")
+    app.mount(ASSETS_URL, Assets(directory=_HERE / "static"), name="ui-assets")
     app.mount(PLOTLY_URL, StaticFiles(directory=_plotly_data()), name="ui-plotly")
 
 

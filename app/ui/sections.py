@@ -119,13 +119,14 @@ def _reliability(variants: Sequence[Json]) -> Chart:
         "Below the diagonal the model is too sure of itself, above it too modest.",
         "confidence (mean probability of the label)",
         "accuracy (share of right labels)",
-        per_variant(variants, _reliability_line),
+        per_variant(variants, reliability_line),
         reference=DIAGONAL,
         percent=True,
     )
 
 
-def _reliability_line(metrics: Json) -> Line | None:
+def reliability_line(metrics: Json) -> Line | None:
+    """Confidence and accuracy of a classifier's rows, the least sure first."""
     bins = metrics.get("reliability")
     return bins and ("", [b["confidence"] for b in bins], [b["accuracy"] for b in bins])
 
@@ -138,13 +139,13 @@ def _calibration_curve(variants: Sequence[Json]) -> Chart:
         "diagonal intervals are too narrow, above it too wide.",
         "level of the interval",
         "coverage (share of rows inside)",
-        per_variant(variants, _coverage_line),
+        per_variant(variants, coverage_line),
         reference=DIAGONAL,
         percent=True,
     )
 
 
-def _coverage_line(metrics: Json) -> Line | None:
+def coverage_line(metrics: Json) -> Line | None:
     """F(y) within ½ ± ½ level is being inside the interval: a sum of the histogram's bins."""
     counts = metrics.get("pit")
     if not counts or not sum(counts):

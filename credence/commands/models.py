@@ -1,8 +1,9 @@
 """`credence models`: versions, their metrics and variants, aliases."""
 
+import tempfile
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +16,10 @@ app = typer.Typer(
     no_args_is_help=True, help="Models: how they did, what names them, who sees them."
 )
 add_share(app, "models", "concrete")
+
+Format = Literal["archive", "onnx", "torch"]
+Posterior = Literal["full", "mean"]
+SUFFIXES = {"archive": ".tar", "onnx": ".onnx", "torch": ".pt2"}
 
 
 @app.command("list")
@@ -68,20 +73,38 @@ def card(
 
 
 @app.command()
-def export(
+def export(  # noqa: PLR0917 - an option per argument
     model: ModelArgument,
     version: Annotated[str | None, typer.Argument(help="Number or alias; default: newest.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The file.")] = None,
+    format: Annotated[Format, typer.Option(help="A tar for `import`, or a graph.")] = "archive",
+    posterior: Annotated[Posterior, typer.Option(help="Of a graph: its draws or mean.")] = "full",
+    prune: Annotated[float, typer.Option(help="Of a graph: the stored variant.")] = 0.0,
+    samples: Annotated[int, typer.Option(min=1, max=10_000, help="Of a graph: draws.")] = 100,
     url: Url = None,
 ) -> None:
-    """Write a version to a file: safetensors and JSON in a tar, which `import` reads.
+    """Write a version to a file: a tar that `import` reads, or a graph for ONNX Runtime or torch.
 
-    Example: `credence models export concrete champion -o concrete.tar`
+    Example: `credence models export concrete champion --format onnx -o concrete.onnx`
     """
-    path = output or Path(f"{model}.tar")
-    with connect(url) as client:
-        client.export_version(model, version or client.version(model)["version"], path)
+    path = output or Path(model + SUFFIXES[format])
+    with connect(url) as client, tempfile.TemporaryDirectory() as folder:
+        archive = path if format == "archive" else Path(folder) / "model.tar"
+        client.export_version(model, version or client.version(model)["version"], archive)
+        if format != "archive":
+            _convert(archive, path, format, posterior, prune, samples)
     typer.echo(f"{path}: {path.stat().st_size} bytes")
+
+
+def _convert(archive: Path, path: Path, *options: Any) -> None:
+    """Here, not in the service: it takes seconds, and packages that a service does without."""
+    from credence.exports import convert  # noqa: PLC0415 - imports torch
+
+    try:
+        convert(archive, path, *options)
+    except (ValueError, ModuleNotFoundError) as error:
+        typer.echo(f"not exported: {error}", err=True)
+        raise typer.Exit(2) from error
 
 
 @app.command("import")

@@ -17,7 +17,14 @@ from tests.app.test_keys import ADMIN_KEY, key_file
 
 # Of dist/htmx.min.js in the package htmx.org 2.0.11, as npm has it.
 HTMX = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
-PAGES = ("/",)
+PAGES = (
+    "/",
+    "/ui/models",
+    "/ui/models/price",
+    "/ui/models/price/versions/champion",
+    "/ui/predict?model=price",
+    "/ui/compare?versions=price/1/0,price/2/0.5",
+)
 
 
 @pytest.fixture(scope="module")

@@ -206,7 +206,7 @@ def test_the_service_trains_the_same_and_serves_what_is_deployed(
         "network": {"hidden": [8]}, "pruning": [0.5],
         "training": {"epochs": 8, "learning_rate": 0.1, "batch_size": 64, "seed": 5},
     }  # fmt: skip
-    assert client.wait(client.train(request)["id"])["status"] == "succeeded"
+    assert client.wait(client.submit_train(request)["id"])["status"] == "succeeded"
     X = data.drop(columns=["y", "w"])
     settings = QUICK | {"pruning": [0.5]}
     ours = BayesianRegressor(**settings, random_state=5).fit(X, data["y"], data["w"])

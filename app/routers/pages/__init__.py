@@ -1,12 +1,15 @@
 """The dashboard: pages that read what the API's routes read, and change things through these."""
 
-from app.routers.pages import datasets, home, jobs, session, system, train
-
-PAGES = (
-    home,
-    session,
+from app.routers.pages import (
+    compare,
     datasets,
-    train,
+    home,
     jobs,
+    models,
+    predict,
+    session,
     system,
+    train,
 )
+
+PAGES = (home, session, datasets, train, jobs, models, predict, compare, system)

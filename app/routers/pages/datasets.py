@@ -33,5 +33,5 @@ def dataset(request: Request, context: ContextDep, dataset_id: str) -> HTMLRespo
         most_charts=MOST_CHARTS,
         step=sample_step(found),
         names=told,
-        rows=context.datasets.rows(found.id, FIRST_ROWS, told) if told else [],
+        rows=context.datasets.rows(found.id, FIRST_ROWS, names=told) if told else [],
     )

@@ -8,20 +8,21 @@ export class Refusal extends Error {
   }
 }
 
-/** The answer of a route as JSON, null without one; throws a Refusal. */
-export async function api(method, path, body, headers = {}) {
-  const options = { method, headers: { Accept: "application/json", ...headers } };
+/** The answer of a route as JSON, null without one; throws a Refusal, or what `signal` is aborted with. */
+export async function api(method, path, body, headers = {}, signal = null) {
+  const options = { method, signal, headers: { Accept: "application/json", ...headers } };
   if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
-  let response;
+  let response, text;
   try {
     response = await fetch(path, options);
-  } catch {
+    text = await response.text();
+  } catch (error) {
+    if (signal?.aborted) throw error;
     throw new Refusal({ detail: "The service does not answer. Is it still running?" });
   }
-  const text = await response.text();
   if (response.ok) return text ? JSON.parse(text) : null;
   if (response.status === 401 && path !== "/ui/session") askForAKey();
   throw new Refusal(parsed(text) || { title: response.statusText });
@@ -51,8 +52,9 @@ export function notify(message, kind = "good") {
   setTimeout(() => notice.remove(), kind === "good" ? 5000 : 15000);
 }
 
-/** Show a refusal at the fields of a form whose `data-path` it names, the rest in its `.wrong`. */
-export function showRefusal(form, refusal) {
+/** Show a refusal at the fields of a form whose `data-path` it names, the rest in its `.wrong`.
+ *  `focus` is false where nobody has sent the form: who is typing stays there. */
+export function showRefusal(form, refusal, { focus = true } = {}) {
   clearRefusal(form);
   const rest = [];
   for (const { path, message } of refusal.problem?.errors || []) {
@@ -64,7 +66,7 @@ export function showRefusal(form, refusal) {
   const told = form.querySelectorAll("[aria-invalid]").length;
   wrong.textContent = rest.length ? rest.join("; ") : told ? "Please look at the marked fields." : refusal.message;
   wrong.hidden = false;
-  form.querySelector("[aria-invalid]")?.focus();
+  if (focus) form.querySelector("[aria-invalid]")?.focus();
 }
 
 export function clearRefusal(form) {

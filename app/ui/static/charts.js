@@ -6,12 +6,35 @@
 const root = document.documentElement;
 const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 
+// What a trace's `meta` says it is. The same kind of uncertainty has the same colour everywhere.
+const roles = {
+  reference: ({ muted }) => ({ line: { color: muted, dash: "dot", width: 2 }, hoverinfo: "skip" }),
+  mean: ({ ink }) => ({ line: { color: ink, width: 2 }, marker: { color: ink, size: 5 } }),
+  edge: () => ({ mode: "lines", line: { width: 0, color: "transparent" }, hoverinfo: "skip", showlegend: false }),
+  aleatoric: ({ aleatoric, raised }) => band(aleatoric, raised),
+  epistemic: ({ epistemic, raised }) => band(epistemic, raised),
+  outer: ({ series, raised }) => ({ ...band(series[0], raised), fillcolor: between(raised, series[0], 0.25) }),
+  inner: ({ series, raised }) => band(series[0], raised),
+  "aleatoric line": ({ aleatoric }) => ({ line: { color: aleatoric, width: 2, dash: "dash" } }),
+  "epistemic line": ({ epistemic }) => ({ line: { color: epistemic, width: 2 } }),
+  history: ({ muted }) => ({ line: { color: muted, width: 2 } }),
+  "heat of means": ({ surface, series }) => heat(surface, series[0]),
+  "heat of ignorance": ({ surface, epistemic }) => heat(surface, epistemic),
+};
+const band = (colour, ground) => ({ mode: "lines", fill: "tonexty", fillcolor: between(ground, colour, 0.5), line: { width: 0, color: colour } });
+const heat = (from, to) => ({ colorscale: [[0, from], [1, to]], colorbar: { thickness: 12, outlinewidth: 0 } });
+
+/** Between two colours as #rrggbb: a band over another hides it, so that both keep their own. */
+function between(from, to, share) {
+  const mix = [1, 3, 5].map((at) => {
+    const [a, b] = [from, to].map((colour) => parseInt(colour.slice(at, at + 2), 16));
+    return Math.round(a + share * (b - a)).toString(16).padStart(2, "0");
+  });
+  return `#${mix.join("")}`;
+}
+
 function coloured(figure, colours) {
-  const data = figure.data.map((trace) =>
-    trace.meta === "reference"
-      ? { ...trace, line: { color: colours.muted, dash: "dot", width: 2 }, hoverinfo: "skip" }
-      : trace
-  );
+  const data = figure.data.map((trace) => ({ ...trace, ...roles[trace.meta]?.(colours) }));
   const axis = (own) => ({
     ...own,
     gridcolor: colours.grid,
@@ -45,6 +68,9 @@ function themeColours() {
     grid: css("--grid"),
     mark: css("--mark"),
     surface: css("--surface"),
+    raised: css("--raised"),
+    aleatoric: css("--series-2"),
+    epistemic: css("--series-4"),
     series: [1, 2, 3, 4, 5, 6].map((number) => css(`--series-${number}`)),
   };
 }

@@ -1,0 +1,105 @@
+"""`/ui/compare`: versions beside each other, and methods on the same rows."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from app.dependencies import ContextDep
+from app.schemas.compare import USUAL, MethodKind
+from app.ui.pages import show
+from app.ui.scores import Scored, comparison_charts, score_table
+from core import comparison
+from core.context import Context
+from core.jobs import FINAL, Job
+from core.registry import Version
+from core.schema import Json
+
+router = APIRouter(include_in_schema=False)
+
+MOST = 100  # models, data sets and jobs that are looked at
+MOST_VERSIONS = 10  # of each model, the newest
+MOST_COMPARISONS = 5
+METHODS: dict[MethodKind, str] = {
+    "bbb": "Bayes by Backprop",
+    "mc_dropout": "MC dropout",
+    "ensemble": "deep ensemble",
+    "swag": "SWAG",
+    "map": "one best network (MAP)",
+    "mle": "one network, no prior",
+    "sgld": "Langevin chains, slow",
+    "csgld": "cyclical Langevin, slow",
+    "metropolis": "Metropolis, small networks",
+}
+Target = tuple[str, str]  # its column, and the task
+
+
+@router.get("/ui/compare")
+def compare(
+    request: Request,
+    context: ContextDep,
+    versions: Annotated[str, Query(max_length=4096)] = "",
+) -> HTMLResponse:
+    """Chosen are `versions`, with commas between them, each as model/version/fraction pruned."""
+    offered = _offered(context)
+    chosen = set(versions.split(","))
+    groups = []
+    for number, ((target, task), scored) in enumerate(offered):
+        picked = [s for s in scored if s.key in chosen]
+        if picked:
+            groups.append(_compared(f"group-{number}", target, task, picked))
+    datasets = context.datasets.list(limit=MOST).data
+    jobs = [job for job in context.jobs.list(limit=MOST).data if job.kind == "compare"]
+    return show(
+        request,
+        "compare.html",
+        offered=offered,
+        chosen=chosen,
+        groups=groups,
+        datasets=datasets,
+        columns={d.id: {"name": d.name, "columns": [c.name for c in d.columns]} for d in datasets},
+        methods=METHODS,
+        usual=USUAL,
+        comparisons=[(job, _table(context, job)) for job in jobs[:MOST_COMPARISONS]],
+        most_versions=MOST_VERSIONS,
+    )
+
+
+def _offered(context: Context) -> list[tuple[Target, list[Scored]]]:
+    """Every variant of the newest versions, by what they predict."""
+    found: list[tuple[Target, Scored]] = []
+    for newest in context.registry.list(limit=MOST).data:
+        for version in context.registry.versions(newest.model)[:MOST_VERSIONS]:
+            found += [(_target(version), scored) for scored in _scored(version)]
+    found.sort(key=lambda pair: pair[0])
+    return [(key, [s for _, s in pairs]) for key, pairs in groupby(found, lambda pair: pair[0])]
+
+
+def _target(version: Version) -> Target:
+    return version.description["target"], version.description["task"]
+
+
+def _scored(version: Version) -> list[Scored]:
+    return [
+        Scored(version.model, version.version, variant, version.dataset)
+        for variant in version.description["variants"]
+    ]
+
+
+def _compared(name: str, target: str, task: str, scored: Sequence[Scored]) -> Json:
+    headers, scores = score_table([s.variant["metrics"] for s in scored])
+    return {
+        "name": name,
+        "target": target,
+        "task": task,
+        "headers": headers,
+        "rows": list(zip(scored, scores, strict=True)),
+        "is_same_data": len({s.dataset for s in scored}) == 1,
+        "charts": comparison_charts(name, scored),
+    }
+
+
+def _table(context: Context, job: Job) -> list[Json] | None:
+    return comparison.table(context.jobs, job.id) if job.status in FINAL else None

@@ -1,0 +1,91 @@
+"""`/ui/models`: what there is, how good it is, which version answers under which name."""
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from app.dependencies import ContextDep, PagingDep
+from app.routers.pages.knowing import card_of, may_change
+from app.schemas.models import ModelResponse, ModelSummary, VersionResponse
+from app.ui.asking import can_fill_in, question_of
+from app.ui.pages import show
+from app.ui.scores import headline, score_table
+from app.ui.sections import sections
+from core.callers import MODEL
+from core.context import Context
+from core.exceptions import NotFound
+from core.registry import Version
+
+router = APIRouter(include_in_schema=False)
+
+CHAMPION = "champion"
+
+
+@router.get("/ui/models")
+def models(request: Request, context: ContextDep, paging: PagingDep) -> HTMLResponse:
+    """All models, by name, each as its newest version is."""
+    page = context.registry.list(paging.limit, paging.cursor)
+    return show(
+        request,
+        "models.html",
+        models=[
+            (ModelSummary.of(v), v.aliases, headline(v.description["metrics"])) for v in page.data
+        ],
+        next_cursor=page.next_cursor,
+    )
+
+
+@router.get("/ui/models/{name}")
+def model(request: Request, context: ContextDep, name: str) -> HTMLResponse:
+    """Versions side by side, and the names under which they answer."""
+    versions = context.registry.versions(name)
+    headers, scores = score_table([v.description["metrics"] for v in versions])
+    is_own = may_change(request, context, versions[0])
+    return show(
+        request,
+        "model.html",
+        model=ModelResponse.of(name, versions),
+        about=versions[0].description,
+        champion=CHAMPION,
+        headers=headers,
+        scores=scores,
+        may_change=is_own,
+        readers=_readers(context, versions[0]) if is_own else None,
+    )
+
+
+@router.get("/ui/models/{name}/versions/{version}")
+def version(request: Request, context: ContextDep, name: str, version: str) -> HTMLResponse:
+    """All that is known of a version, and what it says of rows of one's own."""
+    found = context.registry.get(name, version)
+    told = VersionResponse.of(found).model_dump(mode="json")
+    card = card_of(request, context, found)
+    question = question_of(told, card, context.settings.max_samples)
+    return show(
+        request,
+        "version.html",
+        version=told,
+        champion=CHAMPION,
+        headline=headline(told["metrics"]),
+        card=card,
+        sections=sections(card) if card else [],
+        question=question,
+        can_fill_in=can_fill_in(question),
+        feedback=context.feedback.rolling(found.model, found.version).metrics,
+        may_change=may_change(request, context, found),
+        has_data=card is not None and _is_there(context, found.dataset),
+    )
+
+
+def _is_there(context: Context, dataset: str) -> bool:
+    try:
+        context.datasets.get(dataset)
+    except NotFound:
+        return False
+    return True
+
+
+def _readers(context: Context, version: Version) -> list[str] | None:
+    """With whom a model is shared; None of what is everybody's."""
+    if not version.owner:
+        return None
+    return list(context.shares.get(MODEL, version.model))

@@ -1,0 +1,71 @@
+"""`/ui/predict`: rows in, and how sure the model is of each."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from app.dependencies import ContextDep
+from app.routers.pages.knowing import card_of
+from app.schemas.common import ModelName, Reference
+from app.schemas.models import ModelSummary, VersionResponse
+from app.ui.asking import can_fill_in, question_of
+from app.ui.pages import show
+from core.context import Context
+from core.exceptions import NotFound
+from core.paging import MAX_LIMIT
+from core.registry import Version
+from core.schema import Json
+
+router = APIRouter(include_in_schema=False)
+
+MOST = 100  # models to choose from: the page of models has the others
+
+
+@router.get("/ui/predict")
+def predict(
+    request: Request,
+    context: ContextDep,
+    model: Annotated[ModelName | None, Query()] = None,
+    version: Annotated[Reference | None, Query()] = None,
+) -> HTMLResponse:
+    """The form of one model; without a name the choice, unless there is only one."""
+    newest = context.registry.list(limit=MOST).data
+    if model is None and len(newest) == 1:
+        model = newest[0].model
+    models = [ModelSummary.of(found) for found in newest]
+    if model is None:
+        return show(request, "predict_choice.html", models=models)
+    found = context.registry.get(model, version)
+    told = VersionResponse.of(found).model_dump(mode="json")
+    card = card_of(request, context, found)
+    question = question_of(told, card, context.settings.max_samples)
+    return show(
+        request,
+        "predict.html",
+        models=models,
+        versions=context.registry.versions(model),
+        version=told,
+        question=question | {"history": _history(context, found, told) if card else []},
+        can_fill_in=can_fill_in(question),
+        has_card=card is not None,
+    )
+
+
+def _history(context: Context, version: Version, about: Json) -> list[Json]:
+    """The end of a series learned from, as many rows as are read; none once they are gone.
+
+    Of several series, which may be stored in turn, the one whose row is the last.
+    """
+    if about["task"] != "forecasting":
+        return []
+    asked, key = about["forecast"], about["forecast"]["key"]
+    try:
+        dataset = context.datasets.get(version.dataset)
+        num_series = next((c.num_levels or 1 for c in dataset.columns if c.name == key), 1)
+        wanted = asked["context"] + asked["season"]
+        limit = min(wanted * num_series, MAX_LIMIT)
+        rows = context.datasets.rows(dataset.id, limit, max(0, dataset.rows - limit))
+    except NotFound:
+        return []
+    return [row for row in rows if key is None or row[key] == rows[-1][key]][-wanted:]

@@ -1,0 +1,164 @@
+// An answer of POST /predict as people read it: a line that is read out, pictures, a table, a file.
+
+import { csvLine } from "./cells.js";
+import { fan, root } from "./figures.js";
+import { draw, element, facts, table, tell } from "./parts.js";
+import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
+
+const MOST_SHOWN = 200; // rows on the page: the file has all
+
+/** What of each row there is to tell: `cells` for the page, `columns` for the file, `needsLook`. */
+export function digest(answer, body, question) {
+  return digests[question.task](answer, body, question);
+}
+
+const looks = (answer, i) => [answer.out_of_distribution?.[i] && "unlike training", answer.abstained?.[i] && "left to people"].filter(Boolean).join(", ");
+
+const digests = {
+  regression(answer, body) {
+    const deviations = ["aleatoric", "epistemic", "total"].map((kind) => root(answer.variance[kind]));
+    const credible = answer.intervals[0];
+    const rows = answer.mean.map((mean, i) => ({ mean, aleatoric: deviations[0][i], total: deviations[2][i], lower: credible.lower[i], upper: credible.upper[i] }));
+    const scale = extent(rows);
+    const level = (interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "conformal" ? " conformal" : ""}`;
+    const drawn = (row) => intervalStrip(row, scale, `mean ${tell(row.mean)}, ± ${tell(row.total)}, ${level(credible)} from ${tell(row.lower)} to ${tell(row.upper)}`);
+    return {
+      portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale.map(tell), level(credible)) : null,
+      headers: ["row", "mean", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level), `${tell(scale[0])} to ${tell(scale[1])}`, "remark"],
+      rows: rows.map((row, i) => [
+        i + 1, row.mean, deviations[0][i], deviations[1][i], row.total,
+        ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`),
+        drawn(row),
+        looks(answer, i),
+      ]),
+      needsLook: answer.mean.map((_, i) => looks(answer, i) !== ""),
+      facts: rows.length === 1 ? [
+        ["mean", tell(rows[0].mean)], ["± aleatoric", deviations[0][0], "aleatoric"], ["± epistemic", deviations[1][0], "epistemic"],
+        ...answer.intervals.map((one) => [level(one), `${bound(one.lower[0])} to ${bound(one.upper[0])}`]),
+        ["Monte-Carlo error", mcError(answer.mc_error)],
+      ] : [["rows", rows.length], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
+      summary: rows.length === 1 ? `${tell(rows[0].mean)} ± ${tell(rows[0].total)}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, rows.length),
+      file: file(body, {
+        mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
+        ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "conformal" ? "conformal_" : ""}${end}_${one.level}`, values]))),
+        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained,
+      }),
+    };
+  },
+  classification(answer, body) {
+    const { labels, classes, probabilities, entropy } = answer;
+    const most = Math.log(classes.length);
+    const list = (row) => classes.map((name, k) => `${name} ${tell(row[k])}`).join(", ");
+    return {
+      headers: ["row", "label", "probability", "± of the model", "probabilities", "entropy: aleatoric", "epistemic", "of at most " + tell(most), "remark"],
+      rows: labels.map((label, i) => {
+        const k = classes.indexOf(label);
+        return [
+          i + 1, String(label), probabilities[i][k], Math.sqrt(answer.variance.epistemic[i][k]),
+          shareStrip(probabilities[i], list(probabilities[i])), entropy.aleatoric[i], entropy.epistemic[i],
+          entropyStrip(entropy.aleatoric[i], entropy.epistemic[i], most, `aleatoric ${tell(entropy.aleatoric[i])}, epistemic ${tell(entropy.epistemic[i])} nats`),
+          looks(answer, i),
+        ];
+      }),
+      needsLook: labels.map((_, i) => looks(answer, i) !== ""),
+      legend: classes.map(String),
+      facts: labels.length === 1 ? [
+        ["label", String(labels[0])], ...classes.map((name, k) => [String(name), probabilities[0][k]]),
+        ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", entropy.epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
+      ] : [["rows", labels.length], ["Monte-Carlo error, at most", mcError(answer.mc_error?.flat())]],
+      summary: labels.length === 1 ? `${labels[0]}, with probability ${tell(Math.max(...probabilities[0]))}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, labels.length),
+      file: file(body, {
+        label: labels, ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
+        predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
+        out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained,
+      }),
+    };
+  },
+  forecasting(answer, body, question) {
+    const [aleatoric, epistemic] = [root(answer.variance.aleatoric), root(answer.variance.epistemic)];
+    const { time } = question.forecast;
+    const headers = ["time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), "remark"];
+    const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), looks(answer, i)]);
+    const history = { x: body.inputs[time], y: body.inputs[question.target] };
+    return {
+      headers, rows,
+      needsLook: answer.times.map((_, i) => looks(answer, i) !== ""),
+      facts: [["steps", answer.times.length], ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
+      summary: `${answer.times.length} steps ahead; the last one ${tell(answer.mean.at(-1))} ± ${tell(Math.sqrt(answer.variance.total.at(-1)))}`,
+      draw: () => draw("fan", fan(answer, history, question.target), { headers, rows }),
+      file: file({ inputs: [] }, {
+        [time]: answer.times, mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
+        ...Object.fromEntries(answer.intervals.flatMap((one) => [[`lower_${one.level}`, one.lower], [`upper_${one.level}`, one.upper]])),
+        mc_error: answer.mc_error,
+      }),
+    };
+  },
+  language_model(answer, body) {
+    const { entropy } = answer;
+    return {
+      headers: ["text", "next tokens", "log likelihood, nats", "perplexity", "entropy: aleatoric", "epistemic"],
+      rows: body.inputs.map((text, i) => [text || "(nothing yet)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], entropy.epistemic[i]]),
+      needsLook: body.inputs.map(() => false),
+      facts: [["texts", body.inputs.length]],
+      summary: body.inputs.length === 1 ? `Next: ${answer.next_tokens[0][0].token}, with probability ${tell(answer.next_tokens[0][0].probability)}` : `${body.inputs.length} texts`,
+      file: file({ inputs: [] }, {
+        text: body.inputs, log_likelihood: answer.log_likelihood, perplexity: answer.perplexity, next_token: answer.next_tokens.map((list) => list[0].token),
+        probability: answer.next_tokens.map((list) => list[0].probability), predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
+      }),
+    };
+  },
+};
+
+const bound = (value) => (value === null ? "unbounded" : tell(value));
+const mcError = (errors) => (errors?.length && errors.every((e) => e !== null) ? Math.max(...errors) : "not known");
+
+function counted(answer, rows) {
+  const count = (flags) => (flags || []).filter(Boolean).length;
+  const strange = count(answer.out_of_distribution);
+  const left = count(answer.abstained);
+  return `${rows.toLocaleString("en")} rows; ${strange || "none"} unlike those of training${answer.abstained ? `; ${left || "none"} left to people` : ""}`;
+}
+
+function tokens(list) {
+  const most = list[0].probability;
+  const items = list.map(({ token, probability }) => element("li", {}, element("code", {}, token), element("span", {}, tell(probability)), shareStrip([probability / most], `${token}: ${tell(probability)}`)));
+  return element("ol", { class: "tokens" }, ...items);
+}
+
+/** Header and lines of all rows: what was asked, then what was answered. */
+function file({ inputs }, answered) {
+  const known = Object.entries(answered).filter(([, values]) => values);
+  const asked = inputs.length ? Object.keys(inputs[0]) : [];
+  const lines = known[0][1].map((_, i) => csvLine([...asked.map((name) => inputs[i][name]), ...known.map(([, values]) => values[i])]));
+  return [csvLine([...asked, ...known.map(([name]) => name)]), ...lines].join("\r\n");
+}
+
+/** The one row's picture, with the ends of its scale and what its parts are. */
+function portrait(drawn, [low, high], level) {
+  const key = [["mean", "mean"], ["aleatoric", "± aleatoric"], ["epistemic", "± total, with epistemic"], ["whisker", level]];
+  const items = key.map(([kind, name]) => element("span", {}, element("i", { class: kind }), name));
+  return element("div", { class: "portrait" }, drawn, element("p", { class: "ends" }, element("span", {}, low), element("span", {}, high)), element("p", { class: "legend" }, ...items));
+}
+
+/** Put a digest on the page; with `onlyLooks`, those rows alone. */
+export function show(told, onlyLooks) {
+  const section = document.getElementById("answer");
+  section.hidden = false;
+  const summary = document.getElementById("summary");
+  summary.textContent = told.summary;
+  summary.classList.toggle("strange", told.rows.length === 1 && told.needsLook[0]);
+  document.getElementById("facts").replaceChildren(element("dl", { class: "facts" }, ...facts(told.facts)));
+  told.draw?.();
+  const lines = told.rows.map((cells, i) => ({ cells, class: told.needsLook[i] ? "strange" : null }));
+  const wanted = onlyLooks ? lines.filter((line) => line.class) : lines;
+  const caption = wanted.length > MOST_SHOWN ? `The first ${MOST_SHOWN} of ${wanted.length.toLocaleString("en")} rows; the file has all` : "Every row";
+  if (told.portrait) document.getElementById("pictures").replaceChildren(told.portrait);
+  else if (!told.draw) document.getElementById("pictures").replaceChildren();
+  const parts = told.portrait ? [] : [table(caption, told.headers, wanted.slice(0, MOST_SHOWN))];
+  if (told.legend) parts.unshift(legend(told.legend));
+  document.getElementById("results").replaceChildren(...parts);
+  document.getElementById("only-strange-label").hidden = !(told.rows.length > 1 && told.needsLook.some(Boolean));
+}
+
+const legend = (names) =>
+  element("p", { class: "legend" }, ...names.map((name, k) => element("span", {}, element("i", { class: `series-${1 + (k % 6)}` }), name)));

@@ -1,0 +1,100 @@
+// What a version predicts along one feature, or over two, the others held at typical values.
+
+import { api, clearRefusal, showRefusal } from "./app.js";
+import { axis, deviations, heatMap, plain, predictiveBand, probabilities, root } from "./figures.js";
+import { draw, tell, title } from "./parts.js";
+
+const ALONE = 61; // points of a line
+const BESIDE = 25; // points of either side of a map
+const SAMPLES = 100;
+const BEYOND = 0.5; // of the range, on either side: there ignorance should grow
+
+/** Where a feature is asked: beyond its range by half of it on both sides, or at each level. */
+function grid(feature, points) {
+  if (feature.levels) {
+    const { levels } = feature;
+    return { values: levels, drawn: levels.map(plain), axis: axis(plain(feature.name), { type: "category" }), marks: [], isLine: false };
+  }
+  const isTime = feature.type === "datetime";
+  const number = (value) => (isTime ? Date.parse(value) : value);
+  const [low, high] = [number(feature.min), number(feature.max)];
+  const span = high - low || Math.abs(low) || 1;
+  const step = (span * (1 + 2 * BEYOND)) / (points - 1);
+  const values = Array.from({ length: points }, (_, i) => low - BEYOND * span + i * step);
+  const told = (value) => (isTime ? new Date(value).toISOString() : Number(value.toPrecision(8)));
+  const drawn = values.map(told);
+  return { values: drawn, drawn, axis: axis(plain(feature.name)), marks: [told(low), told(high)], isLine: true };
+}
+
+export async function showBand(question) {
+  const form = document.getElementById("band");
+  const [xs, ys] = ["band-x", "band-y"].map((id) => document.getElementById(id));
+  let asked = new AbortController();
+  const update = async () => {
+    asked.abort();
+    asked = new AbortController();
+    const x = question.features[xs.value];
+    const y = ys?.value ? question.features[ys.value] : null;
+    clearRefusal(form);
+    try {
+      await (y && y !== x ? overTwo(question, x, y, asked.signal) : alongOne(question, x, asked.signal));
+      tellHeld(question, [x, y]);
+    } catch (refusal) {
+      if (refusal.name !== "AbortError") showRefusal(form, refusal, { focus: false });
+    }
+  };
+  form.addEventListener("change", update);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  await update();
+}
+
+function tellHeld({ features }, chosen) {
+  const held = features.filter((feature) => !chosen.includes(feature));
+  const told = held.map(({ name, typical }) => `${name} = ${typical === null ? "missing" : typeof typical === "number" ? tell(typical) : typical}`);
+  document.getElementById("band-held").textContent = held.length ? `Held: ${told.join(", ")}` : "";
+}
+
+const typical = ({ features }) => Object.fromEntries(features.map(({ name, typical }) => [name, typical]));
+
+const predict = ({ model, version }, inputs, signal) =>
+  api("POST", "/predict", { model, version: String(version), inputs, samples: SAMPLES }, {}, signal);
+
+async function alongOne(question, feature, signal) {
+  const { values, drawn, axis: along, marks } = grid(feature, ALONE);
+  const base = typical(question);
+  const answer = await predict(question, values.map((value) => ({ ...base, [feature.name]: value })), signal);
+  const isClasses = question.task === "classification";
+  const name = feature.name;
+  title("band-mean", isClasses ? `Probabilities along ${name}` : `${question.target} along ${name}`, isClasses ? "How likely each class is." : "The inner band is the noise alone, the outer one adds what the model does not know: ± one standard deviation.");
+  title("band-unknown", `Uncertainty along ${name}`, isClasses ? "Entropy in nats: noise, and ignorance." : "Standard deviations in units of the target. Outside of the dashed lines nothing was learned.");
+  draw("band-mean", isClasses ? probabilities(drawn, answer, along, marks) : predictiveBand(drawn, answer, along, plain(question.target), marks), numbers(name, values, answer));
+  draw("band-unknown", deviations(drawn, answer, along, isClasses ? "entropy, nats" : `standard deviation of ${plain(question.target)}`, marks), numbers(name, values, answer));
+}
+
+function numbers(name, values, answer) {
+  if (answer.entropy) {
+    const headers = [name, ...answer.classes, "aleatoric entropy", "epistemic entropy"].map(String);
+    return { headers, rows: values.map((value, i) => [value, ...answer.probabilities[i], answer.entropy.aleatoric[i], answer.entropy.epistemic[i]]) };
+  }
+  const [aleatoric, epistemic] = [root(answer.variance.aleatoric), root(answer.variance.epistemic)];
+  return { headers: [name, "mean", "± aleatoric", "± epistemic"], rows: values.map((value, i) => [value, answer.mean[i], aleatoric[i], epistemic[i]]) };
+}
+
+async function overTwo(question, x, y, signal) {
+  const [across, up] = [grid(x, BESIDE), grid(y, BESIDE)];
+  const base = typical(question);
+  const rows = up.values.flatMap((b) => across.values.map((a) => ({ ...base, [x.name]: a, [y.name]: b })));
+  const answer = await predict(question, rows, signal);
+  const isClasses = question.task === "classification";
+  const [known, unknown] = isClasses
+    ? [answer.probabilities.map((row) => row[0]), answer.entropy.epistemic]
+    : [answer.mean, root(answer.variance.epistemic)];
+  const names = isClasses ? [`probability of ${answer.classes[0]}`, "epistemic entropy, nats"] : [`mean of ${question.target}`, "epistemic standard deviation"];
+  const range = across.isLine && up.isLine ? { type: "rect", x0: across.marks[0], x1: across.marks[1], y0: up.marks[0], y1: up.marks[1] } : null;
+  title("band-mean", names[0], `Over ${x.name} and ${y.name}. ${range ? "Rows learned from lie within the dashed rectangle." : ""}`);
+  title("band-unknown", names[1], "The darker or brighter it is against the page, the less the model knows there.");
+  const told = { headers: [x.name, y.name, ...names], rows: rows.map((row, i) => [row[x.name], row[y.name], known[i], unknown[i]]) };
+  const axes = [across.axis, up.axis];
+  draw("band-mean", heatMap(across.drawn, up.drawn, known, plain(names[0]), "heat of means", axes, range), told);
+  draw("band-unknown", heatMap(across.drawn, up.drawn, unknown, names[1], "heat of ignorance", axes, range), told);
+}

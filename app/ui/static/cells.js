@@ -1,0 +1,70 @@
+// Tables as people have them: CSV, or cells that were copied from a spreadsheet.
+
+/** Lines of cells, RFC 4180; the separator is a tab, semicolon or comma, whichever the first line has. */
+export function readCells(text) {
+  const separator = ["\t", ";", ","].find((one) => text.split(/\r?\n/, 1)[0].includes(one)) || ",";
+  const lines = [];
+  let line = [];
+  let cell = "";
+  let quoted = false;
+  const endCell = () => { line.push(cell); cell = ""; };
+  const endLine = () => { endCell(); if (line.length > 1 || line[0].trim()) lines.push(line); line = []; };
+  for (let i = 0; i < text.length; i++) {
+    const sign = text[i];
+    if (quoted) {
+      if (sign !== '"') cell += sign;
+      else if (text[i + 1] === '"') { cell += '"'; i++; }
+      else quoted = false;
+    } else if (sign === '"' && cell === "") quoted = true;
+    else if (sign === separator) endCell();
+    else if (sign === "\n") endLine();
+    else if (sign !== "\r") cell += sign;
+  }
+  if (cell || line.length) endLine();
+  return lines;
+}
+
+/** As `/predict` takes it: empty is missing, what is no number stays text, which is refused by its cell. */
+export function value(cell, type) {
+  const text = cell.trim();
+  if (text === "") return null;
+  if (type === "number" && Number.isFinite(Number(text))) return Number(text);
+  if (type === "boolean" && /^(true|false)$/i.test(text)) return text.toLowerCase() === "true";
+  return text;
+}
+
+/** Records of pasted lines, and which columns were left out. Throws an Error that says what is missing. */
+export function readRows(text, features) {
+  const lines = readCells(text);
+  const names = features.map((feature) => feature.name);
+  if (!lines.length) throw new Error("Nothing to predict yet: paste at least one row.");
+  const first = lines[0].map((cell) => cell.trim());
+  const hasNames = first.filter((cell) => names.includes(cell)).length * 2 >= Math.min(names.length, first.length);
+  if (!hasNames && first.length !== names.length) {
+    throw new Error(`The first line has ${first.length} cells and the model ${names.length} features. Put names in the first line, or give ${names.join(", ")} in this order.`);
+  }
+  const header = hasNames ? lines.shift().map((cell) => cell.trim()) : names;
+  const missing = names.filter((name) => !header.includes(name));
+  if (missing.length) throw new Error(`There is no column ${missing.join(", ")}. The model needs ${names.join(", ")}.`);
+  if (!lines.length) throw new Error("There are names but no rows below them.");
+  const columns = features.map((feature) => [feature, header.indexOf(feature.name)]);
+  const rows = lines.map((cells) => Object.fromEntries(columns.map(([{ name, type }, at]) => [name, value(cells[at] ?? "", type)])));
+  return { rows, leftOut: header.filter((name) => !names.includes(name)) };
+}
+
+/** Columns of pasted lines with names in the first one; numbers where all cells of a column are. */
+export function readColumns(text) {
+  const [header, ...lines] = readCells(text);
+  if (!header || !lines.length) throw new Error("Names in the first line, and rows below them.");
+  return Object.fromEntries(header.map((name, at) => {
+    const cells = lines.map((line) => (line[at] ?? "").trim());
+    const numeric = cells.every((cell) => cell === "" || Number.isFinite(Number(cell)));
+    return [name.trim(), cells.map((cell) => value(cell, numeric ? "number" : "text"))];
+  }));
+}
+
+/** One line of a CSV file. */
+export const csvLine = (cells) => cells.map((cell) => {
+  const text = cell === null || cell === undefined ? "" : String(cell);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}).join(",");

@@ -1,0 +1,77 @@
+// Figures without colours, which charts.js gives them, of what POST /predict has answered.
+
+export const axis = (text, more = {}) => ({ title: { text, font: { size: 13 } }, automargin: true, ...more });
+const plus = (a, b, by = 1) => a.map((value, i) => value + by * b[i]);
+export const root = (variances) => variances.map(Math.sqrt);
+const trace = (x, y, name, meta, more = {}) => ({ type: "scatter", mode: "lines", x, y, name, meta, ...more });
+
+/** A band of `mean` ± `half`: its lower edge, and its upper one with what lies between. */
+export const band = (x, mean, half, name, meta) => [
+  trace(x, plus(mean, half, -1), `${name}, from`, "edge"),
+  trace(x, plus(mean, half), name, meta),
+];
+
+/** Mean, and ± one standard deviation: noise within total. `x` may be levels. */
+export function predictiveBand(x, answer, x_axis, target, marks) {
+  const { aleatoric, total } = answer.variance;
+  return {
+    data: [
+      ...band(x, answer.mean, root(total), "± total (with epistemic)", "epistemic"),
+      ...band(x, answer.mean, root(aleatoric), "± aleatoric", "aleatoric"),
+      trace(x, answer.mean, "mean", "mean", { mode: x.length > 30 ? "lines" : "lines+markers" }),
+    ],
+    layout: { xaxis: x_axis, yaxis: axis(target), shapes: marks.map(upright), showlegend: true },
+  };
+}
+
+export function deviations(x, answer, x_axis, unit, marks) {
+  const { aleatoric, epistemic } = answer.entropy || { aleatoric: root(answer.variance.aleatoric), epistemic: root(answer.variance.epistemic) };
+  const line = (y, name) => trace(x, y, name, `${name} line`, { mode: x.length > 30 ? "lines" : "lines+markers" });
+  return {
+    data: [line(epistemic, "epistemic"), line(aleatoric, "aleatoric")],
+    layout: { xaxis: x_axis, yaxis: axis(unit, { rangemode: "tozero" }), shapes: marks.map(upright), showlegend: true },
+  };
+}
+
+export function probabilities(x, answer, x_axis, marks) {
+  const data = answer.classes.map((name, k) => ({
+    type: "scatter",
+    mode: x.length > 30 ? "lines" : "lines+markers",
+    x,
+    y: answer.probabilities.map((row) => row[k]),
+    name: plain(name),
+  }));
+  return { data, layout: { xaxis: x_axis, yaxis: axis("probability", { range: [-0.02, 1.02], tickformat: ".0%" }), shapes: marks.map(upright), showlegend: true } };
+}
+
+/** `values` row by row of `y`, each as long as `x`; a rectangle where rows were learned from. */
+export function heatMap(x, y, values, name, meta, axes, range) {
+  const z = y.map((_, i) => values.slice(i * x.length, (i + 1) * x.length));
+  const hover = `${axes[0].title.text} %{x}<br>${axes[1].title.text} %{y}<br>${name} %{z:.4g}<extra></extra>`;
+  return {
+    data: [{ type: "contour", contours: { coloring: "heatmap", showlines: false }, ncontours: 40, x, y, z, name, meta, hovertemplate: hover }],
+    layout: { xaxis: axes[0], yaxis: axes[1], shapes: range ? [range] : [], showlegend: false },
+  };
+}
+
+/** A forecast: half of what may come, the interval chosen, the mean. Some paths, faintly. */
+export function fan(answer, history, target) {
+  const x = answer.times;
+  const [half, wide] = [answer.intervals[0], answer.intervals.at(-1)];
+  const between = (interval, name, meta) => [
+    trace(x, interval.lower, `${name}, from`, "edge"),
+    trace(x, interval.upper, name, meta),
+  ];
+  const data = [
+    trace(history.x, history.y, "history", "history"),
+    ...between(wide, `${+(100 * wide.level).toPrecision(4)} % interval`, "outer"),
+    ...between(half, "half of what may come", "inner"),
+    trace(x, answer.mean, "mean", "mean"),
+  ];
+  return { data, layout: { xaxis: axis(""), yaxis: axis(target), showlegend: true } };
+}
+
+const upright = (x) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper" });
+
+/** Plotly reads a little HTML in names: those of data have none. */
+export const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

@@ -1,0 +1,31 @@
+// The page of a model: names for its versions, and with whom it is shared.
+
+import { Refusal, api, showRefusal } from "./app.js";
+
+function onSubmit(id, send) {
+  const form = document.getElementById(id);
+  form?.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      sessionStorage.setItem("notice", await send(form));
+      location.reload();
+    } catch (refusal) {
+      sessionStorage.removeItem("notice");
+      showRefusal(form, refusal);
+    }
+  });
+}
+
+onSubmit("alias", async (form) => {
+  const alias = form.querySelector("#alias-name").value.trim();
+  const version = Number(form.querySelector("#alias-version").value);
+  if (!alias) throw new Refusal({ errors: [{ path: "alias", message: "give a name, such as staging" }] });
+  await api("PUT", `/models/${form.dataset.model}/aliases/${encodeURIComponent(alias)}`, { version });
+  return `${alias} is now version ${version}`;
+});
+
+onSubmit("sharing", async (form) => {
+  const names = form.querySelector("#readers").value.split(",").map((name) => name.trim()).filter(Boolean);
+  await api("PUT", `/models/${form.dataset.model}/sharing`, { with: names });
+  return names.length ? `Shared with ${names.join(", ")}` : "Shared with nobody";
+});

@@ -1,0 +1,77 @@
+// What scripts of pages make elements of. Names come from data: they are only ever text.
+
+/** An element; `children` are nodes or text. */
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+/** Four digits, as pages tell numbers everywhere; nothing of what is not known. */
+export function tell(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value !== "number") return String(value);
+  return digits(value).replace("-", "−");
+}
+
+function digits(value) {
+  if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString("en");
+  const [mantissa, exponent] = value.toExponential(3).split("e").map(Number);
+  if (exponent >= 4 && exponent < 15) return Math.round(value).toLocaleString("en");
+  if (exponent >= -4 && exponent < 4) return String(Number(value.toPrecision(4)));
+  return `${mantissa}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+}
+
+/** A table that can be scrolled by keyboard. A row is a list of cells, or `{ cells, class }`. */
+export function table(caption, headers, rows) {
+  const head = headers.map((header) => element("th", { scope: "col" }, header));
+  const body = rows.map((row) => line(row.cells || row, row.class || null));
+  return element(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...body))
+  );
+}
+
+function line(cells, kind) {
+  const made = cells.map((cell, column) => {
+    const content = cell instanceof Node ? cell : tell(cell);
+    if (column === 0) return element("th", { scope: "row" }, content);
+    return element("td", { class: typeof cell === "number" ? "number" : null }, content);
+  });
+  return element("tr", { class: kind }, ...made);
+}
+
+/** Facts as a list: `[[name, value], …]`. */
+export const facts = (pairs) =>
+  pairs.map(([name, value, kind]) =>
+    element("div", { class: kind || null }, element("dt", {}, name), element("dd", {}, value instanceof Node ? value : tell(value)))
+  );
+
+export const variantName = (prune) => (prune === 0 ? "full posterior" : `${Number((100 * prune).toPrecision(4))} % pruned`);
+
+/** The document that a page was given. */
+export const document_ = (id) => JSON.parse(document.getElementById(id).textContent);
+
+/** A pointer's segment, RFC 6901. */
+export const pointer = (name) => String(name).replaceAll("~", "~0").replaceAll("/", "~1");
+
+/** Draw a figure, and put its numbers below. */
+export function draw(id, figure, { headers, rows }) {
+  const place = document.getElementById(id);
+  Charts.show(place, figure);
+  const title = document.getElementById(`${id}-title`).textContent;
+  document.getElementById(`${id}-numbers`).replaceChildren(table(title, headers, rows));
+}
+
+export function title(id, text, reading) {
+  document.getElementById(`${id}-title`).textContent = text;
+  document.getElementById(`${id}-reading`).textContent = reading;
+  const place = document.getElementById(id);
+  place.setAttribute("aria-label", `${text}: the numbers are in the table below`);
+  place.closest("figure").querySelector("summary").textContent = `${text}: numbers`;
+}

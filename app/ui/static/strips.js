@@ -1,0 +1,62 @@
+// A small picture per row, as SVG whose geometry is in percent: it follows the width of its place.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function shape(tag, attributes) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+function picture(label, shapes) {
+  const made = shape("svg", { class: "strip", role: "img", "aria-label": label, height: 24, width: "100%" });
+  made.append(...shapes);
+  return made;
+}
+
+const percent = (share) => `${(100 * share).toFixed(3)}%`;
+const bar = (kind, from, to, y, height) =>
+  shape("rect", { class: kind, x: percent(Math.min(from, to)), width: percent(Math.abs(to - from)), y, height });
+
+/** From the least to the greatest that any row's interval or total deviation reaches. */
+export function extent(rows) {
+  const values = rows.flatMap(({ mean, total, lower, upper }) => [mean - total, mean + total, lower, upper].filter(Number.isFinite));
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const margin = (high - low || Math.abs(low) || 1) * 0.04;
+  return [low - margin, high + margin];
+}
+
+/** The interval as a line, ± total as a bar with ± aleatoric within, the mean as a tick. */
+export function intervalStrip(row, [low, high], label) {
+  const at = (value) => Math.min(1, Math.max(0, (value - low) / (high - low)));
+  const lower = at(row.lower ?? low);
+  const upper = at(row.upper ?? high);
+  return picture(label, [
+    bar("whisker", lower, upper, 11, 2),
+    shape("line", { class: "end", x1: percent(lower), x2: percent(lower), y1: 7, y2: 17 }),
+    shape("line", { class: "end", x1: percent(upper), x2: percent(upper), y1: 7, y2: 17 }),
+    bar("epistemic", at(row.mean - row.total), at(row.mean + row.total), 5, 14),
+    bar("aleatoric", at(row.mean - row.aleatoric), at(row.mean + row.aleatoric), 5, 14),
+    shape("line", { class: "mean", x1: percent(at(row.mean)), x2: percent(at(row.mean)), y1: 2, y2: 22 }),
+  ]);
+}
+
+/** Shares of a whole side by side: probabilities of classes. */
+export function shareStrip(shares, label) {
+  let from = 0;
+  const bars = shares.map((share, k) => {
+    const made = bar(`series-${1 + (k % 6)}`, from, from + share, 5, 14);
+    from += share;
+    return made;
+  });
+  return picture(label, bars);
+}
+
+/** Entropies within the most that there can be: noise first, then ignorance. */
+export function entropyStrip(aleatoric, epistemic, most, label) {
+  return picture(label, [
+    bar("whole", 0, 1, 5, 14),
+    bar("aleatoric", 0, aleatoric / most, 5, 14),
+    bar("epistemic", aleatoric / most, (aleatoric + epistemic) / most, 5, 14),
+  ]);
+}

@@ -1,0 +1,73 @@
+"""Graphs for other runtimes: what they answer, and what is refused."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+from credence.client import Client
+from credence.exports import convert
+from credence.types import Version
+from models.exceptions import InvalidInput, UnknownVariant
+from tests.credence.running import credence, environment
+
+CASES = ("pruned", "dropout")  # the others of `export_cases` run by hand: tracing takes seconds
+
+
+def test_graphs_answer_what_the_engine_does(tmp_path: Path) -> None:
+    """Columns of every type with gaps; a pruned regression and a classification by masks.
+
+    Answers are float32, whose rounding is 6e-8; a difference of nearly equal means, the epistemic
+    variance, loses two digits more.
+    """
+    command = [sys.executable, "-m", "tests.credence.export_cases", str(tmp_path), *CASES]
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    errors = json.loads(done.stdout)
+    assert len(errors) == 2 * (2 + 3)
+    assert max(errors.values()) < 1e-5, errors
+
+
+def test_the_command_writes_a_graph_with_what_it_means(
+    client: Client, version: Version, tmp_path: Path
+) -> None:
+    path = tmp_path / "small.onnx"
+    options = ("--format", "onnx", "--posterior", "mean", "-o", str(path))
+    made = credence("models", "export", "small", "1", *options, url=client.url)
+    assert made.returncode == 0, made.stderr
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    [described] = [p.value for p in model.metadata_props if p.key == "credence"]
+    about = json.loads(described)
+    assert [f["name"] for f in about["features"]] == ["x0", "x1", "kind"]
+    assert about["features"][2]["levels"] == ["even", "odd"]
+    assert (about["posterior"], about["samples"], about["target"]) == ("mean", 1, "y")
+    assert [given.name for given in model.graph.input] == ["features"]
+    rows = model.graph.input[0].type.tensor_type.shape.dim[0]
+    assert rows.dim_param, "any number of rows"
+    wrong = credence("models", "export", "small", "--format", "torch", "--prune", "0.3",
+                     "-o", str(path), url=client.url)  # fmt: skip
+    assert wrong.returncode == 2
+    assert "stored are 0, 0.5" in wrong.stderr
+
+
+def test_what_has_no_graph_is_refused_before_it_is_traced(
+    client: Client, version: Version, tmp_path: Path
+) -> None:
+    archive = tmp_path / "small.tar"
+    client.export_version("small", 1, archive)
+    with pytest.raises(UnknownVariant):
+        convert(archive, tmp_path / "x", "torch", prune=0.25)
+    request = {
+        "model": "team", "dataset": version["dataset"], "target": "y", "pruning": [],
+        "method": {"kind": "ensemble", "members": 2}, "training": {"epochs": 2},
+    }  # fmt: skip
+    client.wait(client.train(request)["id"], poll_seconds=0.1)
+    client.export_version("team", 1, archive)
+    with pytest.raises(InvalidInput, match="several networks"):
+        convert(archive, tmp_path / "x", "torch", posterior="mean")
