@@ -29,13 +29,17 @@ def to_html(prediction: "Prediction") -> str:
 
 
 def _numbers(prediction: "Prediction") -> tuple[list[str], list[list[str]]]:
-    """Mean, both kinds of deviations, and one interval per row on an axis that all rows share."""
+    """Mean, both kinds of deviations, and an interval per row on one axis: that of the usual rows,
+    since one strange row may be so wide that nothing would be left of the others.
+    """
     level = next((n[6:] for n in prediction.table.column_names if n.startswith("lower_")), None)
     shown = slice(0, MOST_ROWS)
     mean, std = prediction.mean[shown], prediction.std[shown]
     lower, upper = (mean - std, mean + std) if level is None else prediction.interval(float(level))
     lower, upper = lower[shown], upper[shown]
-    low, high = float(np.nanmin(lower)), float(np.nanmax(upper))
+    usual = ~prediction.out_of_distribution[shown]
+    usual = usual if usual.any() else ~usual
+    low, high = float(np.nanmin(lower[usual])), float(np.nanmax(upper[usual]))
     scale = WIDTH / (high - low or 1.0)
     numbers = zip(
         mean, prediction.aleatoric[shown], prediction.epistemic[shown], lower, upper,
@@ -74,8 +78,9 @@ def _classes(prediction: "Prediction") -> tuple[list[str], list[list[str]]]:
 
 
 def _span(start: float, dot: float, end: float, *, odd: bool) -> str:
-    """A line with a dot on it."""
+    """A line with a dot on it; what is beyond the axis is at its end."""
     colour, middle = STRANGE if odd else USUAL, HEIGHT // 2
+    start, dot, end = (min(max(at, 0.0), WIDTH) for at in (start, dot, end))
     return (
         f'<svg width="{WIDTH + 2 * DOT}" height="{HEIGHT}"><g transform="translate({DOT})">'
         f'<line x1="{start:.1f}" x2="{end:.1f}" y1="{middle}" y2="{middle}" stroke="{colour}" '
