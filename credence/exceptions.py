@@ -31,8 +31,13 @@ class ClientError(Exception):
 class ServiceUnreachable(ClientError):
     """No answer from `url`: nothing listens there, or it took too long."""
 
+    ADVICE = (
+        "start a service with `credence serve`, or tell where one is: CREDENCE_URL, "
+        "--url, or Client(url)"
+    )
+
     def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"no answer from {url}: {reason}")
+        super().__init__(f"no answer from {url}: {reason}\n{self.ADVICE}")
         self.url = url
 
 

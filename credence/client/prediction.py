@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from credence.client.frames import Arrays
+from credence.client.pictures import to_html
 
 
 class Interval(NamedTuple):
@@ -37,6 +38,10 @@ class Prediction:
         strange = int(self.out_of_distribution.sum())
         told = f", {strange} unlike those of training" if strange else ""
         return f"<Prediction of {self.model} version {self.version}: {rows}{told}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return to_html(self)
 
     @property
     def model(self) -> str:

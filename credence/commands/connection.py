@@ -31,8 +31,7 @@ def connect(url: str | None) -> "Iterator[Client]":
         request = f" (request {error.request_id})" if error.request_id else ""
         fail(f"{error}{request}{_advice(error)}", EXIT_REFUSED)
     except ServiceUnreachable as error:
-        hint = "start one with `credence serve`, or give its address with --url or CREDENCE_URL"
-        fail(f"{error}\n{hint}", EXIT_UNREACHABLE)
+        fail(str(error), EXIT_UNREACHABLE)
     except httpx.InvalidURL as error:
         raise typer.BadParameter(f"{url!r}: {error}", param_hint="--url") from None
 

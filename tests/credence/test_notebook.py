@@ -1,7 +1,9 @@
 """What somebody does in a notebook, with a real service."""
 
 import asyncio
+import re
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -58,6 +60,20 @@ def test_a_frame_keeps_its_index(client: Client) -> None:
     assert list(frame)[:6] == ["mean", "std", "aleatoric", "epistemic", "lower_0.5", "upper_0.5"]
 
 
+def test_a_notebook_shows_the_uncertainty(client: Client) -> None:
+    strange = ROWS.assign(x0=[0.5, 900.0], x1=[0.2, -900.0])
+    prediction = client.predict("small", strange)
+    page = prediction._repr_html_()
+    drawings = re.findall(r'x1="([-\d.]+)" x2="([-\d.]+)".*?cx="([-\d.]+)"', page)
+    lower, upper = prediction.interval(0.9)
+    scale = 300 / (upper[0] - lower[0])  # the axis is that of the usual rows
+    for (start, end, dot), a, b, mean in zip(drawings, lower, upper, prediction.mean, strict=True):
+        drawn = np.clip((np.array([a, mean, b]) - lower[0]) * scale, 0, 300)
+        assert [float(start), float(dot), float(end)] == pytest.approx(drawn, abs=0.06)
+    assert page.count("<td>unlike training</td>") == 1
+    ElementTree.fromstring(f"<html>{page}</html>")  # well-formed
+
+
 def test_an_interval_that_was_not_asked_for_is_named(client: Client) -> None:
     with pytest.raises(
         ValueError, match=r"no credible interval of level 0.5, .* intervals=\[0.5\]"
@@ -94,6 +110,7 @@ def test_five_lines(service: Service, capsys: pytest.CaptureFixture[str]) -> Non
     np.testing.assert_allclose(prediction.entropy, entropy, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(prediction.aleatoric + prediction.epistemic, entropy, atol=1e-5)
     assert next(iter(prediction.to_frame())) == "label"
+    assert "and 60 more rows" in prediction._repr_html_()
 
 
 def test_the_same_methods_are_awaited(service: Service, truth: Json) -> None:
