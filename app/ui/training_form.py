@@ -263,9 +263,9 @@ def _method_field(config: ModelConfig) -> Iterator[Field]:
 def _features(dataset: Dataset, config: ModelConfig, value: object) -> list[Feature]:
     """All columns that could be one, those that are with the type that they are read as.
 
-    None while it is not settled which are.
+    None while it is not settled which are; a forecast looks at its series alone unless told.
     """
-    if value is None:
+    if value is None and config.task != "forecasting":
         return []
     chosen = _feature_types(value, dataset)
     others = (c for c in dataset.columns if c.name != config.target and c.type != "text")

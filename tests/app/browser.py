@@ -15,9 +15,13 @@ def installed_browser() -> str | None:
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-def serious_problems(page: Page) -> list[tuple[str, str]]:
-    """What axe finds that keeps somebody from reading or using a page: the rule, and an element."""
-    found = Axe().run(page).response["violations"]
+def serious_problems(page: Page, *rules: str) -> list[tuple[str, str]]:
+    """What axe finds that keeps somebody from reading or using a page: the rule, and an element.
+
+    By all of its rules, or by those that are named.
+    """
+    options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+    found = Axe().run(page, options=options).response["violations"]
     return [
         (v["id"], v["nodes"][0]["html"]) for v in found if v["impact"] in ("serious", "critical")
     ]

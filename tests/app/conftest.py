@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from core.context import open_context
 from core.logging import configure_logging
@@ -67,6 +67,7 @@ def browser() -> Iterator[Browser]:
     path = installed_browser()
     if path is None:
         pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)} is on the path")
+    expect.set_options(timeout=30_000)  # ms: machines that do much else are slow, and not wrong
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield browser

@@ -18,7 +18,7 @@ from core.schema import Json
 router = APIRouter(include_in_schema=False)
 
 ADVICE = {
-    "diverged": "Lower the learning rate, or look for values in the data that are far off.",
+    "diverged": "Resumed, it would diverge again: change one of these, and train again.",
     "out_of_memory": "Train with smaller batches or a smaller network, or on a larger machine.",
     "time_limit": "Train for fewer epochs, or let whoever runs the service raise the limit. "
     "Resumed, it goes on from where it was.",
@@ -27,6 +27,7 @@ ADVICE = {
     "not_found": "What it needs was deleted meanwhile. Ask anew with what there is.",
     "invalid_data": "Change what the message names, and ask anew.",
 }
+NEEDS_CHANGE = ("diverged", "invalid_data", "not_found")
 GENERAL_ADVICE = "Resume it. If it fails again, the worker's log has more under the job's id."
 KINDS = {
     "train": "Training",
@@ -77,6 +78,7 @@ def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
         parts=context.jobs.parts(found.id) if found.kind == "compare" else [],
         table=_table(context, found),
         again=_again(found),
+        needs_change=error.get("code") in NEEDS_CHANGE,
     )
 
 

@@ -97,14 +97,20 @@ function mark(field, message) {
   field.closest(".field").append(told);
 }
 
-/** `<button data-call="PUT /models/x/aliases/y" data-body='{…}' data-confirm="…" data-then="/ui/…">` */
+/** `<button data-call="PUT /models/x/aliases/y" data-body='{…}' data-confirm="…" data-then="/ui/…">`;
+ * with `data-refresh="#part"` in place of `data-then` htmx fetches that part anew, and no more. */
 async function carryOut(button) {
-  const { call, body, confirm: question, then, done } = button.dataset;
+  const { call, body, confirm: question, then, refresh, done } = button.dataset;
   if (question && !window.confirm(question)) return;
   const [method, path] = call.split(" ");
   button.disabled = true;
   try {
     await api(method, path, body && JSON.parse(body), method === "POST" ? once() : {});
+    if (refresh) {
+      if (done) notify(done);
+      htmx.trigger(refresh, "refresh");
+      return;
+    }
     if (done) sessionStorage.setItem("notice", done);
     if (then) location.assign(then);
     else location.reload();

@@ -18,14 +18,21 @@ function progress(event) {
   if (event.epoch === undefined) return;
   const isBack = last && event.stage === last.stage && event.epoch < last.epoch;
   if (isBack) restart(event);
-  else if (!last || last.stage !== event.stage) begin(event.stage);
+  else if (!last || last.stage !== event.stage) begin(event);
   last = event;
 }
 
-function begin(stage) {
+function begin({ stage, time }) {
   if (last) before += last.epoch;
   stages.push({ name: stage, at: before });
-  log(`stage ${stage}`, null);
+  log(`begins: ${inWords(stage)}`, time);
+}
+
+/** `refit-prune-0.5` is the variant of the second fit with half of its weights left out. */
+function inWords(stage) {
+  const name = stage.replace(/^refit-/, "");
+  const words = name.startsWith("prune-") ? `${100 * name.slice(6)} % pruned` : name;
+  return name === stage ? words : `${words}, with the rows that chose when to stop`;
 }
 
 /** Another attempt goes on from a checkpoint: what came after that is told anew. */
@@ -59,14 +66,14 @@ function refresh(status) {
 function log(text, time) {
   const line = document.createElement("li");
   const when = document.createElement("time");
-  when.textContent = time ? new Date(time).toLocaleTimeString() : "·";
-  if (time) when.dateTime = time;
+  when.textContent = new Date(time).toLocaleTimeString();
+  when.dateTime = time;
   const what = document.createElement("span");
   what.textContent = text;
   line.append(when, what);
   const list = document.getElementById("log");
   list.append(line);
-  list.scrollTop = list.scrollHeight;
+  list.parentElement.scrollTop = list.scrollHeight;
 }
 
 /** At most twice a second, however many events come. */

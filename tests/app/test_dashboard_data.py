@@ -1,0 +1,147 @@
+"""From a file to a data set in the browser: by click and by drop, and what is said of a bad one."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from credence.media_types import MEDIA_TYPES
+from tests.app.browser import Visit
+from tests.app.conftest import MakeService
+from tests.app.running import Service
+
+STATIC = Path("app/ui/static")
+EXAMPLE = STATIC / "examples/bike-hires.csv"
+STRANGE = "<script>alert(1)</script>"
+DROP = """(text) => {
+  const carried = new DataTransfer();
+  carried.items.add(new File([text], "dropped.csv"));
+  document.querySelector(".drop").dispatchEvent(
+    new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer: carried }));
+}"""
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Visit]:
+    visit = Visit(browser)
+    yield visit
+    visit.context.close()
+
+
+def tells_of(page: Page, name: str, rows: int) -> None:
+    """The page of a new data set."""
+    expect(page).to_have_url(re.compile("/ui/datasets/ds_"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+    expect(page.locator(".facts")).to_contain_text(f"rows{rows:,}")
+
+
+def test_the_example_is_what_its_script_makes() -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "examples.bike_hires"], capture_output=True, text=True, check=True
+    )
+    assert made.stdout == EXAMPLE.read_text()
+
+
+def test_the_browser_knows_the_suffixes_that_the_command_line_knows() -> None:
+    script = (STATIC / "upload.js").read_text()
+    assert dict(re.findall(r'^  "(\.\w+)": "(.+)",$', script, re.MULTILINE)) == MEDIA_TYPES
+
+
+def test_an_empty_service_says_how_to_begin_and_the_example_is_one_click(
+    make_service: MakeService, visit: Visit, tmp_path: Path
+) -> None:
+    service = make_service()
+    for kind, name in (("models", "price"), ("models", "tree")):
+        service.http.delete(f"/{kind}/{name}")
+    page = visit.go(f"{service.url}/ui/datasets")
+    page.get_by_role("button", name="Try it with example data").click()
+    tells_of(page, "bike-hires.csv", 672)
+    expect(page.get_by_role("status")).to_contain_text("672 rows")
+    expect(page.get_by_role("row", name="wind number")).to_contain_text("32 (4.8 %)")
+    expect(page.locator(".js-plotly-plot")).to_have_count(5)
+    page.get_by_role("link", name="Train on this").click()
+    expect(page.get_by_label("Column to predict")).to_be_visible()
+    assert visit.complaints == []
+
+
+def test_a_file_comes_by_click_and_by_drop(service: Service, visit: Visit, tmp_path: Path) -> None:
+    page = visit.go(f"{service.url}/ui/datasets")
+    page.evaluate(DROP, "x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(1234)))
+    tells_of(page, "dropped.csv", 1234)
+    page.goto(f"{service.url}/ui/datasets")
+    file = tmp_path / "chosen.csv"
+    file.write_text("a,b\n1,2\n3,4\n5,6\n")
+    page.get_by_label("Drop a file here, or click to choose one").set_input_files(file)
+    tells_of(page, "chosen.csv", 3)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete").click()
+    expect(page).to_have_url(f"{service.url}/ui/datasets")
+    expect(page.get_by_role("link", name="chosen.csv", exact=True)).to_have_count(0)
+    assert visit.complaints == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ("bad.csv", "a,b\n1,2\n3\n", "Line 3 has 1 fields and the header 2"),
+        ("twice.csv", "a,a\n1,2\n", "a"),
+        ("notes.docx", "words", "ends in none of .csv"),
+    ],
+)
+def test_a_bad_file_shows_what_is_wrong_with_it(
+    service: Service, visit: Visit, tmp_path: Path, bad: tuple[str, str, str]
+) -> None:
+    name, text, told = bad
+    page = visit.go(f"{service.url}/ui/datasets")
+    file = tmp_path / name
+    file.write_text(text)
+    page.get_by_label("Drop a file here, or click to choose one").set_input_files(file)
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text(f"{name} was not taken in.")
+    expect(alert).to_contain_text(told)
+    expect(alert).to_contain_text("Mend the file and drop it again")
+    expect(alert).to_be_focused()
+    assert page.url == f"{service.url}/ui/datasets"
+
+
+def test_names_are_harmless_texts(service: Service, visit: Visit) -> None:
+    dialogs: list[str] = []
+    visit.page.on("dialog", lambda dialog: dialogs.append(dialog.message) or dialog.dismiss())
+    rows = "".join(f"{i % 3},<b>{i % 2}</b>,{i}\n" for i in range(30))
+    made = service.http.post(
+        "/datasets",
+        params={"name": f'{STRANGE}".csv'},
+        content=f"{STRANGE},<img src=x onerror=alert(2)>,y\n{rows}",
+        headers={"Content-Type": "text/csv"},
+    ).json()
+    for path, seen in (
+        ("/ui/datasets", STRANGE),
+        (f"/ui/datasets/{made['id']}", "<img src=x onerror=alert(2)>"),
+        (f'/ui/train?dataset={made["id"]}&request={{"target":"y"}}', STRANGE),
+        ("/", STRANGE),
+    ):
+        page = visit.go(service.url + path)
+        expect(page.locator("main")).to_contain_text(seen)
+    page = visit.go(f"{service.url}/ui/datasets/{made['id']}")
+    expect(page.locator("#column-1-figure + details ~ *")).to_have_count(0)
+    expect(page.locator(".ytick").filter(has_text="<b>0</b>")).to_have_count(1)
+    assert dialogs == []
+    assert visit.complaints == []
+
+
+def test_a_large_data_set_is_drawn_from_some_of_its_rows(service: Service) -> None:
+    text = "time,on,x\n" + "".join(
+        f"2026-01-{1 + i % 28:02d}T00:00:00Z,true,{i}\n" for i in range(25_000)
+    )
+    made = service.http.post(
+        "/datasets", params={"name": "large"}, content=text, headers={"Content-Type": "text/csv"}
+    ).json()
+    page = service.http.get(f"/ui/datasets/{made['id']}").text
+    assert "From 8,334 of 25,000 rows, one in 3." in page
+    for n in range(3):
+        assert f'id="column-{n}-figure"' in page
+    service.http.delete(f"/datasets/{made['id']}")

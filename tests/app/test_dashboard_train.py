@@ -1,0 +1,149 @@
+"""The form for a training: it recommends what the route does, and sends what was changed alone."""
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from app.ui.fields import tags
+from app.ui.wording import METHODS, NETWORKS
+from models.config import MethodConfig, NetworkConfig
+from tests.app.browser import Visit
+from tests.app.cards import TASKS
+from tests.app.running import Service
+
+Json = dict[str, Any]
+
+
+class Fields(HTMLParser):
+    """By dotted path, what the fields of a form recommend."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.recommended: Json = {}
+        self.told = page
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        name = "features" if found.get("id") == "features" else found.get("name")
+        if name and found.get("data-default") is not None:
+            self.recommended[name] = json.loads(str(found["data-default"]))
+
+
+def form(service: Service, body: Json) -> Fields:
+    answer = service.http.get("/ui/train", params={"request": json.dumps(body)})
+    assert answer.status_code == 200
+    return Fields(answer.text)
+
+
+def at(document: Json, path: str) -> Any:
+    here: Any = document
+    for name in path.split("."):
+        here = (here or {}).get(name)
+    return here
+
+
+def dataset_of(service: Service, model: str) -> Json:
+    version: Json = service.http.get(f"/models/{model}/versions/1").json()
+    return version
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("more", [{}, {"method": {"kind": "map"}}])
+def test_what_it_recommends_is_what_the_route_fills_in(
+    cards: Service, task: str, more: Json
+) -> None:
+    version = dataset_of(cards, task)
+    body = {"dataset": version["dataset"], "target": version["target"], "model": "new"} | more
+    if version["task"] == "forecasting":
+        body["task"] = "forecasting"
+    found = form(cards, body).recommended
+    job = cards.post("/train", body).json()
+    cards.post(f"/jobs/{job['id']}/cancel")
+    request = job["request"]
+    types = {f["name"]: f["type"] for f in request["features"] or []}
+    for path, value in found.items():
+        if path == "features":
+            assert value == list(types)
+        elif path not in ("method.kind", "task"):  # which were changed
+            assert value == at(request, path), path
+    assert len(found) > 15
+
+
+def test_every_method_and_network_is_explained() -> None:
+    assert set(METHODS) == set(tags(MethodConfig))
+    assert set(NETWORKS) == set(tags(NetworkConfig))
+
+
+def test_a_body_that_is_wrong_is_shown_with_its_errors(cards: Service) -> None:
+    version = dataset_of(cards, "price")
+    body = {"dataset": version["dataset"], "target": "price"}
+    page = form(cards, body | {"training": {"epochs": 0}, "nonsense": 1}).told
+    assert re.search(r'id="training-epochs"[^>]*aria-invalid="true"', page)
+    assert "greater than or equal to 1" in page
+    assert "/nonsense unknown field" in page
+    no_time = form(
+        cards,
+        body
+        | {"dataset": dataset_of(cards, "tree")["dataset"], "target": "x"}
+        | {"task": "forecasting"},
+    )
+    assert re.search(r'id="forecast-time"[^>]*aria-invalid="true"', no_time.told)
+
+
+@pytest.mark.parametrize("query", ["request=[]", "request={", "dataset=ds_none"])
+def test_what_is_no_form_at_all_is_a_page_that_says_so(service: Service, query: str) -> None:
+    answer = service.http.get(f"/ui/train?{query}")
+    assert answer.status_code in (400, 404, 422)
+    assert answer.headers["Content-Type"].startswith("text/html")
+
+
+def test_inline_data_make_no_data_set_by_looking(service: Service) -> None:
+    before = service.http.get("/datasets").json()["data"]
+    body = {"data": {"columns": {"x": [1, 2]}}, "target": "x"}
+    assert service.http.get("/ui/train", params={"request": json.dumps(body)}).status_code == 200
+    assert service.http.get("/datasets").json()["data"] == before
+
+
+def test_the_form_follows_its_choices_and_sends_what_differs(
+    service: Service, browser: Browser
+) -> None:
+    visit = Visit(browser)
+    dataset = dataset_of(service, "price")["dataset"]
+    page = visit.go(f"{service.url}/ui/train?dataset={dataset}")
+    page.get_by_label("Column to predict").select_option(label="price (number)")
+    page.get_by_label("Method", exact=True).select_option(label="Deep ensemble")
+    expect(page.locator("#method-members")).to_have_value("5")
+    page.get_by_text("The method's own settings").click()
+    page.locator("#method-members").fill("3")
+    page.get_by_role("checkbox", name="wet").uncheck()
+    page.get_by_text("Fitting").click()
+    page.locator("#training-epochs").fill("0")
+    page.get_by_text("The same from elsewhere").click()
+    expect(page.locator("#command")).to_contain_text("--set method.members=3")
+    page.get_by_role("button", name="Train", exact=True).click()
+    epochs = page.locator("#training-epochs")
+    expect(epochs).to_be_focused()
+    expect(epochs).to_have_attribute("aria-invalid", "true")
+    expect(page.locator(".told")).to_have_text("must be greater than or equal to 1")
+    epochs.fill("7")
+    body = json.loads(page.locator("#body").inner_text())
+    page.get_by_role("button", name="Train", exact=True).click()
+    expect(page).to_have_url(re.compile("/ui/jobs/job_"))
+    job = service.http.get(f"/jobs/{page.url.rpartition('/')[2]}").json()
+    service.post(f"/jobs/{job['id']}/cancel")
+    assert body == {
+        "dataset": dataset,
+        "target": "price",
+        "model": job["model"],
+        "features": ["size", "wood", "day"],
+        "method": {"kind": "ensemble", "members": 3},
+        "training": {"epochs": 7},
+    }
+    assert job["request"]["method"]["members"] == 3
+    assert [c for c in visit.complaints if "422" not in c] == []
+    visit.context.close()
