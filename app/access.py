@@ -21,6 +21,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/v2/health", None),
     (ANY, "/v2", Scope.PREDICT),
     (READ, "/models/*/versions/*/card", Scope.TRAIN),  # it tells of the rows themselves
+    (READ, "/models/*/versions/*/archive", Scope.TRAIN),  # so does what is in it
     (READ, "/models", Scope.PREDICT),
     (WRITE, "/models", Scope.TRAIN),
     (ANY, "/train", Scope.TRAIN),

@@ -12,16 +12,19 @@ from typing import Any
 from anyio import to_thread
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.types import Message
 
 from app.dependencies import get_services, refuse_strange_parameters
 from app.schemas.datasets import DatasetResponse
 from app.schemas.jobs import JobResponse
+from app.schemas.models import VersionResponse
 from core.callers import Caller
 from core.datasets import Dataset
 from core.exceptions import Invalid
 from core.idempotency import HEADER, NO_ANSWER, Answer, Answers, Once, Remembered, Repeated
 from core.jobs import Job
+from core.registry import Version
 
 MAX_LENGTH = 255
 REPLAYED = "Idempotency-Replayed"
@@ -31,7 +34,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class CreatingRoute(APIRoute):
-    """A route whose endpoint makes a job, a data set or feedback."""
+    """A route whose endpoint makes a job, a data set, a version or feedback."""
 
     def get_route_handler(self) -> Handler:
         return answered_once(super().get_route_handler())
@@ -84,17 +87,20 @@ def watched(
     return hashed, once
 
 
-def write_answer(made: Job | tuple[Dataset, bool]) -> Answer:
-    """What the routes answer that queue a job or take in a data set."""
+def write_answer(made: Job | Version | tuple[Dataset, bool]) -> Answer:
+    """What the routes answer that queue a job, or take in a data set or a version."""
     if isinstance(made, Job):
         body = JobResponse.model_validate(made)
         return _answer(202, f"/jobs/{made.id}", body)
+    if isinstance(made, Version):
+        place = f"/models/{made.model}/versions/{made.version}"
+        return _answer(201, place, VersionResponse.of(made))
     dataset, is_new = made
     told = DatasetResponse.model_validate(dataset)
     return _answer(201 if is_new else 200, f"/datasets/{dataset.id}", told)
 
 
-def _answer(status: int, location: str, body: JobResponse | DatasetResponse) -> Answer:
+def _answer(status: int, location: str, body: BaseModel) -> Answer:
     return Answer(status, JSON | {"Location": location}, body.model_dump_json().encode())
 
 

@@ -17,6 +17,7 @@ from app.key_ring import KeyRing
 from app.metrics import Metrics
 from app.middleware import middleware
 from app.routers import (
+    archives,
     audit,
     batch,
     compare,
@@ -100,6 +101,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         jobs,
         results,
         models,
+        archives,
         sharing,
         audit,
         health,

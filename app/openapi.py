@@ -82,6 +82,11 @@ def file_request(media_types: list[str]) -> Document:
     return {"requestBody": {"required": True, "content": content}}
 
 
+def binary_response(media_type: str, description: str) -> Document:
+    """One entry of `responses`, for a file."""
+    return {"description": description, "content": _binary(media_type)}
+
+
 def option_parameters(model: type[BaseModel], when: str) -> list[Document]:
     """The members of a schema as query parameters, for a route that reads them itself."""
     schema = model.model_json_schema(ref_template=REFERENCE)

@@ -25,7 +25,7 @@ def train(client: Client, path: Path, request: Json) -> Json:
     """Uploads and trains; the version, with the seconds it took."""
     dataset = client.upload(path)
     started = time.monotonic()
-    job = client.wait(client.train({"dataset": dataset["id"], **request})["id"])
+    job = client.wait(client.submit_train({"dataset": dataset["id"], **request})["id"])
     if job["status"] != "succeeded":
         raise RuntimeError(f"{job['id']} {job['status']}: {job['error']}")
     version = dict(client.version(job["model"], job["version"] or 1))
@@ -35,7 +35,7 @@ def train(client: Client, path: Path, request: Json) -> Json:
 def evaluate(client: Client, model: str, path: Path, prune: float = 0.0) -> Json:
     """Test metrics by an evaluation job."""
     request = {"version": 1, "dataset": client.upload(path)["id"], "prune": prune}
-    job = client.wait(client.evaluate(model, request)["id"])
+    job = client.wait(client.submit_evaluate(model, request)["id"])
     if job["status"] != "succeeded":
         raise RuntimeError(f"{job['id']} {job['status']}: {job['error']}")
     return dict(job["metrics"])
@@ -77,7 +77,7 @@ def _print_mnist(client: Client, root: Path, variant: Json) -> None:
     for start in range(0, len(images), PREDICT_ROWS):
         inputs = {"image": images[start : start + PREDICT_ROWS].tolist()}
         request = {"model": "mnist", "inputs": inputs, "samples": MNIST_SAMPLES}
-        answer = client.predict({**request, "prune": variant["prune"]})
+        answer = client.submit_predict({**request, "prune": variant["prune"]})
         probabilities.append(np.array(answer["mean"]))
     p = np.concatenate(probabilities)
     accuracy = (p.argmax(1) == labels).mean()

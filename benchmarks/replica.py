@@ -94,7 +94,7 @@ def publish(port: int, network: str, shape: Shape) -> None:
             "training": {"epochs": 2, "refit": False},
             "pruning": [],
         }
-        job = client.wait(client.train(request)["id"], poll_seconds=0.2)
+        job = client.wait(client.submit_train(request)["id"], poll_seconds=0.2)
     if job["status"] != "succeeded":
         raise RuntimeError(f"training for the benchmark {job['status']}: {job['error']}")
 

@@ -4,6 +4,8 @@ What a list of models would never need (rows, curves, histograms) is a file of t
 database's rows stay small, and versions of releases that had no card are read as they are.
 """
 
+from collections.abc import Sequence
+
 from core.callers import SERVICE
 from core.context import Context
 from core.flattening import flatten
@@ -19,6 +21,7 @@ _SCORES = {
     "classification": "mutual_information",
 }
 _FALSE_ALARMS = 0.01  # of releases that had one threshold for all variants
+_CONFIGURED = ("likelihood", "network", "method", "training")
 _NO_SETTINGS = ("features", "target")  # they stand in the table of columns
 
 
@@ -28,8 +31,12 @@ def read(context: Context, version: Version) -> Json:
     Raises:
         CorruptArtifact: if the artifact's part of it is damaged.
     """
-    about = version.description
-    trained = read_card(context.registry.path(version)) or {}
+    return compose(context, version, read_card(context.registry.path(version)))
+
+
+def compose(context: Context, version: Version, trained: Json | None) -> Json:
+    """The card of what the artifact has kept of training."""
+    about, trained = version.description, trained or {}
     rows = trained.get("rows")
     return {
         **{name: getattr(version, name) for name in _REGISTERED},
@@ -49,10 +56,18 @@ def read(context: Context, version: Version) -> Json:
 
 
 def _recipe(context: Context, version: Version) -> list[Json]:
-    """Every setting of the training job, and whether it was asked for; null if nobody noted it."""
+    """Every setting of the training job, and whether it was asked for; null if nobody noted it.
+
+    An imported version has no job here, whatever its origin says.
+    """
+    if "imported" in version.description:
+        return _settings({name: version.description[name] for name in _CONFIGURED}, None)
     spec = context.called_by(SERVICE).jobs.get(version.job).spec
     given = spec.get("given")
-    settings = {k: v for k, v in spec["config"].items() if k not in _NO_SETTINGS}
+    return _settings({k: v for k, v in spec["config"].items() if k not in _NO_SETTINGS}, given)
+
+
+def _settings(settings: Json, given: Sequence[str] | None) -> list[Json]:
     return [
         {"setting": path, "value": value, "given": None if given is None else path in given}
         for path, value in flatten(settings).items()

@@ -158,14 +158,22 @@ class Datasets:
             stop(session, row)
             audit.record(session, self._caller, "job.cancel", row.id, dataset=dataset_id)
 
-    def rows(self, dataset_id: str, limit: int = 20, start: int = 0) -> Sequence[dict[str, Any]]:
-        """Rows from `start` on, ready for JSON: times in RFC 3339, tensors as lists, missing as
-        None.
+    def rows(
+        self,
+        dataset_id: str,
+        limit: int = 20,
+        names: Sequence[str] | None = None,
+        start: int = 0,
+    ) -> Sequence[dict[str, Any]]:
+        """Rows from `start` on, as JSON: times in RFC 3339, tensors as lists, missing as None.
+
+        Of the columns all, or those that are named.
         """
         check_limit(limit)
         row = self._row(dataset_id)
         with self._open(row.artifact_key) as table:
-            return to_json(table.slice(start, limit))
+            some = table if names is None else table.select(list(names))
+            return to_json(some.slice(start, limit))
 
     def columns(
         self,

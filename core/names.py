@@ -39,6 +39,12 @@ def check_model_name(name: str, path: str = "/model") -> str:
     return name
 
 
+def model_name_of(data_name: str) -> str:
+    """A valid model name from a data set's: `Concrete (v2).csv` becomes `concrete-v2`."""
+    stem = data_name.partition(".")[0].lower()
+    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
+
+
 def check_alias(alias: str, path: str = "/alias") -> str:
     """As a model name, but not a number: `3` must mean version 3."""
     if not _MODEL_NAME.fullmatch(alias):

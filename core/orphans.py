@@ -2,9 +2,10 @@
 
 What an attempt of a job publishes bears its number. Once the job is another attempt's, or nobody's,
 that attempt commits nothing more (`core.transitions`): what no row refers to by then is an orphan
-for good, however young. A data set's file has no such fence: it comes before its row, so that one
-without a row may be on its way. What this database knows nothing of (a job's files without the job,
-a data set's with another database's name) is somebody else's, and is left alone.
+for good, however young. Files of data sets and of imported versions have no such fence: they come
+before their row, so that one without a row may be on its way. What this database knows nothing of
+(a job's files without the job, others with another database's name) is somebody else's, and is left
+alone.
 
 The store is always listed before the rows are read, and claims before what they publish: what
 becomes published in between is seen.
@@ -19,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from core.database import Database
 from core.installation import identity
+from core.registry import import_prefix
 from core.schema import DatasetRow, JobRow, VersionRow
 from core.storage import ArtifactStore
 from core.transitions import CLAIMED, JobStatus
@@ -41,13 +43,24 @@ class Orphans:
         yield from self._checkpoints()
         yield from self._results()
 
-    def find_datasets(self) -> list[str]:
-        """Files of data sets without a row, be it that it is yet to come."""
+    def find_rowless(self) -> list[str]:
+        """Files of data sets and imported versions without a row, be it that it is yet to come."""
+        return [*self._datasets(), *self._imports()]
+
+    def _datasets(self) -> list[str]:
         keys = self._keys("datasets")
         with self.database.begin() as session:
             mine = f"datasets/{identity(session)}-"
             known = set(session.scalars(select(DatasetRow.artifact_key)))
         return [key for key in keys if key.startswith(mine) and key not in known]
+
+    def _imports(self) -> list[str]:
+        keys = [key for folder in self._keys("models") for key in self._keys(folder)]
+        with self.database.begin() as session:
+            mine = import_prefix(session)
+            known = set(session.scalars(select(VersionRow.artifact_key)))
+        is_mine = (key for key in keys if key.rpartition("/")[2].startswith(mine))
+        return [key for key in is_mine if key not in known]
 
     def _models(self) -> list[str]:
         found = {}

@@ -3,17 +3,20 @@
 The owner is locked first, so that two requests at once do not both find room for one.
 """
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import BigInteger, ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from core.callers import EVERYBODY, Caller
 from core.dialects import is_sqlite
 from core.exceptions import QuotaExceeded, TooManyRequests
-from core.schema import DatasetRow, JobRow, PredictionRow
+from core.schema import DatasetRow, JobRow, ModelRow, PredictionRow, VersionRow
 from core.transitions import UNFINISHED
 
 LOCK = 0x71756F74  # any number that no other lock has: "quot"
 RETRY_SECONDS = 30  # a job ends in about so long
+
+# of a trained version null: it is made here, of a data set that is counted
+_IMPORTED_BYTES = VersionRow.description["imported", "bytes"].as_string().cast(BigInteger)
 
 
 def check_jobs(session: Session, caller: Caller, more: int) -> None:
@@ -37,7 +40,7 @@ def check_jobs(session: Session, caller: Caller, more: int) -> None:
 
 
 def check_bytes(session: Session, caller: Caller, more: int) -> None:
-    """Room for `more` bytes of data sets and stored predictions.
+    """Room for `more` bytes of data sets, imported versions and stored predictions.
 
     Raises:
         QuotaExceeded: there is none until something is deleted.
@@ -53,7 +56,7 @@ def check_bytes(session: Session, caller: Caller, more: int) -> None:
     if found + more > most:
         raise QuotaExceeded(
             f"this key may store {most} bytes, {found} are taken, and these are {more} more: "
-            "delete data sets that are no longer needed"
+            "delete data sets or imported versions that are no longer needed"
         )
 
 
@@ -63,8 +66,10 @@ def _stored(caller: Caller) -> list[tuple[ColumnElement[int], ColumnElement[bool
     if caller.owner == EVERYBODY:
         predictions &= PredictionRow.key == caller.key
         return [(PredictionRow.bytes.expression, predictions)]
+    mine = select(ModelRow.name).where(ModelRow.owner == caller.owner)
     return [
         (DatasetRow.stored_bytes.expression, DatasetRow.owner == caller.owner),
+        (_IMPORTED_BYTES, VersionRow.model.in_(mine)),
         (PredictionRow.bytes.expression, predictions),
     ]
 

@@ -1,5 +1,6 @@
 """Model versions: immutable, numbered from 1, published whole, with aliases that move."""
 
+import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from core import audit, parts, shares, versions
+from core import audit, parts, quotas, shares, versions
 from core.callers import MODEL, SERVICE, Caller, check_change, owner_of
 from core.database import Database
-from core.exceptions import Conflict, LostClaim, NotFound
+from core.exceptions import Conflict, LostClaim, NotFound, NotOwner, QuotaExceeded
+from core.idempotency import Repeated
+from core.installation import identity
 from core.names import check_alias, check_identifier, check_model_name, now
 from core.paging import Page, check_limit, decode_cursor, page_of
 from core.schema import AliasRow, Json, ModelRow, VersionRow
@@ -97,6 +100,45 @@ class Registry:
                 complete(session, claim, JobStatus.SUCCEEDED, metrics=metrics, version=row.version)
         if is_cancelled:
             raise LostClaim(f"job {claim.job_id} was cancelled before its model was published")
+
+    def add(
+        self, model: str, directory: Path, description: Json, alias: str | None = None
+    ) -> Version:
+        """Publish a version that no job of this installation has made (`core.imports`).
+
+        The key bears this database's name: what a crash leaves without a row tells whose it was.
+
+        Raises:
+            NotOwner: the name is another's.
+            QuotaExceeded: the caller has stored as much as it may.
+        """
+        imported = description["imported"]
+        origin = imported["origin"] or {}
+        with self._database.begin() as session:
+            key = f"models/{model}/{import_prefix(session)}{secrets.token_hex(12)}"
+        row = VersionRow(
+            model=model,
+            description=description,
+            dataset=origin.get("dataset", ""),
+            job=origin.get("job", ""),
+            artifact_key=key,
+            created_at=now(),
+        )
+        self._store.put_directory(key, directory)
+        try:
+            with self._database.begin() as session:
+                quotas.check_bytes(session, self._caller, imported["bytes"])
+                versions.reserve(session, model, self._caller, self._caller.owner)
+                versions.insert(session, row, alias)
+                what = f"{model}/{row.version}"
+                audit.record(session, self._caller, "version.import", what, alias=alias)
+                made = _version(session, row, owner_of(session, self._caller, MODEL, model))
+                if self._caller.once is not None:
+                    self._caller.once.record(session, what, made)
+        except (QuotaExceeded, Repeated, NotOwner):
+            self._store.delete(key)
+            raise
+        return made
 
     def get(self, model: str, version: int | str | None = None) -> Version:
         """A version by number, by alias, or the newest; raises `NotFound`."""
@@ -201,6 +243,11 @@ class Registry:
     def path(self, version: Version) -> Path:
         """Where the artifact can be read on this machine."""
         return self._store.local_path(version.artifact_key)
+
+
+def import_prefix(session: Session) -> str:
+    """What the artifacts of versions from elsewhere are called, of this database."""
+    return f"import-{identity(session)}-"
 
 
 def _key(model: str, claim: Claim, attempt: int) -> str:

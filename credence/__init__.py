@@ -1,0 +1,40 @@
+"""Predictions that know what they don't know: the client, and models in this process.
+
+Names are imported when they are asked for: `credence --help` needs none of them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from credence.client import AsyncClient as AsyncClient
+    from credence.client import Client as Client
+    from credence.client import TrainedModel as TrainedModel
+    from credence.client.prediction import Prediction as Prediction
+    from credence.exceptions import CredenceAPIError as CredenceAPIError
+    from credence.exceptions import JobFailed as JobFailed
+    from credence.exceptions import ServiceUnreachable as ServiceUnreachable
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+
+_PLACES = {
+    "AsyncClient": "credence.client",
+    "BayesianClassifier": "credence.estimators",
+    "BayesianRegressor": "credence.estimators",
+    "Client": "credence.client",
+    "CredenceAPIError": "credence.exceptions",
+    "JobFailed": "credence.exceptions",
+    "Prediction": "credence.client.prediction",
+    "ServiceUnreachable": "credence.exceptions",
+    "TrainedModel": "credence.client",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'credence' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_PLACES])

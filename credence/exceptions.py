@@ -2,13 +2,18 @@
 
 ClientError
 ├── CredenceAPIError      the service answered, and said no
-└── ServiceUnreachable    there was no answer
+├── ServiceUnreachable    there was no answer
+└── JobFailed             a job ended without a result
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import httpx
+from credence.types import Job
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,8 @@ class CredenceAPIError(ClientError):
         errors: Sequence[FieldError] = (),
         request_id: str | None = None,
     ) -> None:
-        lines = [f"{title}: {detail}" if detail else title]
+        told = detail and detail not in [error.message for error in errors]
+        lines = [f"{title}: {detail}" if told else title]
         lines += [f"  {error.path or '/'}: {error.message}" for error in errors]
         super().__init__("\n".join(lines))
         self.status = status
@@ -52,7 +58,7 @@ class CredenceAPIError(ClientError):
         self.request_id = request_id
 
     @classmethod
-    def from_response(cls, response: httpx.Response) -> "CredenceAPIError":
+    def from_response(cls, response: "httpx.Response") -> "CredenceAPIError":
         """Read the problem document; an answer without one (a proxy's) keeps its status line."""
         request_id = response.headers.get("X-Request-ID")
         title = f"{response.status_code} {response.reason_phrase}"
@@ -66,3 +72,13 @@ class CredenceAPIError(ClientError):
             [FieldError(error["path"], error["message"]) for error in problem.get("errors", ())],
             problem.get("request_id", request_id),
         )
+
+
+class JobFailed(ClientError):
+    """A job failed or was cancelled; `job` is how it ended."""
+
+    def __init__(self, job: Job) -> None:
+        error = job["error"]
+        reason = f"{error['message']} ({error['code']})" if error else job["status"]
+        super().__init__(f"{job['id']}: {reason}")
+        self.job = job

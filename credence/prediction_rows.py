@@ -39,18 +39,19 @@ def read_rows(lines: Iterable[str], features: Sequence[Feature]) -> Rows:
     header = next(table, None)
     if header is None:
         raise BadRows("no rows: the first line must name the columns")
-    _check_features(header, features)
+    check_features(header, features)
     names = {feature["name"] for feature in features}
     ignored = tuple(name for name in header if name not in names)
     return Rows(_records(table, header, features), ignored)
 
 
-def _check_features(header: Sequence[str], features: Sequence[Feature]) -> None:
+def check_features(header: Sequence[str], features: Sequence[Feature]) -> None:
+    """Raise `BadRows` if a feature has no column, or cannot stand in a row."""
     for feature in features:
         if feature["type"] == "tensor":
-            raise BadRows(f"{feature['name']} is a tensor: send such rows through the HTTP API")
+            raise BadRows(f"{feature['name']} is a tensor: predict such rows from Python (Client)")
         if feature["name"] not in header:
-            raise BadRows(f"no column {feature['name']!r}: the header has {', '.join(header)}")
+            raise BadRows(f"no column {feature['name']!r}: there are {', '.join(header)}")
 
 
 def _records(

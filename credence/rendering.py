@@ -1,6 +1,7 @@
 """Tables for people: what the service answers, laid out with rich."""
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
@@ -24,6 +25,7 @@ SCORES = (
     "brier",
     "ece",
 )
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")  # UTC, as all are
 PIPED_WIDTH = 160  # columns of a table that is not on a terminal: nothing is cut off there
 
 errors = Console(stderr=True)
@@ -46,15 +48,20 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], title: str = "") -> None:
-    """A table on standard output; numbers are aligned to the right."""
+def print_table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    title: str = "",
+    styles: Sequence[str] | None = None,
+) -> None:
+    """A table on standard output; numbers are aligned to the right, each row has its style."""
     cells = [[_cell(value) for value in row] for row in rows]
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     for index, header in enumerate(headers):
         numeric = all(_is_number(row[index]) for row in cells)
         table.add_column(header, justify="right" if numeric else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*row)
+    for row, style in zip(cells, styles or [""] * len(cells), strict=True):
+        table.add_row(*row, style=style)
     output.print(table, markup=False, highlight=False)
 
 
@@ -203,6 +210,8 @@ def _cell(value: Any) -> str:
             return ""
         case float():
             return f"{value:.4g}"
+        case str() if MOMENT.fullmatch(value):
+            return value[:19].replace("T", " ")
         case _:
             return str(value)
 

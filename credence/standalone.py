@@ -1,20 +1,21 @@
 """A page of the service as one file: what it refers to is put into it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 
 _STYLES = re.compile(r'<link rel="stylesheet" href="([^"]+)"([^>]*)>')
 _SCRIPT = re.compile(r'<script src="([^"]+)"></script>')
 
 
-def in_one_file(page: str, fetch: Callable[[str], str]) -> str:
-    """The page with its styles and scripts inline.
+def references(page: str) -> list[str]:
+    """The addresses of a page's styles and scripts."""
+    return [found[1] for kind in (_STYLES, _SCRIPT) for found in kind.finditer(page)]
 
-    Args:
-        fetch: the text at an address that the page has for one of them.
-    """
-    page = _STYLES.sub(lambda found: f"<style{found[2]}>{fetch(found[1])}</style>", page)
-    return _SCRIPT.sub(lambda found: f"<script>{_unable_to_end(fetch(found[1]))}</script>", page)
+
+def with_references(page: str, texts: Mapping[str, str]) -> str:
+    """The page with its styles and scripts inline; `texts` is what is at their addresses."""
+    page = _STYLES.sub(lambda found: f"<style{found[2]}>{texts[found[1]]}</style>", page)
+    return _SCRIPT.sub(lambda found: f"<script>{_unable_to_end(texts[found[1]])}</script>", page)
 
 
 def _unable_to_end(script: str) -> str:

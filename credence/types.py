@@ -3,7 +3,8 @@
 They mirror `docs/api.md`; a key the service adds later is simply there as well.
 """
 
-from typing import Any, Literal, NotRequired, TypedDict
+from collections.abc import Sequence
+from typing import Any, Literal, NotRequired, TypedDict, final
 
 Json = dict[str, Any]
 Kind = Literal["aleatoric", "epistemic", "total"]
@@ -157,12 +158,14 @@ class Version(TypedDict):
     features: list[Feature]
     target: str
     classes: NotRequired[list[str | int | float | bool]]
+    forecast: NotRequired[Json]
     network: Json
     method: Json
     training: Json
     num_weights: int
     metrics: Json
     variants: list[Variant]
+    imported: NotRequired[Json]
     dataset: str
     job: str
     created_at: str
@@ -216,7 +219,25 @@ class Interval(TypedDict):
     upper: list[float | None]
 
 
-class Prediction(TypedDict):
+class PredictSettings(TypedDict, total=False):
+    """What can be asked for; see `docs/api.md`."""
+
+    samples: int
+    seed: int
+    prune: float
+    intervals: Sequence[float]
+    interval_kinds: Sequence[Literal["credible", "conformal"]]
+    sampler: Literal["sobol", "monte_carlo", "moments"]
+    abstain_above: float
+    return_draws: bool
+    target_mc_error: float
+    deadline_ms: float
+    horizon: int
+    store: bool
+
+
+@final
+class PredictionAnswer(TypedDict):
     """Arrays in row order; for classes `mean` and the variances are rows × classes."""
 
     id: NotRequired[str]
@@ -239,6 +260,33 @@ class Prediction(TypedDict):
     probabilities: NotRequired[list[list[float]]]
     entropy: NotRequired[dict[Kind, list[float]]]
     draws: NotRequired[list[Any]]
+    times: NotRequired[list[Any]]
+    paths: NotRequired[int]
+
+
+class NextToken(TypedDict):
+    """A token that may follow, and its probability."""
+
+    token: str
+    probability: float
+
+
+@final
+class TextAnswer(TypedDict):
+    """What a language model says of texts, in their order; entropies are of the next token."""
+
+    model: str
+    version: int
+    prune: float
+    samples: int
+    seed: int
+    sampler: str
+    log_likelihood: list[float]
+    perplexity: list[float]
+    token_log_likelihoods: list[list[float]]
+    next_tokens: list[list[NextToken]]
+    entropy: dict[Kind, list[float]]
+    timings_ms: dict[str, float]
 
 
 class RollingFeedback(TypedDict):

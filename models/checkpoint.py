@@ -35,11 +35,13 @@ from models.language.model import BayesianLanguageModel
 from models.language.vocabulary import Vocabulary
 from models.model import BayesianModel
 from models.prediction.strangeness import Detector
+from models.soundness import check_state
 from models.targets import target_from_json
 from models.trained import TrainedModel
 from models.variant import Variant
 
 FORMAT = 1
+MAX_HEADER_BYTES = 2**16  # of a safetensors file: ten tensors take a kilobyte
 STATES: dict[str, type[State]] = {
     "mean_field": BBBState,
     "draws": DrawsState,
@@ -47,6 +49,12 @@ STATES: dict[str, type[State]] = {
     "swag": SWAGState,
 }
 MANIFEST, MODEL, CARD = "manifest.json", "model.json", "card.json"
+
+# What comes of files whose sums are right and whose contents do not belong together.
+_UNREADABLE = (
+    KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError,
+    AssertionError, SafetensorError,
+)  # fmt: skip
 
 
 def write(model: TrainedModel, directory: Path) -> TrainedModel:
@@ -74,14 +82,16 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
     Raises:
         CorruptArtifact: if a file is missing, changed or of a later format.
     """
-    files = _files(directory)
-    for name, expected in files.items():
-        _check(directory / Path(name).name, expected)
+    files = read_manifest(directory)
+    for name in files:
+        check_file(directory, name, files)
     try:
-        model = _from_json(_read_json(directory / MODEL), directory, device)
-    except (KeyError, TypeError, SafetensorError) as error:
-        raise CorruptArtifact(f"{directory} cannot be read: {error}") from error
-    return replace(model, card=_read_json(directory / CARD)) if CARD in files else model
+        model = _from_json(read_json(directory / MODEL), directory, device)
+    except CorruptArtifact:
+        raise
+    except _UNREADABLE as error:
+        raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
+    return replace(model, card=read_json(directory / CARD)) if CARD in files else model
 
 
 def read_card(directory: Path) -> Json | None:
@@ -90,27 +100,31 @@ def read_card(directory: Path) -> Json | None:
     Raises:
         CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
     """
-    files = _files(directory)
+    files = read_manifest(directory)
     if CARD not in files:
         return None
-    _check(directory / CARD, files[CARD])
-    return _read_json(directory / CARD)
+    check_file(directory, CARD, files)
+    return read_json(directory / CARD)
 
 
-def _files(directory: Path) -> dict[str, Json]:
+def read_manifest(directory: Path) -> dict[str, Json]:
     """Names, sizes and sums, as the manifest says."""
-    manifest = _read_json(directory / MANIFEST)
+    manifest = read_json(directory / MANIFEST)
     if manifest.get("format") != FORMAT:
         raise CorruptArtifact(
             f"{directory} has format {manifest.get('format')}; this release reads {FORMAT}"
         )
-    files: dict[str, Json] = manifest["files"]
+    files = manifest.get("files")
+    if not isinstance(files, dict) or MODEL not in files:
+        raise CorruptArtifact(f"{directory / MANIFEST} names no files", "/manifest.json/files")
     return files
 
 
-def _check(path: Path, expected: Json) -> None:
-    if not path.is_file() or _checksum(path) != expected:
-        raise CorruptArtifact(f"{path} is missing or does not match its SHA-256 sum")
+def check_file(directory: Path, name: str, files: dict[str, Json]) -> None:
+    """Raise `CorruptArtifact` unless the file is there, and is what the manifest says."""
+    path = directory / Path(name).name
+    if not path.is_file() or _checksum(path) != files[name]:
+        raise CorruptArtifact(f"{path} is missing or does not match its SHA-256 sum", f"/{name}")
 
 
 def write_json(path: Path, data: Json) -> None:
@@ -206,7 +220,7 @@ def _kind_of_model(
 def _read_variants(
     data: Json, model: TrainedModel, directory: Path, device: str
 ) -> dict[float, Variant]:
-    read = partial(_read_variant, num_weights=model.num_weights, directory=directory, device=device)
+    read = partial(_read_variant, model=model, directory=directory, device=device)
     return {
         v["prune"]: replace(read(v), detector=_read_detector(v, data, model.task))
         for v in data["variants"]
@@ -223,10 +237,14 @@ def _read_detector(variant: Json, data: Json, task: str) -> Detector | None:
     return Detector(score, data["ood_threshold"])
 
 
-def _read_variant(data: Json, num_weights: int, directory: Path, device: str) -> Variant:
-    tensors = load_file(directory / _file_name(data["prune"]))
+def _read_variant(data: Json, model: TrainedModel, directory: Path, device: str) -> Variant:
+    path = directory / _file_name(data["prune"])
+    _check_header(path)
+    tensors = load_file(path)
     kind = STATES[data.get("state", "mean_field")]  # as all were before there were others
-    state = kind.unpack(tensors, num_weights).to(device)
+    state = kind.unpack(tensors, model.num_weights)
+    check_state(state, model.network, model.likelihood)
+    state = state.to(device)
     factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
     found = data.get("calibration")  # none of versions from before there was any
     return Variant(
@@ -238,6 +256,14 @@ def _read_variant(data: Json, num_weights: int, directory: Path, device: str) ->
         calibration=None if found is None else calibration.from_json(found),
         bfloat16=data.get("bfloat16", False),
     )
+
+
+def _check_header(path: Path) -> None:
+    """The first eight bytes say how long the description of the tensors is: ours are short."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if length > MAX_HEADER_BYTES:
+        raise CorruptArtifact(f"{path} has a header of {length} bytes; {MAX_HEADER_BYTES} is most")
 
 
 def _kind_of(state: State) -> str:
@@ -254,11 +280,16 @@ def _checksum(path: Path) -> Json:
     return {"sha256": digest, "bytes": path.stat().st_size}
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; raises `CorruptArtifact` for anything else."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except (OSError, ValueError, RecursionError) as error:
         raise CorruptArtifact(f"{path} cannot be read: {error}") from error
     if not isinstance(data, dict):
         raise CorruptArtifact(f"{path} does not hold a JSON object")
     return data
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

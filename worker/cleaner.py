@@ -14,7 +14,7 @@ from core.watch import Watch
 log = structlog.get_logger()
 
 CLEAN_SECONDS = 600.0
-ARRIVAL_SECONDS = 3600.0  # within which a data set's row follows its file: a transaction, in truth
+ARRIVAL_SECONDS = 3600.0  # within which a row follows its file: a transaction, in truth
 
 
 def forget(context: Context) -> None:
@@ -49,7 +49,7 @@ class Cleaner:
         self._context.store.remove_leftovers()
         for key in self._orphans.find():
             self._remove(key)
-        for key in self._rowless.unchanged(dict.fromkeys(self._orphans.find_datasets())):
+        for key in self._rowless.unchanged(dict.fromkeys(self._orphans.find_rowless())):
             self._remove(key)
 
     def _run(self) -> None:

@@ -16,7 +16,8 @@ from core.exceptions import Unavailable
 from core.jobs import Claim, MethodSpec, TrainSpec
 from core.registry import Version
 from models import checkpoint
-from models.config import ChainConfig, ConvolutionalConfig, ModelConfig, SplitBy, SplitTime
+from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
+from models.prediction.threads import training_threads
 from models.progress import Progress
 from models.trained import TrainedModel
 from worker.baselines import with_baselines
@@ -100,7 +101,7 @@ def _order(context: Context, spec: TrainSpec, checkpoints: Path) -> Order:
         types={name: types[name] for name in columns_needed(spec.config)},
         device=device,
         processes=processes,
-        threads=_threads(spec.config, context.settings.threads, processes),
+        threads=training_threads(spec.config, context.settings.threads, processes),
         checkpoint_dir=checkpoints,
         checkpoint_seconds=context.settings.checkpoint_seconds,
     )
@@ -143,20 +144,6 @@ def columns_needed(config: ModelConfig) -> list[str]:
     if config.forecast is not None and config.forecast.key is not None:
         names.append(config.forecast.key)
     return list(dict.fromkeys(names))
-
-
-def _threads(config: ModelConfig, most: int, processes: int) -> int:
-    """Per process: one where torch would not split an elementwise operation (32,768 elements).
-
-    A second one would only wait, and on a busy machine it waits long.
-    Images and vocabularies are always worth it.
-    """
-    large = isinstance(config.network, ConvolutionalConfig) or config.task == "language_model"
-    if large:
-        return max(1, most // processes)
-    rows = (config.training.batch_size or 1) // processes
-    widest = max(config.network.hidden or (1,)) * rows
-    return 1 if widest <= 32_768 else max(1, most // processes)
 
 
 class _Reporter:

@@ -1,6 +1,5 @@
 """`POST /train`: a request becomes a queued job."""
 
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
@@ -9,11 +8,10 @@ from app.bodies import json_body
 from app.dependencies import ContextDep
 from app.idempotency import CreatingRoute
 from app.openapi import json_request, problems
+from app.recipes import settle
 from app.schemas.jobs import JobResponse
 from app.schemas.training import TrainRequest, public_request
-from app.submission import enqueue, find_dataset
-from core.specs import TrainSpec
-from models.recipe import resolve
+from app.submission import enqueue
 
 router = APIRouter(tags=["training"], route_class=CreatingRoute)
 
@@ -39,18 +37,7 @@ def train(
     context: ContextDep,
 ) -> JobResponse:
     """Queue a training job; everything left out is filled in with the recommended recipe."""
-    dataset = find_dataset(context, request)
-    load = partial(context.datasets.columns, dataset.id)
-    wanted = request.config(dataset.columns, request.method)
-    config = resolve(wanted, dataset.columns, dataset.rows, load)
-    spec = TrainSpec(
-        model=request.model,
-        dataset=dataset.id,
-        config=config,
-        alias=request.alias,
-        metadata=request.metadata,
-        given=request.given(),
-    )
+    spec = settle(context, request)
     job = enqueue(context, "train", spec, public_request(spec))
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)

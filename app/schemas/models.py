@@ -40,6 +40,23 @@ class VariantResponse(Response):
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)
 
 
+class OriginResponse(Response):
+    """Where a version was exported: what its archive says, which nobody has verified."""
+
+    model: str
+    version: int
+    dataset: str
+    job: str
+    created_at: str
+
+
+class ImportedResponse(Response):
+    """That a version was not trained here; `origin` is null if it was trained without a service."""
+
+    origin: OriginResponse | None
+    bytes: int
+
+
 class VersionResponse(Response):
     """One immutable version; `metrics` are on held-out rows."""
 
@@ -61,6 +78,7 @@ class VersionResponse(Response):
     metrics: Json
     variants: list[VariantResponse]
     notes: list[str]
+    imported: ImportedResponse | None = Field(None, exclude_if=is_none)
     dataset: str
     job: str
     created_at: datetime

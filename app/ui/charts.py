@@ -12,6 +12,7 @@ from core.schema import Json
 Cell = str | float | None
 Line = tuple[str, Sequence[float], Sequence[float | None]]  # its name, x and y
 
+MOST_LETTERS = 20  # of a level beside its bar: on a phone they leave half of the width
 MARKED_POINTS = 30  # of a line: with more, dots run into each other
 
 
@@ -96,6 +97,31 @@ def bar_chart(  # noqa: PLR0917 - a title and two axes
     rows: list[list[Cell]] = [[f"{start:.4g} to {end:.4g}", n] for start, end, n in cells]
     table = Table(title, (x_title, y_title), rows)
     return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
+
+
+def level_chart(
+    name: str, title: str, reading: str, y_title: str, levels: Sequence[tuple[str, int]]
+) -> Chart:
+    """How often each level comes, the first one on top."""
+    places = list(range(len(levels)))
+    counts = [count for _, count in levels]
+    bars = {"type": "bar", "orientation": "h", "name": y_title, "x": counts, "y": places}
+    ticks = {"tickvals": places, "ticktext": [plain(level) for level, _ in levels]}
+    layout = {
+        "xaxis": _axis(y_title),
+        "yaxis": {"automargin": True, "autorange": "reversed", **ticks},
+        "bargap": 0.25,
+        "showlegend": False,
+    }
+    trace = bars | {"hovertemplate": "%{x}<extra></extra>"}
+    table = Table(title, ("level", y_title), [list(level) for level in levels])
+    return Chart(name, title, reading, {"data": [trace], "layout": layout}, table)
+
+
+def plain(text: str) -> str:
+    """A text of somebody's own as plotly shows it letter by letter: it reads some HTML."""
+    short = text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
+    return short.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _trace(line: Line) -> Json:

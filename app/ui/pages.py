@@ -11,7 +11,7 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app.session import is_signed_in
-from app.ui.telling import script_json, tell, tell_bytes
+from app.ui.telling import script_json, tell, tell_age, tell_bytes, tell_cell, tell_span
 from core.release import release
 
 ASSETS_URL = "/ui/static"
@@ -73,7 +73,14 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"tell": tell, "tell_bytes": tell_bytes, "script_json": script_json}
+    environment.filters |= {
+        "tell": tell,
+        "tell_age": tell_age,
+        "tell_bytes": tell_bytes,
+        "tell_cell": tell_cell,
+        "tell_span": tell_span,
+        "script_json": script_json,
+    }
     environment.globals |= {"assets": ASSETS_URL, "plotly": PLOTLY_URL, "release": release()}
     return environment
 

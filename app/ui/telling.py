@@ -1,5 +1,7 @@
 """How values stand on a page."""
 
+from datetime import UTC, datetime
+
 import orjson
 from markupsafe import Markup
 
@@ -8,6 +10,8 @@ from core.schema import Json
 
 MINUS = "−"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+_SPANS = ((86_400, "day"), (3_600, "h"), (60, "min"), (1, "s"))
+_MOST_TEXT = 80  # of a cell: the data set has the rest
 
 
 def tell(value: Cell) -> str:
@@ -30,6 +34,27 @@ def tell_bytes(count: int) -> str:
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
     return f"{size:.0f} {_UNITS[unit]}" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def tell_span(seconds: float) -> str:
+    """In the largest unit of which there is at least one: 200 s is 3 min."""
+    size, unit = next((span for span in _SPANS if seconds >= span[0]), _SPANS[-1])
+    count = int(seconds // size)
+    return f"{count} {unit}{'s' if unit == 'day' and count > 1 else ''}"
+
+
+def tell_age(moment: datetime) -> str:
+    """How long ago that was."""
+    seconds = (datetime.now(UTC) - moment).total_seconds()
+    return "just now" if seconds < 1 else f"{tell_span(seconds)} ago"
+
+
+def tell_cell(value: object) -> str:
+    """A value of the data themselves, which is shown as it is, but for its length."""
+    if isinstance(value, float):
+        return f"{value:.10g}".replace("-", MINUS)
+    text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"
 
 
 def script_json(document: Json) -> Markup:

@@ -31,7 +31,7 @@ def make(data_dir: Path, log: Path) -> Path:
         wait_until_ready(url)
         with Client(url) as client:
             dataset = client.upload(_rows(data_dir.parent))
-            job = client.wait(client.train(_request(dataset["id"]))["id"])
+            job = client.wait(client.submit_train(_request(dataset["id"]))["id"])
     if job["status"] != "succeeded":
         raise RuntimeError(f"training for the benchmark {job['status']}: {job['error']}")
     return next((data_dir / "artifacts").rglob("manifest.json")).parent

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url
+from credence.commands.options import AsJson, Limit, Url
 from credence.rendering import print_json, print_table
 
 
@@ -15,7 +15,7 @@ def audit(
     object: Annotated[str | None, typer.Option(help="Only what was done to this.")] = None,
     limit: Limit = 50,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Show what was made, changed, shared and deleted, newest first; needs a key of scope admin.
 

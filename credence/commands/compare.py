@@ -8,7 +8,6 @@ import typer
 from credence.commands.connection import connect
 from credence.commands.following import check_succeeded, watch
 from credence.commands.options import (
-    DEFAULT_URL,
     AsJson,
     Data,
     Epochs,
@@ -45,7 +44,7 @@ def compare(
     ] = None,
     as_json: AsJson = False,
     follow_: Follow = True,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Train several methods on the same rows and show how each did; all become versions.
 
@@ -66,9 +65,9 @@ def compare(
         name_data(client, request, data)
         if out_of_distribution is not None:
             request["out_of_distribution"], _ = find_dataset(client, out_of_distribution)
-        job = client.compare(request)
+        job = client.submit_compare(request)
         if not follow_:
-            typer.echo(job["id"])
+            print_json(job) if as_json else typer.echo(job["id"])
             return
         note(f"{job['id']}: training {len(job['request']['methods'])} models {request['model']}")
         job = watch(client, job["id"])

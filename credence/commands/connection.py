@@ -2,29 +2,47 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import httpx
 import typer
 
-from credence.client import Client
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.rendering import fail
 
+if TYPE_CHECKING:
+    from credence.client import Client
+
 EXIT_REFUSED = 1
 EXIT_UNREACHABLE = 3
+RETRIES = 2  # who sits at a terminal waits a second for a service that is not there, no more
 
 
 @contextmanager
-def connect(url: str) -> Iterator[Client]:
+def connect(url: str | None) -> "Iterator[Client]":
     """A client for the block; what the service refuses there ends the command with a message."""
+    import httpx  # noqa: PLC0415 - with the client, a third of a command's start
+
+    from credence.client import Client  # noqa: PLC0415
+
     try:
-        with Client(url) as client:
+        with Client(url, retries=RETRIES) as client:
             yield client
     except CredenceAPIError as error:
         request = f" (request {error.request_id})" if error.request_id else ""
-        fail(f"{error}{request}", EXIT_REFUSED)
+        fail(f"{error}{request}{_advice(error)}", EXIT_REFUSED)
     except ServiceUnreachable as error:
         hint = "start one with `credence serve`, or give its address with --url or CREDENCE_URL"
         fail(f"{error}\n{hint}", EXIT_UNREACHABLE)
     except httpx.InvalidURL as error:
         raise typer.BadParameter(f"{url!r}: {error}", param_hint="--url") from None
+
+
+def _advice(error: CredenceAPIError) -> str:
+    """What to do about it, where the service cannot know: it has not seen the command line."""
+    match error.status:
+        case 401:
+            return "\ngive the key in CREDENCE_KEY; `credence keys create` makes one"
+        case 404:
+            return "\n`credence models list`, `datasets list` and `jobs list` show what there is"
+        case _:
+            return ""

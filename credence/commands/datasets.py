@@ -2,36 +2,48 @@
 
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from credence.client import Client
+from credence.commands.completion import dataset_ids
 from credence.commands.connection import connect
-from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url, Yes
+from credence.commands.options import AsJson, Limit, Url, Yes
 from credence.commands.sharing import add_share
-from credence.rendering import print_columns, print_datasets, print_fields, print_json, print_table
+from credence.rendering import (
+    note,
+    print_columns,
+    print_datasets,
+    print_fields,
+    print_json,
+    print_table,
+)
 from credence.types import Dataset
 
-app = typer.Typer(no_args_is_help=True, help="Data sets: list, show, upload, rows, delete.")
+if TYPE_CHECKING:
+    from credence.client import Client
+
+app = typer.Typer(no_args_is_help=True, help="Data sets: upload them, see what was understood.")
 add_share(app, "datasets", "ds_01")
 
-DatasetId = Annotated[str, typer.Argument(help="Id of the data set.")]
+DatasetId = Annotated[str, typer.Argument(help="Id of the data set.", autocompletion=dataset_ids)]
 
 
 @app.command("list")
-def list_datasets(limit: Limit = 20, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
+def list_datasets(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
     """List the data sets.
 
     Example: `credence datasets list`
     """
     with connect(url) as client:
         datasets = list(islice(client.datasets(), limit))
+    if not datasets:
+        note("no data sets yet: `credence datasets upload FILE` takes one in")
     print_json(datasets) if as_json else print_datasets(datasets)
 
 
 @app.command()
-def show(dataset: DatasetId, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
+def show(dataset: DatasetId, as_json: AsJson = False, url: Url = None) -> None:
     """Show one data set and its columns.
 
     Example: `credence datasets show ds_01`
@@ -46,7 +58,7 @@ def upload(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file.")],
     name: Annotated[str | None, typer.Option(help="Default: the file's name.")] = None,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Upload a CSV, Parquet, Arrow stream, npz or text file (.gz too).
 
@@ -58,9 +70,7 @@ def upload(
 
 
 @app.command()
-def rows(
-    dataset: DatasetId, limit: Limit = 20, as_json: AsJson = False, url: Url = DEFAULT_URL
-) -> None:
+def rows(dataset: DatasetId, limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
     """Show the first rows.
 
     Example: `credence datasets rows ds_01 --limit 5`
@@ -74,7 +84,7 @@ def rows(
 
 
 @app.command()
-def delete(dataset: DatasetId, yes: Yes = False, url: Url = DEFAULT_URL) -> None:
+def delete(dataset: DatasetId, yes: Yes = False, url: Url = None) -> None:
     """Delete a data set; refused while a queued or running job needs it.
 
     Example: `credence datasets delete ds_01 --yes`
@@ -86,7 +96,7 @@ def delete(dataset: DatasetId, yes: Yes = False, url: Url = DEFAULT_URL) -> None
     typer.echo(f"deleted {dataset}")
 
 
-def upload_file(client: Client, file: Path, name: str | None = None) -> Dataset:
+def upload_file(client: "Client", file: Path, name: str | None = None) -> Dataset:
     """Upload; a suffix that the service does not read is wrong use."""
     try:
         return client.upload(file, name)

@@ -1,54 +1,61 @@
 """`credence feedback`: rows whose truth is known in, how honest the model was out."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from credence.client import Client
 from credence.commands.connection import connect
-from credence.commands.models import newest
-from credence.commands.options import DEFAULT_URL, AsJson, Url
-from credence.commands.predict import ROWS_PER_REQUEST, existing, open_rows, wrong_use
-from credence.prediction_rows import BadRows, Rows, read_rows
-from credence.rendering import flatten, note, print_json, print_table
+from credence.commands.options import AsJson, ModelArgument, Url
+from credence.commands.predict import ROWS_PER_REQUEST
+from credence.commands.reading import existing, rows_of
+from credence.prediction_rows import BadRows, Rows
+from credence.rendering import flatten, print_json, print_table
 from credence.types import Feature, Feedback, Json, Version
+
+if TYPE_CHECKING:
+    from credence.client import Client
 
 TYPES = {bool: "boolean", int: "number", float: "number", str: "category"}
 
 
 def feedback(
-    model: Annotated[str, typer.Argument(help="Name of the model.")],
+    model: ModelArgument,
     file: Annotated[
-        Path, typer.Argument(callback=existing, help="CSV with a header; - is standard input.")
+        Path,
+        typer.Argument(
+            callback=existing, help="CSV, JSONL, Parquet or Arrow; - is CSV from standard input."
+        ),
     ],
     *,
     truth: Annotated[str, typer.Option(help="Column with what came true; empty: not known.")],
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     prune: Annotated[float | None, typer.Option(help="Fraction of a pruned variant.")] = None,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Tell a model what came true, and see whether it is still honest.
 
     Example: `credence feedback concrete measured.csv --truth y`
     """
     request: Json = {} if prune is None else {"prune": prune}
-    with connect(url) as client, wrong_use(), open_rows(file) as lines:
-        card = client.version(model, version or newest(client, model))
+    with connect(url) as client:
+        card = client.version(model, version)
         request |= {"model": model, "version": card["version"]}
-        rows = read_rows(lines, [*_features(card, truth), _target(card, truth)])
-        if rows.ignored:
-            note(f"not features, ignored: {', '.join(rows.ignored)}")
-        told = _tell(client, request, rows, truth)
+        with rows_of(file, [*_features(card, truth), _target(card, truth)]) as rows:
+            told = _tell(client, request, rows, truth)
     print_json(told) if as_json else _print(card, told)
 
 
 def _features(card: Version, truth: str) -> list[Feature]:
     if card["task"] not in ("regression", "classification"):
-        raise BadRows(f"{card['model']} is a model of {card['task']}: use POST /feedback")
+        raise typer.BadParameter(
+            f"{card['model']} is a model of {card['task']}: use POST /feedback"
+        )
     if truth in {feature["name"] for feature in card["features"]}:
-        raise BadRows(f"{truth} is a feature of {card['model']}: name the column of the target")
+        raise typer.BadParameter(
+            f"{truth} is a feature of {card['model']}: name the column of the target"
+        )
     return card["features"]
 
 
@@ -58,13 +65,13 @@ def _target(card: Version, truth: str) -> Feature:
     return {"name": truth, "type": TYPES[type(classes[0])] if classes else "number"}
 
 
-def _tell(client: Client, request: Json, rows: Rows, truth: str) -> Feedback:
+def _tell(client: "Client", request: Json, rows: Rows, truth: str) -> Feedback:
     """Every row whose truth is known, and the last answer: its window has seen them all."""
     told: Feedback | None = None
     for batch in rows.batches(ROWS_PER_REQUEST):
         labels = [record.pop(truth) for record in batch]
         if any(label is not None for label in labels):
-            told = client.feedback(request | {"inputs": batch, "truth": labels})
+            told = client.submit_feedback(request | {"inputs": batch, "truth": labels})
     if told is None:
         raise BadRows(f"no row has a value in the column {truth!r}")
     return told

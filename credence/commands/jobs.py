@@ -5,17 +5,21 @@ from typing import Annotated
 
 import typer
 
+from credence.commands.completion import job_ids
 from credence.commands.connection import connect
 from credence.commands.following import check_succeeded
 from credence.commands.following import watch as watch_progress
-from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url
+from credence.commands.options import AsJson, Limit, Url
 from credence.commands.sharing import add_share
-from credence.rendering import print_comparison, print_job, print_jobs, print_json
+from credence.rendering import note, print_comparison, print_job, print_jobs, print_json
 
-app = typer.Typer(no_args_is_help=True, help="Jobs: list, show, watch, cancel, resume.")
+app = typer.Typer(no_args_is_help=True, help="Jobs: how far they are; stop them, let them go on.")
 add_share(app, "jobs", "job_01")
 
-JobId = Annotated[str, typer.Argument(help="Id of the job, as `credence train` prints it.")]
+JobId = Annotated[
+    str,
+    typer.Argument(help="Id of the job, as `credence train` prints it.", autocompletion=job_ids),
+]
 
 
 @app.command("list")
@@ -24,7 +28,7 @@ def list_jobs(
     model: Annotated[str | None, typer.Option(help="Only jobs of this model.")] = None,
     limit: Limit = 20,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """List the newest jobs.
 
@@ -32,11 +36,13 @@ def list_jobs(
     """
     with connect(url) as client:
         jobs = list(islice(client.jobs(status, model), limit))
+    if not jobs:
+        note("no such jobs: `credence train FILE --target COLUMN` makes one")
     print_json(jobs) if as_json else print_jobs(jobs)
 
 
 @app.command()
-def show(job: JobId, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
+def show(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
     """Show one job: state, progress, metrics, error.
 
     Example: `credence jobs show job_01`
@@ -47,7 +53,7 @@ def show(job: JobId, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
 
 
 @app.command()
-def watch(job: JobId, url: Url = DEFAULT_URL) -> None:
+def watch(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
     """Follow a job until it ends; exit code 4 if it fails or is cancelled.
 
     Of a comparison that has ended it shows the table.
@@ -56,27 +62,32 @@ def watch(job: JobId, url: Url = DEFAULT_URL) -> None:
     """
     with connect(url) as client:
         ended = watch_progress(client, job)
-        if ended["kind"] == "compare":
+        if ended["kind"] == "compare" and not as_json:
             print_comparison(client.comparison(job))
-        check_succeeded(ended)
+    if as_json:
+        print_json(ended)
+    check_succeeded(ended)
+    if not as_json:
         print_job(ended)
 
 
 @app.command()
-def cancel(job: JobId, url: Url = DEFAULT_URL) -> None:
+def cancel(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
     """Cancel a job; a running one stops between two mini-batches and keeps its checkpoint.
 
     Example: `credence jobs cancel job_01`
     """
     with connect(url) as client:
-        print_job(client.cancel(job))
+        answer = client.cancel(job)
+    print_json(answer) if as_json else print_job(answer)
 
 
 @app.command()
-def resume(job: JobId, url: Url = DEFAULT_URL) -> None:
+def resume(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
     """Queue a failed or cancelled job again; it goes on from its checkpoint.
 
     Example: `credence jobs resume job_01`
     """
     with connect(url) as client:
-        print_job(client.resume(job))
+        answer = client.resume(job)
+    print_json(answer) if as_json else print_job(answer)

@@ -16,7 +16,7 @@ from credence.rendering import fail, note, print_json, print_table
 if TYPE_CHECKING:
     from core.keys import Key, Keys
 
-app = typer.Typer(no_args_is_help=True, help="Keys: create, list, revoke.")
+app = typer.Typer(no_args_is_help=True, help="Keys: who may call, and do what.")
 
 EXIT_REFUSED = 1
 

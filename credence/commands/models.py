@@ -6,59 +6,60 @@ from typing import Annotated
 
 import typer
 
-from credence.client import Client
 from credence.commands.connection import connect
-from credence.commands.options import DEFAULT_URL, AsJson, Limit, Url, Yes
+from credence.commands.options import AsJson, Limit, ModelArgument, Url, Yes
 from credence.commands.sharing import add_share
-from credence.rendering import print_card, print_json, print_models, print_version
+from credence.rendering import note, print_card, print_json, print_models, print_version
 
-app = typer.Typer(no_args_is_help=True, help="Models: list, show, alias, delete.")
+app = typer.Typer(
+    no_args_is_help=True, help="Models: how they did, what names them, who sees them."
+)
 add_share(app, "models", "concrete")
-
-Model = Annotated[str, typer.Argument(help="Name of the model.")]
 
 
 @app.command("list")
-def list_models(limit: Limit = 20, as_json: AsJson = False, url: Url = DEFAULT_URL) -> None:
+def list_models(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -> None:
     """List the models.
 
     Example: `credence models list`
     """
     with connect(url) as client:
         models = list(islice(client.models(), limit))
+    if not models:
+        note("no models yet: `credence train FILE --target COLUMN` makes one")
     print_json(models) if as_json else print_models(models)
 
 
 @app.command()
 def show(
-    model: Model,
+    model: ModelArgument,
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Show a version: its metrics on held-out rows and its pruned variants.
 
     Example: `credence models show concrete --version champion`
     """
     with connect(url) as client:
-        answer = client.version(model, version or newest(client, model))
+        answer = client.version(model, version)
     print_json(answer) if as_json else print_version(answer)
 
 
 @app.command()
 def card(
-    model: Model,
+    model: ModelArgument,
     version: Annotated[str | None, typer.Argument(help="Number or alias; default: newest.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write it as a page in one file.")] = None,
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Show a version's model card: how it was trained, how it did, what its limits are.
 
     Example: `credence models card concrete champion --html concrete.html`
     """
     with connect(url) as client:
-        wanted = version or newest(client, model)
+        wanted = version or client.version(model)["version"]
         if html is not None:
             html.write_text(client.card_page(model, wanted), encoding="utf-8")
             return
@@ -67,12 +68,45 @@ def card(
 
 
 @app.command()
+def export(
+    model: ModelArgument,
+    version: Annotated[str | None, typer.Argument(help="Number or alias; default: newest.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The file.")] = None,
+    url: Url = None,
+) -> None:
+    """Write a version to a file: safetensors and JSON in a tar, which `import` reads.
+
+    Example: `credence models export concrete champion -o concrete.tar`
+    """
+    path = output or Path(f"{model}.tar")
+    with connect(url) as client:
+        client.export_version(model, version or client.version(model)["version"], path)
+    typer.echo(f"{path}: {path.stat().st_size} bytes")
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What was exported.")],
+    name: Annotated[str, typer.Option(help="Name of the model that gets the version.")],
+    alias: Annotated[str | None, typer.Option(help="Let this alias name the version.")] = None,
+    url: Url = None,
+) -> None:
+    """Make a version of a file that `export`, or an estimator's `save`, has written.
+
+    Example: `credence models import concrete.tar --name concrete --alias champion`
+    """
+    with connect(url) as client:
+        version = client.import_version(file, name, alias)
+    typer.echo(f"{name} version {version['version']}")
+
+
+@app.command()
 def alias(
-    model: Model,
+    model: ModelArgument,
     alias: Annotated[str, typer.Argument(help="The alias, for example champion.")],
     version: Annotated[int | None, typer.Argument(help="The version that it names.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the alias.")] = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Let an alias name a version, or remove it.
 
@@ -89,10 +123,10 @@ def alias(
 
 @app.command()
 def delete(
-    model: Model,
+    model: ModelArgument,
     version: Annotated[str | None, typer.Option(help="Only this version.")] = None,
     yes: Yes = False,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Delete a model with all its versions, or one version.
 
@@ -107,8 +141,3 @@ def delete(
         else:
             client.delete_version(model, version)
     typer.echo(f"deleted {what}")
-
-
-def newest(client: Client, model: str) -> int:
-    """Number of a model's newest version."""
-    return max(int(version["version"]) for version in client.model(model)["versions"])

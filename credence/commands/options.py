@@ -4,13 +4,24 @@ from typing import Annotated
 
 import typer
 
-from credence.client import DEFAULT_URL
+from credence import DEFAULT_URL
+from credence.commands.completion import dataset_ids_and_files, model_names
 
 Url = Annotated[
-    str,
-    typer.Option("--url", envvar="CREDENCE_URL", help="Address of the service."),
+    str | None,
+    typer.Option(
+        "--url", envvar="CREDENCE_URL", help="Address of the service.", show_default=DEFAULT_URL
+    ),
 ]
-Data = Annotated[str, typer.Argument(help="A file to upload, or the id of a data set.")]
+ModelArgument = Annotated[
+    str, typer.Argument(help="Name of the model.", autocompletion=model_names)
+]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A file to upload, or the id of a data set.", autocompletion=dataset_ids_and_files
+    ),
+]
 Target = Annotated[str, typer.Option(help="Column to predict.")]
 ModelName = Annotated[
     str | None, typer.Option("--name", help="Name of the model; default: the data's name.")
@@ -30,13 +41,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the service's answer
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 __all__ = [
-    "DEFAULT_URL",
     "AsJson",
     "Data",
     "Epochs",
     "Follow",
     "Hidden",
     "Limit",
+    "ModelArgument",
     "ModelName",
     "Seed",
     "Settings",

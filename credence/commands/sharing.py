@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.options import DEFAULT_URL, Url
+from credence.commands.options import AsJson, Url
+from credence.rendering import print_json
 from credence.types import Shared
 
 Readers = Annotated[
@@ -22,7 +23,8 @@ def add_share(app: typer.Typer, kind: Shared, example: str) -> None:
         identifier: Annotated[str, typer.Argument(help="What is to be shared.")],
         readers: Readers = None,
         private: Annotated[bool, typer.Option("--private", help="Share it with nobody.")] = False,
-        url: Url = DEFAULT_URL,
+        as_json: AsJson = False,
+        url: Url = None,
     ) -> None:
         if private and readers:
             raise typer.BadParameter("give either --with or --private")
@@ -31,6 +33,9 @@ def add_share(app: typer.Typer, kind: Shared, example: str) -> None:
                 now = client.share(kind, identifier, readers or [])
             else:
                 now = client.sharing(kind, identifier)
+        if as_json:
+            print_json({"with": now})
+            return
         typer.echo(f"shared with {', '.join(now)}" if now else "shared with nobody")
 
 

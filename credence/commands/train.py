@@ -1,19 +1,19 @@
 """`credence train`: from a file to a model."""
 
 import json
-import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from credence.client import Client
+from core.names import model_name_of
 from credence.commands.connection import connect
 from credence.commands.datasets import upload_file
 from credence.commands.following import follow
 from credence.commands.options import (
-    DEFAULT_URL,
+    AsJson,
     Data,
     Epochs,
     Follow,
@@ -24,8 +24,11 @@ from credence.commands.options import (
     Target,
     Url,
 )
-from credence.rendering import note, print_version
+from credence.rendering import note, print_json, print_version
 from credence.types import Json
+
+if TYPE_CHECKING:
+    from credence.client import Client
 
 
 def train(
@@ -39,7 +42,8 @@ def train(
     alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
     set_: Settings = None,
     follow_: Follow = True,
-    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+    url: Url = None,
 ) -> None:
     """Train a model; everything not given follows the recommended recipe.
 
@@ -55,13 +59,17 @@ def train(
     request = build_request(options | {"target": target, "model": name, "alias": alias}, set_)
     with connect(url) as client:
         name_data(client, request, data)
-        job = client.train(request)
+        job = client.submit_train(request)
         if not follow_:
-            typer.echo(job["id"])
+            print_json(job) if as_json else typer.echo(job["id"])
             return
         note(f"{job['id']}: training {request['model']}")
         job = follow(client, job["id"])
-        print_version(client.version(job["model"], job["version"] or 1))
+        version = client.version(job["model"], job["version"])
+    print_json(version) if as_json else print_version(version)
+    if sys.stderr.isatty():
+        card = f"credence models card {version['model']} --html card.html"
+        note(f"next: `credence predict {version['model']} ROWS` · `{card}`", style="dim")
 
 
 def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) -> Json:
@@ -75,10 +83,10 @@ def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) ->
     return request
 
 
-def name_data(client: Client, request: Json, data: str) -> None:
+def name_data(client: "Client", request: Json, data: str) -> None:
     """Say what to learn from, and what the model is called if nobody said it."""
     request["dataset"], data_name = find_dataset(client, data)
-    request.setdefault("model", model_name(data_name))
+    request.setdefault("model", model_name_of(data_name))
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
@@ -110,13 +118,7 @@ def assign(request: Json, path: str, value: Any) -> None:
     request[last] = value
 
 
-def model_name(data_name: str) -> str:
-    """A valid model name from a data set's: `Concrete (v2).csv` becomes `concrete-v2`."""
-    stem = data_name.partition(".")[0].lower()
-    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
-
-
-def find_dataset(client: Client, data: str) -> tuple[str, str]:
+def find_dataset(client: "Client", data: str) -> tuple[str, str]:
     """Id and name of the data set: the file's once it is uploaded, or an existing one's."""
     path = Path(data)
     if path.is_file():

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from app.main import create_app
 from core.database import opened
 from core.settings import Settings
 from core.workers import Workers
+from credence import DEFAULT_URL
 from credence.serving.api_thread import ApiThread, address
 from credence.serving.errors import CannotStart
 from credence.serving.worker_process import WorkerProcess
@@ -25,6 +27,15 @@ STOP_SECONDS = 9.0  # the contract says 10; the rest is for the interpreter's ow
 GRACE_SECONDS = 7  # for requests in flight; the application still has to close in order
 POLL_SECONDS = 0.1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+WELCOME = """
+  dashboard   {address}/
+  HTTP API    {address}/docs
+
+First: upload a CSV file in the dashboard, or in another terminal{url}
+  credence train FILE.csv --target COLUMN
+  credence predict MODEL ROWS.csv
+Ctrl-C stops the service; what it has made stays."""
 
 log = structlog.get_logger(__name__)
 
@@ -70,6 +81,12 @@ class Supervisor:
                 self._wait_for(lambda: any(w.started_at >= started_at for w in workers.list()))
         if not self._stopping:
             typer.echo(f"ready on {self._address}")
+            if sys.stdout.isatty():
+                typer.echo(WELCOME.format(address=self._address, url=self._url()))
+
+    def _url(self) -> str:
+        """How the commands find a service that is not where they look by default."""
+        return "" if self._address == DEFAULT_URL else f"\n  export CREDENCE_URL={self._address}"
 
     def _wait_for(self, ready: Callable[[], bool]) -> None:
         while not (self._stopping or ready()):

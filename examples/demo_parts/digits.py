@@ -7,7 +7,7 @@ import numpy as np
 
 from credence.client import Client
 from credence.rendering import print_table
-from credence.types import Json, Prediction, Version
+from credence.types import Json, PredictionAnswer, Version
 from examples.demo_parts.data import Split, digits, rotate, write_npz
 from examples.demo_parts.scores import Reliability, error, log_likelihood, reliability
 from examples.demo_parts.training import train
@@ -39,12 +39,14 @@ def run(client: Client, directory: Path) -> Digits:
     return Digits(reliability(upright, data.test_y), pruning)
 
 
-def _predict(client: Client, images: np.ndarray, prune: float = 0.0) -> Prediction:
+def _predict(client: Client, images: np.ndarray, prune: float = 0.0) -> PredictionAnswer:
     inputs = {"image": images.tolist()}
-    return client.predict({"model": "digits", "inputs": inputs, "samples": SAMPLES, "prune": prune})
+    return client.submit_predict(
+        {"model": "digits", "inputs": inputs, "samples": SAMPLES, "prune": prune}
+    )
 
 
-def _show_rows(prediction: Prediction, truth: np.ndarray) -> None:
+def _show_rows(prediction: PredictionAnswer, truth: np.ndarray) -> None:
     """The held-out digits that the model is least sure of."""
     entropy = prediction["entropy"]
     rows = np.argsort(entropy["total"])[::-1][:SHOWN_ROWS].tolist()

@@ -18,7 +18,7 @@ def run(client: Client, model: str, row: Json) -> None:
     before = _totals(client, model)
     for samples in SAMPLE_COUNTS:
         for _ in range(REQUESTS):
-            client.predict({"model": model, "inputs": [row], "samples": samples})
+            client.submit_predict({"model": model, "inputs": [row], "samples": samples})
     after = _totals(client, model)
     print(f"\nGET /metrics    {HISTOGRAM}, {REQUESTS} requests of one row each\n")
     lines = []

@@ -7,7 +7,7 @@ import numpy as np
 
 from credence.client import Client
 from credence.rendering import print_table
-from credence.types import Json, Prediction, Version
+from credence.types import Json, PredictionAnswer, Version
 from examples.demo_parts.data import Split, diabetes, stretch, write_csv
 from examples.demo_parts.scores import coverage, rmse
 from examples.demo_parts.training import train, wait
@@ -30,7 +30,7 @@ class Band:
     truth_x: np.ndarray
     truth_y: np.ndarray
     grid: np.ndarray
-    prediction: Prediction
+    prediction: PredictionAnswer
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,12 @@ def records(names: list[str], x: np.ndarray) -> list[Json]:
     return [dict(zip(names, row, strict=True)) for row in x.tolist()]
 
 
-def _predict(client: Client, rows: list[Json], samples: int) -> Prediction:
+def _predict(client: Client, rows: list[Json], samples: int) -> PredictionAnswer:
     asked = {"samples": samples, "intervals": LEVELS, "interval_kinds": ["credible"]}
-    return client.predict({"model": "diabetes", "inputs": rows, **asked})
+    return client.submit_predict({"model": "diabetes", "inputs": rows, **asked})
 
 
-def _show_rows(answers: list[Prediction], truth: np.ndarray) -> None:
+def _show_rows(answers: list[PredictionAnswer], truth: np.ndarray) -> None:
     """Mean ± aleatoric ± epistemic standard deviation of the first held-out patients."""
     columns = [[_cell(answer, row) for row in range(SHOWN_ROWS)] for answer in answers]
     print("\nPOST /predict   mean ± aleatoric ± epistemic standard deviation, held-out patients\n")
@@ -79,13 +79,13 @@ def _show_rows(answers: list[Prediction], truth: np.ndarray) -> None:
     print_table(headers, zip(truth[:SHOWN_ROWS].tolist(), *columns, strict=True))
 
 
-def _cell(prediction: Prediction, row: int) -> str:
+def _cell(prediction: PredictionAnswer, row: int) -> str:
     variance = prediction["variance"]
     aleatoric, epistemic = (np.sqrt(variance[kind][row]) for kind in ("aleatoric", "epistemic"))
     return f"{prediction['mean'][row]:.0f} ± {aleatoric:.0f} ± {epistemic:.1f}"
 
 
-def _show_samples(answers: list[Prediction], data: Split) -> None:
+def _show_samples(answers: list[PredictionAnswer], data: Split) -> None:
     """Error, coverage and the sampling error that is left, per number of samples."""
     print(f"\nall {len(data.test_y)} held-out patients; always saying the mean of the training")
     print(f"patients has an error of {np.std(data.test_y - data.train_y.mean()):.1f}\n")
@@ -93,7 +93,7 @@ def _show_samples(answers: list[Prediction], data: Split) -> None:
     print_table(headers, [_scores(answer, data.test_y) for answer in answers])
 
 
-def _scores(prediction: Prediction, truth: np.ndarray) -> list[str]:
+def _scores(prediction: PredictionAnswer, truth: np.ndarray) -> list[str]:
     interval = next(item for item in prediction["intervals"] if item["level"] == 0.9)
     mc_error = prediction["mc_error"]
     return [
@@ -135,7 +135,7 @@ def _pruning_table(
     rows: list[Json] = []
     for variant in version["variants"]:
         request = {"version": version["version"], "dataset": dataset, "prune": variant["prune"]}
-        metrics = wait(client, client.evaluate("diabetes", request), quiet=True)["metrics"]
+        metrics = wait(client, client.submit_evaluate("diabetes", request), quiet=True)["metrics"]
         rows.append(
             {**variant, "error": metrics["rmse"], "log_likelihood": metrics["log_likelihood"]}
         )
@@ -152,12 +152,12 @@ def _band(client: Client, dataset: str, names: list[str], data: Split) -> Band:
     """A second model that sees one feature only, so that its prediction can be drawn."""
     print(f"\na small model of {BAND_FEATURE} alone, for the picture of its predictive band\n")
     request = {"model": "band", "dataset": dataset, "target": TARGET, "features": [BAND_FEATURE]}
-    job = client.train(request | {"training": {"epochs": BAND_EPOCHS}, "pruning": []})
+    job = client.submit_train(request | {"training": {"epochs": BAND_EPOCHS}, "pruning": []})
     wait(client, job)
     column = names.index(BAND_FEATURE)
     train_x, test_x = data.train_x[:, column], data.test_x[:, column]
     margin = 0.5 * np.ptp(train_x)
     grid = np.linspace(train_x.min() - margin, train_x.max() + margin, 200)
     inputs = {BAND_FEATURE: grid.tolist()}
-    prediction = client.predict({"model": "band", "inputs": inputs, "samples": 1000})
+    prediction = client.submit_predict({"model": "band", "inputs": inputs, "samples": 1000})
     return Band(BAND_FEATURE, train_x, test_x, data.test_y, grid, prediction)

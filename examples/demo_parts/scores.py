@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from credence.types import Interval, Prediction
+from credence.types import Interval, PredictionAnswer
 
 RELIABILITY_BINS = 10
 
 
-def rmse(prediction: Prediction, truth: np.ndarray) -> float:
+def rmse(prediction: PredictionAnswer, truth: np.ndarray) -> float:
     """Root mean squared error of the predicted means."""
     return float(np.sqrt(np.mean((np.asarray(prediction["mean"]) - truth) ** 2)))
 
@@ -20,12 +20,12 @@ def coverage(interval: Interval, truth: np.ndarray) -> float:
     return float(inside.mean())
 
 
-def error(prediction: Prediction, truth: np.ndarray) -> float:
+def error(prediction: PredictionAnswer, truth: np.ndarray) -> float:
     """Fraction of the rows whose label is wrong."""
     return float(np.mean(np.asarray(prediction["labels"], dtype=float) != truth))
 
 
-def log_likelihood(prediction: Prediction, truth: np.ndarray) -> float:
+def log_likelihood(prediction: PredictionAnswer, truth: np.ndarray) -> float:
     """Mean log probability of the true class, in nats."""
     classes = [float(name) for name in prediction["classes"]]
     places = np.searchsorted(classes, truth)
@@ -42,7 +42,7 @@ class Reliability:
     count: np.ndarray
 
 
-def reliability(prediction: Prediction, truth: np.ndarray) -> Reliability:
+def reliability(prediction: PredictionAnswer, truth: np.ndarray) -> Reliability:
     """Confidence against accuracy in bins of equal width, empty ones left out."""
     confidence = np.max(prediction["probabilities"], axis=1)
     right = np.asarray(prediction["labels"], dtype=float) == truth

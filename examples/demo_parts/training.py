@@ -17,7 +17,7 @@ def train(client: Client, path: Path, request: Json) -> Version:
     """
     dataset = client.upload(path)
     print(f"\nPOST /datasets  {path.name}: {dataset['rows']} rows, {dataset['bytes']:,} bytes")
-    job = client.train({"dataset": dataset["id"], **request})
+    job = client.submit_train({"dataset": dataset["id"], **request})
     print(f"POST /train     {job['id']}")
     started = time.monotonic()
     job = wait(client, job)

@@ -103,8 +103,13 @@ class BBBState:
         point = unpack_point(tensors)
         if "mask" not in tensors:
             return cls(MeanFieldNormal(tensors["loc"], tensors["rho"]), point)
-        bits = np.unpackbits(tensors["mask"].numpy(), count=num_weights)
-        mask = torch.from_numpy(bits.astype(bool))
+        packed = tensors["mask"].numpy()
+        if packed.nbytes != -(-num_weights // 8):
+            raise ValueError(f"the mask has {packed.nbytes} bytes for {num_weights} weights")
+        mask = torch.from_numpy(np.unpackbits(packed, count=num_weights).astype(bool))
+        for kept in (tensors["loc"], tensors["rho"]):
+            if kept.shape != (int(mask.sum()),):
+                raise ValueError(f"the mask keeps {int(mask.sum())} weights of {kept.numel()}")
         parts = [torch.zeros(num_weights).masked_scatter(mask, tensors[k]) for k in ("loc", "rho")]
         return cls(MeanFieldNormal(parts[0], parts[1], mask), point)
 

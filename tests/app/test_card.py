@@ -1,5 +1,6 @@
 """/models/{name}/versions/{version}/card: what it tells of each task, and of older versions."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from models import checkpoint
 from tests.app.cards import TASKS
 from tests.app.conftest import MakeService
 from tests.app.running import Service, carry_out, regression_columns
+from tests.app.test_archives import exported, send, unpacked
 
 HTML = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}  # as browsers ask
 
@@ -247,3 +249,20 @@ def test_assets_are_open_and_the_card_is_not(make_service: MakeService, tmp_path
     for address in ("/ui/static/base.css", "/ui/static/charts.js", "/ui/plotly/plotly.min.js"):
         assert address in page
         assert own.http.get(address).status_code == 200
+
+
+@pytest.mark.parametrize("model", TASKS)
+def test_the_card_travels_with_the_version(cards: Service, model: str) -> None:
+    """Of every task, also in gzip; what is exported again is what was imported."""
+    first, copy = exported(cards, model), f"{model}-copy"
+    made = send(cards, gzip.compress(first), copy)
+    assert made.status_code == 201, made.text
+    again = unpacked(exported(cards, copy))
+    files = unpacked(first)
+    assert again.pop("origin.json") != files.pop("origin.json")
+    assert again == files
+    there, here = card(cards, copy), card(cards, model)
+    for part in ("rows", "variants", "learning_curve", "signal_to_noise", "limits"):
+        assert there[part] == here[part]
+    assert {setting["given"] for setting in there["recipe"]} == {None}
+    assert cards.http.delete(f"/models/{copy}").status_code == 204

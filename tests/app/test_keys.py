@@ -225,10 +225,13 @@ def test_what_no_rule_names_is_for_admin(method: str, path: str) -> None:
     assert required(method, path) is Scope.ADMIN
 
 
-def test_a_card_tells_of_rows_and_is_not_for_who_may_only_predict(locked: Service) -> None:
+@pytest.mark.parametrize("what", ["card", "archive"])
+def test_a_card_tells_of_rows_and_is_not_for_who_may_only_predict(
+    locked: Service, what: str
+) -> None:
     """A line's end after the path gets to the same route."""
     predict, train = made(locked, Scope.PREDICT), made(locked, Scope.TRAIN)
-    path = "/models/price/versions/1/card"
+    path = f"/models/price/versions/1/{what}"
     for method in ("GET", "HEAD"):
         for sent in (path, f"{path}%0A"):
             answer = locked.http.request(method, sent, headers=bearer(predict))

@@ -218,10 +218,10 @@ def test_a_file_whose_row_may_have_been_committed_is_left_to_the_sweep(
         patched.setattr("core.datasets.check_bytes", lost)
         with pytest.raises(Unavailable):
             datasets.add("people", "text/csv", upload)
-    [orphan] = Orphans(database, store).find_datasets()
+    [orphan] = Orphans(database, store).find_rowless()
     assert store.exists(orphan)
     datasets.add("people", "text/csv", upload)
-    assert Orphans(database, store).find_datasets() == [orphan]
+    assert Orphans(database, store).find_rowless() == [orphan]
 
 
 def test_a_data_set_above_the_limit_is_refused(

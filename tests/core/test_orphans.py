@@ -84,7 +84,7 @@ def test_a_data_sets_file_without_a_row_is_told_apart(
         mine = identity(session)
     for key in (f"datasets/{mine}-ds_new.arrow", "datasets/00ff00ff00ff-ds_new.arrow"):
         store.put_file(key, artifact / "model.json")
-    assert orphans.find_datasets() == [f"datasets/{mine}-ds_new.arrow"]
+    assert orphans.find_rowless() == [f"datasets/{mine}-ds_new.arrow"]
     assert datasets.get(dataset_id)
     assert list(orphans.find()) == []
 
@@ -101,7 +101,7 @@ def test_what_is_another_databases_is_left_alone(
     migrate(empty)
     stranger = Orphans(empty, store)
     assert list(stranger.find()) == []
-    assert stranger.find_datasets() == []
+    assert stranger.find_rowless() == []
     assert list(orphans.find()) == []
     datasets.delete(dataset.id)
-    assert orphans.find_datasets() == []
+    assert orphans.find_rowless() == []

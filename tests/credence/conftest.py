@@ -16,7 +16,8 @@ TINY = {"network": {"hidden": [8]}, "training": {"epochs": 5}, "pruning": [0.5]}
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("service")) as running:
+    limits = {"CREDENCE_MAX_WORK": "100000"}  # that a client comes upon it with a few rows
+    with serving(tmp_path_factory.mktemp("service"), **limits) as running:
         yield running
 
 
@@ -44,7 +45,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def version(client: Client, table: Path) -> Version:
     """A regression model named `small`."""
     dataset = client.upload(table)["id"]
-    job = client.train({"model": "small", "dataset": dataset, "target": "y", **TINY})
+    job = client.submit_train({"model": "small", "dataset": dataset, "target": "y", **TINY})
     job = client.wait(job["id"], poll_seconds=0.1)
     assert job["status"] == "succeeded", job["error"]
     return client.version("small", 1)

@@ -31,9 +31,9 @@ def test_a_killed_service_lives_on_where_its_backup_is_restored(
         with Client(service.url) as client:
             dataset = client.upload(table)["id"]
             request = {"model": "small", "dataset": dataset, "target": "y", "alias": "champion"}
-            trained = client.wait(client.train(request | TINY)["id"])
+            trained = client.wait(client.submit_train(request | TINY)["id"])
             assert trained["status"] == "succeeded", trained["error"]
-            before = client.predict(question)
+            before = client.submit_predict(question)
             job = start_long_job(client, table)
         while not list((data / "artifacts" / "checkpoints" / job).glob("*")):
             time.sleep(0.1)
@@ -56,7 +56,7 @@ def test_a_killed_service_lives_on_where_its_backup_is_restored(
             pytest.raises(CredenceAPIError, match="Unauthorized"),
         ):
             stranger.predict(question)
-        after = client.predict(question)
+        after = client.submit_predict(question)
         assert {**after, "timings_ms": None} == {**before, "timings_ms": None}  # bit for bit
         assert client.version("small", "champion")["version"] == 1
         authorization = {"Authorization": f"Bearer {key}"}

@@ -14,7 +14,7 @@ from credence.types import Version
 def test_a_refusal_carries_the_problem_document(client: Client) -> None:
     request = {"model": "small", "dataset": "ds_none", "target": "y", "network": {"hidden": [0]}}
     with pytest.raises(CredenceAPIError) as caught:
-        client.train(request)
+        client.submit_train(request)
     error = caught.value
     assert error.status == 422
     assert error.title
@@ -57,7 +57,9 @@ def test_an_alias_names_a_version_until_it_is_removed(client: Client, version: V
 
 
 def test_evaluation_scores_labelled_rows(client: Client, version: Version) -> None:
-    job = client.evaluate("small", {"version": 1, "dataset": version["dataset"], "prune": 0.5})
+    job = client.submit_evaluate(
+        "small", {"version": 1, "dataset": version["dataset"], "prune": 0.5}
+    )
     job = client.wait(job["id"], poll_seconds=0.1)
     assert job["status"] == "succeeded"
     assert {"rmse", "log_likelihood"} <= set(job["metrics"])

@@ -84,7 +84,7 @@ def test_the_client_does_the_same(client: Client, version: Version) -> None:
         "network": {"hidden": [4]},
         "training": {"epochs": 2},
     }
-    job = client.wait(client.compare(request)["id"], poll_seconds=0.1)
+    job = client.wait(client.submit_compare(request)["id"], poll_seconds=0.1)
     assert job["status"] == "succeeded", job["error"]
     rows = client.comparison(job["id"])
     assert [row["method"] for row in rows] == ["map", "mle"]

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from credence.types import Interval, Prediction
+from credence.types import Interval, PredictionAnswer
 from examples.demo_parts import scores
 
 
-def answer(**fields: Any) -> Prediction:
+def answer(**fields: Any) -> PredictionAnswer:
     return fields  # type: ignore[return-value]
 
 

@@ -93,7 +93,7 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_metric_in_the_docs_exists(client: Client, version: Version) -> None:
-    client.predict({"model": version["model"], "inputs": [{"x0": 0, "x1": 0, "kind": None}]})
+    client.submit_predict({"model": version["model"], "inputs": [{"x0": 0, "x1": 0, "kind": None}]})
     documented = set(re.findall(r"`(credence_[a-z_]+)`", OPERATIONS))
     exposed = client.metrics() + generate_latest(WorkerMetrics.create().registry).decode()
     assert documented

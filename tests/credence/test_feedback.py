@@ -46,8 +46,10 @@ def test_a_file_that_tells_nothing_is_wrong_use(
 
 def test_a_stored_prediction_is_labelled_by_its_id(client: Client) -> None:
     rows = [{"x0": 1.0, "x1": 2.0, "kind": "odd"}]
-    prediction = client.predict({"model": "small", "inputs": rows, "store": True})
-    told = client.feedback({"prediction": prediction["id"], "truth": [prediction["mean"][0]]})
+    prediction = client.submit_predict({"model": "small", "inputs": rows, "store": True})
+    told = client.submit_feedback(
+        {"prediction": prediction["id"], "truth": [prediction["mean"][0]]}
+    )
     assert told["prediction"] == prediction["id"]
     assert told["metrics"]["rmse"] == pytest.approx(0, abs=1e-5)
     assert told["metrics"]["coverage"]["0.5"] == 1

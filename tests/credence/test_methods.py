@@ -32,11 +32,11 @@ def test_a_method_is_trained_and_answers(client: Client, kind: str) -> None:
         "network": {"hidden": [4]},
         "training": {"epochs": 3},
     }
-    job = client.wait(client.train(request)["id"], poll_seconds=0.05)
+    job = client.wait(client.submit_train(request)["id"], poll_seconds=0.05)
     assert job["status"] == "succeeded", job["error"]
     assert job["request"]["method"]["kind"] == kind
     assert job["request"]["pruning"] == ([0.5, 0.75, 0.9, 0.95] if kind == "bbb" else [])
-    answer = client.predict(
+    answer = client.submit_predict(
         {"model": request["model"], "inputs": [{"x": 0.5}], "samples": 20, "return_draws": True}
     )
     assert answer["samples"] == KEPT.get(kind, 20)

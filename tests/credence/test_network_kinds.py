@@ -34,12 +34,12 @@ def test_a_kind_is_trained_and_answers(
         "method": {"kind": method},
         "training": {"epochs": 4},
     }
-    job = client.wait(client.train(request)["id"], poll_seconds=0.05)
+    job = client.wait(client.submit_train(request)["id"], poll_seconds=0.05)
     assert job["status"] == "succeeded", job["error"]
     version = client.version(request["model"], 1)
     assert version["network"]["kind"] == kind
     row = {"image": np.ones((6, 6)).tolist(), "size": 0.0}
-    answer = client.predict({"model": request["model"], "inputs": [row, row], "samples": 20})
+    answer = client.submit_predict({"model": request["model"], "inputs": [row, row], "samples": 20})
     assert answer["mean"][0] == pytest.approx(answer["mean"][1])
     assert sum(answer["probabilities"][0]) == pytest.approx(1)
     assert answer["sampler"] == ("sobol" if (kind, method) == ("mlp", "bbb") else "monte_carlo")
@@ -54,4 +54,4 @@ def test_a_kind_that_cannot_read_the_features_is_refused(client: Client, images:
         "network": {"kind": "lstm"},
     }
     with pytest.raises(CredenceAPIError, match="reads one tensor per row"):
-        client.train(request)
+        client.submit_train(request)

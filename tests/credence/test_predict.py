@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from credence.prediction_tables import print_prediction, write_csv
-from credence.types import Prediction, Version
+from credence.prediction_files import write_csv
+from credence.prediction_tables import print_prediction
+from credence.types import PredictionAnswer, Version
 from tests.credence.running import CREDENCE, Service, credence, environment
 
 ROWS = "kind,x0,x1,y\nodd,0.5,1.0,9\neven,,2.0,9\nnew,1.5,-1.0,9\n"
@@ -74,7 +75,7 @@ def test_a_terminal_gets_a_table(service: Service, tmp_path: Path) -> None:
 
 
 def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
-    answer: Prediction = {
+    answer: PredictionAnswer = {
         "model": "m", "version": 1, "prune": 0.0, "samples": 100, "seed": 1, "sampler": "sobol",
         "mean": [2.0], "variance": {"aleatoric": [0.5], "epistemic": [0.5], "total": [1.0]},
         "intervals": [

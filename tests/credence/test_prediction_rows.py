@@ -46,7 +46,7 @@ def test_batches_keep_the_order_and_are_read_as_needed() -> None:
     ("text", "message"),
     [
         ("", "no rows: the first line must name the columns"),
-        ("size,new\n1,1\n", "no column 'kind': the header has size, new"),
+        ("size,new\n1,1\n", "no column 'kind': there are size, new"),
         ("size,new,kind\n1,1\n", "row 1: 2 cells, but the header has 3"),
         ("size,new,kind\n1,1,a\nbig,1,a\n", "row 2: 'big' is not a number"),
         ("size,new,kind\nnan,1,a\n", "leave the cell empty if it is missing"),
@@ -59,5 +59,5 @@ def test_a_bad_row_is_named(text: str, message: str) -> None:
 
 
 def test_a_tensor_does_not_fit_into_a_cell() -> None:
-    with pytest.raises(BadRows, match="image is a tensor: send such rows through the HTTP API"):
+    with pytest.raises(BadRows, match="image is a tensor: predict such rows from Python"):
         read_rows(["image"], [{"name": "image", "type": "tensor"}])

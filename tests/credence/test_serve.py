@@ -23,7 +23,7 @@ LONG = {"training": {"epochs": 100_000, "patience": 100_000}, "network": {"hidde
 
 def start_long_job(client: Client, table: Path) -> str:
     dataset = client.upload(table)["id"]
-    job = client.train({"model": "long", "dataset": dataset, "target": "y", **LONG})["id"]
+    job = client.submit_train({"model": "long", "dataset": dataset, "target": "y", **LONG})["id"]
     while not (state := client.job(job))["progress"]:
         assert state["status"] in ("queued", "running"), state["error"]
         time.sleep(0.05)

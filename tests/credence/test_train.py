@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from credence.commands.train import assign, model_name, parse_setting
+from core.names import model_name_of
+from credence.commands.train import assign, parse_setting
 from credence.types import Json
 from tests.credence.running import Service, credence
 
@@ -38,7 +39,7 @@ def test_a_path_builds_the_objects_on_its_way() -> None:
     ],
 )
 def test_a_model_is_named_after_its_data(data: str, name: str) -> None:
-    assert model_name(data) == name
+    assert model_name_of(data) == name
 
 
 def test_a_file_becomes_a_model(service: Service, table: Path) -> None:

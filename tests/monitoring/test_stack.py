@@ -67,7 +67,7 @@ def _train(
     client: Client, model: str, table: Path, options: dict[str, Any], *, wait: bool = False
 ) -> None:
     dataset = client.upload(table)["id"]
-    job = client.train({"model": model, "dataset": dataset, "target": "y", **options})
+    job = client.submit_train({"model": model, "dataset": dataset, "target": "y", **options})
     if wait:
         job = client.wait(job["id"], poll_seconds=0.1)
         assert job["status"] == "succeeded", job["error"]
@@ -78,10 +78,10 @@ def _label(client: Client, version: int, shift: float) -> None:
     random = np.random.default_rng(version)
     rows = [{"x": x} for x in random.uniform(-1, 1, 200).tolist()]
     body = {"model": "line", "version": version, "inputs": rows}
-    predicted = client.predict(body | {"store": True})
+    predicted = client.submit_predict(body | {"store": True})
     scale = np.sqrt(predicted["variance"]["total"])
     truth = np.array(predicted["mean"]) + scale * (random.normal(size=200) + shift)
-    client.feedback({"prediction": predicted["id"], "truth": truth.tolist()})
+    client.submit_feedback({"prediction": predicted["id"], "truth": truth.tolist()})
 
 
 class _load:  # noqa: N801 - used as a function

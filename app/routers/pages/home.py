@@ -1,12 +1,17 @@
-"""`/`: what there is, and what to do next."""
+"""`/`: what there is, what needs somebody, and what to do next."""
+
+from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep
-from app.schemas.jobs import JobResponse
+from app.routers.pages.jobs import KINDS
 from app.schemas.models import ModelSummary
 from app.ui.pages import HOME, show
+from core.backlog import read_backlog
+from core.datasets import Dataset
+from core.jobs import FINAL, Job, JobStatus
 
 router = APIRouter(include_in_schema=False)
 
@@ -16,10 +21,33 @@ MOST = 5  # of each kind: the lists have all
 @router.get(HOME)
 def home(request: Request, context: ContextDep) -> HTMLResponse:
     """The newest data sets, jobs and models; on an empty service, how to begin."""
+    backlog = read_backlog(context.database)
+    jobs = context.jobs.list(limit=MOST).data
+    datasets = context.datasets.list(limit=MOST).data
+    models = [ModelSummary.of(newest) for newest in context.registry.list(limit=MOST).data]
     return show(
         request,
         "home.html",
-        datasets=context.datasets.list(limit=MOST).data,
-        jobs=[JobResponse.model_validate(job) for job in context.jobs.list(limit=MOST).data],
-        models=[ModelSummary.of(newest) for newest in context.registry.list(limit=MOST).data],
+        datasets=datasets,
+        jobs=jobs,
+        models=models,
+        kinds=KINDS,
+        failed=[job for job in jobs if job.status is JobStatus.FAILED],
+        is_worked=any(backlog.live_workers.values()),
+        is_waited=backlog.queued > 0,
+        next=_next(models, jobs, datasets),
     )
+
+
+def _next(
+    models: Sequence[ModelSummary], jobs: Sequence[Job], datasets: Sequence[Dataset]
+) -> tuple[str, str, str] | None:
+    """What a newcomer does now, where it leads, and what is on the button."""
+    if models:
+        return ("Ask a model something it was not shown.", "/ui/predict", "Predict")
+    if running := [job for job in jobs if job.status not in FINAL]:
+        return ("Your first model is being trained.", f"/ui/jobs/{running[0].id}", "Watch it learn")
+    if datasets:
+        address = f"/ui/train?dataset={datasets[0].id}"
+        return ("The data are here. Say which column to predict.", address, "Train a model")
+    return None

@@ -22,7 +22,7 @@ const roles = {
   "heat of ignorance": ({ surface, epistemic }) => heat(surface, epistemic),
 };
 const band = (colour, ground) => ({ mode: "lines", fill: "tonexty", fillcolor: between(ground, colour, 0.5), line: { width: 0, color: colour } });
-const heat = (from, to) => ({ colorscale: [[0, from], [1, to]], colorbar: { thickness: 12, outlinewidth: 0 } });
+const heat = (from, to) => ({ colorscale: [[0, from], [1, to]] });
 
 /** Between two colours as #rrggbb: a band over another hides it, so that both keep their own. */
 function between(from, to, share) {
@@ -54,7 +54,7 @@ function coloured(figure, colours) {
       font: { family: css("--font"), size: 13, color: colours.ink },
       hoverlabel: { bgcolor: colours.surface, font: { color: colours.ink } },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
-      margin: { l: 56, r: 16, t: layout.annotations ? 48 : 36, b: 48 },
+      margin: { l: 56, r: 16, t: layout.annotations?.length ? 48 : layout.showlegend ? 36 : 12, b: 48 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
     },

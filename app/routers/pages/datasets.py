@@ -1,0 +1,37 @@
+"""`/ui/datasets`: drop a file, see what there is, and what each column is."""
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from app.dependencies import ContextDep, PagingDep
+from app.ui.columns import MOST_CHARTS, column_charts, sample_step
+from app.ui.pages import show
+
+router = APIRouter(include_in_schema=False)
+
+FIRST_ROWS = 10
+MOST_COLUMNS = 50  # of the table of first rows
+
+
+@router.get("/ui/datasets")
+def datasets(request: Request, context: ContextDep, paging: PagingDep) -> HTMLResponse:
+    """A place to drop a file, and the data sets that there are, newest first."""
+    page = context.datasets.list(paging.limit, paging.cursor)
+    return show(request, "datasets.html", page=page, paging=paging)
+
+
+@router.get("/ui/datasets/{dataset_id}")
+def dataset(request: Request, context: ContextDep, dataset_id: str) -> HTMLResponse:
+    """Columns with their statistics and pictures, and the first rows."""
+    found = context.datasets.get(dataset_id)
+    told = [column.name for column in found.columns if column.type != "tensor"][:MOST_COLUMNS]
+    return show(
+        request,
+        "dataset.html",
+        dataset=found,
+        charts=column_charts(context, found),
+        most_charts=MOST_CHARTS,
+        step=sample_step(found),
+        names=told,
+        rows=context.datasets.rows(found.id, FIRST_ROWS, told) if told else [],
+    )

@@ -1,0 +1,117 @@
+"""`/ui/jobs`: what is under way, what became of it, and what to do if it failed."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from app.dependencies import ContextDep, PagingDep
+from app.schemas.common import ModelName
+from app.schemas.jobs import JobResponse
+from app.ui.charts import Table
+from app.ui.pages import show
+from core import comparison
+from core.context import Context
+from core.jobs import FINAL, Job, JobStatus
+from core.schema import Json
+
+router = APIRouter(include_in_schema=False)
+
+ADVICE = {
+    "diverged": "Lower the learning rate, or look for values in the data that are far off.",
+    "out_of_memory": "Train with smaller batches or a smaller network, or on a larger machine.",
+    "time_limit": "Train for fewer epochs, or let whoever runs the service raise the limit. "
+    "Resumed, it goes on from where it was.",
+    "worker_lost": "Its workers ended in the middle of it, as when memory runs out. "
+    "Look at the system; resumed, it goes on from its last checkpoint.",
+    "not_found": "What it needs was deleted meanwhile. Ask anew with what there is.",
+    "invalid_data": "Change what the message names, and ask anew.",
+}
+GENERAL_ADVICE = "Resume it. If it fails again, the worker's log has more under the job's id."
+KINDS = {
+    "train": "Training",
+    "evaluate": "Evaluation",
+    "predict": "Predictions",
+    "compare": "Comparison",
+}
+
+
+@router.get("/ui/jobs")
+def jobs(
+    request: Request,
+    context: ContextDep,
+    paging: PagingDep,
+    status: Annotated[JobStatus | None, Query()] = None,
+    model: Annotated[ModelName | None, Query()] = None,
+) -> HTMLResponse:
+    """Newest first, by status if one is asked for."""
+    page = context.jobs.list(status, model, paging.limit, paging.cursor)
+    return show(
+        request,
+        "jobs.html",
+        page=page,
+        paging=paging,
+        kinds=KINDS,
+        statuses=list(JobStatus),
+        status=status,
+        model=model,
+        own=_own(request),
+        is_live=any(job.status not in FINAL for job in page.data),
+    )
+
+
+@router.get("/ui/jobs/{job_id}")
+def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
+    """A job as it stands; the page's script reads its events from the first one on."""
+    found = context.jobs.get(job_id)
+    error = found.error or {}
+    return show(
+        request,
+        "job.html",
+        job=found,
+        kind=KINDS.get(found.kind, found.kind),
+        document=JobResponse.model_validate(found).model_dump(mode="json"),
+        own=_own(request),
+        is_final=found.status in FINAL,
+        advice=ADVICE.get(error.get("code", ""), GENERAL_ADVICE),
+        parts=context.jobs.parts(found.id) if found.kind == "compare" else [],
+        table=_table(context, found),
+        again=_again(found),
+    )
+
+
+def _table(context: Context, found: Job) -> Table | None:
+    """Of a comparison that has ended."""
+    if found.kind != "compare" or found.status not in FINAL:
+        return None
+    rows = comparison.table(context.jobs, found.id)
+    left_out = ("job", "method", "error", "version")
+    headers = [name for name in rows[0] if name not in left_out]
+    cells = [[row[name] for name in headers] for row in rows]
+    return Table("Methods", tuple(name.replace("_", " ") for name in headers), cells)
+
+
+def _again(found: Job) -> Json | None:
+    """Of a training what was asked for, to be changed and asked for again."""
+    if found.kind != "train" or found.spec.get("given") is None:
+        return None
+    config: Json = found.spec["config"]
+    body: Json = {name: found.spec[name] for name in ("model", "dataset", "alias", "metadata")}
+    body["target"] = config["target"]
+    for path in found.spec["given"]:
+        _copy(config, body, path.split("."))
+    return {name: value for name, value in body.items() if value not in (None, {})}
+
+
+def _copy(config: Json, body: Json, path: list[str]) -> None:
+    *parents, last = path
+    for parent in parents:
+        config, body = config[parent], body.setdefault(parent, {})
+    if last in config:
+        body[last] = config[last]
+
+
+def _own(request: Request) -> str:
+    """This page's address, for what of it is fetched anew."""
+    query = request.url.query
+    return f"{request.url.path}?{query}" if query else request.url.path

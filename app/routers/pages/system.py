@@ -1,0 +1,72 @@
+"""`/ui/system`: whether everything that is needed is there, and how fast it answers."""
+
+import platform
+from datetime import timedelta
+
+import torch
+from anyio import to_thread
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from app.dependencies import Services, ServicesDep
+from app.ui.measured import drift, latency_chart, requests_by_status
+from app.ui.pages import show
+from core.backlog import KNOWN, LIVE, Backlog, read_backlog
+from core.clock import present
+from core.devices import service_device
+from core.exceptions import Unavailable
+from core.release import release
+from core.schema import Json
+from core.workers import Worker
+
+router = APIRouter(include_in_schema=False)
+
+SERVICES = {
+    "engine": "computes predictions",
+    "database": "knows data sets, jobs and models",
+    "broker": "wakes workers",
+    "artifact_store": "keeps data and models",
+}
+
+
+@router.get("/ui/system")
+async def system(request: Request, services: ServicesDep) -> HTMLResponse:
+    """Also while the database is away: then without what it alone knows."""
+    states = {"engine": services.health.engine()} | await services.health.services()
+    queue = await to_thread.run_sync(_queue, services) if states["database"] == "ok" else None
+    return show(
+        request,
+        "system.html",
+        services=[(name, SERVICES[name], state) for name, state in states.items()],
+        backlog=queue and queue[0],
+        workers=queue[1] if queue else [],
+        live=LIVE.total_seconds(),
+        process=_process(services),
+        loaded=services.predictor.cache.loaded(),
+        chart=latency_chart(services.metrics),
+        statuses=requests_by_status(services.metrics),
+        drift=drift(services.metrics),
+    )
+
+
+def _queue(services: Services) -> tuple[Backlog, list[tuple[Worker, timedelta]]] | None:
+    """The queue, and workers with how long ago each was heard of; None if the database is away."""
+    context = services.context
+    try:
+        with context.database.read() as session:
+            moment = present(session)
+        ages = [(w, moment - w.heartbeat_at) for w in context.workers.list()]
+        return read_backlog(context.database), [(w, age) for w, age in ages if age < KNOWN]
+    except Unavailable:
+        return None
+
+
+def _process(services: Services) -> Json:
+    settings = services.context.settings
+    return {
+        "device": service_device(settings),
+        "threads": settings.threads,
+        "Credence": release(),
+        "Python": platform.python_version(),
+        "torch": torch.__version__,
+    }

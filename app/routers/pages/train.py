@@ -1,0 +1,41 @@
+"""`/ui/train`: from a data set to a job, everything recommended, nothing hidden."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from app.bodies import parse, refuse_non_finite
+from app.dependencies import ContextDep
+from app.ui.pages import show
+from app.ui.training_form import training_form
+from app.ui.wording import METHODS
+from core.schema import Json
+
+router = APIRouter(include_in_schema=False)
+
+MOST_DATASETS = 200  # to choose from: a link from any other leads here as well
+
+
+@router.get("/ui/train")
+def train(
+    request: Request,
+    context: ContextDep,
+    dataset: Annotated[str | None, Query(max_length=64)] = None,
+    wanted: Annotated[str, Query(alias="request", max_length=60_000)] = "{}",
+) -> HTMLResponse:
+    """The form for a body of `POST /train`, of which any part may be given as `request`."""
+    body = _body(wanted, dataset)
+    datasets = context.datasets.list(MOST_DATASETS).data
+    form = training_form(context, body) if "dataset" in body else None
+    if form is not None and form.dataset.id not in [one.id for one in datasets]:
+        datasets.append(form.dataset)
+    return show(request, "train.html", form=form, datasets=datasets, methods=METHODS)
+
+
+def _body(wanted: str, dataset: str | None) -> Json:
+    """Without rows of its own, which the page does not take in."""
+    body = parse(wanted.encode())
+    refuse_non_finite(body)
+    own = {} if dataset is None else {"dataset": dataset}
+    return {name: value for name, value in body.items() if name != "data"} | own

@@ -1,0 +1,100 @@
+"""What this process has measured of its own predictions, from the registry that /metrics shows."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from prometheus_client import Metric
+
+from app.metrics import Metrics
+from app.ui.charts import Chart, line_chart
+
+Buckets = dict[float, float]  # upper bound → how many are not above it
+QUANTILES = (("half are faster", 0.5), ("95 in 100 are faster", 0.95))
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What the rows of a model say about how far it is from its training."""
+
+    model: str
+    rows: int
+    epistemic_share: float | None
+    strange_share: float | None
+
+
+def latency_chart(metrics: Metrics) -> Chart | None:
+    """Latency by sample count; None before the first prediction."""
+    found = _buckets(metrics.predict_latency.collect(), "samples")
+    counts = sorted(found, key=int)
+    if not counts:
+        return None
+    lines = [
+        (name, [float(n) for n in counts], [1e3 * quantile(found[n], q) for n in counts])
+        for name, q in QUANTILES
+    ]
+    chart = line_chart(
+        "latency",
+        "Latency of predictions",
+        "From the first byte of a request to its answer, by how many weight draws it asks for. "
+        "Of all requests since this process began.",
+        "samples (rounded up)",
+        "milliseconds",
+        lines,
+    )
+    for axis in ("xaxis", "yaxis"):
+        chart.figure["layout"][axis]["type"] = "log"
+    return chart
+
+
+def quantile(buckets: Buckets, share: float) -> float:
+    """As Prometheus does: linear within the bucket, and the last bound for what is beyond."""
+    bounds = sorted(buckets)
+    wanted = share * buckets[bounds[-1]]
+    for low, high in pairwise([0.0, *bounds]):
+        below, upto = buckets.get(low, 0.0), buckets[high]
+        if upto >= wanted and upto > below:
+            inside = (wanted - below) / (upto - below)
+            return low if high == float("inf") else low + inside * (high - low)
+    return bounds[-1]
+
+
+def requests_by_status(metrics: Metrics) -> Mapping[str, int]:
+    """Prediction requests by HTTP status."""
+    counts: dict[str, int] = defaultdict(int)
+    for sample in _samples(metrics.predict_requests.collect(), "_total"):
+        counts[sample.labels["status"]] += int(sample.value)
+    return dict(sorted(counts.items()))
+
+
+def drift(metrics: Metrics) -> list[Drift]:
+    """By model, of the rows that were predicted since this process began."""
+    shares = list(metrics.epistemic_share.collect())
+    rows = {s.labels["model"]: int(s.value) for s in _samples(shares, "_count")}
+    sums = {s.labels["model"]: s.value for s in _samples(shares, "_sum")}
+    strange = {
+        s.labels["model"]: s.value
+        for s in _samples(metrics.out_of_distribution_rows.collect(), "_total")
+    }
+    return [
+        Drift(
+            model,
+            count,
+            sums[model] / count if count else None,
+            strange.get(model, 0.0) / count if count else None,
+        )
+        for model, count in sorted(rows.items())
+    ]
+
+
+def _samples(families: Iterable[Metric], suffix: str) -> list:  # type: ignore[type-arg]
+    return [s for family in families for s in family.samples if s.name.endswith(suffix)]
+
+
+def _buckets(families: Iterable[Metric], label: str) -> dict[str, Buckets]:
+    """Added up over all other labels."""
+    found: dict[str, Buckets] = defaultdict(lambda: defaultdict(float))
+    for sample in _samples(families, "_bucket"):
+        found[sample.labels[label]][float(sample.labels["le"])] += sample.value
+    return found

@@ -1,0 +1,141 @@
+// A job as its events tell of it: those that were, then those that come, until it has ended.
+
+const place = () => document.getElementById("job");
+const { job, kind } = place().dataset;
+const curves = document.getElementById("curves");
+const FINAL = ["succeeded", "failed", "cancelled"];
+const MOST_ROWS = 200; // of the table
+const LOSSES = { nelbo: "negative ELBO", nll: "NLL, training rows", held_out: "NLL, held-out rows" };
+
+const points = []; // {at, epoch, stage, nelbo, nll, held_out, kl}; `at` counts on over the stages
+const stages = []; // {name, at}: where each begins
+let before = 0; // epochs of the stages that are done
+let last = null; // the last progress
+let drawn = false;
+let refreshing;
+
+function progress(event) {
+  if (event.epoch === undefined) return;
+  const isBack = last && event.stage === last.stage && event.epoch < last.epoch;
+  if (isBack) restart(event);
+  else if (!last || last.stage !== event.stage) begin(event.stage);
+  last = event;
+}
+
+function begin(stage) {
+  if (last) before += last.epoch;
+  stages.push({ name: stage, at: before });
+  log(`stage ${stage}`, null);
+}
+
+/** Another attempt goes on from a checkpoint: what came after that is told anew. */
+function restart(event) {
+  const from = before + event.epoch;
+  while (points.length && points.at(-1).at >= from) points.pop();
+}
+
+function metrics(event) {
+  if (event.nelbo === undefined || !last) return;
+  const held_out = event.held_out_log_likelihood === undefined ? null : -event.held_out_log_likelihood;
+  points.push({ at: before + last.epoch, epoch: last.epoch, stage: last.stage, nelbo: event.nelbo, nll: event.nll, held_out, kl: event.kl });
+  later();
+}
+
+function state(event) {
+  log(event.status + (event.reason ? `: ${event.reason}` : event.attempt > 1 ? `, attempt ${event.attempt}` : ""), event.time);
+  if (FINAL.includes(event.status)) {
+    source.close();
+    draw();
+  }
+  clearTimeout(refreshing);
+  refreshing = setTimeout(refresh, 100, event.status);
+}
+
+/** Let the page say what the last of some events says, without waiting for its turn. */
+function refresh(status) {
+  if (!place().querySelector(`.badge.${status}`)) htmx.trigger(place(), "refresh");
+}
+
+function log(text, time) {
+  const line = document.createElement("li");
+  const when = document.createElement("time");
+  when.textContent = time ? new Date(time).toLocaleTimeString() : "·";
+  if (time) when.dateTime = time;
+  const what = document.createElement("span");
+  what.textContent = text;
+  line.append(when, what);
+  const list = document.getElementById("log");
+  list.append(line);
+  list.scrollTop = list.scrollHeight;
+}
+
+/** At most twice a second, however many events come. */
+function later() {
+  if (drawn) return;
+  drawn = true;
+  setTimeout(draw, points.length < 3 ? 50 : 500);
+}
+
+function draw() {
+  drawn = false;
+  if (!curves || !points.length) return;
+  curves.hidden = false;
+  document.getElementById("no-curve").hidden = true;
+  document.getElementById("curve-numbers").hidden = false;
+  const lines = Object.entries(LOSSES).map(([name, title]) => line(name, title)).filter((found) => found.y.length);
+  Charts.show(document.getElementById("losses"), { data: lines, layout: layout(true, lines) });
+  const divergence = [line("kl", "KL")];
+  Charts.show(document.getElementById("divergence"), { data: divergence, layout: layout(false, divergence) });
+  document.getElementById("curve-rows").replaceChildren(...some().map(row));
+}
+
+function line(name, title) {
+  const known = points.filter((point) => Number.isFinite(point[name]));
+  return { type: "scatter", mode: known.length > 30 ? "lines" : "lines+markers", name: title, x: known.map((point) => point.at), y: known.map((point) => point[name]) };
+}
+
+/** The first steps are often far above all others, and would leave those no room. */
+function range(lines) {
+  const values = lines.flatMap(({ y }) => y.slice(Math.floor(y.length / 20)));
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const room = (high - low || 1) * 0.05;
+  return [low - room, high + room];
+}
+
+function layout(showlegend, lines) {
+  const title = (text) => ({ title: { text, font: { size: 13 } }, automargin: true });
+  const begun = stages.slice(1);
+  return {
+    xaxis: { ...title("epoch"), rangemode: "tozero" },
+    yaxis: { ...title("nats per row"), range: range(lines) },
+    showlegend,
+    shapes: begun.map(({ at }) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper" })),
+  };
+}
+
+function some() {
+  const step = Math.ceil(points.length / MOST_ROWS);
+  return points.filter((_, i) => i % step === 0 || i === points.length - 1);
+}
+
+function row(point) {
+  const made = document.createElement("tr");
+  const cells = [point.epoch, point.stage, point.nelbo, point.nll, point.held_out, point.kl];
+  for (const value of cells) {
+    const cell = document.createElement("td");
+    cell.className = "number";
+    cell.textContent = typeof value === "number" ? Number(value.toPrecision(5)) : (value ?? "");
+    made.append(cell);
+  }
+  return made;
+}
+
+const source = new EventSource(`/jobs/${encodeURIComponent(job)}/events`);
+const on = (type, tell) => source.addEventListener(type, ({ data }) => tell(JSON.parse(data)));
+if (kind === "train") {
+  on("progress", progress);
+  on("metrics", metrics);
+}
+on("state", state);
+on("log", (event) => log(event.message, event.time));
+addEventListener("pagehide", () => source.close());

@@ -1,0 +1,132 @@
+// A file from the reader's disk to the service as it is, with a bar that tells how far it is.
+
+import { askForAKey, once, parsed } from "./app.js";
+
+/** As `credence.media_types` has them. */
+const MEDIA_TYPES = {
+  ".csv": "text/csv",
+  ".parquet": "application/vnd.apache.parquet",
+  ".arrow": "application/vnd.apache.arrow.stream",
+  ".arrows": "application/vnd.apache.arrow.stream",
+  ".npz": "application/x-npz",
+  ".txt": "text/plain",
+};
+
+const form = document.getElementById("upload");
+const zone = form.querySelector(".drop");
+const chooser = document.getElementById("file");
+const example = document.getElementById("example");
+const under = form.querySelector(".uploading");
+const state = form.querySelector(".upload-state");
+const bar = form.querySelector("progress");
+const wrong = form.querySelector(".upload-wrong");
+
+let request = null; // the upload that is under way
+
+const suffix = (name) => (name.match(/\.[^.]+$/) || [""])[0].toLowerCase();
+const size = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
+
+function headersFor(name) {
+  const gzipped = suffix(name) === ".gz";
+  const type = MEDIA_TYPES[suffix(gzipped ? name.slice(0, -3) : name)];
+  if (!type) return null;
+  return { "Content-Type": type, ...(gzipped ? { "Content-Encoding": "gzip" } : {}) };
+}
+
+function upload(file, name) {
+  const headers = headersFor(name);
+  if (!headers) {
+    const known = Object.keys(MEDIA_TYPES).join(", ");
+    refuse(name, { detail: `Its name ends in none of ${known} (or these .gz), which tell what a file is.` });
+    return;
+  }
+  wrong.hidden = true;
+  request?.abort();
+  request = new XMLHttpRequest();
+  request.open("POST", `/datasets?name=${encodeURIComponent(name)}`);
+  for (const [header, value] of Object.entries({ Accept: "application/json", ...headers, ...once() })) request.setRequestHeader(header, value);
+  request.upload.addEventListener("progress", (event) => told(name, event));
+  request.upload.addEventListener("load", () => {
+    bar.removeAttribute("value");
+    state.textContent = `${name} is here. Reading and checking it …`;
+  });
+  request.addEventListener("load", () => ended(name));
+  request.addEventListener("error", () => refuse(name, { detail: "The service does not answer, or has cut the connection. Is it still running?" }));
+  request.addEventListener("abort", () => (under.hidden = true));
+  bar.value = 0;
+  state.textContent = `Uploading ${name} …`;
+  under.hidden = false;
+  request.send(file);
+}
+
+function told(name, { loaded, total }) {
+  bar.value = loaded / Math.max(1, total);
+  if (loaded < total) state.textContent = `Uploading ${name}: ${size(loaded)} of ${size(total)}`;
+}
+
+function ended(name) {
+  const answer = parsed(request.responseText);
+  if (request.status === 401) askForAKey();
+  if (request.status >= 300 || !answer) {
+    refuse(name, answer || { title: request.statusText });
+    return;
+  }
+  const isNew = request.status === 201;
+  sessionStorage.setItem("notice", isNew ? `${answer.rows} rows of ${answer.name} are here.` : `These rows were here already, as ${answer.name}.`);
+  location.assign(`/ui/datasets/${answer.id}`);
+}
+
+/** What is wrong with the file, error by error, and what to do. */
+function refuse(name, problem) {
+  under.hidden = true;
+  chooser.value = "";
+  const title = document.createElement("strong");
+  title.textContent = `${name} was not taken in.`;
+  wrong.replaceChildren(title);
+  const errors = problem.errors || [];
+  if (!errors.length) wrong.append(paragraph(sentence(problem.detail || problem.title || "The service did not say why.")));
+  else wrong.append(list(errors));
+  wrong.append(paragraph("Mend the file and drop it again. Nothing of it was kept."));
+  wrong.hidden = false;
+  wrong.focus();
+}
+
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+
+function list(errors) {
+  const items = document.createElement("ul");
+  for (const { path, message } of errors) {
+    const item = document.createElement("li");
+    item.textContent = path ? `${path}: ${message}` : message;
+    items.append(item);
+  }
+  return items;
+}
+
+function paragraph(text) {
+  const made = document.createElement("p");
+  made.textContent = text;
+  return made;
+}
+
+chooser.addEventListener("change", () => chooser.files.length && upload(chooser.files[0], chooser.files[0].name));
+document.getElementById("stop-upload").addEventListener("click", () => request?.abort());
+
+example.addEventListener("click", async () => {
+  const { file, name } = example.dataset;
+  try {
+    upload(await (await fetch(file)).blob(), name);
+  } catch {
+    refuse(name, { detail: "The service does not answer. Is it still running?" });
+  }
+});
+
+// A file that misses the zone by an inch is not opened in place of the page.
+for (const kind of ["dragover", "drop"]) document.addEventListener(kind, (event) => event.preventDefault());
+document.addEventListener("dragover", () => zone.classList.add("over"));
+document.addEventListener("dragleave", (event) => event.relatedTarget === null && zone.classList.remove("over"));
+document.addEventListener("drop", ({ dataTransfer }) => {
+  zone.classList.remove("over");
+  if (dataTransfer.files.length > 1) refuse(`${dataTransfer.files.length} files`, { detail: "Drop one file at a time." });
+  else if (dataTransfer.files.length) upload(dataTransfer.files[0], dataTransfer.files[0].name);
+});

@@ -1,0 +1,158 @@
+"""`Client` and `AsyncClient`: the same methods, awaited in one of them."""
+
+import os
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+import httpx
+
+from core.names import model_name_of
+from credence import DEFAULT_URL
+from credence.client.dataset_calls import DatasetCalls
+from credence.client.flows import Flow, method
+from credence.client.handles import AsyncTrainedModel, TrainedModel
+from credence.client.job_calls import JobCalls
+from credence.client.model_calls import ModelCalls
+from credence.client.prediction_calls import PredictionCalls
+from credence.client.retries import Retries
+from credence.client.transport import AsyncTransport, SyncTransport
+from credence.exceptions import JobFailed
+from credence.progress import job_bar, somebody_watches
+from credence.types import Version
+
+H = TypeVar("H")
+
+CONNECT_SECONDS = 5.0
+RETRIES = Retries()
+
+
+class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
+    """What a person asks for, made of what the routes do; `H` is a version at hand.
+
+    Every method raises `CredenceAPIError` when the service refuses, `ServiceUnreachable` when
+    there is no answer.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        key: str | None = None,
+        timeout_seconds: float = 300.0,
+        retries: int | Retries = RETRIES,
+        progress: bool | None = None,
+    ) -> None:
+        """Speak to the service at `url`.
+
+        Args:
+            url: by default `CREDENCE_URL`, or else a service on this machine.
+            key: by default `CREDENCE_KEY`.
+            timeout_seconds: how long an answer may take.
+            retries: how often a request is sent again, if that does no harm.
+            progress: whether bars are shown; by default in terminals and notebooks.
+        """
+        self.url = (url or os.environ.get("CREDENCE_URL") or DEFAULT_URL).rstrip("/")
+        self.retries = retries if isinstance(retries, Retries) else Retries(retries)
+        self.progress = somebody_watches() if progress is None else progress
+        key = (key or os.environ.get("CREDENCE_KEY", "")).strip()
+        self._open(
+            base_url=self.url,
+            timeout=httpx.Timeout(timeout_seconds, connect=min(CONNECT_SECONDS, timeout_seconds)),
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+        )
+
+    @abstractmethod
+    def _open(self, **options: Any) -> None:
+        """Make httpx's client."""
+
+    @abstractmethod
+    def _at_hand(self, version: Version) -> H:
+        """The version, with what it takes to ask it."""
+
+    @method
+    def train(
+        self,
+        /,
+        data: Any,
+        *,
+        target: str,
+        model: str | None = None,
+        **settings: Any,
+    ) -> Flow[H]:
+        """Train a model and wait for it; what is not given follows the recommended recipe.
+
+        Args:
+            data: what `upload` takes, or the id of a data set (`ds_…`).
+            target: the column to predict.
+            model: its name; by default the file's, or the target's.
+            settings: other fields of `POST /train`, as `training={"epochs": 50}`.
+
+        Raises:
+            JobFailed: the training failed or was cancelled.
+        """
+        dataset, name = yield from self._dataset(data)
+        request = {"model": model or model_name_of(name or target), "dataset": dataset}
+        job = yield from JobCalls.submit_train(self, request | {"target": target} | settings)
+        with job_bar(visible=self.progress) as show:
+            job = yield from JobCalls.wait(self, job["id"], show)
+        if job["status"] != "succeeded":
+            raise JobFailed(job)
+        return (yield from Api.model(self, job["model"], job["version"]))
+
+    @method
+    def model(self, name: str, version: int | str | None = None) -> Flow[H]:
+        """A version of a model, by number or alias; the newest if none is named."""
+        return self._at_hand((yield from ModelCalls.version(self, name, version)))
+
+    def _dataset(self, data: Any) -> Flow[tuple[str, str | None]]:
+        """The data set's id, and the name of the file that it came from."""
+        if isinstance(data, str) and data.startswith("ds_") and not Path(data).exists():
+            return data, (yield from DatasetCalls.dataset(self, data))["name"]
+        uploaded = yield from DatasetCalls.upload(self, data)
+        return uploaded["id"], uploaded["name"] if isinstance(data, str | Path) else None
+
+
+class Client(Api[TrainedModel], SyncTransport):
+    """Speaks to a service, and waits for its answers.
+
+    with Client() as client:
+        model = client.train("concrete.csv", target="y")
+        print(model.predict(rows).std)
+    """
+
+    def _open(self, **options: Any) -> None:
+        self._http = httpx.Client(**options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def _at_hand(self, version: Version) -> TrainedModel:
+        return TrainedModel(self, version)
+
+
+class AsyncClient(Api[AsyncTrainedModel], AsyncTransport):
+    """The same for asyncio: what `Client` returns is awaited, its lists are read by `async for`."""
+
+    def _open(self, **options: Any) -> None:
+        self._http = httpx.AsyncClient(**options)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    def _at_hand(self, version: Version) -> AsyncTrainedModel:
+        return AsyncTrainedModel(self, version)

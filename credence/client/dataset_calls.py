@@ -1,0 +1,59 @@
+"""Data sets."""
+
+from pathlib import Path
+from typing import Any
+
+from credence.client.calls import Calls
+from credence.client.flows import Flow, Listing, listing, method
+from credence.client.requests import path
+from credence.media_types import headers_for
+from credence.types import Dataset, Json
+
+
+class DatasetCalls(Calls):
+    """Upload data and look at what the service understood."""
+
+    @method
+    def upload(self, data: Any, name: str | None = None) -> Flow[Dataset]:
+        """Upload a file, or anything with columns; the same bytes again give the same data set.
+
+        Args:
+            data: the path of a CSV, Parquet, Arrow stream, npz or text file (.gz, too); or a frame
+                of pandas, polars or pyarrow, a dict of arrays, a matrix, a list of records.
+            name: by default the file's.
+
+        Raises:
+            ValueError: if the file's suffix is not one that the service reads.
+            TypeError: if there are no columns in it.
+        """
+        if isinstance(data, str | Path):
+            file = Path(data)
+            headers, params = headers_for(file), {"name": name or file.name}
+            body: Path | bytes = file
+        else:
+            from credence.client.frames import ARROW, read_frame, to_stream  # noqa: PLC0415
+
+            headers, body = {"Content-Type": ARROW}, to_stream(read_frame(data).table)
+            params = {"name": name or "data"}
+        return self.create("/datasets", params=params, headers=headers, body=body)
+
+    @listing
+    def datasets(self) -> Listing[Dataset]:
+        """All data sets, page after page."""
+        return self.pages("/datasets")
+
+    @method
+    def dataset(self, dataset_id: str) -> Flow[Dataset]:
+        """One data set with its columns."""
+        return self.call("GET", path("datasets", dataset_id))
+
+    @method
+    def dataset_rows(self, dataset_id: str, limit: int = 20) -> Flow[list[Json]]:
+        """The first rows, as records."""
+        target, params = path("datasets", dataset_id, "rows"), {"limit": limit}
+        return self.call("GET", target, params=params, read=lambda answer: answer.json()["data"])
+
+    @method
+    def delete_dataset(self, dataset_id: str) -> Flow[None]:
+        """Refused while a queued or running job needs it."""
+        return self.call("DELETE", path("datasets", dataset_id))

@@ -1,0 +1,92 @@
+"""Jobs: trainings, comparisons, evaluations, offline predictions."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from credence.client.calls import Calls
+from credence.client.flows import Flow, Listing, Sleep, listing, method
+from credence.client.requests import path, text
+from credence.types import ComparedMethod, Job, Json
+
+FINAL_STATUSES = ("succeeded", "failed", "cancelled")
+
+
+class JobCalls(Calls):
+    """Queue jobs and see what becomes of them.
+
+    `submit_…` takes the JSON document that the route takes, and gives the job as it is queued.
+    """
+
+    @method
+    def submit_train(self, request: Json) -> Flow[Job]:
+        """Queue a training; `request` is the body of `POST /train`."""
+        return self.create("/train", json=request)
+
+    @method
+    def submit_compare(self, request: Json) -> Flow[Job]:
+        """Queue a training for each of several methods; `request` is the body of its route."""
+        return self.create("/compare", json=request)
+
+    @method
+    def submit_evaluate(self, model: str, request: Json) -> Flow[Job]:
+        """Queue an evaluation on labelled data; the job's `metrics` are its result."""
+        return self.create(path("models", model, "evaluate"), json=request)
+
+    @method
+    def submit_batch(self, request: Json) -> Flow[Job]:
+        """Queue the prediction of a whole data set; `request` is the body of its route."""
+        return self.create("/predict/batch", json=request)
+
+    @listing
+    def jobs(self, status: str | None = None, model: str | None = None) -> Listing[Job]:
+        """Jobs, newest first, page after page."""
+        return self.pages("/jobs", status=status, model=model)
+
+    @method
+    def job(self, job_id: str) -> Flow[Job]:
+        """One job as it stands now."""
+        return self.call("GET", path("jobs", job_id))
+
+    @method
+    def cancel(self, job_id: str) -> Flow[Job]:
+        """Ask a job to stop; a running one does so between two mini-batches."""
+        return self.call("POST", path("jobs", job_id, "cancel"))
+
+    @method
+    def resume(self, job_id: str) -> Flow[Job]:
+        """Queue a failed or cancelled job again; it goes on from its checkpoint."""
+        return self.call("POST", path("jobs", job_id, "resume"))
+
+    @method
+    def wait(
+        self,
+        job_id: str,
+        on_progress: Callable[[Job], None] | None = None,
+        poll_seconds: float = 0.3,
+    ) -> Flow[Job]:
+        """Ask until the job has ended, well or not; `on_progress` sees every answer."""
+        while True:
+            job = yield from JobCalls.job(self, job_id)
+            if on_progress:
+                on_progress(job)
+            if job["status"] in FINAL_STATUSES:
+                return job
+            yield Sleep(poll_seconds)
+
+    @method
+    def comparison(self, job_id: str) -> Flow[list[ComparedMethod]]:
+        """How the methods of a comparison that has ended did, in the order of the request."""
+        result = path("jobs", job_id, "result")
+        return self.call("GET", result, read=lambda answer: answer.json()["data"])
+
+    @method
+    def comparison_picture(self, job_id: str) -> Flow[str]:
+        """The same as a picture: an SVG document."""
+        headers = {"Accept": "image/svg+xml"}
+        return self.call("GET", path("jobs", job_id, "result"), headers=headers, read=text)
+
+    @method
+    def download_result(self, job_id: str, file: Path) -> Flow[None]:
+        """Stream the Parquet file of an offline prediction to `file`: all of it, or nothing."""
+        result = path("jobs", job_id, "result")
+        return self.call("GET", result, save_as=Path(file), read=lambda _: None)

@@ -1,0 +1,84 @@
+"""Predictions, what came true of them, and the service's own numbers."""
+
+from typing import TYPE_CHECKING, Any, Unpack
+
+from credence.client.calls import Calls
+from credence.client.flows import Flow, method
+from credence.client.model_calls import ModelCalls
+from credence.client.requests import creation, path, request, text
+from credence.types import (
+    Feedback,
+    Json,
+    PredictionAnswer,
+    PredictSettings,
+    RollingFeedback,
+    TextAnswer,
+)
+
+if TYPE_CHECKING:
+    from credence.client.prediction import Prediction
+
+
+class PredictionCalls(Calls):
+    """Predict, and tell what came true."""
+
+    @method
+    def predict(
+        self,
+        model: str,
+        rows: Any,
+        *,
+        version: int | str | None = None,
+        future: Any = None,
+        **settings: Unpack[PredictSettings],
+    ) -> "Flow[Prediction]":
+        """Predict rows; many of them go in several requests.
+
+        Args:
+            rows: a frame of pandas, polars or pyarrow, a dict of arrays, a matrix whose columns are
+                the features in their order, a list of records. Columns that are no features are
+                left out. For a forecast, the history of one series.
+            version: number or alias; the newest by default.
+            future: for a forecast with covariates: their values for each step ahead.
+
+        Raises:
+            ValueError: a feature has no column.
+        """
+        from credence.client.asking import ask  # noqa: PLC0415
+
+        described = yield from ModelCalls.version(self, model, version)
+        return (yield from ask(self, described, rows, settings, future))
+
+    @method
+    def predict_texts(
+        self, model: str, texts: list[str], *, version: int | str | None = None, top: int = 10
+    ) -> Flow[TextAnswer]:
+        """How likely texts are to a language model, and what may follow them."""
+        asked: Json = {"model": model, "inputs": texts, "top": top}
+        if version is not None:
+            asked["version"] = version
+        return self.call("POST", "/predict", json=asked, repeatable=True)
+
+    @method
+    def submit_predict(self, request_: Json) -> Flow[PredictionAnswer]:
+        """Predict; `request_` is the body of `POST /predict`, and the answer is as it comes."""
+        if request_.get("store"):
+            return self.create("/predict", json=request_)
+        return self.send(request("POST", "/predict", json=request_, repeatable=True))
+
+    @method
+    def submit_feedback(self, request_: Json) -> Flow[Feedback]:
+        """Tell what came true; `request_` is the body of `POST /feedback`."""
+        return self.send(creation("/feedback", json=request_))
+
+    @method
+    def rolling_feedback(
+        self, name: str, version: int | str | None = None
+    ) -> Flow[RollingFeedback]:
+        """What the labels of a version say, by number or alias; of the newest by default."""
+        return self.call("GET", path("models", name, "feedback"), params={"version": version})
+
+    @method
+    def metrics(self) -> Flow[str]:
+        """The service's metrics in Prometheus' text format."""
+        return self.call("GET", "/metrics", read=text)

@@ -1,0 +1,138 @@
+"""Flows carried out with httpx: by a thread that waits, and in an event loop."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import httpx
+
+from credence.client.flows import Async, Flow, Sleep, Sync
+from credence.client.requests import Request
+
+T = TypeVar("T")
+
+CHUNK_BYTES = 2**18
+
+Outcome = httpx.Response | Exception | None
+
+
+class SyncTransport(Sync):
+    """Runs flows with an `httpx.Client`."""
+
+    _http: httpx.Client
+
+    def run(self, flow: Flow[T]) -> T:
+        try:
+            step = next(flow)
+            while True:
+                step = _go_on(flow, self._outcome(step))
+        except StopIteration as end:
+            return end.value
+        finally:
+            flow.close()
+
+    def _outcome(self, step: Request[Any] | Sleep) -> Outcome:
+        if isinstance(step, Sleep):
+            time.sleep(step.seconds)
+            return None
+        try:
+            return self._exchange(step)
+        except Exception as error:
+            return error
+
+    def _exchange(self, request: Request[Any]) -> httpx.Response:
+        with (
+            _opened(request.body) as body,
+            self._http.stream(**_arguments(request), content=body) as response,
+        ):
+            if request.save_as is None or response.is_error:
+                response.read()
+            else:
+                with _appearing(request.save_as) as file:
+                    for chunk in response.iter_bytes():
+                        file.write(chunk)
+        return response
+
+
+class AsyncTransport(Async):
+    """Runs flows with an `httpx.AsyncClient`, in asyncio."""
+
+    _http: httpx.AsyncClient
+
+    async def run(self, flow: Flow[T]) -> T:
+        try:
+            step = next(flow)
+            while True:
+                step = _go_on(flow, await self._outcome(step))
+        except StopIteration as end:
+            return end.value
+        finally:
+            flow.close()
+
+    async def _outcome(self, step: Request[Any] | Sleep) -> Outcome:
+        if isinstance(step, Sleep):
+            await asyncio.sleep(step.seconds)
+            return None
+        try:
+            return await self._exchange(step)
+        except Exception as error:
+            return error
+
+    async def _exchange(self, request: Request[Any]) -> httpx.Response:
+        with _opened(request.body) as body:
+            content = body if isinstance(body, bytes) else _chunks(body)
+            async with self._http.stream(**_arguments(request), content=content) as response:
+                if request.save_as is None or response.is_error:
+                    await response.aread()
+                else:
+                    with _appearing(request.save_as) as file:
+                        async for chunk in response.aiter_bytes():
+                            file.write(chunk)
+        return response
+
+
+def _go_on(flow: Flow[Any], outcome: Outcome) -> Request[Any] | Sleep:
+    return flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
+
+
+def _arguments(request: Request[Any]) -> dict[str, Any]:
+    """A file's length is told, so that too large a one is refused before it is sent."""
+    headers = dict(request.headers)
+    if isinstance(request.body, Path):
+        headers["Content-Length"] = str(request.body.stat().st_size)
+    return {
+        "method": request.method,
+        "url": request.path,
+        "params": request.params,
+        "headers": headers,
+    }
+
+
+@contextmanager
+def _opened(body: bytes | Path) -> Iterator[bytes | IO[bytes]]:
+    """A file is opened anew for each try."""
+    if isinstance(body, bytes):
+        yield body
+    else:
+        with body.open("rb") as file:
+            yield file
+
+
+async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
+    while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+        yield chunk
+
+
+@contextmanager
+def _appearing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that is under its name once all of it is written."""
+    partial = path.with_name(f"{path.name}.part")
+    try:
+        with partial.open("wb") as file:
+            yield file
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

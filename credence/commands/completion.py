@@ -1,0 +1,55 @@
+"""What a shell offers for an argument: names that the service knows, if it answers at once."""
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from credence.client import Client
+
+MOST = 200
+TIMEOUT_SECONDS = 0.5  # who presses TAB does not wait
+
+
+def model_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Models, with what they predict."""
+    found = _ask(ctx, lambda client: client.models())
+    return [(m["name"], f"{m['task']} of {m['target']}") for m in found]
+
+
+def dataset_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Data sets, with their names and sizes."""
+    found = _ask(ctx, lambda client: client.datasets())
+    return [(d["id"], f"{d['name']}, {d['rows']} rows") for d in found]
+
+
+def job_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Jobs, newest first."""
+    found = _ask(ctx, lambda client: client.jobs())
+    return [(j["id"], f"{j['kind']} {j['model']}, {j['status']}") for j in found]
+
+
+def dataset_ids_and_files(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Files, which completion by names would hide, and data sets once `ds_` is written."""
+    if incomplete.startswith("ds_"):
+        return dataset_ids(ctx, incomplete)
+    folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
+    there = sorted(folder.iterdir()) if folder.is_dir() else []
+    prefix = incomplete[: incomplete.rfind("/") + 1]
+    return [(f"{prefix}{path.name}{'/' if path.is_dir() else ''}", "") for path in there]
+
+
+def _ask(ctx: typer.Context, what: "Callable[[Client], Iterable[Any]]") -> list[Any]:
+    """Nothing where nobody answers: completion is no place for an error."""
+    from credence.client import Client  # noqa: PLC0415
+    from credence.exceptions import ClientError  # noqa: PLC0415
+
+    url = ctx.params.get("url")
+    try:
+        with Client(url, timeout_seconds=TIMEOUT_SECONDS, retries=0, progress=False) as client:
+            return list(islice(what(client), MOST))
+    except ClientError:
+        return []

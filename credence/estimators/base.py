@@ -1,0 +1,262 @@
+"""What both estimators share: settings, columns, the fitted model and where it can go."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from core import archives
+from core.exceptions import Invalid
+from credence.estimators import fitting, tables
+from models import checkpoint
+from models.features import Columns
+from models.model import BayesianModel
+from models.prediction.prediction import Prediction, PredictOptions
+from models.recipe import MIN_ROWS
+
+if TYPE_CHECKING:
+    from credence.client import Client
+    from credence.types import Version
+
+_TRAINING = (
+    "epochs", "batch_size", "learning_rate", "optimizer", "patience", "validation_fraction",
+    "calibration_fraction",
+)  # fmt: skip
+_NETWORK = ("hidden", "activation")
+
+
+class Uncertainty(NamedTuple):
+    """Per row: variances in squared target units, or entropies in nats; total is their sum."""
+
+    aleatoric: np.ndarray
+    epistemic: np.ndarray
+    total: np.ndarray
+
+
+class BayesianEstimator(BaseEstimator):
+    """Settings are named as in `POST /train`; what is None the recommended recipe fills in.
+
+    scikit-learn's checks all hold but one: a row of weight 2 weighs as much as two rows in the
+    objective, but two rows are shuffled and held out one by one, so that the fits differ.
+    """
+
+    task: ClassVar[str]
+    expected_failed_checks: ClassVar[dict[str, str]] = {
+        "check_sample_weight_equivalence_on_dense_data": (
+            "mini-batches and held-out rows are drawn by row, so that two rows are not drawn "
+            "as one row of weight 2"
+        ),
+    }
+
+    def __init__(
+        self,
+        method: str | Mapping[str, Any] = "bbb",
+        *,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        likelihood: str | None = None,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        optimizer: str | None = None,
+        patience: int | None = None,
+        validation_fraction: float | None = None,
+        calibration_fraction: float | None = None,
+        pruning: Sequence[float] | None = None,
+        prune: float = 0.0,
+        samples: int = 100,
+        random_state: int | np.random.RandomState | None = None,
+        device: str | None = None,
+    ) -> None:
+        self.method = method
+        self.hidden = hidden
+        self.activation = activation
+        self.likelihood = likelihood
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.calibration_fraction = calibration_fraction
+        self.pruning = pruning
+        self.prune = prune
+        self.samples = samples
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Trains as the service would: some rows are held out, to calibrate and to score.
+
+        A row of weight 0 is left out; without `random_state` the seed is 0, the service's own.
+
+        Raises:
+            ValueError: naming what cannot be learned from, or a setting that cannot work.
+        """
+        columns, target = self._validated(X, y)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, target, ensure_non_negative=True)
+            kept = weights > 0
+            columns = {name: column.filter(pa.array(kept)) for name, column in columns.items()}
+            target, weights = target[kept], weights[kept]
+        target = self._settle_target(target)
+        if len(target) < MIN_ROWS:
+            raise ValueError(f"n_samples={len(target)} are too few: give at least {MIN_ROWS} rows")
+        self._inputs = list(columns)
+        names = _other_names(columns, ("target", "weight"))
+        columns[names[0]] = pa.chunked_array([pa.array(target.tolist())])
+        if weights is not None:
+            columns[names[1]] = pa.chunked_array([pa.array(weights)])
+        request = self._request(names[0], None if weights is None else names[1])
+        try:
+            self.model_ = fitting.fit(tables.read(columns), request, self.device)
+        except Invalid as error:
+            raise fitting.refused(error) from error
+        return self
+
+    def predict_uncertainty(self, X: Any) -> Uncertainty:
+        """What is noise (aleatoric), what more data would tell (epistemic), and both."""
+        raise NotImplementedError
+
+    def save(self, path: Path | str) -> None:
+        """Writes the model as a version's archive: safetensors and JSON, nothing pickled.
+
+        `credence models import` makes a version of it.
+        """
+        check_is_fitted(self, "model_")
+        Path(path).write_bytes(_packed(self.model_))
+
+    def deploy(self, client: "Client", name: str, alias: str | None = None) -> "Version":
+        """Sends the model to a service: a new version there, which predicts the same."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.tar"
+            self.save(path)
+            return client.import_version(path, name, alias)
+
+    def _validated(self, X: Any, y: Any) -> tuple[dict[str, Any], np.ndarray]:
+        """Named columns, and one target per row."""
+        numeric = self.task == "regression"
+        table = tables.to_arrow(X)
+        if table is None:
+            X, y = validate_data(
+                self, X, y, dtype=np.float64, ensure_all_finite="allow-nan", y_numeric=numeric
+            )
+            return tables.name_columns(X, self._feature_names()), y
+        validate_data(self, X, y, skip_check_array=True)
+        y = validate_data(_Target(), y=y, y_numeric=numeric)
+        check_consistent_length(X, y)
+        return tables.name_columns(table, self._feature_names()), y
+
+    def _feature_names(self) -> list[str]:
+        """Of a frame its own; of an array x0, x1, …"""
+        if hasattr(self, "feature_names_in_"):
+            return list(self.feature_names_in_)
+        return [f"x{i}" for i in range(self.n_features_in_)]
+
+    def _settle_target(self, target: np.ndarray) -> np.ndarray:
+        """The targets of the rows that are left."""
+        return target
+
+    def _request(self, target: str, weight: str | None) -> dict[str, Any]:
+        """The body of `POST /train` that asks for the same, without model and data set."""
+        training = self._given(_TRAINING) | {"seed": self._seed()}
+        method = {"kind": self.method} if isinstance(self.method, str) else dict(self.method)
+        return {
+            "target": target,
+            "weight": weight,
+            "task": self.task,
+            "network": self._given(_NETWORK),
+            "method": method,
+            "training": training,
+            **self._given(("likelihood", "pruning")),
+        }
+
+    def _given(self, names: Sequence[str]) -> dict[str, Any]:
+        values = ((name, getattr(self, name)) for name in names)
+        return {name: value for name, value in values if value is not None}
+
+    def _seed(self) -> int:
+        if self.random_state is None or isinstance(self.random_state, int | np.integer):
+            return int(self.random_state or 0)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _predict(self, X: Any, **options: Any) -> Prediction:
+        check_is_fitted(self, "model_")
+        wanted = PredictOptions(samples=self.samples, prune=self.prune, **options)
+        return self.model_.predict(self._columns(X), wanted)
+
+    def _columns(self, X: Any) -> Columns:
+        table = tables.to_arrow(X)
+        if table is None:
+            table = validate_data(
+                self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False
+            )
+        else:
+            validate_data(self, X, skip_check_array=True, reset=False)
+        try:
+            named = tables.name_columns(table, self._feature_names())
+            return tables.read_as(named, self.model_.inputs)
+        except Invalid as error:
+            raise fitting.refused(error) from error
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickle holds the model as an artifact, which is read back as any other: checked."""
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            state["model_"] = _packed(state["model_"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "model_" in state:
+            self.model_ = _unpacked(state["model_"])
+
+
+class _Target(BaseEstimator):
+    """Whose target is checked apart from its frame."""
+
+
+def _other_names(taken: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
+    """These names, longer where a column is called so."""
+    names = []
+    for name in wanted:
+        while name in taken:
+            name = f"{name}_"  # noqa: PLW2901 - grows until it is free
+        names.append(name)
+    return names
+
+
+def _packed(model: BayesianModel) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint.write(model, Path(folder))
+        return b"".join(archives.pack(Path(folder)))
+
+
+def _unpacked(data: bytes) -> BayesianModel:
+    """With the kernels that it was trained with: the same bits, wherever it is read."""
+    with tempfile.TemporaryDirectory() as folder:
+        packed, directory = Path(folder) / "model.tar", Path(folder) / "model"
+        packed.write_bytes(data)
+        archives.unpack(packed, directory, max_bytes=2**63 - 1)
+        model = checkpoint.read(directory)
+    assert isinstance(model, BayesianModel)
+    return replace(model, tuned=False)

@@ -1,0 +1,61 @@
+"""From a table to a model, on the path that a worker takes: profile, recipe, training."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from pydantic import TypeAdapter, ValidationError
+
+from core.columns.conversion import to_numpy
+from core.exceptions import Invalid
+from core.profiles import profile
+from models.config import ModelConfig
+from models.model import BayesianModel
+from models.prediction.threads import training_threads
+from models.recipe import resolve
+from models.training import train
+
+
+def fit(table: pa.Table, request: Mapping[str, Any], device: str | None) -> BayesianModel:
+    """Trains on a table as `POST /train` would: the same request, rows and seed, the same weights.
+
+    Raises:
+        ValueError: naming a setting or column that cannot work.
+    """
+    profiles = [profile(name, table.column(name)) for name in table.column_names]
+    config = resolve(_config(request), profiles, table.num_rows)
+    types = {p.name: p.type for p in profiles if p.name in _needed(config)}
+    columns = {name: np.array(to_numpy(table.column(name), type_)) for name, type_ in types.items()}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(training_threads(config, threads))
+    try:
+        model = train(columns, types, config, device=device or _device())
+    finally:
+        torch.set_num_threads(threads)
+    assert isinstance(model, BayesianModel)
+    return model
+
+
+def _config(request: Mapping[str, Any]) -> ModelConfig:
+    try:
+        return TypeAdapter(ModelConfig).validate_python(request)
+    except ValidationError as error:
+        found = error.errors(include_url=False)[0]
+        path = ".".join(map(str, found["loc"]))
+        raise ValueError(f"{path}: {found['msg']}, not {found['input']!r}") from error
+
+
+def _needed(config: ModelConfig) -> set[str]:
+    names = {feature.name for feature in config.features or ()}
+    return names | {config.target} | ({config.weight} if config.weight else set())
+
+
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def refused(error: Invalid) -> ValueError:
+    """What scikit-learn expects of data that cannot be used."""
+    return ValueError("; ".join(message for _, message in error.errors))

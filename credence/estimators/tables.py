@@ -1,0 +1,99 @@
+"""What people hand over, as the columns that models read: through the service's own encoders.
+
+Arrays are numbers. A frame's columns keep their types: its categories are categories, whatever
+their values look like; strings, booleans and times are read as in an uploaded file.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+
+from core.columns import Column, canonical
+from core.columns.conversion import to_numpy
+from core.columns.strings import is_string
+from core.profiles import profile
+from models.features import Columns, InputColumn, level_text
+
+
+def to_arrow(frame: Any) -> pa.Table | None:
+    """A pandas, Polars or Arrow table as Arrow; None if it is no table."""
+    native = nw.from_native(frame, eager_only=True, pass_through=True)
+    if not isinstance(native, nw.DataFrame):
+        return None
+    return native.to_arrow().select(range(native.shape[1]))  # without pandas' index, behind them
+
+
+def name_columns(table: Any, names: Sequence[str]) -> dict[str, Column]:
+    """The columns of an Arrow table, or of an array of numbers, under these names."""
+    if isinstance(table, pa.Table):
+        columns = table.columns
+    else:
+        columns = [pa.chunked_array([np.ascontiguousarray(column)]) for column in table.T]
+    return dict(zip(names, columns, strict=True))
+
+
+def read(columns: Mapping[str, Column]) -> pa.Table:
+    """The columns in the form of a data set.
+
+    Raises:
+        Invalid: naming a column that no model can be trained on.
+    """
+    return canonical_but_levels(columns, lambda name, column: pa.types.is_dictionary(column.type))
+
+
+def read_as(columns: Mapping[str, Column], inputs: Sequence[InputColumn]) -> Columns:
+    """The columns that a model takes, as it takes them.
+
+    Raises:
+        Invalid: naming a column with values that no model takes.
+        ValueError: naming a column of another type than it was trained on.
+    """
+    wanted = {column.name: column.type for column in inputs}
+    table = canonical_but_levels(
+        {name: columns[name] for name in wanted},
+        lambda name, column: wanted[name] == "category" and _may_be_levels(column),
+    )
+    return {name: _array(name, table.column(name), type_) for name, type_ in wanted.items()}
+
+
+def canonical_but_levels(
+    columns: Mapping[str, Column], is_levels: Callable[[str, Column], bool]
+) -> pa.Table:
+    """Like `core.columns.canonical`, but levels that look like times stay levels."""
+    levels = {n: _levels(column) for n, column in columns.items() if is_levels(n, column)}
+    rest = {name: column for name, column in columns.items() if name not in levels}
+    table = canonical(pa.table(rest)) if rest else pa.table({})
+    return pa.table({n: levels[n] if n in levels else table.column(n) for n in columns})
+
+
+def _may_be_levels(column: Column) -> bool:
+    return pa.types.is_dictionary(column.type) or is_string(column.type)
+
+
+def _levels(column: Column) -> Column:
+    """Categories as text, numbers as `models.features` writes them."""
+    if is_string(column.type):
+        return column.cast(pa.large_string())
+    texts = [None if value is None else level_text(value) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.large_string())])
+
+
+def _array(name: str, column: Column, type_: str) -> np.ndarray:
+    if column.null_count == len(column):
+        return _missing(len(column), type_)
+    found = profile(name, column).type
+    if found != type_ and {found, type_} != {"category", "text"}:  # prose is told by many rows
+        raise ValueError(f"column {name!r} is of type {found}; the model was trained on a {type_}")
+    return to_numpy(column, type_)
+
+
+def _missing(rows: int, type_: str) -> np.ndarray:
+    match type_:
+        case "category":
+            return np.full(rows, None, object)
+        case "datetime":
+            return np.full(rows, np.datetime64("NaT"), "datetime64[us]")
+    return np.full(rows, np.nan)

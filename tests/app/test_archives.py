@@ -1,0 +1,298 @@
+"""Versions between installations: a copy predicts the same, what is hostile is refused."""
+
+import gzip
+import hashlib
+import io
+import json
+import struct
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from safetensors.torch import load, save
+
+from tests.app.conftest import MakeService
+from tests.app.running import Service
+
+TAR = {"Content-Type": "application/x-tar"}
+ROWS = {"inputs": [[1.0, "oak", True, None], [None, "fir", False, "2026-01-05T00:00:00Z"]]}
+Files = dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def archive(service: Service) -> bytes:
+    return exported(service, "price")
+
+
+@pytest.fixture
+def elsewhere(make_service: MakeService) -> Service:
+    """An installation that has nothing yet."""
+    return make_service()
+
+
+def exported(service: Service, model: str) -> bytes:
+    answer = service.http.get(f"/models/{model}/versions/1/archive")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "application/x-tar"
+    return answer.content
+
+
+def send(service: Service, data: bytes, name: str = "copy", **options: Any) -> httpx.Response:
+    headers = TAR | options.pop("headers", {})
+    return service.http.post(f"/models/{name}/versions", content=data, headers=headers, **options)
+
+
+def unpacked(data: bytes) -> Files:
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        return {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+
+
+def packed(files: Files, format: int = tarfile.USTAR_FORMAT) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=format) as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def with_sums(files: Files) -> bytes:
+    """As whoever changes files would: with the sums of what they changed."""
+    sums = {
+        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        for name, content in files.items()
+        if name not in ("manifest.json", "origin.json")
+    }
+    manifest = json.dumps({"format": 1, "files": sums}).encode()
+    return packed(files | {"manifest.json": manifest})
+
+
+def test_an_imported_version_predicts_the_same(
+    service: Service, archive: bytes, elsewhere: Service
+) -> None:
+    made = send(elsewhere, archive, params={"alias": "champion"})
+    assert made.status_code == 201, made.text
+    assert made.headers["Location"] == "/models/copy/versions/1"
+    version, origin = made.json(), service.http.get("/models/price/versions/1").json()
+    assert version["aliases"] == ["champion"]
+    assert (version["job"], version["dataset"]) == (origin["job"], origin["dataset"])
+    assert version["imported"]["origin"]["model"] == "price"
+    assert version["metrics"] == origin["metrics"]
+    for prune in (0.0, 0.5):
+        asked = ROWS | {"prune": prune, "samples": 20, "seed": 3}
+        ours = service.post("/predict", asked | {"model": "price"}).json()
+        theirs = elsewhere.post("/predict", asked | {"model": "copy", "version": "champion"}).json()
+        assert theirs["mean"] == ours["mean"]
+        assert theirs["variance"] == ours["variance"]
+    assert elsewhere.http.get("/models/copy/versions/1/card").status_code == 200
+    page = elsewhere.http.get("/models/copy/versions/1/card", headers={"Accept": "text/html"})
+    assert page.status_code == 200
+
+
+def test_the_same_request_makes_one_version(archive: bytes, elsewhere: Service) -> None:
+    headers = {"Idempotency-Key": "once"}
+    first, second = (send(elsewhere, archive, headers=headers) for _ in range(2))
+    assert first.status_code == second.status_code == 201
+    assert second.json() == first.json()
+    assert second.headers["Idempotency-Replayed"] == "true"
+    assert send(elsewhere, archive).json()["version"] == 2
+    [line] = [
+        line for line in elsewhere.http.get("/audit").json()["data"] if line["object"] == "copy/2"
+    ]
+    assert line["action"] == "version.import"
+
+
+def flipped(files: Files) -> Files:
+    weights = bytearray(files["prune-0.safetensors"])
+    weights[-1] ^= 1
+    return files | {"prune-0.safetensors": bytes(weights)}
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[Files], bytes]:
+    """`model.json` after a change in place, with its sum."""
+
+    def build(files: Files) -> bytes:
+        document = json.loads(files["model.json"])
+        change(document)
+        return with_sums(files | {"model.json": json.dumps(document).encode()})
+
+    return build
+
+
+def tensors(change: Callable[[dict[str, Any]], object]) -> Callable[[Files], bytes]:
+    """The full posterior's tensors after a change in place, with their sum."""
+
+    def build(files: Files) -> bytes:
+        state = load(files["prune-0.safetensors"])
+        change(state)
+        return with_sums(files | {"prune-0.safetensors": save(state)})
+
+    return build
+
+
+def header_bomb(files: Files) -> bytes:
+    bomb = struct.pack("<Q", 2**20) + b" " * 2**20
+    return with_sums(files | {"prune-0.safetensors": bomb})
+
+
+def link(files: Files) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        member = tarfile.TarInfo("model.json")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(member)
+    return buffer.getvalue()
+
+
+def card(change: Callable[[dict[str, Any]], object]) -> Callable[[Files], bytes]:
+    def build(files: Files) -> bytes:
+        document = json.loads(files["card.json"])
+        change(document)
+        return with_sums(files | {"card.json": json.dumps(document).encode()})
+
+    return build
+
+
+def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: Any) -> None:
+        for part in path[:-1]:
+            document = document[part]
+        document[path[-1]] = value
+
+    return change
+
+
+HOSTILE: dict[str, tuple[Callable[[Files], bytes], str]] = {
+    "another sum": (lambda f: packed(flipped(f)), "/prune-0.safetensors"),
+    "no model": (lambda f: packed({"manifest.json": b'{"format": 1, "files": {}}'}), "/manifest"),
+    "no manifest": (lambda f: packed({"model.json": f["model.json"]}), ""),
+    "a path": (lambda f: packed({"../model.json": b"{}"}), "/../model.json"),
+    "an absolute path": (lambda f: packed({"/etc/x": b"{}"}), "//etc/x"),
+    "another file": (lambda f: packed(f | {"run.py": b""}), "/run.py"),
+    "one that the manifest lacks": (
+        lambda f: packed(f | {"prune-0.25.safetensors": b""}),
+        "/prune-0.25.safetensors",
+    ),
+    "a pax header": (
+        lambda f: packed(f | {"ü" * 200: b""}, tarfile.PAX_FORMAT),
+        "",
+    ),
+    "a link": (link, "/model.json"),
+    "a header bomb": (header_bomb, "/model.json"),
+    "wider": (changed(put("config", "network", "hidden", 0, value=16_384)), "/model.json"),
+    "a huge mask": (
+        changed(put("config", "network", "hidden", value=[16_384] * 16)),
+        "/model.json",
+    ),
+    "no width": (changed(put("config", "network", "hidden", value=None)), "/model.json"),
+    "another network": (
+        changed(put("config", "network", value={"kind": "cnn"})),
+        "/model.json",
+    ),
+    "another task": (changed(put("config", "task", value="language_model")), "/model.json"),
+    "another likelihood": (
+        changed(put("config", "likelihood", value="categorical")),
+        "/model.json",
+    ),
+    "a scale of zero": (changed(put("target", "std", value=0.0)), "/model.json/target/number/std"),
+    "a NaN": (changed(put("target", "mean", value=float("nan"))), "/model.json"),
+    "a NaN among the metrics": (
+        changed(put("variants", 0, "metrics", value={"rmse": float("inf")})),
+        "/model.json",
+    ),
+    "a NUL": (changed(put("notes", value=["a\0b"])), "/model.json/notes/0"),
+    "an unknown field": (changed(put("config", "colour", value="red")), "/model.json/config"),
+    "text for a number": (
+        changed(put("encoders", 0, "mean", value="1")),
+        "/model.json/encoders/0/number/mean",
+    ),
+    "an encoder less": (changed(lambda d: d["encoders"].pop()), "/model.json/encoders"),
+    "a variant twice": (
+        changed(lambda d: d["variants"].append(d["variants"][0])),
+        "/model.json/variants",
+    ),
+    "a strange score": (
+        changed(put("variants", 0, "detector", "score", value="x")),
+        "/model.json/variants/0/detector/score",
+    ),
+    "metrics that are none": (changed(put("variants", 0, "metrics", value=[])), "/model.json"),
+    "fewer weights": (tensors(lambda t: t.update(loc=t["loc"][:-1].clone())), "/model.json"),
+    "weights that are not finite": (
+        tensors(lambda t: t["rho"].fill_(float("nan"))),
+        "/model.json",
+    ),
+    "another type": (tensors(lambda t: t.update(loc=t["loc"].double())), "/model.json"),
+    "a tensor less": (tensors(lambda t: t.pop("rho")), "/model.json"),
+    "a card that is none": (card(put("rows", value={"learned": "many"})), "/card.json"),
+    "a deep card": (
+        lambda f: with_sums(f | {"card.json": b'{"rows": ' + b"[" * 90_000 + b"]" * 90_000 + b"}"}),
+        "/",
+    ),
+    "an origin that is none": (
+        lambda f: packed(f | {"origin.json": b'{"model": "../x"}'}),
+        "/origin.json",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_archive_is_a_422_that_names_what_is_wrong(
+    service: Service, archive: bytes, what: str
+) -> None:
+    build, place = HOSTILE[what]
+    answer = send(service, build(unpacked(archive)), "hostile")
+    assert answer.status_code == 422, answer.text
+    [error] = answer.json()["errors"]
+    assert error["path"].startswith(place), error
+    assert "/tmp" not in answer.text
+    assert service.http.get("/models/hostile").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: b"not a tar" * 100,
+        lambda data: data[:-5000],
+        lambda data: gzip.compress(data)[:-9],
+        lambda data: data + b"more",
+        lambda data: data[:100] + b"\xff" + data[101:],
+    ],
+    ids=["empty", "none", "cut", "gzip cut", "more", "header"],
+)
+def test_what_is_no_archive_is_a_400(
+    service: Service, archive: bytes, damage: Callable[[bytes], bytes]
+) -> None:
+    answer = send(service, damage(archive), "hostile")
+    assert answer.status_code == 400, answer.text
+
+
+def test_a_bomb_is_too_large(make_service: MakeService, archive: bytes) -> None:
+    small = make_service(max_body_bytes=2**20)
+    bomb = packed({"prune-0.safetensors": bytes(2**22)})
+    for body in (bomb, gzip.compress(bomb)):
+        assert send(small, body).status_code == 413
+
+
+def test_wrong_names_and_types_are_refused_before_the_body(service: Service) -> None:
+    assert send(service, b"", "UPPER").status_code == 422
+    assert send(service, b"", params={"alias": "7"}).status_code == 422
+    assert send(service, b"", headers={"Content-Type": "text/csv"}).status_code == 415
+    assert service.http.get("/models/price/versions/9/archive").status_code == 404
+
+
+@pytest.fixture
+def leftovers(service: Service) -> Iterator[Path]:
+    yield service.context.scratch.path
+    assert not list(service.context.scratch.path.glob("import-*"))
+
+
+def test_nothing_stays_of_what_was_refused(
+    service: Service, archive: bytes, leftovers: Path
+) -> None:
+    send(service, packed(flipped(unpacked(archive))), "hostile")
+    assert "hostile" not in service.context.store.children("models")

@@ -1,0 +1,242 @@
+"""The estimators against scikit-learn's own checks, closed forms and the service."""
+
+import pickle
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import BayesianRidge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from credence.client import Client
+from credence.estimators import BayesianClassifier, BayesianRegressor
+from credence.types import Version
+from tests.credence.running import credence, environment
+
+QUICK = {"hidden": (8,), "epochs": 8, "learning_rate": 0.1, "batch_size": 64, "pruning": ()}
+LINEAR = {"hidden": (), "learning_rate": 0.05, "batch_size": 1024, "pruning": ()}
+
+
+def frame(rows: int = 80) -> pd.DataFrame:
+    """Every type of column that a frame may have, with a gap in each that may have one."""
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "size": random.normal(size=rows),
+            "city": pd.Categorical(random.choice(["Rome", "Oslo"], rows)),
+            "code": pd.Categorical(random.choice([7, 11, 13], rows)),
+            "kind": [None, *random.choice(["a", "b"], rows - 1)],
+            "new": random.random(rows) < 0.5,
+            "day": pd.date_range("2024-01-01", periods=rows, freq="D"),
+            "count": pd.array([None, *range(rows - 1)], "Int64"),
+        }
+    )
+
+
+def target(table: pd.DataFrame) -> pd.Series:
+    return table["size"] + (table["city"] == "Rome") - 2.0 * (table["code"] == 7).astype(float)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> BayesianRegressor:
+    return BayesianRegressor(**QUICK).fit(frame(), target(frame()))
+
+
+CHECKS = f"""
+from sklearn.utils.estimator_checks import check_estimator
+from credence.client import Client
+from credence.estimators import BayesianClassifier, BayesianRegressor
+for estimator in (BayesianRegressor(**{QUICK}, samples=10), BayesianClassifier("map", **{QUICK})):
+    check_estimator(estimator, expected_failed_checks=estimator.expected_failed_checks)
+"""
+
+
+def test_all_checks_of_scikit_learn_hold() -> None:
+    """All but one that the class names, with the reason.
+
+    In a process of its own: types that are checked at every call take ten times as long.
+    """
+    run_python(CHECKS)
+
+
+def test_a_linear_model_predicts_as_the_exact_posterior() -> None:
+    """Without hidden layers the model is Bayesian linear regression, as BayesianRidge is.
+
+    One row in twenty is held out, which moves a mean by about its posterior deviation,
+    0.5 · √(4/500) = 0.045, times √0.05 = 0.01; the rest is the optimiser's. σ̂ of 475 rows is
+    known to 3 %.
+    """
+    random = np.random.default_rng(1)
+    X = random.normal(size=(500, 3))
+    y = X @ [1.0, -2.0, 0.5] + 3.0 + 0.5 * random.normal(size=500)
+    ours = BayesianRegressor(
+        **LINEAR, epochs=150, likelihood="homoscedastic", validation_fraction=0.05,
+        calibration_fraction=0.0,
+    ).fit(X, y)  # fmt: skip
+    exact = BayesianRidge().fit(X, y)
+    new = random.normal(size=(100, 3))
+    mean, std = ours.predict(new, return_std=True)
+    expected_mean, expected_std = exact.predict(new, return_std=True)
+    assert np.abs(mean - expected_mean).max() < 0.08
+    np.testing.assert_allclose(std, expected_std, rtol=0.08)
+    lower, upper = ours.predict_interval(new, level=0.9)
+    np.testing.assert_allclose((upper - lower) / std, 2 * 1.6449, rtol=0.02)  # nearly Gaussian
+    aleatoric, epistemic, total = ours.predict_uncertainty(new)
+    np.testing.assert_allclose(aleatoric + epistemic, total)
+    np.testing.assert_allclose(total, std**2)
+    np.testing.assert_allclose(aleatoric, 0.25, rtol=0.2)
+
+
+def test_probabilities_are_those_of_a_known_logistic_model() -> None:
+    """A logit from 1000 rows has a deviation of about √(3 · 6 / 900) = 0.14: up to 0.035 of a
+    probability, and a mean below that.
+    """
+    random = np.random.default_rng(2)
+    X = random.normal(size=(1000, 2))
+    truth = 1 / (1 + np.exp(X[:, 1] - 2 * X[:, 0]))
+    labels = np.where(random.random(1000) < truth, "yes", "no")
+    model = BayesianClassifier(**LINEAR, epochs=100).fit(X, labels)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert np.abs(model.predict_proba(X)[:, 1] - truth).mean() < 0.035
+    uncertainty = model.predict_uncertainty(X)
+    sure, unsure = np.abs(truth - 0.5) > 0.45, np.abs(truth - 0.5) < 0.05
+    assert uncertainty.total[sure].mean() < 0.3
+    assert uncertainty.total[unsure].mean() > 0.6
+
+
+def test_a_row_of_weight_zero_is_no_row() -> None:
+    X, y = frame()[["size"]], target(frame())
+    weights = np.r_[np.ones(60), np.zeros(20)]
+    weighted = BayesianRegressor(**QUICK).fit(X, y, weights)
+    alone = BayesianRegressor(**QUICK).fit(X[:60], y[:60], np.ones(60))
+    assert (weighted.predict(X) == alone.predict(X)).all()
+
+
+def test_columns_of_a_frame_keep_their_types(fitted: BayesianRegressor) -> None:
+    types = {feature.name: feature.type for feature in fitted.model_.features}
+    assert types == {
+        "size": "number", "city": "category", "code": "category", "kind": "category",
+        "new": "boolean", "day": "datetime", "count": "number",
+    }  # fmt: skip
+    assert fitted.feature_names_in_.tolist() == list(types)
+    gaps = frame(5)
+    gaps[["size", "kind"]] = None
+    assert np.isfinite(fitted.predict(gaps)).all()
+
+
+def test_frames_of_other_libraries_are_the_same(fitted: BayesianRegressor) -> None:
+    data = frame()
+    data["code"] = data["code"].astype(str)  # Polars' categories are strings
+    other = fitted.predict(pl.from_pandas(data))
+    assert (other == fitted.predict(data)).all()
+
+
+def test_a_column_of_another_type_is_refused_by_name(fitted: BayesianRegressor) -> None:
+    wrong = frame().assign(size="large")
+    with pytest.raises(ValueError, match=r"'size' is of type category; .* trained on a number"):
+        fitted.predict(wrong)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"epochs": 0}, r"training\.epochs.*not 0"),
+        ({"method": "magic"}, "magic"),
+        ({"likelihood": "bernoulli"}, "heteroscedastic or homoscedastic"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_named(setting: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BayesianRegressor(**(QUICK | setting)).fit(frame(), target(frame()))
+
+
+def test_a_pickle_predicts_the_same_and_holds_no_tensor_of_torch(
+    fitted: BayesianRegressor,
+) -> None:
+    data = pickle.dumps(fitted)
+    assert b"torch" not in data
+    assert (pickle.loads(data).predict(frame()) == fitted.predict(frame())).all()
+
+
+def test_it_searches_grids_in_pipelines() -> None:
+    X, y = frame()[["size"]].rename(columns={"size": "a"}).assign(b=0.5), target(frame())
+    X["b"] = np.arange(len(X)) % 7
+    model = BayesianRegressor(method="map", **QUICK)
+    steps = make_pipeline(StandardScaler(), clone(model)).set_output(transform="pandas")
+    search = GridSearchCV(steps, {"bayesianregressor__hidden": [(2,), (8,)]}, cv=2).fit(X, y)
+    assert search.best_estimator_[-1].feature_names_in_.tolist() == ["a", "b"]
+    assert len(cross_val_score(model, X, y, cv=2)) == 2
+
+
+def test_without_scikit_learn_the_extra_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sklearn.py").write_text("raise ModuleNotFoundError('none', name='sklearn')")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import credence.estimators"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert "pip install 'credence[sklearn]'" in done.stderr
+
+
+def run_python(code: str) -> None:
+    """Raises `AssertionError` with what it says if it fails."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_service_trains_the_same_and_serves_what_is_deployed(
+    client: Client, tmp_path: Path
+) -> None:
+    """Bit for bit: of the same file, settings and seed, and of what was sent."""
+    data = frame()[["size", "city", "new"]].assign(y=target(frame()), w=1.0 + np.arange(80) % 3)
+    data["city"] = data["city"].astype(str)
+    data.to_parquet(tmp_path / "rows.parquet")
+    dataset = client.upload(tmp_path / "rows.parquet")["id"]
+    request = {
+        "model": "trained", "dataset": dataset, "target": "y", "weight": "w",
+        "network": {"hidden": [8]}, "pruning": [0.5],
+        "training": {"epochs": 8, "learning_rate": 0.1, "batch_size": 64, "seed": 5},
+    }  # fmt: skip
+    assert client.wait(client.submit_train(request)["id"])["status"] == "succeeded"
+    X = data.drop(columns=["y", "w"])
+    settings = QUICK | {"pruning": [0.5]}
+    ours = BayesianRegressor(**settings, random_state=5).fit(X, data["y"], data["w"])
+    client.export_version("trained", 1, tmp_path / "trained.tar")
+    ours.save(tmp_path / "ours.tar")
+    weights = [weights_in(tmp_path / name) for name in ("trained.tar", "ours.tar")]
+    assert weights[0] == weights[1]
+    version = ours.deploy(client, "deployed", alias="champion")
+    assert version["imported"]["origin"] is None
+    asked = {"model": "deployed", "version": "champion", "inputs": X.to_dict("list")}
+    told = client.predict(asked)
+    mean, std = ours.predict(X, return_std=True)
+    assert told["mean"] == mean.tolist()
+    assert told["variance"]["total"] == pytest.approx(std**2, rel=1e-12)  # of a root
+
+
+def weights_in(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as tar:
+        names = [name for name in tar.getnames() if name.endswith(".safetensors")]
+        return {name: tar.extractfile(name).read() for name in names}  # type: ignore[union-attr]
+
+
+def test_the_commands_carry_a_version_over(
+    client: Client, version: Version, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "small.tar")
+    exported = credence("models", "export", "small", "-o", path, url=client.url)
+    assert exported.returncode == 0, exported.stderr
+    made = credence("models", "import", path, "--name", "copied", "--alias", "a", url=client.url)
+    assert made.stdout == "copied version 1\n", made.stderr
+    rows = {"inputs": [[1.0, 2.0, "odd"]], "seed": 1}
+    one, other = (client.predict(rows | {"model": name}) for name in ("small", "copied"))
+    assert other["mean"] == one["mean"]

@@ -1,0 +1,126 @@
+"""What somebody does in a notebook, with a real service."""
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from credence import AsyncClient, Client, CredenceAPIError, JobFailed
+from credence.types import Json, Version
+from tests.credence.conftest import TINY
+from tests.credence.running import Service
+
+ROWS = pd.DataFrame({"y": 0.0, "x1": [1.0, 2.0], "x0": [0.5, np.nan], "kind": ["odd", "even"]})
+
+pytestmark = pytest.mark.usefixtures("version")
+
+
+@pytest.fixture(scope="module")
+def truth(client: Client) -> Json:
+    """The service's own answer to ROWS, in JSON."""
+    inputs = [{"x0": 0.5, "x1": 1.0, "kind": "odd"}, {"x0": None, "x1": 2.0, "kind": "even"}]
+    return dict(client.submit_predict({"model": "small", "inputs": inputs, "seed": 3}))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS,
+        pl.from_pandas(ROWS),
+        pa.Table.from_pandas(ROWS),
+        ROWS.to_dict("list"),
+        ROWS.to_dict("records"),
+    ],
+    ids=["pandas", "polars", "pyarrow", "arrays", "records"],
+)
+def test_rows_in_any_form_get_the_same_answer(client: Client, truth: Json, rows: Any) -> None:
+    prediction = client.predict("small", rows, seed=3)
+    told = truth["variance"]
+    np.testing.assert_allclose(prediction.mean, truth["mean"], rtol=1e-5)
+    np.testing.assert_allclose(prediction.std**2, told["total"], rtol=1e-5)
+    np.testing.assert_allclose(prediction.aleatoric**2, told["aleatoric"], rtol=1e-5)
+    np.testing.assert_allclose(prediction.epistemic**2, told["epistemic"], rtol=1e-5)
+    np.testing.assert_allclose(prediction.interval(0.9).lower, truth["intervals"][0]["lower"], 1e-5)
+    assert prediction.out_of_distribution.tolist() == truth["out_of_distribution"]
+    assert (prediction.model, prediction.version, prediction.seed) == ("small", 1, 3)
+    frame = prediction.to_frame()
+    assert len(frame) == 2 or isinstance(frame, dict)
+
+
+def test_a_frame_keeps_its_index(client: Client) -> None:
+    rows = ROWS.set_index(pd.Index(["second", "first"], name="row"))
+    frame = client.predict("small", rows, intervals=[0.5]).to_frame()
+    assert frame.index.tolist() == ["second", "first"]
+    assert list(frame)[:6] == ["mean", "std", "aleatoric", "epistemic", "lower_0.5", "upper_0.5"]
+
+
+def test_an_interval_that_was_not_asked_for_is_named(client: Client) -> None:
+    with pytest.raises(
+        ValueError, match=r"no credible interval of level 0.5, .* intervals=\[0.5\]"
+    ):
+        client.predict("small", ROWS).interval(0.5)
+    with pytest.raises(ValueError, match="predicts numbers"):
+        _ = client.predict("small", ROWS).probabilities
+
+
+def test_many_rows_are_more_than_one_request_may_have(client: Client, service: Service) -> None:
+    """The service takes 1000 rows of 100 samples at once, and the client does not know it."""
+    many = pd.concat([ROWS] * 1000, ignore_index=True)
+    few, all_ = client.predict("small", ROWS), client.predict("small", many)
+    np.testing.assert_allclose(all_.mean, np.tile(few.mean, 1000), rtol=1e-4, atol=1e-4)
+    assert "413" in service.log_file.read_text() or len(all_) == 2000
+    with pytest.raises(CredenceAPIError, match="CREDENCE_MAX_WORK"):
+        client.predict("small", many, target_mc_error=1e-9)  # which is about all rows at once
+
+
+def test_five_lines(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.random.default_rng(1).normal(size=(80, 2))
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "label": np.where(x[:, 0] > 0, "up", "down")})
+    with Client(service.url, progress=True) as client:
+        model = client.train(frame, target="label", **TINY | {"pruning": []})
+        prediction = model.predict(frame)
+    assert "succeeded" in capsys.readouterr().err
+    assert (model.name, model.version, model.features) == ("label", 1, ["a", "b"])
+    assert "accuracy" in repr(model)
+    assert prediction.classes == ("down", "up")
+    best = np.array(prediction.classes)[prediction.probabilities.argmax(axis=1)]
+    assert prediction.labels.tolist() == best.tolist()
+    np.testing.assert_allclose(prediction.probabilities.sum(axis=1), 1.0, rtol=1e-6)
+    entropy = -(prediction.probabilities * np.log(prediction.probabilities)).sum(axis=1)
+    np.testing.assert_allclose(prediction.entropy, entropy, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(prediction.aleatoric + prediction.epistemic, entropy, atol=1e-5)
+    assert next(iter(prediction.to_frame())) == "label"
+
+
+def test_the_same_methods_are_awaited(service: Service, truth: Json) -> None:
+    async def ask() -> None:
+        async with AsyncClient(service.url) as client:
+            model = await client.model("small")
+            predictions = await asyncio.gather(
+                model.predict(ROWS, seed=3), client.predict("small", ROWS, seed=3)
+            )
+            for prediction in predictions:
+                np.testing.assert_allclose(prediction.mean, truth["mean"], rtol=1e-5)
+            assert "small" in [found["name"] async for found in client.models()]
+            assert (await model.card())["model"] == "small"
+
+    asyncio.run(ask())
+
+
+def test_a_training_that_fails_says_why(client: Client, version: Version) -> None:
+    wild = {"learning_rate": 100.0, "optimizer": "sgd", "gradient_clip": 1e6, "epochs": 200}
+    with pytest.raises(JobFailed, match="diverged") as caught:
+        client.train(version["dataset"], target="y", model="diverging", training=wild)
+    assert caught.value.job["status"] == "failed"
+
+
+def test_the_service_is_where_the_environment_says(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CREDENCE_URL", service.url)
+    with Client() as client:
+        assert client.version("small")["version"] == 1
