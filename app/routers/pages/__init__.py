@@ -2,6 +2,8 @@
 
 from app.routers.pages import (
     compare,
+<<<<<<< HEAD
+=======
     datasets,
     home,
     jobs,
@@ -12,4 +14,25 @@ from app.routers.pages import (
     train,
 )
 
+PAGES = (
+    home,
+    session,
+>>>>>>> views
+    datasets,
+    home,
+    jobs,
+    models,
+    predict,
+<<<<<<< HEAD
+    session,
+=======
+    compare,
+>>>>>>> views
+    system,
+    train,
+)
+<<<<<<< HEAD
+
 PAGES = (home, session, datasets, train, jobs, models, predict, compare, system)
+=======
+>>>>>>> views

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep
-from app.schemas.compare import USUAL, MethodKind
+from app.schemas.compare import USUAL
 from app.ui.pages import show
 from app.ui.scores import Scored, comparison_charts, score_table
+from app.ui.wording import METHODS
 from core import comparison
 from core.context import Context
 from core.jobs import FINAL, Job
@@ -22,17 +23,6 @@ router = APIRouter(include_in_schema=False)
 MOST = 100  # models, data sets and jobs that are looked at
 MOST_VERSIONS = 10  # of each model, the newest
 MOST_COMPARISONS = 5
-METHODS: dict[MethodKind, str] = {
-    "bbb": "Bayes by Backprop",
-    "mc_dropout": "MC dropout",
-    "ensemble": "deep ensemble",
-    "swag": "SWAG",
-    "map": "one best network (MAP)",
-    "mle": "one network, no prior",
-    "sgld": "Langevin chains, slow",
-    "csgld": "cyclical Langevin, slow",
-    "metropolis": "Metropolis, small networks",
-}
 Target = tuple[str, str]  # its column, and the task
 
 
@@ -60,7 +50,7 @@ def compare(
         groups=groups,
         datasets=datasets,
         columns={d.id: {"name": d.name, "columns": [c.name for c in d.columns]} for d in datasets},
-        methods=METHODS,
+        methods={kind: name for kind, (name, _) in METHODS.items()},
         usual=USUAL,
         comparisons=[(job, _table(context, job)) for job in jobs[:MOST_COMPARISONS]],
         most_versions=MOST_VERSIONS,

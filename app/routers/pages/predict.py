@@ -65,7 +65,7 @@ def _history(context: Context, version: Version, about: Json) -> list[Json]:
         num_series = next((c.num_levels or 1 for c in dataset.columns if c.name == key), 1)
         wanted = asked["context"] + asked["season"]
         limit = min(wanted * num_series, MAX_LIMIT)
-        rows = context.datasets.rows(dataset.id, limit, max(0, dataset.rows - limit))
+        rows = context.datasets.rows(dataset.id, limit, start=max(0, dataset.rows - limit))
     except NotFound:
         return []
     return [row for row in rows if key is None or row[key] == rows[-1][key]][-wanted:]

@@ -91,10 +91,17 @@ async function overTwo(question, x, y, signal) {
     : [answer.mean, root(answer.variance.epistemic)];
   const names = isClasses ? [`probability of ${answer.classes[0]}`, "epistemic entropy, nats"] : [`mean of ${question.target}`, "epistemic standard deviation"];
   const range = across.isLine && up.isLine ? { type: "rect", x0: across.marks[0], x1: across.marks[1], y0: up.marks[0], y1: up.marks[1] } : null;
-  title("band-mean", names[0], `Over ${x.name} and ${y.name}. ${range ? "Rows learned from lie within the dashed rectangle." : ""}`);
-  title("band-unknown", names[1], "The darker or brighter it is against the page, the less the model knows there.");
+  title("band-mean", names[0], `${scale(known)} ${range ? "Rows learned from lie within the dashed rectangle." : ""}`);
+  title("band-unknown", names[1], `${scale(unknown)} The stronger, the less the model knows there.`);
   const told = { headers: [x.name, y.name, ...names], rows: rows.map((row, i) => [row[x.name], row[y.name], known[i], unknown[i]]) };
-  const axes = [across.axis, up.axis];
-  draw("band-mean", heatMap(across.drawn, up.drawn, known, plain(names[0]), "heat of means", axes, range), told);
-  draw("band-unknown", heatMap(across.drawn, up.drawn, unknown, names[1], "heat of ignorance", axes, range), told);
+  const axes = [across, up].map(levelled);
+  const [a, b] = [across, up].map(({ isLine, drawn }) => (isLine ? drawn : drawn.map((_, i) => i)));
+  draw("band-mean", heatMap(a, b, known, plain(names[0]), "heat of means", axes, range), told);
+  draw("band-unknown", heatMap(a, b, unknown, names[1], "heat of ignorance", axes, range), told);
 }
+
+const scale = (values) => `From ${tell(Math.min(...values))}, pale, to ${tell(Math.max(...values))}.`;
+
+/** Maps are smooth between numbers alone: levels stand at 0, 1, 2, … */
+const levelled = ({ axis: own, drawn, isLine }) =>
+  isLine ? own : { ...own, type: "linear", tickvals: drawn.map((_, i) => i), ticktext: drawn };

@@ -22,7 +22,7 @@ const roles = {
   "heat of ignorance": ({ surface, epistemic }) => heat(surface, epistemic),
 };
 const band = (colour, ground) => ({ mode: "lines", fill: "tonexty", fillcolor: between(ground, colour, 0.5), line: { width: 0, color: colour } });
-const heat = (from, to) => ({ colorscale: [[0, from], [1, to]], colorbar: { thickness: 12, outlinewidth: 0 } });
+const heat = (from, to) => ({ colorscale: [[0, from], [1, to]] });
 
 /** Between two colours as #rrggbb: a band over another hides it, so that both keep their own. */
 function between(from, to, share) {

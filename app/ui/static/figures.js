@@ -44,12 +44,13 @@ export function probabilities(x, answer, x_axis, marks) {
   return { data, layout: { xaxis: x_axis, yaxis: axis("probability", { range: [-0.02, 1.02], tickformat: ".0%" }), shapes: marks.map(upright), showlegend: true } };
 }
 
-/** `values` row by row of `y`, each as long as `x`; a rectangle where rows were learned from. */
+/** `values` row by row of `y`, each as long as `x`; a rectangle where rows were learned from.
+ *  Smooth, and without a bar of colours: for the others plotly writes styles inline, which the page's policy forbids. */
 export function heatMap(x, y, values, name, meta, axes, range) {
   const z = y.map((_, i) => values.slice(i * x.length, (i + 1) * x.length));
   const hover = `${axes[0].title.text} %{x}<br>${axes[1].title.text} %{y}<br>${name} %{z:.4g}<extra></extra>`;
   return {
-    data: [{ type: "contour", contours: { coloring: "heatmap", showlines: false }, ncontours: 40, x, y, z, name, meta, hovertemplate: hover }],
+    data: [{ type: "heatmap", zsmooth: "best", showscale: false, x, y, z, name, meta, hovertemplate: hover }],
     layout: { xaxis: axes[0], yaxis: axes[1], shapes: range ? [range] : [], showlegend: false },
   };
 }
