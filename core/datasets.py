@@ -162,18 +162,10 @@ class Datasets:
         self,
         dataset_id: str,
         limit: int = 20,
-<<<<<<< HEAD
-        start: int = 0,
-        names: Sequence[str] | None = None,
-    ) -> Sequence[dict[str, Any]]:
-        """Rows from `start` on, ready for JSON: times in RFC 3339, tensors as lists, missing as
-        None.
-=======
         names: Sequence[str] | None = None,
         start: int = 0,
     ) -> Sequence[dict[str, Any]]:
         """Rows from `start` on, as JSON: times in RFC 3339, tensors as lists, missing as None.
->>>>>>> views
 
         Of the columns all, or those that are named.
         """

@@ -2,8 +2,6 @@
 
 from app.routers.pages import (
     compare,
-<<<<<<< HEAD
-=======
     datasets,
     home,
     jobs,
@@ -13,26 +11,5 @@ from app.routers.pages import (
     system,
     train,
 )
-
-PAGES = (
-    home,
-    session,
->>>>>>> views
-    datasets,
-    home,
-    jobs,
-    models,
-    predict,
-<<<<<<< HEAD
-    session,
-=======
-    compare,
->>>>>>> views
-    system,
-    train,
-)
-<<<<<<< HEAD
 
 PAGES = (home, session, datasets, train, jobs, models, predict, compare, system)
-=======
->>>>>>> views
