@@ -1,6 +1,7 @@
 """`Client` and `AsyncClient`: the same methods, awaited in one of them."""
 
 import os
+import weakref
 from abc import abstractmethod
 from typing import Any, Generic, Self, TypeVar
 
@@ -107,10 +108,13 @@ class Client(Api[TrainedModel], SyncTransport):
     with Client() as client:
         model = client.train("concrete.csv", target="y")
         print(model.predict(rows).std)
+
+    In a notebook, nobody closes it: its connections end with it.
     """
 
     def _open(self, **options: Any) -> None:
         self._http = httpx.Client(**options)
+        weakref.finalize(self, self._http.close)
 
     def __enter__(self) -> Self:
         return self

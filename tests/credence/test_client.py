@@ -1,3 +1,4 @@
+import gc
 import http.server
 import threading
 from collections.abc import Iterator
@@ -33,6 +34,11 @@ def test_a_name_cannot_climb_out_of_its_place(client: Client, version: Version) 
 def test_no_service_is_told_apart_from_a_refusal() -> None:
     with Client("http://127.0.0.1:1") as client, pytest.raises(ServiceUnreachable, match=":1: "):
         client.job("job_1")
+
+
+def test_who_forgets_to_close_leaves_no_connection_open(client: Client) -> None:
+    assert Client(client.url).metrics()
+    gc.collect()  # of an open socket it would warn, which pytest takes for an error
 
 
 def test_the_same_file_twice_is_one_data_set(client: Client, table: Path) -> None:

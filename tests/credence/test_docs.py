@@ -19,7 +19,12 @@ from models.recipe import resolve
 from worker.metrics import WorkerMetrics
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "examples" / "README.md",
+    *sorted((ROOT / "docs").glob("**/*.md")),
+]
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 CLI = (ROOT / "docs" / "cli.md").read_text()
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -81,7 +86,7 @@ def test_the_recipe_in_the_docs_is_the_recipe() -> None:
     assert 100 * tuning / epochs == pytest.approx(stated(r"by default (\d+) % of the e"), abs=1)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_relative_links_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(page.read_text()):
         if link.startswith(("http:", "https:")):
