@@ -121,6 +121,7 @@ def test_an_archive_does_not_become_a_version_of_anothers_model(people: People) 
     own = people.ben.post("/models/bens-own/versions", content=archive, headers=headers)
     assert (own.status_code, people.ben.get("/models/bens-own").json()["owner"]) == (201, "ben")
     assert people.anna.get("/models/bens-own").status_code == 404
+    assert people.ben.delete("/models/bens-own").status_code == 204
 
 
 def body_of(path: str, mine: dict[str, str]) -> Any:
