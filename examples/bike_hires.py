@@ -3,7 +3,7 @@
     python -m examples.bike_hires > app/ui/static/examples/bike-hires.csv
 
 Busy hours vary more than quiet ones: noise, which stays however much is learned. No hour is warmer
-than 24 °C: what lies beyond, a model cannot know. The anemometer fails now and then.
+than 26 °C: what lies beyond, a model cannot know. The anemometer fails now and then.
 """
 
 import math
