@@ -82,7 +82,11 @@ function later() {
 
 function draw() {
   drawn = false;
-  if (!curves || !points.length) return;
+  if (!curves) return;
+  if (!points.length) {
+    document.getElementById("no-curve").textContent = "It told of no epochs.";
+    return;
+  }
   curves.hidden = false;
   document.getElementById("no-curve").hidden = true;
   document.getElementById("curve-numbers").hidden = false;
