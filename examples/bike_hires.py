@@ -1,9 +1,9 @@
-"""The dashboard's example: hires of bicycles by the hour, over four weeks, made up and seeded.
+"""The dashboard's example: hires of bicycles by the hour, over eight weeks, made up and seeded.
 
     python -m examples.bike_hires > app/ui/static/examples/bike-hires.csv
 
 Busy hours vary more than quiet ones: noise, which stays however much is learned. No hour is warmer
-than 24 °C: what lies beyond, a model cannot know. The anemometer fails now and then.
+than 26 °C: what lies beyond, a model cannot know. The anemometer fails now and then.
 """
 
 import math
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-WEEKS = 4
+WEEKS = 8
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 HEADER = "hour,weekday,temperature,wind,hires"
 
@@ -26,21 +26,21 @@ def rows() -> Iterator[str]:
         temperature = 14 + 5 * math.sin((clock - 9) / 24 * 2 * math.pi) + front
         wind = random.gamma(3.0, 1.5)
         expected = _expected(day, clock, temperature, wind)
-        hires = random.negative_binomial(8, 8 / (8 + expected))
+        hires = random.negative_binomial(30, 30 / (30 + expected))
         told = "" if random.random() < 0.04 else f"{wind:.1f}"
         yield f"{clock},{day},{temperature:.1f},{told},{hires}"
 
 
 def _expected(day: str, clock: int, temperature: float, wind: float) -> float:
-    """Commuters at 8 and 17 on working days, a wide afternoon at weekends; warm and calm helps."""
+    """Commuters at 8 and half past 17 on working days, a wide afternoon at weekends; warm and calm
+    weather helps.
+    """
     if day in ("Sat", "Sun"):
-        demand = 90 * math.exp(-(((clock - 14) / 4.5) ** 2))
+        demand = 90 * math.exp(-(((clock - 14) / 5) ** 2))
     else:
-        demand = 120 * math.exp(-(((clock - 8) / 1.6) ** 2))
-        demand += 140 * math.exp(-(((clock - 17) / 2.2) ** 2)) + 25 * math.exp(
-            -(((clock - 13) / 4) ** 2)
-        )
-    return (4 + demand) * math.exp(0.05 * (temperature - 14) - 0.06 * (wind - 4.5))
+        demand = 100 * math.exp(-(((clock - 8) / 3) ** 2))
+        demand += 120 * math.exp(-(((clock - 17.5) / 3.5) ** 2))
+    return (8 + demand) * math.exp(0.05 * (temperature - 14) - 0.06 * (wind - 4.5))
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ def tells_of(page: Page, name: str, rows: int) -> None:
     expect(page).to_have_url(re.compile("/ui/datasets/ds_"))
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     expect(page.locator(".facts")).to_contain_text(f"rows{rows:,}")
+    page.wait_for_load_state()  # its scripts, without which buttons do nothing
 
 
 def test_the_example_is_what_its_script_makes() -> None:
@@ -59,9 +60,9 @@ def test_an_empty_service_says_how_to_begin_and_the_example_is_one_click(
         service.http.delete(f"/{kind}/{name}")
     page = visit.go(f"{service.url}/ui/datasets")
     page.get_by_role("button", name="Try it with example data").click()
-    tells_of(page, "bike-hires.csv", 672)
-    expect(page.get_by_role("status")).to_contain_text("672 rows")
-    expect(page.get_by_role("row", name="wind number")).to_contain_text("32 (4.8 %)")
+    tells_of(page, "bike-hires.csv", 1344)
+    expect(page.get_by_role("status")).to_contain_text("1344 rows")
+    expect(page.get_by_role("row", name="wind number")).to_contain_text("46 (3.4 %)")
     expect(page.locator(".js-plotly-plot")).to_have_count(5)
     page.get_by_role("link", name="Train on this").click()
     expect(page.get_by_label("Column to predict")).to_be_visible()

@@ -135,14 +135,14 @@ def test_rows_that_are_strange_stand_out_and_can_be_kept(own: Service, visit: Vi
     page = visit.go(f"{own.url}/ui/predict?model=price")
     page.get_by_role("radio", name="Paste or drop many").check()
     lines = [
-        "0.5\toak\ttrue\t2026-01-05",
+        "0.1\toak\tfalse\t2026-01-14",
         "10000\tash\tfalse\t2026-01-06",
         "\toak\ttrue\t2026-01-07",
     ]
     page.get_by_label("Or paste").fill("\n".join(lines))
     page.get_by_role("button", name="Predict").click()
     rows = [
-        {"size": 0.5, "wood": "oak", "wet": True, "day": "2026-01-05"},
+        {"size": 0.1, "wood": "oak", "wet": False, "day": "2026-01-14"},
         {"size": 10000, "wood": "ash", "wet": False, "day": "2026-01-06"},
         {"size": None, "wood": "oak", "wet": True, "day": "2026-01-07"},
     ]
@@ -314,6 +314,7 @@ def test_tensors_are_for_programs(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/predict?model=tree")
     assert "image, 2×2" in page.locator("main").inner_text()
     assert '"image": [[0, 0], [0, 0]]' in page.locator("#snippet-python").inner_text()
+    assert sum("/app.js" in url for url in visit.requests) == 1  # twice would do all twice
 
 
 def test_a_key_for_predictions_predicts_and_sees_what_it_may(

@@ -19,17 +19,18 @@ const digests = {
     const deviations = ["aleatoric", "epistemic", "total"].map((kind) => root(answer.variance[kind]));
     const credible = answer.intervals[0];
     const rows = answer.mean.map((mean, i) => ({ mean, aleatoric: deviations[0][i], total: deviations[2][i], lower: credible.lower[i], upper: credible.upper[i] }));
-    const scale = extent(rows);
+    const usual = rows.filter((_, i) => !answer.out_of_distribution[i]); // a strange row is far from where the others differ
+    const scale = extent(usual.length ? usual : rows);
+    const isOff = ({ mean }) => mean < scale[0] || mean > scale[1];
     const level = (interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "conformal" ? " conformal" : ""}`;
     const drawn = (row) => intervalStrip(row, scale, `mean ${tell(row.mean)}, ± ${tell(row.total)}, ${level(credible)} from ${tell(row.lower)} to ${tell(row.upper)}`);
     return {
       portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale.map(tell), level(credible)) : null,
-      headers: ["row", "mean", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level), `${tell(scale[0])} to ${tell(scale[1])}`, "remark"],
+      headers: ["row", "mean", `${tell(scale[0])} to ${tell(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level)],
       rows: rows.map((row, i) => [
-        i + 1, row.mean, deviations[0][i], deviations[1][i], row.total,
-        ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`),
-        drawn(row),
-        looks(answer, i),
+        i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [looks(answer, i), isOff(row) && "beyond the picture"].filter(Boolean).join(", ")),
+        deviations[0][i], deviations[1][i], row.total,
+        ...answer.intervals.map((one) => element("span", { class: "interval" }, `${bound(one.lower[i])} to ${bound(one.upper[i])}`)),
       ]),
       needsLook: answer.mean.map((_, i) => looks(answer, i) !== ""),
       facts: rows.length === 1 ? [

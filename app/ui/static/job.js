@@ -50,10 +50,7 @@ function metrics(event) {
 
 function state(event) {
   log(event.status + (event.reason ? `: ${event.reason}` : event.attempt > 1 ? `, attempt ${event.attempt}` : ""), event.time);
-  if (FINAL.includes(event.status)) {
-    source.close();
-    draw();
-  }
+  if (FINAL.includes(event.status)) draw();
   clearTimeout(refreshing);
   refreshing = setTimeout(refresh, 100, event.status);
 }
@@ -85,7 +82,11 @@ function later() {
 
 function draw() {
   drawn = false;
-  if (!curves || !points.length) return;
+  if (!curves) return;
+  if (!points.length) {
+    document.getElementById("no-curve").textContent = "It told of no epochs.";
+    return;
+  }
   curves.hidden = false;
   document.getElementById("no-curve").hidden = true;
   document.getElementById("curve-numbers").hidden = false;
@@ -137,6 +138,7 @@ function row(point) {
   return made;
 }
 
+// A job that was resumed has ended before: the service tells when nothing follows, by 204.
 const source = new EventSource(`/jobs/${encodeURIComponent(job)}/events`);
 const on = (type, tell) => source.addEventListener(type, ({ data }) => tell(JSON.parse(data)));
 if (kind === "train") {

@@ -60,7 +60,7 @@ function preview(asking, errors) {
   const rows = asking.body.inputs;
   const wrong = errors.map(({ path }) => Number(/^\/inputs\/(\d+)/.exec(path)?.[1])).filter((row) => row in rows);
   const shown = [...new Set([...rows.keys()].slice(0, PREVIEWED).concat(wrong))];
-  const cell = (row, { name }) => element("span", { class: "field", "data-path": `/inputs/${row}/${pointer(name)}`, id: `cell-${row}-${pointer(name)}`, tabindex: "-1" }, tell(rows[row][name]));
+  const cell = (row, { name }) => element("span", { class: "field", "data-path": `/inputs/${row}/${pointer(name)}`, id: `cell-${row}-${pointer(name)}`, tabindex: "-1" }, String(rows[row][name] ?? ""));
   const lines = shown.map((row) => ({ cells: [row + 1, ...question.features.map((feature) => cell(row, feature))], class: wrong.includes(row) ? "wrong-row" : null }));
   const left = asking.leftOut.length ? `; left out: ${asking.leftOut.join(", ")}` : "";
   place.append(table(`${rows.length.toLocaleString("en")} rows as they were read${left}`, ["row", ...question.features.map(({ name }) => name)], lines));
