@@ -35,7 +35,7 @@ docs: $(INSTALLED)  ## The documentation as pages, into build/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --builder html docs build/docs
 	@echo "open build/docs/index.html"
 
-docs-test: $(INSTALLED)  ## Run every command and snippet of the guides on a real service: 15 minutes
+docs-test: $(INSTALLED)  ## Run every command and snippet of the guides on a real service: 10 minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest docs --quiet --timeout 1800
 
 chaos: $(INSTALLED)  ## Kill, pause and mislead real services at random: MINUTES=20, SEED=0; tells what was lost
