@@ -221,7 +221,7 @@ def test_the_service_trains_the_same_and_serves_what_is_deployed(
     version = ours.deploy(client, "deployed", alias="champion")
     assert version["imported"]["origin"] is None
     asked = {"model": "deployed", "version": "champion", "inputs": X.to_dict("list")}
-    told = client.predict(asked)
+    told = client.submit_predict(asked)
     mean, std = ours.predict(X, return_std=True)
     assert told["mean"] == mean.tolist()
     assert told["variance"]["total"] == pytest.approx(std**2, rel=1e-12)  # of a root
@@ -242,5 +242,5 @@ def test_the_commands_carry_a_version_over(
     made = credence("models", "import", path, "--name", "copied", "--alias", "a", url=client.url)
     assert made.stdout == "copied version 1\n", made.stderr
     rows = {"inputs": [[1.0, 2.0, "odd"]], "seed": 1}
-    one, other = (client.predict(rows | {"model": name}) for name in ("small", "copied"))
+    one, other = (client.submit_predict(rows | {"model": name}) for name in ("small", "copied"))
     assert other["mean"] == one["mean"]

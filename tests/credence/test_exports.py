@@ -66,7 +66,7 @@ def test_what_has_no_graph_is_refused_before_it_is_traced(
         "model": "team", "dataset": version["dataset"], "target": "y", "pruning": [],
         "method": {"kind": "ensemble", "members": 2}, "training": {"epochs": 2},
     }  # fmt: skip
-    client.wait(client.train(request)["id"], poll_seconds=0.1)
+    client.wait(client.submit_train(request)["id"], poll_seconds=0.1)
     client.export_version("team", 1, archive)
     with pytest.raises(InvalidInput, match="several networks"):
         convert(archive, tmp_path / "x", "torch", posterior="mean")
