@@ -27,7 +27,7 @@ demo: $(INSTALLED)  ## Train on real data, predict with uncertainty, draw pictur
 	$(BIN)/python -m examples.demo
 
 test: $(INSTALLED)  ## The whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration --timeout 1800 --quiet -rs
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration docs/python.md docs/how-to/text.md --timeout 1800 --quiet -rs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet \
 		--ignore tests/integration
 

@@ -139,16 +139,23 @@ class Metrics:
         )
         self.predict_latency.labels(*labels).observe(measure.seconds)
         self.predict_rows.inc(prediction.num_rows)
+        if measure.exploring:
+            return
         strange = int(prediction.out_of_distribution.sum())
         self.out_of_distribution_rows.labels(measure.model).inc(strange)
         self.epistemic_share.observe(measure.model, prediction.epistemic_share)
 
 
 class PredictMeasure:
-    """A request on its way: whose model answers, and how long each stage took."""
+    """A request on its way: whose model answers, and how long each stage took.
+
+    One of somebody `exploring` says nothing about drift: the dashboard asks beyond the ends of what
+    was learned, to show what a model makes of it.
+    """
 
     def __init__(self) -> None:
         self.model = NO_MODEL
+        self.exploring = False
         self.stages: dict[str, float] = {}
         self.started = perf_counter()
 

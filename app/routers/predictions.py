@@ -25,6 +25,7 @@ from core.exceptions import Invalid
 router = APIRouter(tags=["predictions"], route_class=DirectRoute)
 
 JSON = "application/json"
+EXPLORING = "x-credence-exploring"  # a header of the dashboard's questions
 ARROW = arrow_format.MEDIA_TYPE
 WRITERS: dict[str, Callable[[Answer], bytes]] = {JSON: encode, ARROW: arrow_format.encode}
 EXAMPLE = {
@@ -62,6 +63,7 @@ async def predict(request: Request, services: ServicesDep) -> Response:
     """
     request, _ = watched(request)
     with services.metrics.predict_request() as measure:
+        measure.exploring = request.headers.get(EXPLORING) == "1"
         wanted = negotiate(request, tuple(WRITERS))
         read_question, body = await _receive(request)
         work = exchange(

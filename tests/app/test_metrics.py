@@ -3,6 +3,7 @@
 import shutil
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,21 @@ def test_the_training_time_share_is_the_mean_of_what_predictions_tell(
     answer = loaded.model.predict(columns, PredictOptions(samples=100))
     assert len(answer.mean) == len(regression_columns()["price"])
     assert scored["epistemic_share"] == pytest.approx(answer.epistemic_share.mean(), rel=1e-6)
+
+
+def test_who_explores_says_nothing_of_drift(make_service: MakeService) -> None:
+    """The dashboard asks for what lies beyond the training rows, to show it."""
+    service = make_service()
+    strange = {"model": "price", "inputs": [[50.0, "oak", True, None]] * 3}
+    headers = {"X-Credence-Exploring": "1"}
+    counted = partial(service.metric, "credence_predict_out_of_distribution_rows_total")
+    assert service.post("/predict", strange, headers=headers).status_code == 200
+    assert counted(model="price") == 0
+    assert service.metric("credence_predict_epistemic_share_count", model="price") == 0
+    assert service.metric("credence_predict_rows_total") == 3
+    assert service.post("/predict", strange).status_code == 200
+    assert counted(model="price") == 3
+    assert service.metric("credence_predict_epistemic_share_count", model="price") == 3
 
 
 def test_the_queue_of_the_engine_is_empty_when_nothing_waits(make_service: MakeService) -> None:

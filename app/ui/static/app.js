@@ -15,6 +15,7 @@ export async function api(method, path, body, headers = {}, signal = null) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
+  if (path === "/predict") options.headers["X-Credence-Exploring"] = "1"; // says nothing of drift
   let response, text;
   try {
     response = await fetch(path, options);
