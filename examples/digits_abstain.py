@@ -3,7 +3,7 @@
     python -m examples.digits_abstain
 
 Starts a service, trains on hand-written digits, and asks for those held out. The rows with the
-largest entropy are left to a human. Digits on their side, which it has never seen, should all be.
+largest entropy are left to a human: most of the wrong ones, and most digits laid on their side.
 """
 
 import argparse
