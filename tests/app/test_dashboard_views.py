@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from app.session import COOKIE
 from app.ui.telling import tell
-from core.keys import Scope
+from core.keys import Keys, Scope
 from tests.app.browser import Visit, serious_problems
 from tests.app.running import Service, publish, regression_columns, serving
-from tests.app.test_keys import ADMIN_KEY, key_file, made
+from tests.app.test_keys import ADMIN_KEY, key_file, made, wait_until
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -179,6 +180,13 @@ def test_a_wrong_cell_is_shown_in_its_row(own: Service, visit: Visit) -> None:
     row = page.locator("#preview tbody tr", has=cell)
     assert row.locator("th").inner_text() == "9"
     assert not page.locator("#answer").is_visible()
+    page.get_by_label("Or paste").fill(f"{HEADER}\nbig,oak,true,2026-01-05")
+    page.get_by_role("button", name="Predict").click()
+    expect(page.locator('#preview [data-path="/inputs/0/size"]')).to_be_focused()
+    for row, cells in (("1,oak,true", 3), ("1,oak,true,2026-01-05,6", 5)):
+        page.get_by_label("Or paste").fill(f"{HEADER}\n{good}\n{row}")
+        page.get_by_role("button", name="Predict").click()
+        expect(page.locator("#many")).to_contain_text(f"Row 2 has {cells} cells and there are 4")
     page.get_by_label("Or paste").fill("1,2\n3,4")
     page.get_by_role("button", name="Predict").click()
     expect(page.locator("#many")).to_contain_text("2 cells and the model 4 features")
@@ -333,6 +341,22 @@ def test_a_key_for_predictions_predicts_and_sees_what_it_may(
             page = visit.go(f"{service.url}/ui/models/price")
             assert (page.get_by_role("button", name="Make champion").count() == 1) is may
         visit.context.close()
+
+
+def test_a_key_for_predictions_is_led_to_what_it_opens(own: Service, tmp_path: Path) -> None:
+    with serving(tmp_path / "empty", admin_key_file=key_file(tmp_path)) as service:
+        _, key = Keys(service.context.database).create("predicts", Scope.PREDICT)
+        cookie = {"Cookie": f"{COOKIE}={key}"}
+        wait_until(lambda: service.http.get("/models", headers=cookie).status_code == 200)
+        start = service.http.get("/", headers=cookie)
+        assert (start.status_code, start.headers["Location"]) == (303, "/ui/models")
+        for path, status in (("models", 200), ("predict", 200), ("train", 403), ("models/no", 404)):
+            answer = service.http.get(f"/ui/{path}", headers=cookie)
+            assert answer.status_code == status
+            assert "/ui/train" not in answer.text.replace("next=/ui/train", "")
+            assert ('<a class="button" href="/ui/models">' in answer.text) is (status > 400)
+            assert ("/ui/sign-in?next=" in answer.text) is (status > 400)
+    assert "/ui/sign-in" not in own.http.get("/ui/models/no").text  # where no key is asked for
 
 
 def test_an_empty_service_says_where_to_begin(tmp_path: Path, visit: Visit) -> None:
