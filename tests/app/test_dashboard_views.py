@@ -96,7 +96,32 @@ def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None
     for name, interval in zip(("90 %", "90 % conformal"), answer["intervals"], strict=True):
         assert told[name] == f"{tell(interval['lower'][0])} to {tell(interval['upper'][0])}"
     assert page.locator("#summary").inner_text().startswith(told["mean"])
+    expect(page.locator("#caution")).to_be_hidden()
     assert serious_problems(page) == []
+
+
+def test_an_answer_follows_what_is_typed(own: Service, visit: Visit) -> None:
+    """Old from the first key, gone once it is refused; of a strange row it says so in words."""
+    page = visit.go(f"{own.url}/ui/predict?model=price&version=champion")
+    answer = page.locator("#answer")
+    expect(answer).to_have_attribute("aria-busy", "false")
+    size = page.get_by_label("size")
+    size.evaluate(
+        "e => { e.value = '10000'; e.dispatchEvent(new Event('input', {bubbles: true})) }"
+    )
+    expect(page.locator("#caution")).to_contain_text("neither number is to be relied on")
+    expect(answer).to_have_attribute("aria-busy", "false")
+    busy = """e => { e.value = "1.5"; e.dispatchEvent(new Event("input", {bubbles: true}));
+                     return document.getElementById("answer").getAttribute("aria-busy") }"""
+    assert size.evaluate(busy) == "true"
+    expect(page.locator("#caution")).to_be_hidden()
+    slide(page, "Samples", 0)
+    expect(page.locator("#cost")).to_contain_text("1 sample in")
+    assert facts(page, "#facts")["± epistemic"] == "not known from one sample"
+    size.press_sequentially("x")
+    expect(answer).to_be_hidden()
+    expect(page.locator("#cost")).to_be_empty()
+    visit.complaints.clear()  # of the 422
 
 
 def test_more_samples_cost_more_and_err_less(own: Service, visit: Visit) -> None:
@@ -197,6 +222,9 @@ def test_the_band_is_what_the_service_predicts(own: Service, visit: Visit) -> No
     page = visit.go(f"{own.url}/ui/models/price/versions/1")
     card = own.http.get("/models/price/versions/1/card").json()
     size = next(c for c in card["rows"]["columns"] if c["name"] == "size")
+    metrics = own.http.get("/models/price/versions/1").json()["metrics"]
+    held = f"{100 * metrics['coverage']['0.9']:.0f} % of {metrics['rows']} held-out rows"
+    assert page.locator("#trust").inner_text().splitlines()[-1] == held
     lower, total, _, aleatoric, mean = plotted(page, "#band-mean")
     x = mean["x"]
     half = (size["max"] - size["min"]) / 2

@@ -146,3 +146,6 @@ if (left) {
   sessionStorage.removeItem("notice");
   notify(left);
 }
+
+// Where the menu is wider than the screen: the page's own entry is in sight.
+document.querySelector(".bar nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest", behavior: "instant" });
