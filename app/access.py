@@ -32,7 +32,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/health", None),
     (READ, "/metrics", None),
     (READ, "/docs", None),
-    (READ, "/", Scope.TRAIN),
+    (READ, "/", Scope.PREDICT),  # from where a key of this scope is led to the models
     (READ, "/ui/static", None),
     (READ, "/ui/plotly", None),
     (READ, "/ui/sign-in", None),

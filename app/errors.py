@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import Scope as Connection
 
 from app.session import ForeignOrigin
 from app.ui.pages import is_page
@@ -87,7 +88,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _handle(request: Request, error: Exception) -> Response:
-    return problem_response(error, request.url.path)
+    return problem_response(error, request.scope)
 
 
 def status_of(error: BaseException) -> int:
@@ -97,15 +98,15 @@ def status_of(error: BaseException) -> int:
     return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 500)
 
 
-def problem_response(error: Exception, path: str = "") -> Response:
+def problem_response(error: Exception, connection: Connection) -> Response:
     """The problem's document and headers, the same for every route but those under `/v2`.
 
     Of a page it is a page that tells the same, or the one that asks for a key.
     """
-    status = status_of(error)
+    status, path = status_of(error), connection["path"]
     document = problem(error, status)
     if is_page(path):
-        return refusal(document, _headers(error, status), path)
+        return refusal(document, _headers(error, status), connection)
     if path.startswith(f"{INFERENCE_PROTOCOL}/") or path == INFERENCE_PROTOCOL:
         document["error"] = document["detail"]
     return Response(orjson.dumps(document), status, _headers(error, status), MEDIA_TYPE)

@@ -64,6 +64,11 @@ class KeyRing:
         self._used: set[str] = set()
         self._stopped = threading.Event()
 
+    @property
+    def asks(self) -> bool:
+        """Whether requests need a key."""
+        return self._locked and not self._off
+
     def start(self, keys: Keys) -> None:
         """Read the keys, and go on doing so until `stop`. `Unavailable` without a database."""
         if self._off:
@@ -99,7 +104,7 @@ class KeyRing:
         return self._key_of(connection).caller
 
     def _key_of(self, connection: Connection) -> Known:
-        if self._off or not self._locked:
+        if not self.asks:
             return ANY_KEY
         needed = required(connection["method"], connection["path"])
         if needed is None:
@@ -110,10 +115,13 @@ class KeyRing:
         return key
 
     def opens(self, connection: Connection, scope: Scope) -> bool:
-        """Whether the key of a request, which was admitted, is good for `scope` too."""
-        if self._off or not self._locked:
+        """Whether the key of a request is good for `scope` too; one not known is for none."""
+        if not self.asks:
             return True
-        return self.find(presented_key(connection)).scope.includes(scope)
+        try:
+            return self.find(presented_key(connection)).scope.includes(scope)
+        except Unauthorized:
+            return False
 
     def find(self, text: bytes | None) -> Known:
         """What is known of a key; `Unauthorized` if it is none of ours, or there is none."""

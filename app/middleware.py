@@ -83,7 +83,7 @@ class RequestLogMiddleware:
             log.exception("unhandled exception", method=scope["method"], path=scope["path"])
             if status:  # half an answer is out: only cutting the connection tells the client
                 raise
-            await problem_response(error, scope["path"])(scope, receive, note_status)
+            await problem_response(error, scope)(scope, receive, note_status)
         finally:
             milliseconds = round(1000 * (perf_counter() - started), 2)
             told = log.debug if _is_probe(scope, status) else log.info
@@ -113,7 +113,7 @@ class KeyMiddleware:
             try:
                 caller = self.key_ring.admit(scope)
             except (Unauthorized, Forbidden, ForeignOrigin, TooManyRequests) as error:
-                await problem_response(error, scope["path"])(scope, receive, send)
+                await problem_response(error, scope)(scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller
             if caller.key is not None:
@@ -166,7 +166,7 @@ class BodyLimitMiddleware:
             return
         declared = Headers(scope=scope).get("content-length", "0")
         if declared.isdigit() and int(declared) > self.max_body_bytes:
-            await problem_response(self._too_large(), scope["path"])(scope, receive, send)
+            await problem_response(self._too_large(), scope)(scope, receive, send)
             return
         num_bytes, more, begun = 0, True, perf_counter()
 

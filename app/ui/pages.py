@@ -9,9 +9,12 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.types import Scope as Connection
 
+from app.access import required
 from app.session import is_signed_in
 from app.ui.telling import script_json, tell, tell_age, tell_bytes, tell_cell, tell_span
+from core.keys import Scope
 from core.release import release
 
 ASSETS_URL = "/ui/static"
@@ -28,6 +31,15 @@ POLICY = (
     "img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+MENU = (
+    ("/ui/datasets", "Data"),
+    ("/ui/train", "Train"),
+    ("/ui/jobs", "Jobs"),
+    ("/ui/models", "Models"),
+    ("/ui/predict", "Predict"),
+    ("/ui/compare", "Compare"),
+    ("/ui/system", "System"),
+)
 _HERE = Path(__file__).parent
 
 
@@ -39,16 +51,25 @@ def is_page(path: str) -> bool:
 
 def show(request: Request, template: str, **values: Any) -> HTMLResponse:
     """A page of the dashboard. `values` are what its template needs."""
-    return page(
-        templates()
-        .get_template(template)
-        .render(
-            path=request.url.path,
-            actor=request.state.caller.actor,
-            signed_in=is_signed_in(request.scope),
-            **values,
-        )
-    )
+    return page(templates().get_template(template).render(frame(request.scope) | values))
+
+
+def frame(connection: Connection) -> dict[str, Any]:
+    """What stands around each page: who reads it, and the menu of what their key opens."""
+    ring = connection["app"].state.key_ring
+    caller = connection.get("state", {}).get("caller")  # none, if the key was refused
+    return {
+        "path": connection["path"],
+        "actor": caller and caller.actor,
+        "signed_in": is_signed_in(connection),
+        "asks_for_keys": ring.asks,
+        "trains": ring.opens(connection, Scope.TRAIN),
+        "menu": [
+            (address, name)
+            for address, name in MENU
+            if ring.opens(connection, required("GET", address) or Scope.PREDICT)
+        ],
+    }
 
 
 def page(html: str, status: int = 200) -> HTMLResponse:

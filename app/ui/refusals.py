@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Scope as Connection
 
-from app.ui.pages import SIGN_IN, page, templates
+from app.ui.pages import SIGN_IN, frame, page, templates
 from core.schema import Json
 
 ADVICE: Mapping[int, str] = {
@@ -19,20 +20,16 @@ ADVICE: Mapping[int, str] = {
 GENERAL_ADVICE = "Load the page again; if that does not help, ask whoever runs this service."
 
 
-def refusal(problem: Json, headers: Mapping[str, str], path: str) -> Response:
+def refusal(problem: Json, headers: Mapping[str, str], connection: Connection) -> Response:
     """The problem as a page; without a key that is known, the page that asks for one."""
     if problem["status"] == 401:
-        return RedirectResponse(f"{SIGN_IN}?next={quote(path)}", 303)
-    answer = _told(problem, path)
+        return RedirectResponse(f"{SIGN_IN}?next={quote(connection['path'])}", 303)
+    answer = _told(problem, connection)
     answer.headers.update(headers)
     return answer
 
 
-def _told(problem: Json, path: str) -> HTMLResponse:
+def _told(problem: Json, connection: Connection) -> HTMLResponse:
     advice = ADVICE.get(problem["status"], GENERAL_ADVICE)
-    html = (
-        templates()
-        .get_template("problem.html")
-        .render(problem=problem, advice=advice, path=path, actor=None, signed_in=False)
-    )
-    return page(html, problem["status"])
+    values = frame(connection) | {"problem": problem, "advice": advice}
+    return page(templates().get_template("problem.html").render(values), problem["status"])

@@ -12,6 +12,7 @@ COMPARED = (
     *("log_likelihood", "perplexity", "rmse", "mae", "crps", "mase"),
     *("accuracy", "brier", "ece", "aurc"),
 )
+TRUSTED = "0.9"  # the level of the intervals that are shown everywhere
 HEADLINES = ("accuracy", "perplexity", "mase", "rmse")
 
 
@@ -48,6 +49,17 @@ def headline(metrics: Json) -> list[tuple[str, float]]:
     names = [*(name for name in HEADLINES if metrics.get(name) is not None)][:1]
     names += ["log_likelihood"] if metrics.get("log_likelihood") is not None else []
     return [(SCORES[name].partition(",")[0], metrics[name]) for name in names]
+
+
+def trust(metrics: Json) -> tuple[str, str] | None:
+    """How far its own doubt can be believed: of numbers how many were inside its intervals."""
+    held = (metrics.get("coverage") or {}).get(TRUSTED)
+    if held is not None:
+        rows = f"{metrics['rows']:,} {'held-out row' if metrics['rows'] == 1 else 'held-out rows'}"
+        return f"its {100 * float(TRUSTED):g} % intervals held", f"{100 * held:.0f} % of {rows}"
+    if metrics.get("ece") is not None:
+        return "its probabilities are off by (ECE), held out", f"{100 * metrics['ece']:.1f} %"
+    return None
 
 
 def score_table(metrics: Sequence[Json]) -> tuple[list[str], list[list[Score]]]:

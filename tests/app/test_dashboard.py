@@ -72,6 +72,8 @@ def test_every_page_can_be_read_by_all_and_on_a_phone(
     visit = Visit(browser, "light", width=360)
     page = visit.go(address(service, path))
     assert page.evaluate("document.documentElement.scrollWidth") == 360
+    entry = page.locator("nav [aria-current=page]")
+    assert all(e.evaluate("e => e.getBoundingClientRect().right <= 360") for e in entry.all())
     assert serious_problems(page) == []
     page.emulate_media(color_scheme="dark")
     assert serious_problems(page, "color-contrast") == []

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from app.session import COOKIE
 from app.ui.telling import tell
-from core.keys import Scope
+from core.keys import Keys, Scope
 from tests.app.browser import Visit, serious_problems
 from tests.app.running import Service, publish, regression_columns, serving
-from tests.app.test_keys import ADMIN_KEY, key_file, made
+from tests.app.test_keys import ADMIN_KEY, key_file, made, wait_until
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -95,7 +96,32 @@ def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None
     for name, interval in zip(("90 %", "90 % conformal"), answer["intervals"], strict=True):
         assert told[name] == f"{tell(interval['lower'][0])} to {tell(interval['upper'][0])}"
     assert page.locator("#summary").inner_text().startswith(told["mean"])
+    expect(page.locator("#caution")).to_be_hidden()
     assert serious_problems(page) == []
+
+
+def test_an_answer_follows_what_is_typed(own: Service, visit: Visit) -> None:
+    """Old from the first key, gone once it is refused; of a strange row it says so in words."""
+    page = visit.go(f"{own.url}/ui/predict?model=price&version=champion")
+    answer = page.locator("#answer")
+    expect(answer).to_have_attribute("aria-busy", "false")
+    size = page.get_by_label("size")
+    size.evaluate(
+        "e => { e.value = '10000'; e.dispatchEvent(new Event('input', {bubbles: true})) }"
+    )
+    expect(page.locator("#caution")).to_contain_text("neither number is to be relied on")
+    expect(answer).to_have_attribute("aria-busy", "false")
+    busy = """e => { e.value = "1.5"; e.dispatchEvent(new Event("input", {bubbles: true}));
+                     return document.getElementById("answer").getAttribute("aria-busy") }"""
+    assert size.evaluate(busy) == "true"
+    expect(page.locator("#caution")).to_be_hidden()
+    slide(page, "Samples", 0)
+    expect(page.locator("#cost")).to_contain_text("1 sample in")
+    assert facts(page, "#facts")["± epistemic"] == "not known from one sample"
+    size.press_sequentially("x")
+    expect(answer).to_be_hidden()
+    expect(page.locator("#cost")).to_be_empty()
+    visit.complaints.clear()  # of the 422
 
 
 def test_more_samples_cost_more_and_err_less(own: Service, visit: Visit) -> None:
@@ -179,6 +205,13 @@ def test_a_wrong_cell_is_shown_in_its_row(own: Service, visit: Visit) -> None:
     row = page.locator("#preview tbody tr", has=cell)
     assert row.locator("th").inner_text() == "9"
     assert not page.locator("#answer").is_visible()
+    page.get_by_label("Or paste").fill(f"{HEADER}\nbig,oak,true,2026-01-05")
+    page.get_by_role("button", name="Predict").click()
+    expect(page.locator('#preview [data-path="/inputs/0/size"]')).to_be_focused()
+    for row, cells in (("1,oak,true", 3), ("1,oak,true,2026-01-05,6", 5)):
+        page.get_by_label("Or paste").fill(f"{HEADER}\n{good}\n{row}")
+        page.get_by_role("button", name="Predict").click()
+        expect(page.locator("#many")).to_contain_text(f"Row 2 has {cells} cells and there are 4")
     page.get_by_label("Or paste").fill("1,2\n3,4")
     page.get_by_role("button", name="Predict").click()
     expect(page.locator("#many")).to_contain_text("2 cells and the model 4 features")
@@ -189,6 +222,9 @@ def test_the_band_is_what_the_service_predicts(own: Service, visit: Visit) -> No
     page = visit.go(f"{own.url}/ui/models/price/versions/1")
     card = own.http.get("/models/price/versions/1/card").json()
     size = next(c for c in card["rows"]["columns"] if c["name"] == "size")
+    metrics = own.http.get("/models/price/versions/1").json()["metrics"]
+    held = f"{100 * metrics['coverage']['0.9']:.0f} % of {metrics['rows']} held-out rows"
+    assert page.locator("#trust").inner_text().splitlines()[-1] == held
     lower, total, _, aleatoric, mean = plotted(page, "#band-mean")
     x = mean["x"]
     half = (size["max"] - size["min"]) / 2
@@ -333,6 +369,22 @@ def test_a_key_for_predictions_predicts_and_sees_what_it_may(
             page = visit.go(f"{service.url}/ui/models/price")
             assert (page.get_by_role("button", name="Make champion").count() == 1) is may
         visit.context.close()
+
+
+def test_a_key_for_predictions_is_led_to_what_it_opens(own: Service, tmp_path: Path) -> None:
+    with serving(tmp_path / "empty", admin_key_file=key_file(tmp_path)) as service:
+        _, key = Keys(service.context.database).create("predicts", Scope.PREDICT)
+        cookie = {"Cookie": f"{COOKIE}={key}"}
+        wait_until(lambda: service.http.get("/models", headers=cookie).status_code == 200)
+        start = service.http.get("/", headers=cookie)
+        assert (start.status_code, start.headers["Location"]) == (303, "/ui/models")
+        for path, status in (("models", 200), ("predict", 200), ("train", 403), ("models/no", 404)):
+            answer = service.http.get(f"/ui/{path}", headers=cookie)
+            assert answer.status_code == status
+            assert "/ui/train" not in answer.text.replace("next=/ui/train", "")
+            assert ('<a class="button" href="/ui/models">' in answer.text) is (status > 400)
+            assert ("/ui/sign-in?next=" in answer.text) is (status > 400)
+    assert "/ui/sign-in" not in own.http.get("/ui/models/no").text  # where no key is asked for
 
 
 def test_an_empty_service_says_where_to_begin(tmp_path: Path, visit: Visit) -> None:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import RedirectResponse, Response
 
 from app.dependencies import ContextDep
 from app.routers.pages.jobs import KINDS
+from app.routers.pages.knowing import may_train
 from app.schemas.models import ModelSummary
 from app.ui.pages import HOME, show
 from core.backlog import read_backlog
@@ -19,8 +20,13 @@ MOST = 5  # of each kind: the lists have all
 
 
 @router.get(HOME)
-def home(request: Request, context: ContextDep) -> HTMLResponse:
-    """The newest data sets, jobs and models; on an empty service, how to begin."""
+def home(request: Request, context: ContextDep) -> Response:
+    """The newest data sets, jobs and models; on an empty service, how to begin.
+
+    Who may only predict is led to the models.
+    """
+    if not may_train(request):
+        return RedirectResponse("/ui/models", 303)
     backlog = read_backlog(context.database)
     jobs = context.jobs.list(limit=MOST).data
     datasets = context.datasets.list(limit=MOST).data

@@ -8,7 +8,7 @@ from app.routers.pages.knowing import card_of, may_change
 from app.schemas.models import ModelResponse, ModelSummary, VersionResponse
 from app.ui.asking import can_fill_in, question_of
 from app.ui.pages import show
-from app.ui.scores import headline, score_table
+from app.ui.scores import headline, score_table, trust
 from app.ui.sections import sections
 from core.callers import MODEL
 from core.context import Context
@@ -65,6 +65,7 @@ def version(request: Request, context: ContextDep, name: str, version: str) -> H
         "version.html",
         version=told,
         champion=CHAMPION,
+        trust=trust(told["metrics"]),
         headline=headline(told["metrics"]),
         card=card,
         sections=sections(card) if card else [],

@@ -7,19 +7,28 @@ import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
 
 const MOST_SHOWN = 200; // rows on the page: the file has all
 
-/** What of each row there is to tell: `cells` for the page, `columns` for the file, `needsLook`. */
+/** What of each row there is to tell: `cells` for the page, `columns` for the file, `needsLook`;
+ *  `isBeyond` of a single row that is unlike those of training. */
 export function digest(answer, body, question) {
-  return digests[question.task](answer, body, question);
+  const isBeyond = answer.out_of_distribution?.length === 1 && answer.out_of_distribution[0];
+  return { isBeyond, ...digests[question.task](answer, body, question) };
 }
+
+const UNRELIABLE = "Beyond what was learned neither number is to be relied on, nor how they split.";
+const ONE_SAMPLE = "not known from one sample";
+
+/** What networks disagree on takes two of them: of one the service tells 0. */
+const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() => ONE_SAMPLE) : values);
 
 const looks = (answer, i) => [answer.out_of_distribution?.[i] && "unlike training", answer.abstained?.[i] && "left to people"].filter(Boolean).join(", ");
 
 const digests = {
   regression(answer, body) {
     const deviations = ["aleatoric", "epistemic", "total"].map((kind) => root(answer.variance[kind]));
+    deviations[1] = epistemicOf(answer, deviations[1]);
     const credible = answer.intervals[0];
     const rows = answer.mean.map((mean, i) => ({ mean, aleatoric: deviations[0][i], total: deviations[2][i], lower: credible.lower[i], upper: credible.upper[i] }));
-    const usual = rows.filter((_, i) => !answer.out_of_distribution[i]); // a strange row is far from where the others differ
+    const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // a strange row is far from where the others differ
     const scale = extent(usual.length ? usual : rows);
     const isOff = ({ mean }) => mean < scale[0] || mean > scale[1];
     const level = (interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "conformal" ? " conformal" : ""}`;
@@ -48,6 +57,7 @@ const digests = {
   },
   classification(answer, body) {
     const { labels, classes, probabilities, entropy } = answer;
+    const epistemic = epistemicOf(answer, entropy.epistemic);
     const most = Math.log(classes.length);
     const list = (row) => classes.map((name, k) => `${name} ${tell(row[k])}`).join(", ");
     return {
@@ -55,8 +65,8 @@ const digests = {
       rows: labels.map((label, i) => {
         const k = classes.indexOf(label);
         return [
-          i + 1, String(label), probabilities[i][k], Math.sqrt(answer.variance.epistemic[i][k]),
-          shareStrip(probabilities[i], list(probabilities[i])), entropy.aleatoric[i], entropy.epistemic[i],
+          i + 1, String(label), probabilities[i][k], epistemicOf(answer, [Math.sqrt(answer.variance.epistemic[i][k])])[0],
+          shareStrip(probabilities[i], list(probabilities[i])), entropy.aleatoric[i], epistemic[i],
           entropyStrip(entropy.aleatoric[i], entropy.epistemic[i], most, `aleatoric ${tell(entropy.aleatoric[i])}, epistemic ${tell(entropy.epistemic[i])} nats`),
           looks(answer, i),
         ];
@@ -65,7 +75,7 @@ const digests = {
       legend: classes.map(String),
       facts: labels.length === 1 ? [
         ["label", String(labels[0])], ...classes.map((name, k) => [String(name), probabilities[0][k]]),
-        ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", entropy.epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
+        ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
       ] : [["rows", labels.length], ["Monte-Carlo error, at most", mcError(answer.mc_error?.flat())]],
       summary: labels.length === 1 ? `${labels[0]}, with probability ${tell(Math.max(...probabilities[0]))}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, labels.length),
       file: file(body, {
@@ -76,7 +86,7 @@ const digests = {
     };
   },
   forecasting(answer, body, question) {
-    const [aleatoric, epistemic] = [root(answer.variance.aleatoric), root(answer.variance.epistemic)];
+    const [aleatoric, epistemic] = [root(answer.variance.aleatoric), epistemicOf(answer, root(answer.variance.epistemic))];
     const { time } = question.forecast;
     const headers = ["time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), "remark"];
     const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), looks(answer, i)]);
@@ -85,7 +95,7 @@ const digests = {
       headers, rows,
       needsLook: answer.times.map((_, i) => looks(answer, i) !== ""),
       facts: [["steps", answer.times.length], ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
-      summary: `${answer.times.length} steps ahead; the last one ${tell(answer.mean.at(-1))} ± ${tell(Math.sqrt(answer.variance.total.at(-1)))}`,
+      summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${tell(answer.mean.at(-1))} ± ${tell(Math.sqrt(answer.variance.total.at(-1)))}`,
       draw: () => draw("fan", fan(answer, history, question.target), { headers, rows }),
       file: file({ inputs: [] }, {
         [time]: answer.times, mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
@@ -98,7 +108,7 @@ const digests = {
     const { entropy } = answer;
     return {
       headers: ["text", "next tokens", "log likelihood, nats", "perplexity", "entropy: aleatoric", "epistemic"],
-      rows: body.inputs.map((text, i) => [text || "(nothing yet)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], entropy.epistemic[i]]),
+      rows: body.inputs.map((text, i) => [text || "(nothing yet)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], epistemicOf(answer, entropy.epistemic)[i]]),
       needsLook: body.inputs.map(() => false),
       facts: [["texts", body.inputs.length]],
       summary: body.inputs.length === 1 ? `Next: ${answer.next_tokens[0][0].token}, with probability ${tell(answer.next_tokens[0][0].probability)}` : `${body.inputs.length} texts`,
@@ -111,7 +121,12 @@ const digests = {
 };
 
 const bound = (value) => (value === null ? "unbounded" : tell(value));
-const mcError = (errors) => (errors?.length && errors.every((e) => e !== null) ? Math.max(...errors) : "not known");
+
+/** It is 0 where the mean is worked out, without any drawing. */
+function mcError(errors) {
+  if (!errors?.length || errors.includes(null)) return "not known";
+  return Math.max(...errors) || "the mean needs no sampling";
+}
 
 function counted(answer, rows) {
   const count = (flags) => (flags || []).filter(Boolean).length;
@@ -148,6 +163,9 @@ export function show(told, onlyLooks) {
   const summary = document.getElementById("summary");
   summary.textContent = told.summary;
   summary.classList.toggle("strange", told.rows.length === 1 && told.needsLook[0]);
+  const caution = document.getElementById("caution");
+  caution.textContent = told.isBeyond ? UNRELIABLE : "";
+  caution.hidden = !told.isBeyond;
   document.getElementById("facts").replaceChildren(element("dl", { class: "facts" }, ...facts(told.facts)));
   told.draw?.();
   const lines = told.rows.map((cells, i) => ({ cells, class: told.needsLook[i] ? "strange" : null }));

@@ -79,9 +79,12 @@ export function clearRefusal(form) {
   form.querySelector(".wrong").hidden = true;
 }
 
+/** The field of a path, or of what it is a part of; what is put away, such as the form of one row
+ *  while many are pasted, is none. What is folded up is one: it gets unfolded. */
 function fieldOf(form, path) {
   for (let at = path; at; at = at.slice(0, at.lastIndexOf("/"))) {
-    const field = form.querySelector(`[data-path="${CSS.escape(at)}"]`);
+    const fields = form.querySelectorAll(`[data-path="${CSS.escape(at)}"]`);
+    const field = [...fields].find((one) => !one.closest("[hidden]"));
     if (field) return field;
   }
   return null;
@@ -144,3 +147,6 @@ if (left) {
   sessionStorage.removeItem("notice");
   notify(left);
 }
+
+// Where the menu is wider than the screen: the page's own entry is in sight.
+document.querySelector(".bar nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest", behavior: "instant" });

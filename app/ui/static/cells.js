@@ -33,6 +33,14 @@ export function value(cell, type) {
   return text;
 }
 
+/** Every row has a cell for each column: of one that has not, nobody knows which cell is whose. */
+function checkLengths(lines, header) {
+  const at = lines.findIndex((line) => line.length !== header.length);
+  if (at < 0) return;
+  const cells = `${lines[at].length} ${lines[at].length === 1 ? "cell" : "cells"}`;
+  throw new Error(`Row ${at + 1} has ${cells} and there are ${header.length} columns: give every row one cell for each, empty where its value is missing, and in quotes where a separator is in it.`);
+}
+
 /** Records of pasted lines, and which columns were left out. Throws an Error that says what is missing. */
 export function readRows(text, features) {
   const lines = readCells(text);
@@ -47,8 +55,9 @@ export function readRows(text, features) {
   const missing = names.filter((name) => !header.includes(name));
   if (missing.length) throw new Error(`There is no column ${missing.join(", ")}. The model needs ${names.join(", ")}.`);
   if (!lines.length) throw new Error("There are names but no rows below them.");
+  checkLengths(lines, header);
   const columns = features.map((feature) => [feature, header.indexOf(feature.name)]);
-  const rows = lines.map((cells) => Object.fromEntries(columns.map(([{ name, type }, at]) => [name, value(cells[at] ?? "", type)])));
+  const rows = lines.map((cells) => Object.fromEntries(columns.map(([{ name, type }, at]) => [name, value(cells[at], type)])));
   return { rows, leftOut: header.filter((name) => !names.includes(name)) };
 }
 
@@ -56,8 +65,9 @@ export function readRows(text, features) {
 export function readColumns(text) {
   const [header, ...lines] = readCells(text);
   if (!header || !lines.length) throw new Error("Names in the first line, and rows below them.");
+  checkLengths(lines, header);
   return Object.fromEntries(header.map((name, at) => {
-    const cells = lines.map((line) => (line[at] ?? "").trim());
+    const cells = lines.map((line) => line[at].trim());
     const numeric = cells.every((cell) => cell === "" || Number.isFinite(Number(cell)));
     return [name.trim(), cells.map((cell) => value(cell, numeric ? "number" : "text"))];
   }));

@@ -8,6 +8,7 @@ import { isMany, positionOf, read, samplesAt } from "./question.js";
 import { showSnippets } from "./snippets.js";
 
 const WAIT = 150; // milliseconds that a slider has to rest
+const TYPING = 400; // that somebody who writes has to: half a number is no question
 const PREVIEWED = 5; // of pasted rows, beside those that were refused
 
 const question = document_("question");
@@ -29,23 +30,32 @@ async function ask(sent) {
   let asking = null;
   try {
     asking = read(question);
-    form.setAttribute("aria-busy", "true");
+    age(true);
     const answer = await api("POST", "/predict", asking.body, {}, signal);
     told = digest(answer, asking.body, question);
     preview(asking, []);
     tellCost(answer);
     show(told, by("only-strange").checked);
+    age(false);
     if (sent) by("answer-title").focus();
   } catch (error) {
     if (signal.aborted) return;
     refuse(error, asking, sent);
   }
-  form.removeAttribute("aria-busy");
+}
+
+/** Whether what stands there answers what was asked before, not what the form has now. */
+const age = (isStale) => by("answer").setAttribute("aria-busy", String(isStale));
+
+function takeAway() {
+  by("answer").hidden = true;
+  by("cost").textContent = "";
+  age(false);
 }
 
 /** What the service refused, at its field or its row; what could not even be read, at its text. */
 function refuse(error, asking, sent) {
-  by("answer").hidden = true;
+  takeAway();
   const refusal = error instanceof Refusal ? error : new Refusal({ detail: error.message, errors: [{ path: "/inputs", message: error.message }] });
   preview(asking, refusal.problem.errors || []);
   showRefusal(form, refusal, { focus: sent });
@@ -63,7 +73,7 @@ function preview(asking, errors) {
   const cell = (row, { name }) => element("span", { class: "field", "data-path": `/inputs/${row}/${pointer(name)}`, id: `cell-${row}-${pointer(name)}`, tabindex: "-1" }, String(rows[row][name] ?? ""));
   const lines = shown.map((row) => ({ cells: [row + 1, ...question.features.map((feature) => cell(row, feature))], class: wrong.includes(row) ? "wrong-row" : null }));
   const left = asking.leftOut.length ? `; left out: ${asking.leftOut.join(", ")}` : "";
-  place.append(table(`${rows.length.toLocaleString("en")} rows as they were read${left}`, ["row", ...question.features.map(({ name }) => name)], lines));
+  place.append(table(`${rows.length === 1 ? "1 row as it was" : `${rows.length.toLocaleString("en")} rows as they were`} read${left}`, ["row", ...question.features.map(({ name }) => name)], lines));
 }
 
 function tellCost({ samples, timings_ms: { compute, total } }) {
@@ -80,19 +90,34 @@ function tellSettings() {
   by("prune").setAttribute("aria-valuetext", name);
 }
 
-const soon = () => {
+/** From here on what stands there is old. */
+function soon(wait) {
   clearTimeout(timer);
-  timer = setTimeout(() => ask(false), WAIT);
-};
+  asked.abort();
+  age(true);
+  timer = setTimeout(() => ask(false), wait);
+}
 
-function changed(event) {
-  if (event.target.name === "mode") {
-    by("one").hidden = by("one-hint").hidden = isMany();
-    by("many").hidden = !isMany();
-    clearRefusal(form);
-    if (isMany() && !by("pasted").value.trim()) return void (by("answer").hidden = true);
-  }
-  if (event.target.id !== "file") soon();
+function changed({ target }) {
+  if (target.id === "file" || target.closest("#answer")) return;
+  tellSettings();
+  if (target.name === "mode") swap();
+  if (isMany() && !by("pasted").value.trim()) return forget();
+  soon(target.matches("textarea, input:not([type=range], [type=radio])") ? TYPING : WAIT);
+}
+
+function swap() {
+  by("one").hidden = by("one-hint").hidden = isMany();
+  by("many").hidden = !isMany();
+}
+
+/** Nothing is asked any more: no rows are there. */
+function forget() {
+  clearTimeout(timer);
+  asked.abort();
+  clearRefusal(form);
+  by("preview").replaceChildren();
+  takeAway();
 }
 
 async function take(file) {
@@ -131,11 +156,7 @@ function fillIn() {
 if (form) {
   by("samples").value = Math.round(positionOf(Math.min(100, question.max_samples), question.max_samples));
   tellSettings();
-  form.addEventListener("input", (event) => {
-    tellSettings();
-    if (event.target.type === "range") soon();
-  });
-  form.addEventListener("change", changed);
+  form.addEventListener("input", changed);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     ask(true);
