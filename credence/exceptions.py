@@ -36,8 +36,8 @@ class ServiceUnreachable(ClientError):
         "--url, or Client(url)"
     )
 
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"no answer from {url}: {reason}\n{self.ADVICE}")
+    def __init__(self, url: str, reason: str, advice: str = ADVICE) -> None:
+        super().__init__(f"no answer from {url}: {reason}\n{advice}")
         self.url = url
 
 
@@ -52,7 +52,8 @@ class CredenceAPIError(ClientError):
         errors: Sequence[FieldError] = (),
         request_id: str | None = None,
     ) -> None:
-        told = detail and detail not in [error.message for error in errors]
+        joined = "; ".join(f"{error.path}: {error.message}" for error in errors)
+        told = detail and detail not in [joined, *(error.message for error in errors)]
         lines = [f"{title}: {detail}" if told else title]
         lines += [f"  {error.path or '/'}: {error.message}" for error in errors]
         super().__init__("\n".join(lines))

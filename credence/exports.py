@@ -1,7 +1,11 @@
 """From a version's archive to a file that other runtimes read: ONNX, or torch's own."""
 
 import json
+import logging
 import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,7 +43,22 @@ def convert(  # noqa: PLR0917 - in the order in which one says it
     if not isinstance(model, BayesianModel):
         raise InvalidInput("models of texts are not exported: keep them in the archive")
     export = build(model, posterior=posterior, prune=prune, samples=samples)
-    _save(export, output, format)
+    with _quiet():
+        _save(export, output, format)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what torch tells of itself: packages that it could use, names that it gave up."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+    finally:
+        logger.setLevel(level)
 
 
 def _save(export: Export, output: Path, format: Format) -> None:

@@ -4,7 +4,7 @@ import csv
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 
 from credence.types import Feature, Json
 
@@ -32,8 +32,9 @@ def read_rows(lines: Iterable[str], features: Sequence[Feature]) -> Rows:
     """Read CSV with a header; an empty cell is a missing value.
 
     Raises:
-        BadRows: if a feature has no column or cannot stand in a CSV cell; while reading, if a
-            row has another number of cells than the header or a cell is not of its type.
+        BadRows: if a feature has no column or cannot stand in a CSV cell, or nothing follows on
+            the header; while reading, if a row has another number of cells than the header or a
+            cell is not of its type.
     """
     table = csv.reader(lines)
     header = next(table, None)
@@ -42,7 +43,16 @@ def read_rows(lines: Iterable[str], features: Sequence[Feature]) -> Rows:
     check_features(header, features)
     names = {feature["name"] for feature in features}
     ignored = tuple(name for name in header if name not in names)
-    return Rows(_records(table, header, features), ignored)
+    records = at_least_one(_records(table, header, features), "no rows below the header")
+    return Rows(records, ignored)
+
+
+def at_least_one(records: Iterator[Json], otherwise: str) -> Iterator[Json]:
+    """The records; `BadRows`, with what is said otherwise, if there are none."""
+    first = next(records, None)
+    if first is None:
+        raise BadRows(otherwise)
+    return chain([first], records)
 
 
 def check_features(header: Sequence[str], features: Sequence[Feature]) -> None:
@@ -63,10 +73,14 @@ def _records(
             continue  # an empty line, as at the end of many files
         if len(cells) != len(header):
             raise BadRows(f"row {number}: {len(cells)} cells, but the header has {len(header)}")
-        try:
-            yield {f["name"]: parse_cell(cells[place], f["type"]) for f, place in places}
-        except ValueError as error:
-            raise BadRows(f"row {number}: {error}") from None
+        yield {f["name"]: _parsed(cells[place], f, number) for f, place in places}
+
+
+def _parsed(cell: str, feature: Feature, row: int) -> str | float | bool | None:
+    try:
+        return parse_cell(cell, feature["type"])
+    except ValueError as error:
+        raise BadRows(f"row {row}, column {feature['name']!r}: {error}") from None
 
 
 def parse_cell(cell: str, type_: str) -> str | float | bool | None:

@@ -61,13 +61,13 @@ def _for_people(answer: Answer) -> Table:
         entropy = answer["entropy"]
         return headers, [answer["labels"], best, entropy["aleatoric"], entropy["epistemic"]]
     variance = answer["variance"]
-    headers = ["mean", "± aleatoric", "± epistemic"]
+    headers = ["mean", "±\naleatoric", "±\nepistemic"]
     columns: list[Sequence[Any]] = [answer["mean"]]
     columns += [list(map(sqrt, variance["aleatoric"])), list(map(sqrt, variance["epistemic"]))]
     for interval in answer["intervals"]:
         bounds = zip(interval["lower"], interval["upper"], strict=True)
-        kind = "" if interval["kind"] == "credible" else f"{interval['kind']} "
-        headers.append(f"{interval['level']:.0%} {kind}interval")
+        kind = "interval" if interval["kind"] == "credible" else interval["kind"]
+        headers.append(f"{interval['level']:.0%}\n{kind}")
         columns.append([_span(lower, upper) for lower, upper in bounds])
     if "times" in answer:
         return ["time", *headers], [answer["times"], *columns]

@@ -20,6 +20,11 @@ from rich.progress import (
 
 from credence.types import Job
 
+TOO_EARLY = (
+    0.02  # of the work: an estimate from less is off by a factor, for what starts up is slow
+)
+STAGES = {"fit": "fit", "swag": "averaging weights", "chains": "sampling weights"}
+
 
 def somebody_watches() -> bool:
     """Whether standard error is a terminal, or this a notebook in which bars can be drawn."""
@@ -92,9 +97,29 @@ def _note(job: Job) -> str:
     if progress is None:
         return ""
     unit = next((unit for unit in ("chunk", "method") if unit in progress), "epoch")
-    parts = [f"{unit} {progress.get(unit)}/{progress.get(f'{unit}s')}"]
+    stage = f"{_stage(progress['stage'])}: " if "stage" in progress else ""
+    parts = [f"{stage}{unit} {progress.get(unit)}/{progress.get(f'{unit}s')}"]
     if "nelbo" in job["metrics"]:
         parts.append(f"nelbo {job['metrics']['nelbo']:.4g}")
-    if progress["eta_seconds"] is not None and job["status"] == "running":
-        parts.append(f"{progress['eta_seconds']:.0f} s left")
+    eta_seconds = progress["eta_seconds"]
+    early = progress["fraction"] < TOO_EARLY
+    if eta_seconds is not None and job["status"] == "running" and not early:
+        parts.append(f"about {_duration(eta_seconds)} left")
     return " · ".join(parts)
+
+
+def _stage(name: str) -> str:
+    """In words: `refit-prune-0.95` is "all rows, 95% pruned"."""
+    step = name.removeprefix("refit-")
+    again = "all rows, " if step != name else ""
+    if step.startswith("prune-"):
+        return f"{again}{100 * float(step.removeprefix('prune-')):g}% pruned"
+    return again + STAGES.get(step, step)
+
+
+def _duration(seconds: float) -> str:
+    """As one says it: in seconds, minutes from a minute and a half on, hours likewise."""
+    minutes = seconds / 60
+    if minutes < 1.5:
+        return f"{seconds:.0f} s"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import typer
 from rich.console import Console
@@ -12,19 +12,22 @@ from rich.table import Table
 
 from credence.types import Card, Column, ComparedMethod, Dataset, Job, Json, Model, Version
 
-SCORES = (
-    "log_likelihood",
-    "perplexity",
-    "rmse",
-    "mae",
-    "crps",
-    "mase",
-    "coverage 0.9",
-    "conformal_coverage 0.9",
-    "accuracy",
-    "brier",
-    "ece",
-)
+SCORES = {  # and their heads: a row of them fits into the 80 columns that a terminal has
+    "log_likelihood": "log lik.",
+    "perplexity": "perplexity",
+    "rmse": "rmse",
+    "mae": "mae",
+    "crps": "crps",
+    "mase": "mase",
+    "coverage 0.9": "cover\n90%",
+    "conformal_coverage 0.9": "conformal\n90%",
+    "accuracy": "accuracy",
+    "brier": "brier",
+    "ece": "ece",
+}
+NUMBER = r"-?\d[\d.]*(e[+-]\d+)?%?"
+SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|")  # is read whole or wrong
+LEAST_TEXT = 8  # columns that are left to words, which may go on below
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")  # UTC, as all are
 PIPED_WIDTH = 160  # columns of a table that is not on a terminal: nothing is cut off there
 
@@ -57,12 +60,20 @@ def print_table(
     """A table on standard output; numbers are aligned to the right, each row has its style."""
     cells = [[_cell(value) for value in row] for row in rows]
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    least = 2 * len(headers)
     for index, header in enumerate(headers):
-        numeric = all(_is_number(row[index]) for row in cells)
-        table.add_column(header, justify="right" if numeric else "left", overflow="fold")
+        column = [row[index] for row in cells]
+        numeric = all(re.fullmatch(NUMBER, cell) for cell in column)
+        whole = all(SPAN.fullmatch(cell) for cell in column)
+        justify: Literal["right", "left"] = "right" if numeric else "left"
+        table.add_column(header, justify=justify, overflow="fold", no_wrap=whole)
+        widest = max(map(len, [*header.split("\n"), *column]))
+        least += widest if whole else min(widest, LEAST_TEXT)
+    if least > output.width:  # rather lines that the terminal breaks than numbers that are cut
+        table.width = least
     for row, style in zip(cells, styles or [""] * len(cells), strict=True):
         table.add_row(*row, style=style)
-    output.print(table, markup=False, highlight=False)
+    output.print(table, markup=False, highlight=False, crop=False)
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
@@ -158,7 +169,7 @@ def print_version(version: Version | Card) -> None:
         + [values.get(name) for name in names]
         for variant, values in zip(version["variants"], metrics, strict=True)
     ]
-    print_table(["pruned", "weights", "bytes", *names], rows)
+    print_table(["pruned", "weights", "bytes", *(SCORES[name] for name in names)], rows)
 
 
 def print_card(card: Card) -> None:
@@ -214,7 +225,3 @@ def _cell(value: Any) -> str:
             return value[:19].replace("T", " ")
         case _:
             return str(value)
-
-
-def _is_number(cell: str) -> bool:
-    return cell.removesuffix("%").replace(".", "").replace("-", "").replace("e", "").isdigit()

@@ -12,11 +12,12 @@ from contextlib import contextmanager, nullcontext
 from datetime import date
 from decimal import Decimal
 from io import TextIOWrapper
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from credence.prediction_rows import BadRows, Rows, check_features, read_rows
+from credence.prediction_rows import BadRows, Rows, at_least_one, check_features, read_rows
 from credence.types import Feature, Json
 
 RowFormat = Literal["csv", "jsonl", "parquet", "arrow", "text"]
@@ -90,11 +91,7 @@ def _json_lines(lines: Iterable[str], features: Sequence[Feature]) -> Rows:
     if first is None:
         raise BadRows("no rows: write an object per line")
 
-    def all_records() -> Iterator[Json]:
-        yield first
-        yield from rest
-
-    return _select(all_records(), list(first), features)
+    return _select(chain([first], rest), list(first), features)
 
 
 LINES: dict[str, Callable[[Iterable[str], Sequence[Feature]], Rows]] = {
@@ -130,16 +127,16 @@ def _select(records: Iterable[Json], names: list[str], features: Sequence[Featur
     def selected() -> Iterator[Json]:
         for number, record in enumerate(records, start=1):
             try:
-                yield {name: _value(record[name], type_) for name, type_ in wanted.items()}
+                yield {name: _value(record[name], name, type_) for name, type_ in wanted.items()}
             except KeyError as error:
                 raise BadRows(f"row {number}: no column {error}") from None
             except ValueError as error:
-                raise BadRows(f"row {number}: {error}") from None
+                raise BadRows(f"row {number}, {error}") from None
 
-    return Rows(selected(), ignored)
+    return Rows(at_least_one(selected(), "no rows in it"), ignored)
 
 
-def _value(value: Any, type_: str) -> Any:
+def _value(value: Any, name: str, type_: str) -> Any:
     """Times as RFC 3339, codes of categories as text, as CSV has them."""
     match value:
         case date():
@@ -147,7 +144,8 @@ def _value(value: Any, type_: str) -> Any:
         case Decimal():
             return float(value)
         case float() if not isfinite(value):
-            raise ValueError(f"{value} is not a finite number; null is a missing one")
+            message = f"column {name!r}: {value} is not a finite number; null is a missing one"
+            raise ValueError(message)
         case int() if type_ == "category":
             return str(value)
         case _:

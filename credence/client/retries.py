@@ -53,6 +53,9 @@ def exchange(request: Request[T], retries: Retries, url: str) -> Flow[T]:
         asked_seconds = None
         try:
             response = yield request
+        except httpx.UnsupportedProtocol as error:
+            address = url.rpartition("://")[2]
+            raise ServiceUnreachable(url, str(error), f"write it as http://{address}") from error
         except httpx.TransportError as error:
             failure: ClientError = ServiceUnreachable(url, str(error) or type(error).__name__)
             may_repeat = request.repeatable or isinstance(

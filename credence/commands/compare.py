@@ -19,14 +19,14 @@ from credence.commands.options import (
     Target,
     Url,
 )
-from credence.commands.train import build_request, find_dataset, name_data
+from credence.commands.train import build_request, find_dataset, name_data, named_target
 from credence.rendering import note, print_comparison, print_json
 
 
 def compare(
     data: Data,
     *,
-    target: Target,
+    target: Target = None,
     methods: Annotated[
         str | None, typer.Option(help="Kinds, such as bbb,swag,map; default: the usual ones.")
     ] = None,
@@ -60,7 +60,8 @@ def compare(
         raise typer.BadParameter("--picture is drawn at the end: leave out --no-follow")
     kinds = None if methods is None else [kind.strip() for kind in methods.split(",")]
     options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
-    request = build_request(options | {"target": target, "model": name, "methods": kinds}, set_)
+    given = {"target": named_target(target, data), "model": name, "methods": kinds}
+    request = build_request(options | given, set_)
     with connect(url) as client:
         name_data(client, request, data)
         if out_of_distribution is not None:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from credence.client import Client
 
 app = typer.Typer(no_args_is_help=True, help="Data sets: upload them, see what was understood.")
-add_share(app, "datasets", "ds_01")
 
 DatasetId = Annotated[str, typer.Argument(help="Id of the data set.", autocompletion=dataset_ids)]
 
@@ -108,3 +107,6 @@ def _print(dataset: Dataset) -> None:
     names = {"id": "dataset", "name": "name", "rows": "rows", "bytes": "bytes", "sha256": "sha256"}
     print_fields({label: dataset[key] for key, label in names.items()})  # type: ignore[literal-required]
     print_columns(dataset["columns"])
+
+
+add_share(app, "datasets", "ds_01")

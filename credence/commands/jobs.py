@@ -14,7 +14,6 @@ from credence.commands.sharing import add_share
 from credence.rendering import note, print_comparison, print_job, print_jobs, print_json
 
 app = typer.Typer(no_args_is_help=True, help="Jobs: how far they are; stop them, let them go on.")
-add_share(app, "jobs", "job_01")
 
 JobId = Annotated[
     str,
@@ -37,7 +36,8 @@ def list_jobs(
     with connect(url) as client:
         jobs = list(islice(client.jobs(status, model), limit))
     if not jobs:
-        note("no such jobs: `credence train FILE --target COLUMN` makes one")
+        none = "no such jobs" if status or model else "no jobs yet"
+        note(f"{none}: `credence train FILE --target COLUMN` makes one")
     print_json(jobs) if as_json else print_jobs(jobs)
 
 
@@ -91,3 +91,6 @@ def resume(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
     with connect(url) as client:
         answer = client.resume(job)
     print_json(answer) if as_json else print_job(answer)
+
+
+add_share(app, "jobs", "job_01")

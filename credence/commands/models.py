@@ -15,7 +15,6 @@ from credence.rendering import note, print_card, print_json, print_models, print
 app = typer.Typer(
     no_args_is_help=True, help="Models: how they did, what names them, who sees them."
 )
-add_share(app, "models", "concrete")
 
 Format = Literal["archive", "onnx", "torch"]
 Posterior = Literal["full", "mean"]
@@ -76,7 +75,10 @@ def card(
 def export(  # noqa: PLR0917 - an option per argument
     model: ModelArgument,
     version: Annotated[str | None, typer.Argument(help="Number or alias; default: newest.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="The file.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="The file; default: MODEL.tar, .onnx or .pt2."),
+    ] = None,
     format: Annotated[Format, typer.Option(help="A tar for `import`, or a graph.")] = "archive",
     posterior: Annotated[Posterior, typer.Option(help="Of a graph: its draws or mean.")] = "full",
     prune: Annotated[float, typer.Option(help="Of a graph: the stored variant.")] = 0.0,
@@ -164,3 +166,6 @@ def delete(
         else:
             client.delete_version(model, version)
     typer.echo(f"deleted {what}")
+
+
+add_share(app, "models", "concrete")

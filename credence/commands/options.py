@@ -22,7 +22,7 @@ Data = Annotated[
         help="A file to upload, or the id of a data set.", autocompletion=dataset_ids_and_files
     ),
 ]
-Target = Annotated[str, typer.Option(help="Column to predict.")]
+Target = Annotated[str | None, typer.Option(help="Column to predict; must be given.")]
 ModelName = Annotated[
     str | None, typer.Option("--name", help="Name of the model; default: the data's name.")
 ]

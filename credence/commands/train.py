@@ -1,5 +1,6 @@
 """`credence train`: from a file to a model."""
 
+import csv
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 def train(
     data: Data,
     *,
-    target: Target,
+    target: Target = None,
     name: ModelName = None,
     hidden: Hidden = None,
     epochs: Epochs = None,
@@ -56,7 +57,8 @@ def train(
     `credence train concrete.csv --target y --set method.kl.weight=0.1 --set pruning=[0.5]`
     """
     options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
-    request = build_request(options | {"target": target, "model": name, "alias": alias}, set_)
+    given = {"target": named_target(target, data), "model": name, "alias": alias}
+    request = build_request(options | given, set_)
     with connect(url) as client:
         name_data(client, request, data)
         job = client.submit_train(request)
@@ -70,6 +72,22 @@ def train(
     if sys.stderr.isatty():
         card = f"credence models card {version['model']} --html card.html"
         note(f"next: `credence predict {version['model']} ROWS` · `{card}`", style="dim")
+
+
+def named_target(target: str | None, data: str) -> str:
+    """The column to predict.
+
+    Raises:
+        typer.BadParameter: nobody said it; of a CSV file it names the columns to choose from.
+    """
+    if target is not None:
+        return target
+    path = Path(data)
+    choice = ""
+    if path.is_file() and path.suffix.lower() == ".csv":
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            choice = f", one of {', '.join(next(csv.reader(file), []))}"
+    raise typer.BadParameter(f"say which column is to be predicted{choice}", param_hint="--target")
 
 
 def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) -> Json:

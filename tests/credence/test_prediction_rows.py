@@ -45,10 +45,11 @@ def test_batches_keep_the_order_and_are_read_as_needed() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("size,new,kind\n", "no rows below the header"),
         ("", "no rows: the first line must name the columns"),
         ("size,new\n1,1\n", "no column 'kind': there are size, new"),
         ("size,new,kind\n1,1\n", "row 1: 2 cells, but the header has 3"),
-        ("size,new,kind\n1,1,a\nbig,1,a\n", "row 2: 'big' is not a number"),
+        ("size,new,kind\n1,1,a\nbig,1,a\n", "row 2, column 'size': 'big' is not a number"),
         ("size,new,kind\nnan,1,a\n", "leave the cell empty if it is missing"),
         ("size,new,kind\n1,perhaps,a\n", "'perhaps' is not one of true, 1, false, 0"),
     ],

@@ -91,6 +91,11 @@ def test_a_no_is_a_no(ask: Ask, status: int) -> None:
     assert len(server.requests) == 1
 
 
+def test_an_address_without_a_scheme_is_told_at_once(ask: Ask) -> None:
+    with pytest.raises(ServiceUnreachable, match="write it as http://localhost:8123"):
+        ask("localhost:8123", "job", ["job_1"])
+
+
 def test_tries_have_an_end(ask: Ask) -> None:
     with scripted(BUSY) as server, pytest.raises(CredenceAPIError) as caught:
         ask(server.url, "job", ["job_1"])

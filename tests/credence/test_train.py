@@ -5,7 +5,7 @@ import pytest
 import typer
 
 from core.names import model_name_of
-from credence.commands.train import assign, parse_setting
+from credence.commands.train import assign, named_target, parse_setting
 from credence.types import Json
 from tests.credence.running import Service, credence
 
@@ -46,7 +46,7 @@ def test_a_file_becomes_a_model(service: Service, table: Path) -> None:
     done = credence("train", str(table), "--target", "y", *TINY, "--alias", "new", url=service.url)
     assert done.returncode == 0, done.stderr
     assert "small-table version 1 (new): regression of 'y' from 3 features" in done.stdout
-    assert "log_likelihood" in done.stdout
+    assert "log lik." in done.stdout
     assert "50%" in done.stdout  # the pruned variant
     assert "60 rows of Small Table.csv" in done.stderr
 
@@ -69,6 +69,12 @@ def test_a_refused_request_exits_with_1_and_names_the_field(service: Service, ta
     assert done.returncode == 1
     assert "/training/epochs" in done.stderr
     assert done.stdout == ""
+
+
+def test_without_a_target_the_columns_are_named(table: Path) -> None:
+    with pytest.raises(typer.BadParameter, match="predicted, one of x0, x1, kind, y") as caught:
+        named_target(None, str(table))
+    assert caught.value.exit_code == 2
 
 
 def test_neither_file_nor_data_set_is_wrong_use(service: Service) -> None:
