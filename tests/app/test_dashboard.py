@@ -126,6 +126,10 @@ def test_the_cookie_is_for_this_site_alone(locked: Service) -> None:
     assert told.startswith(COOKIE)
     assert "httponly" in told
     assert "samesite=strict" in told
+    assert "secure" not in told
+    proxied = {"Origin": "https://credence.example", "X-Forwarded-Host": "credence.example"}
+    answer = httpx.post(f"{locked.url}/ui/session", json={"key": ADMIN_KEY}, headers=proxied)
+    assert "; secure" in answer.headers["Set-Cookie"].lower()
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def sign_in(
     key_ring = cast(KeyRing, request.app.state.key_ring)
     key = wanted.key.strip()
     key_ring.find(key.encode("latin-1", "replace"))
-    session.sign_in(response, key, is_secure=request.url.scheme == "https")
+    session.sign_in(response, key, is_secure=_is_over_tls(request))
 
 
 @router.delete(SESSION, status_code=204)
@@ -46,3 +46,9 @@ def _is_own(address: str) -> bool:
     return (
         address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
     )
+
+
+def _is_over_tls(request: Request) -> bool:
+    """As the browser sees it: where a proxy ends TLS, only the page's own address tells."""
+    origin = request.headers.get("origin", "")
+    return request.url.scheme == "https" or origin.startswith("https:")
