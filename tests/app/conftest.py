@@ -62,8 +62,9 @@ def cards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Of one module: while it is open its event loop runs, beside which no other one may."""
     path = installed_browser()
     if path is None:
         pytest.skip(f"no browser is installed: none of {', '.join(BROWSERS)} is on the path")

@@ -55,7 +55,7 @@ def test_a_killed_service_lives_on_where_its_backup_is_restored(
             Client(service.url, key="cred_another") as stranger,
             pytest.raises(CredenceAPIError, match="Unauthorized"),
         ):
-            stranger.predict(question)
+            stranger.submit_predict(question)
         after = client.submit_predict(question)
         assert {**after, "timings_ms": None} == {**before, "timings_ms": None}  # bit for bit
         assert client.version("small", "champion")["version"] == 1

@@ -72,7 +72,7 @@ def attack(target: Target, operation: Any, examples: int, seed: int, answered: A
         _name_real_things(target, case, data)
         answer = case.call(target.url, timeout=TIMEOUT_SECONDS)
         answered[label, answer.status_code] += 1
-        target.learn(answer.text if len(answer.content) < 2**20 else "")
+        target.learn(answer.text_lossy() if len(answer.content) < 2**20 else "")
         if answer.status_code == 503 and "retry-after" in answer.headers:
             return
         case.validate_response(answer, checks=CHECKS)

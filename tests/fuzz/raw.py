@@ -17,7 +17,7 @@ REFUSED: dict[str, bytes] = {
     "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
     "zeros": bytes(1000),
     "http 9": b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
-    "no version": b"GET /\r\nHost: x\r\n\r\n",
+    "no version": b"GET /nowhere\r\nHost: x\r\n\r\n",
     "length twice": POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
     "negative length": POST + b"Content-Length: -5\r\n\r\n{}",
     "signed length": POST + b"Content-Length: +2\r\n\r\n{}",
