@@ -4,11 +4,19 @@ import { api, once, showRefusal } from "./app.js";
 import { document_, element } from "./parts.js";
 
 const choice = document.getElementById("choice");
+let address = null;
+let asking = false;
 choice?.addEventListener("change", async () => {
   const ticked = [...choice.querySelectorAll(":checked")].map((box) => box.value);
-  const address = ticked.length ? `/ui/compare?versions=${ticked.join(",")}` : "/ui/compare";
+  address = ticked.length ? `/ui/compare?versions=${ticked.join(",")}` : "/ui/compare";
   history.replaceState(null, "", address);
-  await htmx.ajax("GET", address, { source: choice, target: "#comparison", select: "#comparison", swap: "outerHTML" });
+  if (asking) return; // what is ticked meanwhile comes after
+  asking = true;
+  for (let shown = null; shown !== address; ) {
+    shown = address;
+    await htmx.ajax("GET", shown, { source: choice, target: "#comparison", select: "#comparison", swap: "outerHTML" });
+  }
+  asking = false;
   Charts.read(document.getElementById("comparison"));
 });
 
