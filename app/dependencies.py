@@ -13,12 +13,12 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from app.event_streams import EventStreams
 from app.health import Health
-from app.metrics import Metrics
+from app.http.event_streams import EventStreams
+from app.metrics.metrics import Metrics
 from app.schemas.common import Limit
 from app.serving.predictor import Predictor
-from core.callers import Caller
+from core.access.callers import Caller
 from core.context import Context
 from core.exceptions import Invalid, NotFound
 

@@ -12,12 +12,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope as Connection
 
-from app.session import ForeignOrigin
+from app.access.session import ForeignOrigin
+from app.http.validation import describe
 from app.ui.pages import is_page
 from app.ui.refusals import refusal
-from app.validation import describe
 from core import exceptions as core
-from core.keys import Scope
+from core.access.keys import Scope
 from models import exceptions as models
 
 MEDIA_TYPE = "application/problem+json"

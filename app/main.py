@@ -10,12 +10,12 @@ from fastapi import Depends, FastAPI
 from fastapi.telemetry import TelemetryConfig
 
 from app import errors, openapi
+from app.access.key_ring import KeyRing
 from app.dependencies import Services, refuse_strange_parameters
-from app.event_streams import EventStreams
 from app.health import Health
-from app.key_ring import KeyRing
-from app.metrics import Metrics
-from app.middleware import middleware
+from app.http.event_streams import EventStreams
+from app.http.middleware import middleware
+from app.metrics.metrics import Metrics
 from app.routers import (
     archives,
     audit,
@@ -44,17 +44,17 @@ from app.serving.storing import Storing
 from app.serving.throughput import Throughput
 from app.serving.warm_up import warm_up
 from app.ui.pages import mount_assets
-from core.backlog import read_backlog
-from core.callers import Caller, View
+from core.access.callers import Caller, View
+from core.access.keys import Keys
 from core.context import Context, open_context
-from core.devices import service_device
-from core.keys import Keys
-from core.registry import Registry, Version
+from core.jobs.backlog import read_backlog
+from core.predictions.stored_predictions import StoredPredictions
+from core.process.devices import service_device
+from core.registry.registry import Registry, Version
 from core.release import release
 from core.settings import Settings
-from core.stored_predictions import StoredPredictions
-from core.tracing import flush_traces, start_tracing
-from models import checkpoint
+from core.telemetry.tracing import flush_traces, start_tracing
+from models.artifact import files as checkpoint
 from models.trained import TrainedModel
 
 # Spans of requests alone: metrics and logs have their own ways, and health checks tell no story.

@@ -1,6 +1,7 @@
 """What `/openapi.json` says beyond what FastAPI finds out itself.
 
-Bodies are read by `app.bodies`, not by FastAPI, so their schemas are added here; so are problems.
+Bodies are read by `app.http.bodies`, not by FastAPI, so their schemas are added here; so are
+problems.
 """
 
 from http import HTTPStatus
@@ -11,9 +12,9 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.access import required
+from app.access.required_scopes import required
 from app.errors import MEDIA_TYPE
-from app.idempotency import MAX_LENGTH
+from app.http.idempotency import MAX_LENGTH
 from app.schemas.batch import BatchRequest
 from app.schemas.card import CardResponse
 from app.schemas.common import Problem
@@ -24,8 +25,8 @@ from app.schemas.models import AliasRequest, EvaluateRequest
 from app.schemas.predictions import PredictRequest, PredictResponse, TextPredictResponse
 from app.schemas.sharing import SharingRequest
 from app.schemas.training import TrainRequest
-from core.idempotency import HEADER
-from core.keys import Scope
+from core.access.idempotency import HEADER
+from core.access.keys import Scope
 
 REFERENCE = "#/components/schemas/{model}"
 KEY = "key"
@@ -64,7 +65,7 @@ def problems(*statuses: int) -> dict[int | str, Document]:
 
 
 def json_request(model: type[BaseModel], example: Document) -> Document:
-    """The `openapi_extra` of a route that reads its body with `app.bodies`."""
+    """The `openapi_extra` of a route that reads its body with `app.http.bodies`."""
     return {"requestBody": request_bodies(model, example)}
 
 
@@ -153,7 +154,7 @@ def _describe(app: FastAPI) -> Document:
         for method, operation in operations.items():
             _leave_out_default_422(operation["responses"])
             _ask_for_key(operation, required(method.upper(), path))
-            if "requestBody" in operation:  # too slow, too large: see `app.middleware`
+            if "requestBody" in operation:  # too slow, too large: see `app.http.middleware`
                 operation["responses"] |= {"408": _problem(408), "413": _problem(413)}
             if method == "post" and (path == "/predict" or MADE & operation["responses"].keys()):
                 _take_idempotency_key(operation)
@@ -172,7 +173,7 @@ def _ask_for_key(operation: Document, scope: Scope | None) -> None:
 
 
 def _take_idempotency_key(operation: Document) -> None:
-    """Of `app.idempotency`; `/predict` makes something where it is to `store`."""
+    """Of `app.http.idempotency`; `/predict` makes something where it is to `store`."""
     header = {
         "name": HEADER,
         "in": "header",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from core.schema import Json
+from core.database.schema import Json
 
 BLUE, ORANGE, GREY, LIGHT, INK = "#2563a8", "#e07b39", "#8a8a8a", "#e6e6e6", "#222222"
 FONT = "font-family='Helvetica,Arial,sans-serif' font-size='12'"
@@ -47,7 +47,9 @@ SCORES = (
 
 
 def draw_comparison(model: str, rows: Sequence[Json]) -> str:
-    """The table of `core.comparison` as an SVG document; scores that nobody has are left out."""
+    """The table of `core.jobs.comparison` as an SVG document; scores that nobody has are left
+    out.
+    """
     scores = [s for s in SCORES if any(row.get(s.key) is not None for row in rows)]
     labels = [_label(row) for row in rows]
     left = MARGIN + CHARACTER * max(map(len, labels)) + GAP

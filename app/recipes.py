@@ -5,8 +5,8 @@ from functools import partial
 from app.schemas.training import TrainRequest
 from app.submission import find_dataset
 from core.context import Context
-from core.specs import TrainSpec
-from models.recipe import resolve
+from core.jobs.specs import TrainSpec
+from models.training.recipe import resolve
 
 
 def settle(context: Context, request: TrainRequest) -> TrainSpec:

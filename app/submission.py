@@ -5,12 +5,12 @@ from asgi_correlation_id import correlation_id
 
 from app.schemas.training import RecipeRequest
 from core.context import Context
-from core.datasets import Dataset
+from core.database.schema import Json
+from core.datasets.datasets import Dataset
 from core.exceptions import Invalid, NotFound, Unavailable
-from core.jobs import Job, Origin
-from core.schema import Json
-from core.specs import EvaluateSpec, JobKind, TrainSpec
-from core.tracing import current_traceparent
+from core.jobs.jobs import Job, Origin
+from core.jobs.specs import EvaluateSpec, JobKind, TrainSpec
+from core.telemetry.tracing import current_traceparent
 
 log = structlog.stdlib.get_logger(__name__)
 

@@ -20,11 +20,11 @@ import torch
 from benchmarks import results
 from benchmarks.shapes import Shape, stored
 from models.config import ModelConfig
-from models.features import ColumnProfile
+from models.features.columns import ColumnProfile
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 
 NETWORKS = ("13-50-2", "13-50-50-2", "784-400-400-10", "784-1200-1200-10")
 ROWS = (1, 8, 32, 256, 2048)

@@ -20,13 +20,13 @@ import torch.distributed as dist
 from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
 from models.config import BBBConfig, KLConfig, MLPConfig, TrainingConfig
-from models.data import Rows
-from models.distributed import ALONE, Ranks
-from models.fitting import FitState, Observer, Trainer
+from models.features.rows import Rows
 from models.inference.bbb import BayesByBackprop
 from models.likelihoods import Categorical
 from models.networks import MLP
 from models.randomness import generator
+from models.training.distributed import ALONE, Ranks
+from models.training.trainer import FitState, Observer, Trainer
 
 WIDTHS = (784, 400, 400, 10)
 STEPS = 16  # in an epoch, whatever the batch

@@ -32,14 +32,14 @@ from models.config import (
     RecurrentConfig,
     TrainingConfig,
 )
-from models.features import ColumnProfile, Columns
+from models.evaluation.metrics import regression_scores
+from models.features.columns import ColumnProfile, Columns
 from models.forecasting.backtest import Origin, origins, seasonal_naive, summarise_scores
 from models.forecasting.model import Forecaster
 from models.forecasting.series import split_series
-from models.metrics import regression_scores
 from models.prediction.prediction import PredictOptions
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 from worker.baselines import score
 
 TEST, HORIZON, SEASON = 24, 12, 12

@@ -27,8 +27,7 @@ from models.config import (
     ScaleMixturePriorConfig,
     TrainingConfig,
 )
-from models.features import ColumnProfile
-from models.fitting import EpochResult, Observer
+from models.features.columns import ColumnProfile
 from models.inference.method import WindowMethod
 from models.inference.methods import build_method
 from models.language.corpus import Corpus
@@ -37,7 +36,8 @@ from models.language.model import BayesianLanguageModel
 from models.language.trainer import LanguageFitState, WindowTrainer
 from models.language.vocabulary import Vocabulary
 from models.randomness import generator
-from models.recipe import resolve
+from models.training.recipe import resolve
+from models.training.trainer import EpochResult, Observer
 
 MIXTURE = ScaleMixturePriorConfig(kind="scale_mixture", pi=0.75, sigma1=0.001, sigma2=0.75)
 METHODS: dict[str, MethodConfig] = {

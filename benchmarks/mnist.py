@@ -21,14 +21,14 @@ from torch import Tensor
 from benchmarks import data, results
 from benchmarks.pictures import picture
 from models.config import MLPConfig, ModelConfig, TrainingConfig
-from models.features import ColumnProfile, Columns
-from models.metrics import auroc
+from models.evaluation.metrics import auroc
+from models.evaluation.out_of_distribution import CLASS_SCORES
+from models.features.columns import ColumnProfile, Columns
 from models.model import BayesianModel
 from models.prediction.predictive import CategoricalMixture
-from models.prediction.strangeness import CLASS_SCORES
-from models.progress import Progress
-from models.recipe import resolve
-from models.training import train
+from models.training.progress import Progress
+from models.training.recipe import resolve
+from models.training.train import train
 
 PRUNING = (0.5, 0.75, 0.9, 0.95, 0.98)
 SAMPLES = 100
@@ -122,7 +122,9 @@ def score(
 
 
 def strangeness(model: BayesianModel, prune: float, x: Tensor) -> dict[str, Tensor]:
-    """Per row the scores of `models.prediction.strangeness`, of draws without a temperature."""
+    """Per row the scores of `models.evaluation.out_of_distribution`, of draws without a
+    temperature.
+    """
     parts = []
     for rows in x.split(1000):
         outputs, _ = model.engine.outputs(model.fitted(prune), rows, model.default_seed, SAMPLES)

@@ -19,7 +19,7 @@ from benchmarks import data, results
 from benchmarks.engine import timed
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.samplers import digits, fit
-from models import checkpoint
+from models.artifact import files as checkpoint
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
 

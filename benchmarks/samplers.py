@@ -23,11 +23,11 @@ from torch import Tensor
 from benchmarks import results
 from benchmarks.pictures import draw_samplers
 from models.config import MLPConfig, ModelConfig, TrainingConfig
-from models.features import ColumnProfile, Columns
+from models.features.columns import ColumnProfile, Columns
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions, Sampler
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 
 SAMPLERS: tuple[Sampler, ...] = ("monte_carlo", "sobol")
 SAMPLES = (3, 10, 30, 100, 300, 1000)

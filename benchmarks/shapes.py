@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from models import checkpoint
+from models.artifact import files as checkpoint
 from models.config import MLPConfig, ModelConfig, Task, TrainingConfig
-from models.features import ColumnProfile
+from models.features.columns import ColumnProfile
 from models.model import BayesianModel
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 
 INPUT, TARGET = "x", "y"
 ROWS = 120

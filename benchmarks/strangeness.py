@@ -21,10 +21,10 @@ from torch import Tensor
 
 from benchmarks import data, results
 from benchmarks.samplers import digits, fit
-from models.metrics import auroc
+from models.evaluation.metrics import auroc
+from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector, strangeness
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
-from models.prediction.strangeness import CLASS_SCORES, NUMBER_SCORES, Detector, strangeness
 
 PRUNING = (0.9, 0.95)
 SAMPLES = 100

@@ -4,7 +4,8 @@
                                   [--rounds 5] [--threads 2] [--clock wall|cpu]
                                   [--profile "bbb local, auto"] [--methods mle "bbb local, auto" …]
 
-Every method goes through the same loop (`models.fitting.Trainer`), with the recipe's clipping and
+Every method goes through the same loop (`models.training.trainer.Trainer`), with the recipe's
+clipping and
 checks. The first line, plain torch, has none of that: `nn.Sequential`, fused Adam, no reports; it
 is there so that nothing is compared with a slow loop of our own. The ratio to the deterministic
 network (`mle`) is the median over the rounds of one round's times. On a machine that others use,
@@ -37,12 +38,12 @@ from models.config import (
     ScaleMixturePriorConfig,
     TrainingConfig,
 )
-from models.data import Rows, batches
-from models.fitting import FitState, Observer, Trainer
+from models.features.rows import Rows, batches
 from models.inference.methods import build_method
 from models.likelihoods import Categorical, HeteroscedasticGaussian, Likelihood
 from models.networks import MLP
 from models.randomness import generator
+from models.training.trainer import FitState, Observer, Trainer
 
 Clock = Callable[[], float]
 Configs = dict[str, MethodConfig]

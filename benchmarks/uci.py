@@ -23,9 +23,9 @@ from benchmarks import data, results
 from benchmarks.pictures import picture
 from examples.demo_parts.pictures import BLUE, GREY, ORANGE
 from models.config import MLPConfig, ModelConfig, TrainingConfig
-from models.features import ColumnProfile, Columns
-from models.recipe import resolve
-from models.training import train
+from models.features.columns import ColumnProfile, Columns
+from models.training.recipe import resolve
+from models.training.train import train
 
 TARGET = "y"
 HIDDEN, HIDDEN_LARGE, LARGE = 50, 100, 20_000

@@ -1,7 +1,8 @@
 """One clock for the times that several machines compare: the database server's.
 
 The clocks of workers and replicas may differ by minutes. Nothing is taken from a worker because of
-a time that is stored (`core.watch`); what is stored is for people, metrics and the queue's order.
+a time that is stored (`core.process.watch`); what is stored is for people, metrics and the queue's
+order.
 """
 
 from datetime import datetime
@@ -9,7 +10,7 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from core.dialects import is_sqlite
+from core.database.dialects import is_sqlite
 from core.names import now
 
 

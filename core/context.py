@@ -3,23 +3,23 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.audit import Audit
-from core.callers import SERVICE, Caller
-from core.checkpoints import Checkpoints
-from core.database import Database, migrate
-from core.datasets import Datasets
-from core.feedback import Feedback
-from core.idempotency import Answers
-from core.jobs import Jobs
-from core.queue import Queue
-from core.registry import Registry
-from core.results import Results
-from core.scratch import Scratch
+from core.access.audit import Audit
+from core.access.callers import SERVICE, Caller
+from core.access.idempotency import Answers
+from core.access.shares import Shares
+from core.database.database import Database, migrate
+from core.datasets.datasets import Datasets
+from core.jobs.checkpoints import Checkpoints
+from core.jobs.jobs import Jobs
+from core.jobs.queue import Queue
+from core.jobs.results import Results
+from core.jobs.workers import Workers
+from core.predictions.feedback import Feedback
+from core.predictions.stored_predictions import StoredPredictions
+from core.process.scratch import Scratch
+from core.registry.registry import Registry
 from core.settings import Settings
-from core.shares import Shares
 from core.storage import ArtifactStore, open_store
-from core.stored_predictions import StoredPredictions
-from core.workers import Workers
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from core import otel_variables
-from core.cores import available_cores
 from core.exceptions import InvalidSetting
-from core.memory import available_bytes
 from core.passwords import read_secret, with_password
+from core.process.cores import available_cores
+from core.process.memory import available_bytes
+from core.telemetry import otel_variables
 from core.urls import (
     check_artifact_url,
     check_broker_url,

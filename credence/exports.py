@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import torch
 
-from core import archives
-from models import checkpoint
+from core.registry import archives
+from models.artifact import files as checkpoint
+from models.artifact.export import Export, Posterior, build
 from models.exceptions import InvalidInput
-from models.export import Export, Posterior, build
 from models.model import BayesianModel
 
 Format = Literal["onnx", "torch"]

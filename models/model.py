@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.calibration import NumberCalibration
 from models.config import (
     BBBConfig,
     EnsembleConfig,
@@ -18,17 +17,21 @@ from models.config import (
     ModelConfig,
     OutOfDistributionConfig,
 )
-from models.data import Rows
+from models.evaluation.abstention import selective_metrics
+from models.evaluation.calibration import NumberCalibration
+from models.evaluation.metrics import PerRowScores
+from models.evaluation.metrics import summarise as summarise_scores
+from models.evaluation.out_of_distribution import Detector
 from models.exceptions import InvalidInput
-from models.features import Columns, FeatureEncoder, InputColumn
+from models.features.columns import Columns, FeatureEncoder, InputColumn
+from models.features.rows import Rows
+from models.features.targets import ClassTarget, NumberTarget, Target, present
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
-from models.metrics import PerRowScores
-from models.metrics import summarise as summarise_scores
 from models.networks import MLP, Network, build_network
-from models.posterior_variants import PosteriorVariants
-from models.prediction.abstention import selective_metrics
+from models.posteriors.posterior_variants import PosteriorVariants
+from models.posteriors.variant import Variant
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
@@ -42,13 +45,10 @@ from models.prediction.prediction import (
     to_prediction,
 )
 from models.prediction.rounding import is_accurate, rounded
-from models.prediction.strangeness import Detector
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
-from models.targets import ClassTarget, NumberTarget, Target, present
-from models.variant import Variant
 
-# By task, a name in `models.prediction.strangeness`, as docs/method.md compares them.
+# By task, a name in `models.evaluation.out_of_distribution`, as docs/method.md compares them.
 DEFAULT_SCORES: Mapping[str, str] = {
     "regression": "epistemic_variance",
     "forecasting": "epistemic_variance",
@@ -67,7 +67,7 @@ class BayesianModel(PosteriorVariants):
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
-    card: Json | None = None  # `models.card`; none in artifacts of earlier releases
+    card: Json | None = None  # `models.training.card`; none in artifacts of earlier releases
     tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
     _fitted: dict[float, Fitted | FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
@@ -207,7 +207,8 @@ class BayesianModel(PosteriorVariants):
     def row_scores(
         self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
     ) -> PerRowScores:
-        """What each row whose truth is known scores (`models.metrics`), in the order of the rows.
+        """What each row whose truth is known scores (`models.evaluation.metrics`), in the order of
+        the rows.
 
         Args:
             truth: a target per row in the caller's units; NaN or None where it is not known.

@@ -3,7 +3,7 @@
 Both have what storing and serving need under the same names: `config`, `task`, `features`,
 `inputs`, `classes`, `variants`, `variant`, `with_variants`, `description`, `settle`, `steps`,
 `encode`, `predict_rows`, `evaluate` and what they weigh. A third kind joins here, and in
-`models.training.train` and `models.checkpoint`, which tell them apart by `config.task`.
+`models.training.train.train` and `models.artifact.files`, which tell them apart by `config.task`.
 """
 
 from models.language.model import BayesianLanguageModel

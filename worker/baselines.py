@@ -15,11 +15,11 @@ import structlog
 import torch
 
 from models.config import Json
+from models.evaluation.metrics import regression_scores
 from models.exceptions import Stopped
-from models.features import Columns
+from models.features.columns import Columns
 from models.forecasting.backtest import Origin, some, summarise_scores
 from models.forecasting.model import Forecaster
-from models.metrics import regression_scores
 from models.prediction.predictive import GaussianMixture
 from models.trained import TrainedModel
 

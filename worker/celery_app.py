@@ -2,7 +2,7 @@
 
 from celery import Celery
 
-from core.queue import RUN_JOB, celery_options
+from core.jobs.queue import RUN_JOB, celery_options
 from core.settings import Settings
 from worker.runner import JobRunner
 

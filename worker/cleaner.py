@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from core.context import Context
-from core.orphans import Orphans
-from core.watch import Watch
+from core.process.watch import Watch
+from core.storage.orphans import Orphans
 
 log = structlog.get_logger()
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from core.parent import stop_with_stdin
-from models import checkpoint
+from core.process.parent import stop_with_stdin
+from models.artifact import files as checkpoint
 from models.exceptions import ModelError, Stopped
 from worker.exchange import Exchange
 

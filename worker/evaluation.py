@@ -3,14 +3,14 @@
 import numpy as np
 
 from core.context import Context
-from core.inputs import check_inputs
-from core.jobs import EvaluateSpec
-from models import checkpoint
+from core.datasets.inputs import check_inputs
+from core.jobs.jobs import EvaluateSpec
+from models.artifact import files as checkpoint
 from models.config import Json
 from models.exceptions import InvalidData
-from models.features import Columns
+from models.features.columns import Columns
+from models.features.targets import present
 from models.forecasting.model import Forecaster
-from models.targets import present
 
 
 def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from core.datasets import read_columns
+from core.datasets.datasets import read_columns
 from models import exceptions
 from models.exceptions import InvalidData, ModelError, Stopped
-from models.features import Columns
-from models.progress import Progress
+from models.features.columns import Columns
+from models.training.progress import Progress
 from worker.order import Order
 
 _ORDER, _PROGRESS = TypeAdapter(Order), TypeAdapter(Progress)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import structlog
 
-from core.checkpoints import Checkpoints
 from core.exceptions import Unavailable
-from core.jobs import Claim
+from core.jobs.checkpoints import Checkpoints
+from core.jobs.jobs import Claim
 
 log = structlog.get_logger()
 

@@ -15,7 +15,7 @@ import torch
 
 from core.settings import Settings
 from models.exceptions import Stopped
-from models.progress import Progress
+from models.training.progress import Progress
 from worker.exchange import Exchange
 from worker.order import Order
 
@@ -44,7 +44,7 @@ def train_together(
     """Carries out an order whose data are in the exchange's folder; then the model is there, too.
 
     Raises:
-        InvalidData, Diverged, Stopped: as `models.training.train` does.
+        InvalidData, Diverged, Stopped: as `models.training.train.train` does.
         MemoryError: if one of the processes ran out of memory.
         ProcessLost: if one ended otherwise; the checkpoints tell what was reached.
     """

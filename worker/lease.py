@@ -9,7 +9,7 @@ import structlog
 
 from core.context import Context
 from core.exceptions import LostClaim
-from core.jobs import Claim, JobStatus
+from core.jobs.jobs import Claim, JobStatus
 from worker.limits import Limits, OverLimit
 
 log = structlog.get_logger()

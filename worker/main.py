@@ -13,11 +13,11 @@ from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.signals import setup_logging, worker_shutting_down
 
 from core.context import open_context
-from core.devices import service_device
-from core.exposition import register_process
-from core.logging import configure_logging
+from core.process.devices import service_device
 from core.settings import Settings
-from core.tracing import flush_traces, start_tracing
+from core.telemetry.exposition import register_process
+from core.telemetry.logging import configure_logging
+from core.telemetry.tracing import flush_traces, start_tracing
 from worker.celery_app import build_celery
 from worker.cleaner import Cleaner
 from worker.metrics import WorkerMetrics, serve_metrics

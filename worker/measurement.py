@@ -14,22 +14,22 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from core import tracing
 from core.context import Context
-from core.devices import service_device
-from core.jobs import MethodSpec
-from models import checkpoint
+from core.jobs.jobs import MethodSpec
+from core.process.devices import service_device
+from core.telemetry import tracing
+from models.artifact import files as checkpoint
 from models.config import Json
+from models.evaluation.metrics import auroc
 from models.exceptions import Stopped
-from models.features import Columns
+from models.features.columns import Columns
+from models.features.targets import present
 from models.forecasting.model import Forecaster
 from models.language.model import BayesianLanguageModel
-from models.metrics import auroc
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
-from models.preparation import prepare
-from models.targets import present
 from models.trained import TrainedModel
+from models.training.preparation import prepare
 
 SAMPLES = 100  # as in a prediction that says nothing else
 MOST_TOKENS = 50  # of the text that is timed: a line may be a whole book

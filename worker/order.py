@@ -1,4 +1,6 @@
-"""What a training job comes down to: the arguments of `models.training.train`, as plain data."""
+"""What a training job comes down to: the arguments of `models.training.train.train`, as plain
+data.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,10 +9,10 @@ from pathlib import Path
 import torch
 
 from models.config import ModelConfig
-from models.features import Columns
-from models.progress import Progress
+from models.features.columns import Columns
 from models.trained import TrainedModel
-from models.training import train
+from models.training.progress import Progress
+from models.training.train import train
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Order:
         on_progress: Callable[[Progress], None],
         should_stop: Callable[[], bool],
     ) -> TrainedModel:
-        """Trains in this process; raises what `models.training.train` does."""
+        """Trains in this process; raises what `models.training.train.train` does."""
         torch.set_num_threads(self.threads)
         return train(
             columns,

@@ -9,11 +9,11 @@ import pyarrow as pa
 import torch
 
 from core.context import Context
-from core.devices import service_device
-from core.jobs import ChunkSpec, Claim, JobStatus
-from core.prediction_table import to_table, with_metadata
-from core.results import open_writer
-from models import checkpoint
+from core.jobs.jobs import ChunkSpec, Claim, JobStatus
+from core.jobs.results import open_writer
+from core.predictions.prediction_table import to_table, with_metadata
+from core.process.devices import service_device
+from models.artifact import files as checkpoint
 from models.exceptions import InvalidData, Stopped
 from models.model import BayesianModel
 

@@ -2,10 +2,10 @@
 
 import structlog
 
-from core import tracing
-from core.claims import Pulse
 from core.context import Context
-from core.watch import Watch
+from core.jobs.claims import Pulse
+from core.process.watch import Watch
+from core.telemetry import tracing
 
 log = structlog.get_logger()
 

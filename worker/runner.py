@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import structlog
 import torch
 
-from core import tracing
 from core.context import Context
-from core.disks import on_disk
 from core.exceptions import CredenceError, LostClaim, NotFound, Unavailable
-from core.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, MethodSpec, TrainSpec
+from core.jobs.jobs import ChunkSpec, Claim, EvaluateSpec, Job, JobStatus, MethodSpec, TrainSpec
+from core.process.disks import on_disk
+from core.telemetry import tracing
 from models.exceptions import Diverged, ModelError, Stopped
 from worker.evaluation import run_evaluation
 from worker.launcher import ProcessLost

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import structlog
 
-from core import tracing
 from core.context import Context
-from core.devices import job_device
 from core.exceptions import Unavailable
-from core.jobs import Claim, MethodSpec, TrainSpec
-from core.registry import Version
-from models import checkpoint
+from core.jobs.jobs import Claim, MethodSpec, TrainSpec
+from core.process.devices import job_device
+from core.registry.registry import Version
+from core.telemetry import tracing
+from models.artifact import files as checkpoint
 from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
 from models.prediction.threads import training_threads
-from models.progress import Progress
 from models.trained import TrainedModel
+from models.training.progress import Progress
 from worker.baselines import with_baselines
 from worker.exchange import Exchange
 from worker.keeper import Keeper

@@ -9,19 +9,19 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.dependencies import ContextDep, ServicesDep
-from app.idempotency import CreatingRoute
+from app.http.idempotency import CreatingRoute
+from app.http.uploads import received
 from app.openapi import binary_response, file_request, problems
 from app.schemas.card import CardResponse
 from app.schemas.models import VersionResponse
 from app.ui.card import render_card
-from app.uploads import received
-from core import archives, cards, imports
 from core.context import Context
-from core.disks import on_disk
 from core.exceptions import Invalid, UnsupportedMedia
-from core.imports import Imported
 from core.names import check_alias, check_model_name, now
-from core.registry import Version
+from core.process.disks import on_disk
+from core.registry import archives, cards, imports
+from core.registry.imports import Imported
+from core.registry.registry import Version
 
 router = APIRouter(tags=["models"], route_class=CreatingRoute)
 

@@ -5,19 +5,19 @@ from typing import Annotated
 from anyio import from_thread
 from fastapi import APIRouter, Depends, Response
 
-from app.bodies import json_body
 from app.dependencies import ContextDep, Services, ServicesDep
-from app.idempotency import CreatingRoute
+from app.http.bodies import json_body
+from app.http.idempotency import CreatingRoute
 from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
 from app.serving.forecasts import refuse_series
 from app.serving.text import refuse_texts
 from app.submission import present_request, wake
-from core.datasets import Dataset
-from core.inputs import check_inputs
-from core.registry import Version
-from core.specs import PredictSpec, plan_chunk_rows
+from core.datasets.datasets import Dataset
+from core.datasets.inputs import check_inputs
+from core.jobs.specs import PredictSpec, plan_chunk_rows
+from core.registry.registry import Version
 from models.trained import TrainedModel
 
 router = APIRouter(tags=["predictions"], route_class=CreatingRoute)

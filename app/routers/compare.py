@@ -7,25 +7,25 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from app.bodies import json_body
 from app.dependencies import ContextDep
-from app.idempotency import CreatingRoute
+from app.http.bodies import json_body
+from app.http.idempotency import CreatingRoute
 from app.openapi import json_request, problems
 from app.schemas.common import Json
 from app.schemas.compare import CompareRequest
 from app.schemas.jobs import JobResponse
 from app.schemas.training import public_request
 from app.submission import find_dataset, named_dataset, present_request, wake
-from core import comparison
 from core.context import Context
-from core.datasets import Dataset
+from core.datasets.datasets import Dataset
+from core.datasets.inputs import check_inputs
 from core.exceptions import Invalid
-from core.inputs import check_inputs
-from core.specs import CompareSpec, MethodSpec
+from core.jobs import comparison
+from core.jobs.specs import CompareSpec, MethodSpec
 from models.config import BBBConfig, MethodConfig, ModelConfig, Pruning
 from models.exceptions import InvalidData
-from models.features import InputColumn
-from models.recipe import resolve
+from models.features.columns import InputColumn
+from models.training.recipe import resolve
 
 router = APIRouter(tags=["training"], route_class=CreatingRoute)
 

@@ -6,13 +6,13 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request, Response
 
 from app.dependencies import ContextDep, PagingDep, ServicesDep
-from app.idempotency import CreatingRoute
+from app.http.idempotency import CreatingRoute
+from app.http.uploads import received
 from app.openapi import file_request, problems
 from app.schemas.common import Limit, PageResponse
 from app.schemas.datasets import DatasetResponse, RowsResponse
-from app.uploads import received
+from core.datasets.formats import FORMATS, find_format
 from core.exceptions import UnsupportedMedia
-from core.formats import FORMATS, find_format
 
 router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
 

@@ -7,9 +7,10 @@ import orjson
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
-from app.bodies import off_loop, parse, read_body, refuse_non_finite
 from app.dependencies import ContextDep, ServicesDep, caller_of, or_disconnect
-from app.idempotency import JSON, CreatingRoute
+from app.http.bodies import off_loop, parse, read_body, refuse_non_finite
+from app.http.idempotency import JSON, CreatingRoute
+from app.http.validation import validate
 from app.openapi import json_request, json_response, problems
 from app.schemas.common import Json
 from app.schemas.feedback import (
@@ -22,11 +23,10 @@ from app.serving.decode import decode, decode_columns, num_rows
 from app.serving.question import Question
 from app.serving.scoring import ScoredRows, score
 from app.serving.storing import question_of
-from app.validation import validate
+from core.access.idempotency import Answer
 from core.context import Context
 from core.exceptions import Invalid
-from core.feedback import Added, Rolling, describe
-from core.idempotency import Answer
+from core.predictions.feedback import Added, Rolling, describe
 
 router = APIRouter(tags=["feedback"], route_class=CreatingRoute)
 
@@ -88,7 +88,8 @@ def _read(body: bytes) -> tuple[FeedbackParameters, Json, object]:
     """The parameters, the rows where there are any, and the labels.
 
     Raises:
-        NotParseable, Invalid: see `app.bodies`; or if it says both, or neither, whose labels they
+        NotParseable, Invalid: see `app.http.bodies`; or if it says both, or neither, whose labels
+        they
             are.
     """
     document = parse(body)

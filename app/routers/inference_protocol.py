@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
-from app.bodies import check_json, media_type, read_inflated
 from app.dependencies import ContextDep, Services, ServicesDep, caller_of, or_disconnect
+from app.http.bodies import check_json, media_type, read_inflated
 from app.openapi import json_response, problems, request_bodies
 from app.routers import health
 from app.schemas.inference_protocol import (
@@ -27,7 +27,7 @@ from app.schemas.inference_protocol import (
 from app.serving.exchange import exchange
 from app.serving.inference_protocol import inputs, outputs
 from app.serving.inference_protocol.messages import Reply, parameters_located, read_request
-from core.callers import View
+from core.access.callers import View
 from core.context import Context
 from core.exceptions import NotFound, NotParseable
 from core.names import MODEL_NAME

@@ -7,16 +7,16 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from app.dependencies import ContextDep, PagingDep, Services, ServicesDep
-from app.event_streams import EventStreamResponse, is_final
-from app.negotiation import negotiate
+from app.http.event_streams import EventStreamResponse, is_final
+from app.http.negotiation import negotiate
 from app.openapi import problems
 from app.schemas.common import JobId, ModelName, PageResponse
 from app.schemas.jobs import EventResponse, JobResponse
 from app.submission import wake
 from core.context import Context
-from core.events import Event
 from core.exceptions import Invalid
-from core.jobs import JobStatus
+from core.jobs.events import Event
+from core.jobs.jobs import JobStatus
 from core.paging import Page, decode_number, page_of
 
 router = APIRouter(tags=["jobs"])

@@ -5,10 +5,10 @@ from typing import Annotated
 import orjson
 from fastapi import APIRouter, Depends, Request, Response
 
-from app.bodies import json_body
 from app.dependencies import ContextDep, PagingDep
-from app.idempotency import CreatingRoute
-from app.negotiation import negotiate
+from app.http.bodies import json_body
+from app.http.idempotency import CreatingRoute
+from app.http.negotiation import negotiate
 from app.openapi import json_request, json_response, problems
 from app.schemas.card import CardResponse
 from app.schemas.common import PageResponse
@@ -23,12 +23,12 @@ from app.schemas.models import (
 from app.submission import enqueue
 from app.ui.card import render_card
 from app.ui.pages import page
-from core import cards
 from core.context import Context
 from core.exceptions import Invalid, NotFound
+from core.jobs.specs import EvaluateSpec
 from core.paging import Page
-from core.registry import Version
-from core.specs import EvaluateSpec
+from core.registry import cards
+from core.registry.registry import Version
 
 router = APIRouter(tags=["models"], route_class=CreatingRoute)
 

@@ -5,10 +5,10 @@ from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
-from app.bodies import media_type, read_body, read_bytes, refuse_encoding
 from app.dependencies import DirectRoute, ServicesDep, caller_of, or_disconnect
-from app.idempotency import watched
-from app.negotiation import negotiate
+from app.http.bodies import media_type, read_body, read_bytes, refuse_encoding
+from app.http.idempotency import watched
+from app.http.negotiation import negotiate
 from app.openapi import json_response, option_parameters, problems, request_bodies
 from app.schemas.predictions import (
     PredictParameters,

@@ -5,14 +5,14 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.dependencies import ContextDep
-from app.negotiation import negotiate
+from app.http.negotiation import negotiate
 from app.openapi import json_response, problems
 from app.pictures import draw_comparison
 from app.schemas.compare import CompareResponse
-from core import comparison
 from core.context import Context
-from core.jobs import Job
-from core.results import join
+from core.jobs import comparison
+from core.jobs.jobs import Job
+from core.jobs.results import join
 
 router = APIRouter(tags=["jobs"])
 

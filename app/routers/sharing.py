@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 
-from app.bodies import json_body
 from app.dependencies import ContextDep
+from app.http.bodies import json_body
 from app.openapi import json_request, problems
 from app.schemas.sharing import SharingRequest, SharingResponse
-from core.callers import DATASET, JOB, MODEL, Kind
+from core.access.callers import DATASET, JOB, MODEL, Kind
 from core.context import Context
 
 router = APIRouter(tags=["owners"])

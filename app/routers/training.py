@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from app.bodies import json_body
 from app.dependencies import ContextDep
-from app.idempotency import CreatingRoute
+from app.http.bodies import json_body
+from app.http.idempotency import CreatingRoute
 from app.openapi import json_request, problems
 from app.recipes import settle
 from app.schemas.jobs import JobResponse

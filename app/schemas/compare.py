@@ -8,9 +8,9 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from app.schemas.common import DatasetId, Response
 from app.schemas.jobs import JobError
 from app.schemas.training import RecipeRequest
-from core.jobs import JobStatus
+from core.jobs.jobs import JobStatus
 from models.config import MethodConfig
-from models.features import ColumnProfile
+from models.features.columns import ColumnProfile
 
 MethodKind = Literal[
     "bbb", "map", "mle", "ensemble", "mc_dropout", "swag", "sgld", "csgld", "metropolis"

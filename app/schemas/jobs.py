@@ -6,8 +6,8 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from app.schemas.common import Json, Owner, Response, is_none
-from core.events import Event
-from core.jobs import JobStatus
+from core.jobs.events import Event
+from core.jobs.jobs import JobStatus
 
 
 class Progress(Response):

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from app.schemas.common import DatasetId, Json, Owner, Reference, Request, Response, is_none
-from core.registry import Version
+from core.registry.registry import Version
 
 Label = str | bool | int | float
 

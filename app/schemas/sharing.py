@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from app.schemas.common import Request, Response
-from core.shares import MAX_READERS
+from core.access.shares import MAX_READERS
 
 Reader = Annotated[str, Field(min_length=1, max_length=256, examples=["forecasting-team"])]
 Readers = Annotated[list[Reader], Field(alias="with", max_length=MAX_READERS)]

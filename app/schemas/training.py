@@ -7,8 +7,8 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from app.schemas.common import DatasetId, Json, ModelName, Request
-from core.flattening import flatten
-from core.specs import Alias, Metadata, TrainSpec
+from core.dotted_paths import flatten
+from core.jobs.specs import Alias, Metadata, TrainSpec
 from models.config import (
     ColumnName,
     FeatureConfig,
@@ -23,7 +23,7 @@ from models.config import (
     Task,
     TrainingConfig,
 )
-from models.features import ColumnProfile
+from models.features.columns import ColumnProfile
 
 _DEFAULTS = ModelConfig(target="y")
 Features = tuple[ColumnName | FeatureConfig, ...]
@@ -78,7 +78,7 @@ class RecipeRequest(Request):
         return tuple(path for path, value in paths.items() if value is not None)
 
     def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
-        """The configuration as asked; `models.recipe.resolve` fills in the rest."""
+        """The configuration as asked; `models.training.recipe.resolve` fills in the rest."""
         return ModelConfig(
             target=self.target,
             features=_feature_configs(self.features, columns),

@@ -13,21 +13,21 @@ import orjson
 import pyarrow as pa
 from starlette.datastructures import QueryParams
 
-from app.bodies import MAX_BYTES
+from app.http.bodies import MAX_BYTES
+from app.http.validation import pointer
 from app.serving.decode import check_names
 from app.serving.query import read_options
 from app.serving.question import Answer, Question
 from app.serving.text import refuse_texts
 from app.serving.values import FLOAT32_MAX, read_values
-from app.validation import pointer
-from core import columns as core
-from core.columns import numbers, strings, tensors, times
-from core.columns.conversion import to_numpy
-from core.columns.place import Column, Place
+from core.datasets import columns as core
+from core.datasets.columns import numbers, strings, tensors, times
+from core.datasets.columns.conversion import to_numpy
+from core.datasets.columns.place import Column, Place
+from core.datasets.formats.arrow import read_stream
 from core.exceptions import Invalid, TooLarge
-from core.formats.arrow import read_stream
-from core.prediction_table import to_table, with_metadata
-from models.features import Columns, InputColumn
+from core.predictions.prediction_table import to_table, with_metadata
+from models.features.columns import Columns, InputColumn
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 MAX_TABLE_BYTES = 4 * MAX_BYTES  # dictionaries and compression may expand, but not without end
@@ -58,7 +58,7 @@ def read_question(query: QueryParams, body: bytes) -> Question:
 
 
 def to_columns(table: pa.Table, features: Sequence[InputColumn]) -> Columns:
-    """Arrays by feature, in the convention of `models.features`.
+    """Arrays by feature, in the convention of `models.features.columns`.
 
     Raises:
         Invalid: naming the column, and the row where there is one: a feature that is absent, a

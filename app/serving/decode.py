@@ -5,11 +5,11 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from app.http.validation import MAX_ERRORS, pointer
 from app.serving.text import is_text, read_texts
 from app.serving.values import blocks, read_numbers, read_values
-from app.validation import MAX_ERRORS, pointer
 from core.exceptions import Invalid
-from models.features import Columns, InputColumn
+from models.features.columns import Columns, InputColumn
 
 MAX_NAMES = 20  # that a message lists
 
@@ -29,7 +29,7 @@ def num_rows(inputs: object, where: str = "inputs") -> int:
 
 
 def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) -> Columns:
-    """Arrays by feature, in the convention of `models.features`.
+    """Arrays by feature, in the convention of `models.features.columns`.
 
     Raises:
         Invalid: with the path and what would be right: a feature that is absent (null stands for

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from app.bodies import off_loop
 from app.dependencies import Services
-from app.metrics import PredictMeasure
+from app.http.bodies import off_loop
+from app.metrics.metrics import PredictMeasure
+from app.metrics.stage_spans import record_stages
 from app.serving.question import Answer, Question
-from app.stage_spans import record_stages
-from core.callers import Caller
+from core.access.callers import Caller
 
 T = TypeVar("T")
 

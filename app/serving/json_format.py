@@ -3,18 +3,18 @@
 from functools import partial
 from typing import Any
 
-from app.bodies import parse, refuse_non_finite
+from app.http.bodies import parse, refuse_non_finite
+from app.http.validation import validate
 from app.schemas.predictions import PredictParameters
 from app.serving.decode import decode, decode_columns, num_rows
 from app.serving.question import Question
-from app.validation import validate
 
 
 def read_question(body: bytes) -> Question:
     """Separate the rows, at which no schema looks, from the parameters.
 
     Raises:
-        NotParseable, Invalid: see `app.bodies`.
+        NotParseable, Invalid: see `app.http.bodies`.
     """
     document = parse(body)
     inputs: Any = document.pop("inputs", None)

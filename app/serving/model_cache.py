@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core.registry import Version
+from core.registry.registry import Version
 from models.trained import TrainedModel
 
 Load = Callable[[Version], TrainedModel]

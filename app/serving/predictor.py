@@ -10,8 +10,8 @@ from time import perf_counter
 
 from torch import Tensor
 
-from app.bodies import off_loop
-from app.metrics import PredictMeasure
+from app.http.bodies import off_loop
+from app.metrics.metrics import PredictMeasure
 from app.serving.admission import Admission, Limits
 from app.serving.batching import Computed, Entry, speed_key
 from app.serving.engine import Engine
@@ -21,9 +21,9 @@ from app.serving.question import Answer, Question, Timings
 from app.serving.resolver import Resolver
 from app.serving.scored import Scored
 from app.serving.storing import Storing, with_samples
-from core.callers import Caller
+from core.access.callers import Caller
 from core.exceptions import Unavailable
-from core.stored_predictions import PackedRows
+from core.predictions.stored_predictions import PackedRows
 from models.forecasting.model import Forecaster
 from models.forecasting.rollout import History
 from models.prediction.prediction import PredictOptions

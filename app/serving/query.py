@@ -5,9 +5,9 @@ from typing import Any
 
 from starlette.datastructures import QueryParams
 
-from app.bodies import refuse_non_finite
+from app.http.bodies import refuse_non_finite
+from app.http.validation import validate
 from app.schemas.predictions import PredictParameters
-from app.validation import validate
 from core.exceptions import Invalid
 
 TEXTS = ("model", "version", "sampler")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from app.schemas.predictions import PredictParameters
 from app.serving.resolver import Reference
-from core.registry import Version
+from core.registry.registry import Version
 from models.exceptions import InvalidInput
-from models.features import Columns, InputColumn
+from models.features.columns import Columns, InputColumn
 from models.language.prediction import TextPrediction
 from models.prediction.prediction import Prediction, PredictOptions
 

@@ -9,9 +9,9 @@ import anyio
 import structlog
 from anyio import to_thread
 
-from core.callers import View
+from core.access.callers import View
 from core.exceptions import NotFound, Unavailable
-from core.registry import Version
+from core.registry.registry import Version
 
 Reference = int | str | None
 Question = tuple[View, str, Reference]

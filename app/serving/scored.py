@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
+from models.evaluation.metrics import PerRowScores
 from models.forecasting.model import Forecaster
 from models.forecasting.rollout import History
-from models.metrics import PerRowScores
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
 

@@ -9,20 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from app.bodies import off_loop
+from app.http.bodies import off_loop
 from app.serving.batching import Entry, speed_key
 from app.serving.forecasts import rows_of
 from app.serving.predictor import Predictor, values_per_sample
 from app.serving.question import Question
 from app.serving.scored import Labelled, Scored
 from app.serving.truth import check_length, read_truth
-from core.callers import View
+from core.access.callers import View
 from core.exceptions import Invalid
-from core.registry import Version
+from core.registry.registry import Version
+from models.evaluation.metrics import PerRowScores
+from models.features.targets import present
 from models.forecasting.rollout import History
 from models.language.model import BayesianLanguageModel
-from models.metrics import PerRowScores
-from models.targets import present
 
 # The scores of a row cost many predictions (CRPS compares all pairs of samples): whoever predicts
 # meanwhile waits for so many rows at most, and not for all of them.

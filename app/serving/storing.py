@@ -13,12 +13,12 @@ from anyio import to_thread
 
 from app.serving.question import Question
 from app.serving.text import is_text
-from core.callers import SERVICE, Caller
-from core.columns.packing import pack, unpack
+from core.access.callers import SERVICE, Caller
+from core.access.idempotency import Repeated
+from core.datasets.columns.packing import pack, unpack
 from core.exceptions import Invalid, Unavailable
-from core.idempotency import Repeated
-from core.registry import Version
-from core.stored_predictions import PackedRows, StoredPrediction, StoredPredictions
+from core.predictions.stored_predictions import PackedRows, StoredPrediction, StoredPredictions
+from core.registry.registry import Version
 from models.forecasting.model import Forecaster
 from models.language.prediction import TextPrediction
 from models.prediction.prediction import Prediction, PredictOptions

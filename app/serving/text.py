@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from app.http.validation import pointer
 from app.serving.values import check_types
-from app.validation import pointer
 from core.exceptions import Invalid
-from models.features import Columns, InputColumn
+from models.features.columns import Columns, InputColumn
 from models.language.prediction import TextPrediction
 
 

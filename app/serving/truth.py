@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from app.http.validation import MAX_ERRORS
 from app.serving.values import blocks, check_types, read_numbers
-from app.validation import MAX_ERRORS
 from core.exceptions import Invalid
 from models.prediction.prediction import ClassName
 

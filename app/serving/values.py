@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from core.exceptions import Invalid
-from models.features import InputColumn
+from models.features.columns import InputColumn
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 BLOCK_VALUES = 65_536  # about two milliseconds' worth
@@ -33,7 +33,7 @@ Reader = Callable[[Values, Place], np.ndarray]
 
 
 def read_values(column: InputColumn, values: Values, place: Place) -> np.ndarray:
-    """The array of an input column, in the convention of `models.features`.
+    """The array of an input column, in the convention of `models.features.columns`.
 
     Raises:
         Invalid: at the first value of another type, or that float32 cannot hold.

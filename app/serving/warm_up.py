@@ -12,7 +12,7 @@ from app.serving.batching import Predicts, speed_key
 from app.serving.text import is_text, read_texts
 from app.serving.throughput import Throughput
 from app.serving.values import read_values
-from models.features import Columns, InputColumn
+from models.features.columns import Columns, InputColumn
 from models.forecasting.model import Forecaster
 from models.forecasting.rollout import History
 from models.prediction.prediction import PredictOptions

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from core.schema import Json
+from core.database.schema import Json
 
 OF_TABLES = ("regression", "classification")
 

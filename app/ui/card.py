@@ -2,7 +2,7 @@
 
 from app.ui.pages import templates
 from app.ui.sections import sections
-from core.schema import Json
+from core.database.schema import Json
 
 
 def render_card(card: Json) -> str:

@@ -7,7 +7,7 @@ is "reference" are where a perfect model would be; a page draws them thin and gr
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from core.schema import Json
+from core.database.schema import Json
 
 Cell = str | float | None
 Line = tuple[str, Sequence[float], Sequence[float | None]]  # its name, x and y

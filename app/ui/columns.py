@@ -7,8 +7,8 @@ import numpy as np
 
 from app.ui.charts import Chart, bar_chart, level_chart, plain
 from core.context import Context
-from core.datasets import Dataset
-from models.features import ColumnProfile, level_text
+from core.datasets.datasets import Dataset
+from models.features.columns import ColumnProfile, level_text
 
 MOST_ROWS = 10_000  # that are read: the shape of a histogram needs no more
 MOST_CHARTS = 24  # of a data set with a thousand columns

@@ -9,7 +9,7 @@ import orjson
 from annotated_types import Interval
 
 from app.ui.wording import METHODS, NETWORKS, SETTINGS
-from core.schema import Json
+from core.database.schema import Json
 from models.config import MethodConfig, NetworkConfig
 
 Control = Literal["choice", "number", "list", "text"]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from prometheus_client import Metric
 
-from app.metrics import Metrics
+from app.metrics.metrics import Metrics
 from app.ui.charts import Chart, line_chart
 
 Buckets = dict[float, float]  # upper bound → how many are not above it

@@ -11,10 +11,10 @@ from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.types import Scope as Connection
 
-from app.access import required
-from app.session import is_signed_in
+from app.access.required_scopes import required
+from app.access.session import is_signed_in
 from app.ui.telling import script_json, tell, tell_age, tell_bytes, tell_cell, tell_span
-from core.keys import Scope
+from core.access.keys import Scope
 from core.release import release
 
 ASSETS_URL = "/ui/static"

@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope as Connection
 
 from app.ui.pages import SIGN_IN, frame, page, templates
-from core.schema import Json
+from core.database.schema import Json
 
 ADVICE: Mapping[int, str] = {
     403: "Sign in with another key, or ask whoever runs this service for one. "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from app.ui.charts import Chart, Line, line_chart, variant_name
 from app.ui.sections import DIAGONAL, SCORES, coverage_line, reliability_line
-from core.schema import Json
+from core.database.schema import Json
 
 HIGHER_IS_BETTER = ("log_likelihood", "accuracy")
 COMPARED = (

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.ui.charts import Cell, Chart, Line, Table, bar_chart, line_chart, per_variant, variant_name
-from core.schema import Json
+from core.database.schema import Json
 
 SCORES = {
     "log_likelihood": "log likelihood, nats",

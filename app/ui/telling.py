@@ -6,7 +6,7 @@ import orjson
 from markupsafe import Markup
 
 from app.ui.charts import Cell
-from core.schema import Json
+from core.database.schema import Json
 
 MINUS = "−"
 _UNITS = ("B", "kB", "MB", "GB", "TB")

@@ -8,20 +8,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from app.http.validation import validate
 from app.recipes import settle
 from app.schemas.training import TrainRequest
 from app.ui.fields import KINDS, Choice, Field, as_json, fields_of, pointer
 from app.ui.fields import field as new_field
 from app.ui.wording import TASKS
-from app.validation import validate
 from core.context import Context
-from core.datasets import Dataset
+from core.database.schema import Json
+from core.datasets.datasets import Dataset
 from core.exceptions import CredenceError, Invalid
 from core.names import model_name_of
-from core.schema import Json
 from models.config import ForecastConfig, LanguageConfig, ModelConfig, OutOfDistributionConfig
 from models.exceptions import InvalidData
-from models.features import ColumnProfile, convertible
+from models.features.columns import ColumnProfile, convertible
 
 NAMED = ("model", "dataset", "target")  # what the route needs: nothing of it is recommended
 WHOLE = ("training.split", "metadata", "features", "pruning")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from models import checkpoint
+from models.artifact import files as checkpoint
 from models.prediction.prediction import PredictOptions
 
 SAMPLES = 100

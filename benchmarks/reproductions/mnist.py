@@ -25,10 +25,10 @@ from models.config import (
     NetworkConfig,
     TrainingConfig,
 )
-from models.features import ColumnProfile
+from models.features.columns import ColumnProfile
 from models.model import BayesianModel
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 
 NETWORKS: dict[str, NetworkConfig] = {
     "mlp": MLPConfig(hidden=(400, 400)),

@@ -34,11 +34,11 @@ from models.config import (
     SWAGConfig,
     TrainingConfig,
 )
-from models.features import ColumnProfile
+from models.features.columns import ColumnProfile
 from models.model import BayesianModel
 from models.prediction.prediction import Prediction, PredictOptions
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 
 MIXTURE = ScaleMixturePriorConfig(kind="scale_mixture", pi=0.5, sigma1=1.5, sigma2=0.1)
 # Of methods whose fit ends where 9 held-out rows are best: by the default of 1 that was too early.

@@ -24,9 +24,9 @@ def backup(
 
     Example: `credence backup monday.tar --data-dir /var/lib/credence`
     """
-    from core.backup import back_up
-    from core.backup_format import BackupFailed
     from core.exceptions import InvalidSetting, Unavailable
+    from core.maintenance.backup import back_up
+    from core.maintenance.backup_format import BackupFailed
     from core.settings import load_settings
 
     try:
@@ -50,9 +50,9 @@ def restore(
 
     Example: `credence restore monday.tar --data-dir /var/lib/credence`
     """
-    from core.backup_format import BackupFailed
-    from core.backup_restore import restore as restore_backup
     from core.exceptions import InvalidSetting, Unavailable
+    from core.maintenance.backup_format import BackupFailed
+    from core.maintenance.backup_restore import restore as restore_backup
 
     try:
         manifest = restore_backup(file, data_dir.expanduser().resolve())

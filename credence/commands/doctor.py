@@ -10,7 +10,7 @@ from credence.commands.service import DataDir
 from credence.rendering import print_json, print_table
 
 if TYPE_CHECKING:
-    from core.doctor import Diagnosis
+    from core.maintenance.doctor import Diagnosis
 
 EXIT_BROKEN = 1
 
@@ -25,10 +25,10 @@ def doctor(
 
     Example: `credence doctor --data-dir /var/lib/credence`
     """
-    from core.doctor import Diagnosis, Finding, State, examine, verdict
     from core.exceptions import InvalidSetting
-    from core.logging import configure_logging
+    from core.maintenance.doctor import Diagnosis, Finding, State, examine, verdict
     from core.settings import load_settings
+    from core.telemetry.logging import configure_logging
 
     configure_logging(level="error")
     try:

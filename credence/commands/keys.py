@@ -14,7 +14,7 @@ from credence.commands.service import DataDir, settings_from
 from credence.rendering import fail, note, print_json, print_table
 
 if TYPE_CHECKING:
-    from core.keys import Key, Keys
+    from core.access.keys import Key, Keys
 
 app = typer.Typer(no_args_is_help=True, help="Keys: who may call, and do what.")
 
@@ -48,7 +48,7 @@ def create(  # noqa: PLR0917 - options have names
 
     Example: `credence keys create --name anna --scope train --owner analysts --queued-jobs 10`
     """
-    from core.keys import Limits, Scope
+    from core.access.keys import Limits, Scope
 
     limits = Limits(
         requests_per_minute=requests_per_minute, stored_bytes=stored_bytes, queued_jobs=queued_jobs
@@ -115,9 +115,9 @@ def _shown(key: "Key") -> dict[str, Any]:
 @contextmanager
 def _keys(data_dir: Path | None) -> "Iterator[Keys]":
     """The table of keys, brought up to date; what is refused ends the command with a message."""
-    from core.database import migrate, opened
+    from core.access.keys import Keys
+    from core.database.database import migrate, opened
     from core.exceptions import CredenceError
-    from core.keys import Keys
 
     try:
         with opened(settings_from(data_dir).sqlalchemy_url) as database:

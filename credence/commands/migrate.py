@@ -23,7 +23,7 @@ def migrate() -> None:
 
 def _tried(deadline: float) -> bool:
     """Whether it is done; False while the database may still come."""
-    from core import database
+    from core.database import database
     from core.exceptions import InvalidSetting, Unavailable
     from core.settings import load_settings
 

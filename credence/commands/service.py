@@ -58,7 +58,7 @@ def worker(
     """
     _let_idle_threads_sleep()
     if stop_with_stdin:
-        from core import parent
+        from core.process import parent
 
         parent.stop_with_stdin(grace_seconds=10.0)
     from core.exceptions import InvalidSetting
@@ -73,7 +73,7 @@ def worker(
 def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> None:
     """The cheap refusals first: what follows them takes seconds to import."""
     _let_idle_threads_sleep()
-    from app.security import check_bind
+    from app.access.binding import check_bind
     from core.exceptions import InvalidSetting, Unavailable
     from credence.serving.api_thread import listen
     from credence.serving.errors import CannotStart
@@ -101,8 +101,8 @@ def _let_idle_threads_sleep() -> None:
 def settings_from(data_dir: Path | None) -> "Settings":
     """Settings with which the service can work; a wrong one ends the command with a message."""
     from core.exceptions import InvalidSetting
-    from core.logging import configure_logging
     from core.settings import load_settings
+    from core.telemetry.logging import configure_logging
 
     try:
         settings = load_settings(**({} if data_dir is None else {"data_dir": data_dir}))

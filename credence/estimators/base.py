@@ -17,14 +17,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from core import archives
 from core.exceptions import Invalid
+from core.registry import archives
 from credence.estimators import fitting, tables
-from models import checkpoint
-from models.features import Columns
+from models.artifact import files as checkpoint
+from models.features.columns import Columns
 from models.model import BayesianModel
 from models.prediction.prediction import Prediction, PredictOptions
-from models.recipe import MIN_ROWS
+from models.training.recipe import MIN_ROWS
 
 if TYPE_CHECKING:
     from credence.client import Client

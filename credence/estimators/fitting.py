@@ -8,14 +8,14 @@ import pyarrow as pa
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from core.columns.conversion import to_numpy
+from core.datasets.columns.conversion import to_numpy
+from core.datasets.profiles import profile
 from core.exceptions import Invalid
-from core.profiles import profile
 from models.config import ModelConfig
 from models.model import BayesianModel
 from models.prediction.threads import training_threads
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 
 
 def fit(table: pa.Table, request: Mapping[str, Any], device: str | None) -> BayesianModel:

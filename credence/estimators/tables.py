@@ -11,11 +11,11 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from core.columns import Column, canonical
-from core.columns.conversion import to_numpy
-from core.columns.strings import is_string
-from core.profiles import profile
-from models.features import Columns, InputColumn, level_text
+from core.datasets.columns import Column, canonical
+from core.datasets.columns.conversion import to_numpy
+from core.datasets.columns.strings import is_string
+from core.datasets.profiles import profile
+from models.features.columns import Columns, InputColumn, level_text
 
 
 def to_arrow(frame: Any) -> pa.Table | None:
@@ -62,7 +62,7 @@ def read_as(columns: Mapping[str, Column], inputs: Sequence[InputColumn]) -> Col
 def canonical_but_levels(
     columns: Mapping[str, Column], is_levels: Callable[[str, Column], bool]
 ) -> pa.Table:
-    """Like `core.columns.canonical`, but levels that look like times stay levels."""
+    """Like `core.datasets.columns.canonical`, but levels that look like times stay levels."""
     levels = {n: _levels(column) for n, column in columns.items() if is_levels(n, column)}
     rest = {name: column for name, column in columns.items() if name not in levels}
     table = canonical(pa.table(rest)) if rest else pa.table({})
@@ -74,7 +74,7 @@ def _may_be_levels(column: Column) -> bool:
 
 
 def _levels(column: Column) -> Column:
-    """Categories as text, numbers as `models.features` writes them."""
+    """Categories as text, numbers as `models.features.columns` writes them."""
     if is_string(column.type):
         return column.cast(pa.large_string())
     texts = [None if value is None else level_text(value) for value in column.to_pylist()]

@@ -2,7 +2,7 @@
 
 uvicorn gives up on a connection that is silent between two requests, and never on one whose request
 does not come to its end, or whose client does not read. How long a body may take is the
-application's to say (`app.middleware`).
+application's to say (`app.http.middleware`).
 """
 
 import asyncio

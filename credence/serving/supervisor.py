@@ -15,9 +15,9 @@ import structlog
 import typer
 
 from app.main import create_app
-from core.database import opened
+from core.database.database import opened
+from core.jobs.workers import Workers
 from core.settings import Settings
-from core.workers import Workers
 from credence import DEFAULT_URL
 from credence.serving.api_thread import ApiThread, address
 from credence.serving.errors import CannotStart

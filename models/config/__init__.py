@@ -2,7 +2,8 @@
 
 Plain frozen dataclasses, so that a notebook can build them without a web framework. The ranges are
 ``annotated_types`` metadata: pydantic reads them where JSON comes in and OpenAPI shows them.
-``None`` means "the recommended value for this data set": `models.recipe.resolve` fills it in.
+``None`` means "the recommended value for this data set": `models.training.recipe.resolve` fills it
+in.
 """
 
 from models.config.common import (

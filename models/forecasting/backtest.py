@@ -15,11 +15,11 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.config import Json
+from models.evaluation.abstention import selective_metrics
+from models.evaluation.metrics import regression_metrics, regression_scores
 from models.exceptions import InvalidData
 from models.forecasting.forecast import Forecast
 from models.forecasting.series import Series
-from models.metrics import regression_metrics, regression_scores
-from models.prediction.abstention import selective_metrics
 from models.prediction.predictive import GaussianMixture
 
 MAX_ORIGINS = 64

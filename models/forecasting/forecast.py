@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from models.evaluation.metrics import COVERAGE_LEVELS, coverage
 from models.forecasting.rollout import Paths
-from models.metrics import COVERAGE_LEVELS, coverage
 from models.prediction.prediction import Arrays, bounds
 from models.prediction.predictive import GaussianMixture
 
@@ -106,7 +106,9 @@ class Forecast:
         return {name: values.cpu().numpy() for name, values in summary.items()}
 
     def scores(self, targets: PerStep) -> dict[str, PerStep]:
-        """Per step the scores of `models.metrics.regression_scores`, in the target's units."""
+        """Per step the scores of `models.evaluation.metrics.regression_scores`, in the target's
+        units.
+        """
         u = targets.log() if self.is_log else targets
         error = self.mean() - targets
         epistemic, aleatoric = self.epistemic(), self.aleatoric()

@@ -6,11 +6,11 @@ import numpy as np
 
 from models.config import ForecastConfig
 from models.exceptions import InvalidInput
-from models.features import Columns, InputColumn
+from models.features.columns import Columns, InputColumn
+from models.features.targets import present
 from models.forecasting.series import Series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
-from models.targets import present
 
 INPUTS, FUTURE = "/inputs", "/future"
 

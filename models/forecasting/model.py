@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from models.config import EnsembleConfig, ForecastConfig, Json
-from models.data import Rows
+from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidData, InvalidInput
-from models.features import Columns, InputColumn
+from models.features.columns import Columns, InputColumn
+from models.features.rows import Rows
+from models.features.targets import present
 from models.forecasting.backtest import Origin, backtest, origins, ran_away
 from models.forecasting.features import Known, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
@@ -22,7 +24,6 @@ from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
-from models.metrics import PerRowScores
 from models.model import BayesianModel
 from models.networks import Inputs, Network, TensorSlot, build_network
 from models.prediction.engine import Engine
@@ -30,7 +31,6 @@ from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.prediction import Arrays, Prediction, PredictOptions, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
-from models.targets import present
 
 _LAST = np.datetime64("9999-12-31", "us")  # that RFC 3339 can write
 

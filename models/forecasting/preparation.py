@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from models.config import ForecastConfig, ModelConfig
-from models.data import Rows
 from models.exceptions import InvalidData
-from models.features import Columns, FeatureEncoder
+from models.features.columns import Columns, FeatureEncoder
+from models.features.rows import Rows
 from models.forecasting.features import fit_known, known_of, static_width
 from models.forecasting.model import Forecaster
 from models.forecasting.recipe import held_out_steps
@@ -18,7 +18,7 @@ from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame, windows
 from models.randomness import derive_seed
-from models.row_profile import RowProfile, summarise_columns
+from models.training.row_profile import RowProfile, summarise_columns
 
 
 @dataclass(frozen=True)

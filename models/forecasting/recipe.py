@@ -20,13 +20,13 @@ from models.config import (
     SplitTime,
 )
 from models.exceptions import InvalidData
-from models.feature_recipe import check_features
-from models.features import ColumnProfile, Columns
+from models.features.columns import ColumnProfile, Columns
+from models.features.selection import check_features
 from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS
-from models.method_recipe import refuse_fractions
 from models.networks import Inputs
+from models.training.method_recipe import refuse_fractions
 
 Load = Callable[[Sequence[str]], Columns]
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from models.config import ForecastConfig
 from models.exceptions import InvalidData
-from models.features import Columns
-from models.targets import present
+from models.features.columns import Columns
+from models.features.targets import present
 
 
 @dataclass(frozen=True)

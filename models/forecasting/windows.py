@@ -21,7 +21,7 @@ from torch import Tensor
 
 from models.config import Json
 from models.exceptions import InvalidData
-from models.targets import NumberTarget
+from models.features.targets import NumberTarget
 
 CHANNELS = 2  # value and change
 _FLAT = 0.05  # quantile of the training windows' scale ÷ size below which none is taken to be

@@ -14,17 +14,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import BBBConfig, KLConfig
-from models.data import Rows
-from models.derivatives import Reparameterised, reparameterise
-from models.distributed import Part
+from models.features.rows import Rows
 from models.inference.method import Draw, pack_point, unpack_point
+from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import DrawsState, initial_weights
-from models.layout import Layout
 from models.likelihoods import Likelihood
 from models.networks import LocallyDrawn, Network
-from models.objectives import Loss, negative_elbo
-from models.posteriors import DiagonalNormal, MeanFieldNormal, softplus_inverse
-from models.priors import (
+from models.posteriors.layout import Layout
+from models.posteriors.mean_field import DiagonalNormal, MeanFieldNormal, softplus_inverse
+from models.posteriors.priors import (
     EmpiricalBayesPrior,
     GaussianPrior,
     Prior,
@@ -33,6 +31,8 @@ from models.priors import (
     ScaleMixturePrior,
     build_prior,
 )
+from models.posteriors.reparameterisation import Reparameterised, reparameterise
+from models.training.distributed import Part
 
 # Initial scale × √fan-in, as measured on tables of 277 to 927 rows: small enough that the first
 # steps see the data through little noise, and it grows where the data say nothing.

@@ -8,11 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import MetropolisConfig, SGLDConfig
-from models.data import Rows
+from models.features.rows import Rows
 from models.inference.point import DrawsState
 from models.likelihoods import Likelihood
 from models.networks import Network
-from models.priors import GaussianPrior
+from models.posteriors.priors import GaussianPrior
 
 Values = Float[Tensor, "chains values"]
 PerChain = Float[Tensor, "chains"]

@@ -15,7 +15,7 @@ from typing import ClassVar
 import torch
 
 from models.config import CyclicalSGLDConfig, SGLDConfig
-from models.data import Rows
+from models.features.rows import Rows
 from models.inference.chains import ChainState, LogPosterior, Terms, thinned
 
 

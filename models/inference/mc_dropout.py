@@ -14,15 +14,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import DropoutConfig, KLConfig
-from models.data import Rows
-from models.distributed import Part
+from models.features.rows import Rows
 from models.inference.method import FIXED, Draw, pack_point, unpack_point
+from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import initial_weights, negative_log_prior
-from models.layout import Layout
 from models.likelihoods import Likelihood
 from models.networks import Network
-from models.objectives import Loss, negative_elbo
-from models.priors import GaussianPrior
+from models.posteriors.layout import Layout
+from models.posteriors.priors import GaussianPrior
+from models.training.distributed import Part
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import KLConfig
-from models.data import Rows
-from models.distributed import Part
-from models.layout import Layout, Weights
+from models.features.rows import Rows
+from models.inference.objectives import Loss
 from models.networks import Masks
-from models.objectives import Loss
+from models.posteriors.layout import Layout, Weights
+from models.training.distributed import Part
 
 
 @runtime_checkable

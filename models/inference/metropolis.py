@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 
 from models.config import MetropolisConfig
-from models.data import Rows
+from models.features.rows import Rows
 from models.inference.chains import ChainState, LogPosterior, Terms, thinned
 
 MAX_WEIGHTS = 2_000  # a random walk crosses n dimensions in some n steps, each over all rows

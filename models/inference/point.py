@@ -2,7 +2,8 @@
 
     −log P(w | D) = −log P(D | w) − log P(w) + constant
 
-is minimised per row, at the scale of the negative ELBO (`models.objectives`): weight decay is the
+is minimised per row, at the scale of the negative ELBO (`models.inference.objectives`): weight
+decay is the
 prior N(0, σ²) divided by N, and the same σ means the same whatever the data's size.
 Source of ensembles: Lakshminarayanan et al. 2017 (arXiv 1612.01474), without adversarial rows.
 """
@@ -25,15 +26,15 @@ from models.config import (
     SGLDConfig,
     SWAGConfig,
 )
-from models.data import Rows
-from models.distributed import Part
+from models.features.rows import Rows
 from models.inference.method import FIXED, Draw, pack_point, unpack_point
-from models.layout import Layout
+from models.inference.objectives import Loss, negative_elbo
 from models.likelihoods import Likelihood
 from models.networks import Network
-from models.objectives import Loss, negative_elbo
-from models.priors import GaussianPrior
+from models.posteriors.layout import Layout
+from models.posteriors.priors import GaussianPrior
 from models.randomness import generator as fresh_generator
+from models.training.distributed import Part
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.config import KLConfig
-from models.data import Rows
-from models.distributed import Part
+from models.features.rows import Rows
 from models.inference.method import FIXED, Method
+from models.inference.objectives import Loss
 from models.inference.point import DrawsState
-from models.layout import Layout
-from models.objectives import Loss
+from models.posteriors.layout import Layout
+from models.training.distributed import Part
 
 
 @dataclass(frozen=True)

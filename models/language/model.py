@@ -11,7 +11,7 @@ from torch import Tensor
 
 from models.config import FeatureConfig, Json, ModelConfig, RecurrentConfig
 from models.exceptions import InvalidInput
-from models.features import Columns, InputColumn
+from models.features.columns import Columns, InputColumn
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate
 from models.language.prediction import (
@@ -24,11 +24,11 @@ from models.language.prediction import (
 from models.language.vocabulary import Vocabulary
 from models.likelihoods import Categorical
 from models.networks.recurrent import LanguageModel
-from models.posterior_variants import PosteriorVariants
+from models.posteriors.posterior_variants import PosteriorVariants
+from models.posteriors.variant import Variant
 from models.prediction.prediction import PredictOptions
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
-from models.variant import Variant
 
 DEFAULT_TOP = 10
 _EVALUATED_STREAMS = 10  # read side by side: their starts know no prefix, one token in thousands
@@ -44,7 +44,7 @@ class BayesianLanguageModel(PosteriorVariants):
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
-    card: Json | None = None  # `models.card`; none in artifacts of earlier releases
+    card: Json | None = None  # `models.training.card`; none in artifacts of earlier releases
     _fitted: dict[float, FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -70,7 +70,9 @@ class BayesianLanguageModel(PosteriorVariants):
     @cached_property
     def network(self) -> LanguageModel:
         if not isinstance(self.config.network, RecurrentConfig):
-            raise TypeError("call models.recipe.resolve first: a language model is recurrent")
+            raise TypeError(
+                "call models.training.recipe.resolve first: a language model is recurrent"
+            )
         return LanguageModel.build(self.config.network, len(self.vocabulary))
 
     @cached_property

@@ -20,8 +20,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.exceptions import InvalidData
-from models.features import ColumnProfile
-from models.method_recipe import (
+from models.features.columns import ColumnProfile
+from models.training.method_recipe import (
     choose_pruning,
     no_local_estimator,
     refuse_fractions,

@@ -20,7 +20,13 @@ from torch.nn.functional import cross_entropy
 
 from models.config import Json, TrainingConfig
 from models.exceptions import Stopped
-from models.fitting import (
+from models.inference.method import Draw, State, WindowMethod
+from models.inference.objectives import Loss, kl_weight, negative_elbo, warmup
+from models.inference.sharpening import Sharpened
+from models.language.corpus import Corpus
+from models.networks.recurrent import LanguageModel, States
+from models.randomness import generator
+from models.training.trainer import (
     EpochResult,
     FitState,
     Observer,
@@ -30,12 +36,6 @@ from models.fitting import (
     required,
     unprefixed,
 )
-from models.inference.method import Draw, State, WindowMethod
-from models.inference.sharpening import Sharpened
-from models.language.corpus import Corpus
-from models.networks.recurrent import LanguageModel, States
-from models.objectives import Loss, kl_weight, negative_elbo, warmup
-from models.randomness import generator
 
 CUT = 0.25  # of the learning rate, by schedule "plateau"
 _COUNTED = ("best_epoch", "epoch", "step", "sums", "cuts")

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from models.card import describe_training
 from models.config import EnsembleConfig, LanguageConfig, ModelConfig, TrainingConfig
-from models.data import split_rows
 from models.exceptions import InvalidData
-from models.features import Columns
-from models.fitting import EpochResult, required
+from models.features.columns import Columns
+from models.features.rows import split_rows
+from models.features.targets import present
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.method import State, WindowMethod
 from models.inference.methods import build_method
@@ -19,13 +18,14 @@ from models.language.evaluation import evaluate, score
 from models.language.model import BayesianLanguageModel
 from models.language.trainer import LanguageFitState, WindowTrainer
 from models.language.vocabulary import Vocabulary
-from models.preparation import notes_on_objective
-from models.pruning import prune
+from models.posteriors.pruning import prune
+from models.posteriors.variant import Variant
 from models.randomness import derive_seed, generator
-from models.row_profile import ColumnSummary, RowProfile
-from models.stages import Stages
-from models.targets import present
-from models.variant import Variant
+from models.training.card import describe_training
+from models.training.preparation import notes_on_objective
+from models.training.row_profile import ColumnSummary, RowProfile
+from models.training.stages import Stages
+from models.training.trainer import EpochResult, required
 
 _HELD_OUT_STREAMS = 10
 
@@ -76,7 +76,7 @@ def train_language_model(
 
 def _language(config: ModelConfig) -> LanguageConfig:
     if config.language is None:
-        raise ValueError("language is not set; call models.recipe.resolve first")
+        raise ValueError("language is not set; call models.training.recipe.resolve first")
     return config.language
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import linear
 
-from models.layout import Weights
+from models.posteriors.layout import Weights
 
 # Below the variance of any float32 product; keeps the square root's gradient finite at a unit
 # whose variance is exactly 0 (all its inputs dead, its bias pruned).

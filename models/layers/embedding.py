@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.layers.dense import affine
-from models.layout import Weights
+from models.posteriors.layout import Weights
 
 
 @dataclass(frozen=True)

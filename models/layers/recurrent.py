@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from models.layers.dense import Dense
-from models.layout import Weights
+from models.posteriors.layout import Weights
 
 State = tuple[Float[Tensor, "*_samples batch _hidden"], ...]
 """(h,) or, of an LSTM, (h, c). To cut the gradient between two calls, detach its tensors."""

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from models.layout import Layout
+from models.posteriors.layout import Layout
 
 
 @runtime_checkable

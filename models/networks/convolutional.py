@@ -13,10 +13,10 @@ from models.config import ConvolutionalConfig, MLPConfig
 from models.exceptions import InvalidData
 from models.layers.convolution import Conv2d, max_pool
 from models.layers.dense import Dense
-from models.layout import Layout, Weights
 from models.networks.assembly import fan_in_of, init_layers, layout_of
 from models.networks.mlp import ACTIVATIONS, MLP, gain_of
 from models.networks.network import Inputs, Masks, TensorSlot, beside
+from models.posteriors.layout import Layout, Weights
 
 _MOST_CHANNELS = 4  # a last axis this short, behind longer ones, is that of channels
 

@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from models.config import MLPConfig
 from models.layers.dense import Dense
-from models.layout import Layout, Weights
 from models.networks.assembly import fan_in_of, init_layers, layout_of
+from models.posteriors.layout import Layout, Weights
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,

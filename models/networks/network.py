@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.layout import Layout, Weights
 from models.networks.assembly import Layer
+from models.posteriors.layout import Layout, Weights
 
 Masks = Sequence[Float[Tensor, "... _"]]
 """Per masked layer [batch, units], or [S, 1, units] for S samples whose masks all rows share."""

@@ -15,10 +15,10 @@ from models.config import MLPConfig, RecurrentConfig
 from models.exceptions import InvalidData
 from models.layers.embedding import Embedding, TiedDecoder
 from models.layers.recurrent import CELLS, Recurrent, Sequences, State
-from models.layout import Layout, Weights
 from models.networks.assembly import Layer, fan_in_of, init_layers, layout_of
 from models.networks.mlp import MLP
 from models.networks.network import Inputs, Masks, TensorSlot, beside
+from models.posteriors.layout import Layout, Weights
 
 States = tuple[State, ...]
 """One per layer. Truncated backpropagation carries them on, detached by the caller."""

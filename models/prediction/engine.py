@@ -10,11 +10,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models import calibration as calibrating
-from models import metrics
-from models.calibration import Calibrating, Calibration, ClassCalibration, NumberCalibration
 from models.config import Json
-from models.data import Rows
+from models.evaluation import calibration as calibrating
+from models.evaluation import metrics
+from models.evaluation.abstention import selective_metrics
+from models.evaluation.calibration import (
+    Calibrating,
+    Calibration,
+    ClassCalibration,
+    NumberCalibration,
+)
+from models.features.rows import Rows
+from models.features.targets import NumberTarget, Target
 from models.inference.bbb import BBBState
 from models.likelihoods import (
     Bernoulli,
@@ -23,7 +30,6 @@ from models.likelihoods import (
     GaussianLikelihood,
 )
 from models.networks import LocallyDrawn, Network
-from models.prediction.abstention import selective_metrics
 from models.prediction.fitted import Fitted
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.prediction import Sampler
@@ -31,7 +37,6 @@ from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mi
 from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample, sample_moments
 from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks
 from models.prediction.weight_draws import FittedDraws
-from models.targets import NumberTarget, Target
 
 _FIT_VALUES = 2**24  # numbers in the mixtures that a scale is fitted to: 128 MiB
 
@@ -160,7 +165,7 @@ class Engine:
         samples: int,
         calibration: Calibration | None = None,
     ) -> metrics.PerRowScores:
-        """What each labelled row scores: `models.metrics`, in the target's units."""
+        """What each labelled row scores: `models.evaluation.metrics`, in the target's units."""
         seen = self._seen(fitted, rows, sampler, seed, samples)
         parts = [metrics.row_scores(one, calibration) for one in seen]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from models.inference.bbb import BBBState
 from models.networks import MLP
-from models.posteriors import MeanFieldNormal
+from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.compaction import Live, live_units, select
 from models.prediction.kernels import fastest
 from models.prediction.local import LayerMoments, LocalNetwork

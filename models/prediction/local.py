@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, linear, silu
 
 from models.layers.dense import Dense
-from models.layout import Weights
+from models.posteriors.layout import Weights
 from models.prediction.noise import Noise
 
 IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {

@@ -6,9 +6,9 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
-from models.calibration import Calibration, NumberCalibration
+from models.evaluation.calibration import Calibration, NumberCalibration
+from models.evaluation.out_of_distribution import Detector, strangeness
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
-from models.prediction.strangeness import Detector, strangeness
 
 Sampler = Literal["sobol", "monte_carlo", "moments"]
 Arrays = dict[str, np.ndarray]
@@ -46,7 +46,7 @@ class Interval:
 
     A credible one holds `level` of the predictive mixture. A conformal one holds the target with
     that probability for rows like those it was calibrated on, and is infinite where those are too
-    few (`models.calibration`).
+    few (`models.evaluation.calibration`).
     """
 
     level: float
@@ -144,7 +144,8 @@ def summarise(
 ) -> Arrays:
     """Every per-row array of an answer by name; `bounds` names its intervals.
 
-    `strangeness` is the score of that name (`models.prediction.strangeness`). A variance scale
+    `strangeness` is the score of that name (`models.evaluation.out_of_distribution`). A variance
+    scale
     leaves a mean where it was, and so the error of that: which is the raw one.
     """
     raw = mixture

@@ -18,8 +18,8 @@ from models.inference.mc_dropout import DropoutState, masks
 from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
-from models.layout import Weights
 from models.networks import MLP, Network
+from models.posteriors.layout import Weights
 from models.prediction.local import IN_PLACE
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.sampling import CACHE_BYTES, DEFAULT_MEMORY_BYTES

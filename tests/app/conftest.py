@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from core.context import open_context
-from core.logging import configure_logging
 from core.settings import load_settings
+from core.telemetry.logging import configure_logging
 from tests.app.browser import BROWSERS, installed_browser
 from tests.app.cards import publish_all
 from tests.app.running import Service, class_columns, publish, regression_columns, serving

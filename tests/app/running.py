@@ -18,14 +18,14 @@ from fastapi import FastAPI
 from app.dependencies import Services
 from app.main import create_app
 from core.context import Context
-from core.datasets import Dataset
-from core.registry import Version
+from core.datasets.datasets import Dataset
+from core.jobs.specs import TrainSpec
+from core.registry.registry import Version
 from core.settings import load_settings
-from core.specs import TrainSpec
-from models import checkpoint
+from models.artifact import files as checkpoint
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 
 CLASSES = ("alder", "beech", "oak")
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from core.jobs import JobStatus
+from core.jobs.jobs import JobStatus
 from tests.app.conftest import MakeService
 from tests.app.running import Service, class_columns, regression_columns
 from worker.metrics import WorkerMetrics

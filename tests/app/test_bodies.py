@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from core.datasets import Datasets
+from core.datasets.datasets import Datasets
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 

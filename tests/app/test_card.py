@@ -12,8 +12,8 @@ from sqlalchemy import update
 
 from app.schemas.card import CardResponse
 from app.ui.sections import LEVELS, sections
-from core.schema import VersionRow
-from models import checkpoint
+from core.database.schema import VersionRow
+from models.artifact import files as checkpoint
 from tests.app.cards import TASKS
 from tests.app.conftest import MakeService
 from tests.app.running import Service, carry_out, regression_columns

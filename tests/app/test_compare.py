@@ -8,7 +8,7 @@ import pytest
 
 from app.pictures import draw_comparison
 from app.schemas.compare import USUAL, MethodKind
-from core.jobs import JobStatus
+from core.jobs.jobs import JobStatus
 from models.config import MethodConfig
 from tests.app.conftest import MakeService
 from tests.app.running import Service

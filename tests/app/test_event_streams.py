@@ -16,9 +16,9 @@ import pytest
 from httpx_sse import ServerSentEvent, aconnect_sse, connect_sse
 from sqlalchemy import event as engine_events
 
-from app import event_streams
-from core.jobs import Claim, Jobs, JobStatus, TrainSpec
-from core.keys import Keys, Scope
+from app.http import event_streams
+from core.access.keys import Keys, Scope
+from core.jobs.jobs import Claim, Jobs, JobStatus, TrainSpec
 from models.config import ModelConfig
 from tests.app.running import Service, serving
 from tests.core.postgresql import running_postgresql

@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 from scipy import stats
 
-from core.columns.packing import unpack
-from core.schema import PredictionRow
-from models import checkpoint
+from core.database.schema import PredictionRow
+from core.datasets.columns.packing import unpack
+from models.artifact import files as checkpoint
 from models.model import BayesianModel
 from models.prediction.prediction import Prediction
 from tests.app.conftest import MakeService

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from core.schema import AnswerRow
+from core.database.schema import AnswerRow
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from core.context import open_context
-from core.jobs import JobStatus
+from core.jobs.jobs import JobStatus
 from core.settings import load_settings
 from tests.app.conftest import MakeService
 from tests.app.running import Service, regression_columns

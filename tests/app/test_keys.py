@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import tritonclient.http as triton
 
-from app.access import required
-from app.key_ring import KeyRing
+from app.access.key_ring import KeyRing
+from app.access.required_scopes import required
+from core.access.keys import Keys, Scope
 from core.exceptions import InvalidSetting
-from core.keys import Keys, Scope
 from core.settings import load_settings
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
@@ -237,7 +237,7 @@ def test_a_card_tells_of_rows_and_is_not_for_who_may_only_predict(
             answer = locked.http.request(method, sent, headers=bearer(predict))
             assert answer.status_code == 403, (method, sent)
     assert locked.http.get(path, headers=bearer(train)).status_code == 200
-    assert required("GET", "/models/card") is Scope.PREDICT  # a model of this name
+    assert required("GET", "/models/training/card") is Scope.PREDICT  # a model of this name
     assert required("POST", "/predict/batch\n") is Scope.TRAIN
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from app.collectors import BacklogCollector
-from app.inquiry import DATABASE_SECONDS
-from core.backlog import Backlog
+from app.metrics.bounded_query import DATABASE_SECONDS
+from app.metrics.collectors import BacklogCollector
 from core.exceptions import Unavailable
+from core.jobs.backlog import Backlog
 from models.prediction.prediction import PredictOptions
 from tests.app.conftest import MakeService
 from tests.app.running import regression_columns

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.metrics import samples_label
-from app.security import check_bind
-from core.database import Database, migrate
+from app.access.binding import check_bind
+from app.metrics.metrics import samples_label
+from core.access.keys import Keys, Scope
+from core.database.database import Database, migrate
 from core.exceptions import InvalidSetting
-from core.keys import Keys, Scope
 from core.settings import load_settings
 from tests.app.conftest import MakeService
 from tests.app.running import Service
@@ -170,7 +170,7 @@ def test_probes_that_are_answered_are_no_news(
         service.http.get(path)
 
     def told() -> list[str]:
-        lines = (record.msg for record in caplog.records if record.name == "app.middleware")
+        lines = (record.msg for record in caplog.records if record.name == "app.http.middleware")
         return [line["path"] for line in lines if isinstance(line, dict)]
 
     deadline = time.monotonic() + 30  # a line is written after its answer is out

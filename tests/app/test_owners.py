@@ -14,9 +14,9 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from core.callers import Caller, View
-from core.keys import Keys, Limits, Scope
-from core.schema import DatasetRow
+from core.access.callers import Caller, View
+from core.access.keys import Keys, Limits, Scope
+from core.database.schema import DatasetRow
 from tests.app.running import Service, publish, regression_columns, serving
 from tests.app.test_keys import ADMIN_KEY, bearer, key_file, wait_until
 

@@ -107,8 +107,8 @@ def serve(port: int) -> None:
 def run_job(job_id: str, deadly_write: int) -> None:
     """Run a job here, and die before the n-th write of its publication."""
     from core.context import open_context
-    from core.registry import Registry
-    from core.results import Results
+    from core.jobs.results import Results
+    from core.registry.registry import Registry
     from core.settings import load_settings
     from worker.metrics import WorkerMetrics
     from worker.runner import JobRunner
@@ -122,7 +122,7 @@ def run_job(job_id: str, deadly_write: int) -> None:
 def add_dataset(path: str, deadly_write: int) -> None:
     """Take in a file, and die before the n-th write."""
     from core.context import open_context
-    from core.datasets import Datasets
+    from core.datasets.datasets import Datasets
     from core.settings import load_settings
 
     context = open_context(load_settings())

@@ -8,10 +8,10 @@ from pyarrow import parquet
 from sqlalchemy import select
 
 from core.context import Context
-from core.events import Event
-from core.jobs import FINAL
-from core.schema import DatasetRow, JobRow, VersionRow
-from models import checkpoint
+from core.database.schema import DatasetRow, JobRow, VersionRow
+from core.jobs.events import Event
+from core.jobs.jobs import FINAL
+from models.artifact import files as checkpoint
 from worker.cleaner import Cleaner
 
 NEXT = {  # a job's states, and those that may follow

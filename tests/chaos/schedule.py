@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import func, select
 
+from core.database.schema import EventRow, JobRow
 from core.exceptions import CredenceError
-from core.jobs import FINAL
-from core.schema import EventRow, JobRow
+from core.jobs.jobs import FINAL
 from tests.chaos.invariants import violations
 from tests.chaos.traffic import TINY, Predicting, Traffic
 from tests.chaos.world import LEASE_SECONDS, World

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.context import Context
-from core.jobs import Job, JobStatus, TrainSpec
+from core.jobs.jobs import Job, JobStatus, TrainSpec
 from models.config import (
     BBBConfig,
     CyclicalSGLDConfig,
@@ -20,7 +20,7 @@ from models.config import (
     RecurrentConfig,
     TrainingConfig,
 )
-from models.recipe import resolve
+from models.training.recipe import resolve
 from tests.chaos.cradle import Cradle
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner

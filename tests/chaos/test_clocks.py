@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.context import Context
-from core.jobs import JobStatus
+from core.jobs.jobs import JobStatus
 from tests.chaos.cradle import Cradle
 from tests.chaos.invariants import violations
 from tests.worker.conftest import ENDLESS, train_job, wait_for, wait_until

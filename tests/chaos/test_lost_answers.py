@@ -12,7 +12,7 @@ from sqlalchemy import Connection, event, exc
 
 from core.context import Context
 from core.exceptions import Unavailable
-from core.jobs import ChunkSpec, JobStatus, PredictSpec
+from core.jobs.jobs import ChunkSpec, JobStatus, PredictSpec
 from tests.chaos.invariants import violations
 from tests.worker.conftest import QUICK, train_job
 from worker.metrics import WorkerMetrics

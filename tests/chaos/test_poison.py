@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 
 from core.context import Context
-from core.jobs import JobStatus
+from core.jobs.jobs import JobStatus
 from tests.chaos.cradle import Cradle
 from tests.worker.conftest import QUICK, train_job, wait_for, wait_until
 

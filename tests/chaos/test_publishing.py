@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from core.context import Context
-from core.jobs import Job, JobStatus, PredictSpec
-from core.registry import Version
+from core.jobs.jobs import Job, JobStatus, PredictSpec
+from core.registry.registry import Version
 from tests.chaos.cradle import Cradle
 from tests.chaos.invariants import violations
 from tests.worker.conftest import QUICK, train_job

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from core.database import Database, migrate
-from core.datasets import Datasets
-from core.jobs import Job, Jobs
-from core.registry import Registry
-from core.results import Results
-from core.schema import Base
+from core.database.database import Database, migrate
+from core.database.schema import Base
+from core.datasets.datasets import Datasets
+from core.jobs.jobs import Job, Jobs
+from core.jobs.results import Results
+from core.jobs.specs import PredictSpec, TrainSpec
+from core.registry.registry import Registry
 from core.settings import Settings, load_settings
-from core.specs import PredictSpec, TrainSpec
 from core.storage import ArtifactStore, DirectoryStore
 from core.storage.cache import Cache
 from core.storage.s3 import S3Store

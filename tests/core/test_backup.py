@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from core.backup import back_up, named
-from core.backup_format import BackupFailed
-from core.backup_restore import restore
+from core.access.keys import Keys, Scope
 from core.context import Context, open_context
 from core.exceptions import InvalidSetting
-from core.jobs import JobStatus, TrainSpec
-from core.keys import Keys, Scope
+from core.jobs.jobs import JobStatus, TrainSpec
+from core.jobs.specs import ChunkSpec
+from core.maintenance.backup import back_up, named
+from core.maintenance.backup_format import BackupFailed
+from core.maintenance.backup_restore import restore
 from core.settings import load_settings
-from core.specs import ChunkSpec
 from models.config import ModelConfig
 from tests.core.conftest import predict_spec
 

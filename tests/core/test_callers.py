@@ -13,19 +13,19 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import func, select
 
-from core.audit import Audit
-from core.callers import DATASET, MODEL, Caller, View
-from core.database import Database
-from core.datasets import Datasets
+from core.access.audit import Audit
+from core.access.callers import DATASET, MODEL, Caller, View
+from core.access.idempotency import Answer, Answers, Once, Repeated
+from core.access.keys import Keys, Limits, Scope
+from core.access.quotas import check_bytes
+from core.access.shares import Shares
+from core.database.database import Database
+from core.database.schema import AnswerRow, DatasetRow, JobRow, ModelRow
+from core.datasets.datasets import Datasets
 from core.exceptions import Conflict, Invalid, NotFound, NotOwner, QuotaExceeded, TooManyRequests
-from core.idempotency import Answer, Answers, Once, Repeated
-from core.jobs import Jobs
-from core.keys import Keys, Limits, Scope
-from core.quotas import check_bytes
-from core.registry import Registry
-from core.schema import AnswerRow, DatasetRow, JobRow, ModelRow
-from core.shares import Shares
-from core.specs import TrainSpec
+from core.jobs.jobs import Jobs
+from core.jobs.specs import TrainSpec
+from core.registry.registry import Registry
 from core.storage import ArtifactStore
 from models.config import ModelConfig
 

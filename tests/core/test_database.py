@@ -14,13 +14,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError, StatementError
 
-from core.database import Database, migrate
+from core.database.database import Database, migrate
+from core.database.migrations import upgrade
+from core.database.schema import AliasRow, Base, ModelRow, UtcDateTime, WorkerRow
 from core.exceptions import InvalidSetting, Unavailable
-from core.jobs import Jobs
-from core.migrations import upgrade
+from core.jobs.jobs import Jobs
+from core.jobs.workers import Workers
 from core.names import now
-from core.schema import AliasRow, Base, ModelRow, UtcDateTime, WorkerRow
-from core.workers import Workers
 
 
 def test_a_failing_transaction_changes_nothing(database: Database) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from core.database import Database
+from core.access.keys import Keys, Scope, digest, read_key_file
+from core.database.database import Database
+from core.database.schema import KeyRow
 from core.exceptions import Conflict, Invalid, InvalidSetting, NotFound
-from core.keys import Keys, Scope, digest, read_key_file
-from core.schema import KeyRow
 
 
 @pytest.fixture

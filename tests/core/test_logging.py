@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from core.logging import bind_contextvars, clear_contextvars, configure_logging
+from core.telemetry.logging import bind_contextvars, clear_contextvars, configure_logging
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,8 @@
 import pytest
 
 from core.exceptions import InvalidSetting
-from core.otel_variables import problems, wants_traces
 from core.settings import load_settings
+from core.telemetry.otel_variables import problems, wants_traces
 
 COLLECTOR = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
 

@@ -18,9 +18,9 @@ import onnx
 import onnxruntime
 import torch
 
-from core import archives
+from core.registry import archives
 from credence.exports import METADATA, convert
-from models import checkpoint
+from models.artifact import files as checkpoint
 from models.config import (
     ConvolutionalConfig,
     DropoutConfig,
@@ -32,11 +32,11 @@ from models.config import (
     SWAGConfig,
     TrainingConfig,
 )
-from models.features import ColumnProfile, Columns
+from models.features.columns import ColumnProfile, Columns
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 
 ROWS, SAMPLES = 80, 20
 IMAGES = ConvolutionalConfig(channels=(4,), hidden=(8,))

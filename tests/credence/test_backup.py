@@ -7,8 +7,8 @@ import httpx
 import psutil
 import pytest
 
-from core.database import Database
-from core.keys import Keys, Scope
+from core.access.keys import Keys, Scope
+from core.database.database import Database
 from core.settings import load_settings
 from credence.client import Client
 from credence.exceptions import CredenceAPIError

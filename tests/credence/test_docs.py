@@ -14,8 +14,8 @@ from credence.cli import app
 from credence.client import Client
 from credence.types import Version
 from models.config import ModelConfig
-from models.features import ColumnProfile
-from models.recipe import resolve
+from models.features.columns import ColumnProfile
+from models.training.recipe import resolve
 from worker.metrics import WorkerMetrics
 
 ROOT = Path(__file__).parents[2]

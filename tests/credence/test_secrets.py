@@ -13,8 +13,8 @@ import pytest
 import redis
 import yaml
 
-from core.database import Database
-from core.keys import Keys, Scope
+from core.access.keys import Keys, Scope
+from core.database.database import Database
 from core.settings import load_settings
 from tests.core.postgresql import running_postgresql
 from tests.core.redis_server import running_redis

@@ -10,8 +10,8 @@ import httpx
 import numpy as np
 import psutil
 
-from core.database import Database
-from core.jobs import Job, Jobs
+from core.database.database import Database
+from core.jobs.jobs import Job, Jobs
 from core.settings import load_settings
 from credence.client import Client
 from credence.serving.worker_process import WorkerProcess

@@ -43,7 +43,7 @@ def test_our_containers_are_hardened(stack: Stack, service: str) -> None:
 
 @pytest.mark.parametrize("overlay", ["gpu", "dev", "cloud"])
 def test_overlays_fit_the_file_below_them(stack: Stack, overlay: str) -> None:
-    files = ("-f", "docker-compose.yml", "-f", f"docker-compose.{overlay}.yml")
+    files = ("-f", "docker-compose.yml", "-f", f"docker/compose.{overlay}.yml")
     urls = {"DATABASE": "postgresql://me@h/x", "BROKER": "rediss://h:1/0", "ARTIFACT": "s3://b/p"}
     env = {f"CREDENCE_{name}_URL": url for name, url in urls.items()}
     run = docker("compose", *files, "config", "--format", "json", env=env)

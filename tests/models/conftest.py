@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from models.config import MLPConfig
-from models.data import Rows
+from models.features.rows import Rows
 from models.likelihoods import gaussian_log_prob
 from models.networks import MLP
-from models.posteriors import MeanFieldNormal
+from models.posteriors.mean_field import MeanFieldNormal
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from models.config import FeatureConfig, SplitBy, SplitTime
-from models.data import batches, split_rows
 from models.exceptions import InvalidData, InvalidInput
-from models.features import FeatureEncoder, convert, level_text
-from models.targets import ClassTarget, NumberTarget, present, target_from_json
+from models.features.columns import FeatureEncoder, convert, level_text
+from models.features.rows import batches, split_rows
+from models.features.targets import ClassTarget, NumberTarget, present, target_from_json
 
 
 def feature(name: str, kind: str) -> FeatureConfig:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from models import checkpoint
+from models.artifact import files as checkpoint
 from models.config import (
     BBBConfig,
     DropoutConfig,
@@ -23,12 +23,12 @@ from models.config import (
     TrainingConfig,
 )
 from models.exceptions import InvalidData, InvalidInput
-from models.features import ColumnProfile, Columns
+from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
 from models.forecasting.preparation import prepare_series
 from models.prediction.prediction import PredictOptions
-from models.recipe import resolve
-from models.training import train
+from models.training.recipe import resolve
+from models.training.train import train
 
 TYPES = {
     "month": "datetime",

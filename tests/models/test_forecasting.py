@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from models.config import MLPConfig
+from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Origin, seasonal_naive, summarise_scores
 from models.forecasting.forecast import Forecast, sample_crps
 from models.forecasting.recipe import is_seasonal
@@ -17,7 +18,6 @@ from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame, windows
 from models.inference.point import DrawsState
 from models.likelihoods import HeteroscedasticGaussian
-from models.metrics import regression_scores
 from models.networks import MLP
 from models.prediction.weight_draws import FittedDraws
 

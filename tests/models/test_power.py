@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import skew, yeojohnson, yeojohnson_llf
 
 from models.config import FeatureConfig
-from models.encoders import NumberEncoder, encoder_from_json, fit_encoder
-from models.power import PowerTransform, yeo_johnson
+from models.features.encoders import NumberEncoder, encoder_from_json, fit_encoder
+from models.features.power import PowerTransform, yeo_johnson
 
 NUMBER = FeatureConfig(name="x", type="number")
 

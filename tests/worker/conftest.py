@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from core.context import Context, open_context
-from core.jobs import FINAL, Job, JobStatus, TrainSpec
+from core.jobs.jobs import FINAL, Job, JobStatus, TrainSpec
 from core.settings import load_settings
 from models.config import MLPConfig, ModelConfig, TrainingConfig
-from models.recipe import resolve
+from models.training.recipe import resolve
 
 QUICK = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, fine_tune_epochs=1)
 ENDLESS = TrainingConfig(epochs=100_000, batch_size=8, learning_rate=0.001, patience=100_000)

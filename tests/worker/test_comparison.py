@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from core import comparison
 from core.context import Context
-from core.jobs import CompareSpec, Job, JobStatus, MethodSpec
-from models import checkpoint
+from core.jobs import comparison
+from core.jobs.jobs import CompareSpec, Job, JobStatus, MethodSpec
+from models.artifact import files as checkpoint
 from models.config import (
     BBBConfig,
     CyclicalSGLDConfig,
@@ -20,12 +20,12 @@ from models.config import (
     MLPConfig,
     ModelConfig,
 )
-from models.data import split_rows
 from models.exceptions import Stopped
+from models.features.rows import split_rows
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
-from models.recipe import resolve
-from tests.models.language_cases import random_lines, trained
+from models.training.recipe import resolve
+from tests.models.language.language_cases import random_lines, trained
 from tests.worker.conftest import QUICK, wait_for, worker
 from worker.measurement import MOST_ROWS, ood_auroc, predict_ms
 from worker.metrics import WorkerMetrics

@@ -9,10 +9,10 @@ import psutil
 import pytest
 
 from core.context import Context
-from core.jobs import Job, JobStatus, TrainSpec
-from models import checkpoint
+from core.jobs.jobs import Job, JobStatus, TrainSpec
+from models.artifact import files as checkpoint
 from models.exceptions import Diverged, InvalidData, ModelError, Stopped
-from models.progress import Progress
+from models.training.progress import Progress
 from tests.worker.conftest import QUICK, train_job, wait_until, worker
 from worker.distributed import run_rank
 from worker.exchange import Exchange

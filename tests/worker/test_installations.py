@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.context import Context
-from core.jobs import JobStatus
+from core.jobs.jobs import JobStatus
 from tests.worker.conftest import QUICK, add_line, train_job, wait_for, wait_until, worker
 from tests.worker.installations import LAPTOP, Installation, running_production
 from tests.worker.test_prediction import check_result, predict_job

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from core.context import Context
-from core.jobs import Job, JobStatus
+from core.jobs.jobs import Job, JobStatus
 from tests.worker.conftest import ENDLESS, QUICK, train_job
 from worker.limits import used_bytes
 from worker.metrics import WorkerMetrics

@@ -9,9 +9,9 @@ import pytest
 from pyarrow import parquet
 
 from core.context import Context
-from core.jobs import Job, JobStatus, PredictSpec
-from core.results import join
-from models import checkpoint
+from core.jobs.jobs import Job, JobStatus, PredictSpec
+from core.jobs.results import join
+from models.artifact import files as checkpoint
 from tests.worker.conftest import QUICK, add_line, train_job, wait_for, wait_until, worker
 from worker.metrics import WorkerMetrics
 from worker.prediction import BLOCK_BYTES, MAX_BLOCK_ROWS, block_rows

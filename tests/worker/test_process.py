@@ -8,7 +8,7 @@ from dataclasses import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from core.context import Context
-from core.jobs import JobStatus
+from core.jobs.jobs import JobStatus
 from tests.worker.conftest import ENDLESS, QUICK, train_job, wait_for, wait_until, worker
 
 SUCCEEDED, QUEUED, RUNNING = JobStatus.SUCCEEDED, JobStatus.QUEUED, JobStatus.RUNNING

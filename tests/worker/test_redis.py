@@ -9,7 +9,7 @@ import pytest
 
 from core.context import Context, open_context
 from core.exceptions import Unavailable
-from core.jobs import JobStatus
+from core.jobs.jobs import JobStatus
 from core.settings import load_settings
 from tests.core.redis_server import RedisServer, running_redis
 from tests.worker.conftest import QUICK, add_line, train_job, wait_for, wait_until, worker

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from core.context import Context
-from core.jobs import EvaluateSpec, JobStatus
-from models import checkpoint
+from core.jobs.jobs import EvaluateSpec, JobStatus
+from models.artifact import files as checkpoint
 from tests.worker.conftest import QUICK, add_line, train_job
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner, describe

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from core.context import Context
-from core.jobs import JobStatus, Origin
-from core.specs import TrainSpec
+from core.jobs.jobs import JobStatus, Origin
+from core.jobs.specs import TrainSpec
 from tests.collector import collecting
 from tests.worker.conftest import train_job, wait_for, wait_until, worker
 

@@ -12,11 +12,11 @@ from app.schemas.compare import USUAL
 from app.ui.pages import show
 from app.ui.scores import Scored, comparison_charts, score_table
 from app.ui.wording import METHODS
-from core import comparison
 from core.context import Context
-from core.jobs import FINAL, Job
-from core.registry import Version
-from core.schema import Json
+from core.database.schema import Json
+from core.jobs import comparison
+from core.jobs.jobs import FINAL, Job
+from core.registry.registry import Version
 
 router = APIRouter(include_in_schema=False)
 

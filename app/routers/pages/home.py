@@ -7,12 +7,12 @@ from fastapi.responses import RedirectResponse, Response
 
 from app.dependencies import ContextDep
 from app.routers.pages.jobs import KINDS
-from app.routers.pages.knowing import may_train
+from app.routers.pages.permissions import may_train
 from app.schemas.models import ModelSummary
 from app.ui.pages import HOME, show
-from core.backlog import read_backlog
-from core.datasets import Dataset
-from core.jobs import FINAL, Job, JobStatus
+from core.datasets.datasets import Dataset
+from core.jobs.backlog import read_backlog
+from core.jobs.jobs import FINAL, Job, JobStatus
 
 router = APIRouter(include_in_schema=False)
 

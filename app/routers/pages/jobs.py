@@ -10,10 +10,10 @@ from app.schemas.common import ModelName
 from app.schemas.jobs import JobResponse
 from app.ui.charts import Table
 from app.ui.pages import show
-from core import comparison
 from core.context import Context
-from core.jobs import FINAL, Job, JobStatus
-from core.schema import Json
+from core.database.schema import Json
+from core.jobs import comparison
+from core.jobs.jobs import FINAL, Job, JobStatus
 
 router = APIRouter(include_in_schema=False)
 

@@ -4,16 +4,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep, PagingDep
-from app.routers.pages.knowing import card_of, may_change
+from app.routers.pages.permissions import card_of, may_change
 from app.schemas.models import ModelResponse, ModelSummary, VersionResponse
 from app.ui.asking import can_fill_in, question_of
 from app.ui.pages import show
 from app.ui.scores import headline, score_table, trust
 from app.ui.sections import sections
-from core.callers import MODEL
+from core.access.callers import MODEL
 from core.context import Context
 from core.exceptions import NotFound
-from core.registry import Version
+from core.registry.registry import Version
 
 router = APIRouter(include_in_schema=False)
 

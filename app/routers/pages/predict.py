@@ -6,16 +6,16 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep
-from app.routers.pages.knowing import card_of
+from app.routers.pages.permissions import card_of
 from app.schemas.common import ModelName, Reference
 from app.schemas.models import ModelSummary, VersionResponse
 from app.ui.asking import can_fill_in, question_of
 from app.ui.pages import show
 from core.context import Context
+from core.database.schema import Json
 from core.exceptions import NotFound
 from core.paging import MAX_LIMIT
-from core.registry import Version
-from core.schema import Json
+from core.registry.registry import Version
 
 router = APIRouter(include_in_schema=False)
 

@@ -5,9 +5,9 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from app import session
-from app.bodies import json_body
-from app.key_ring import KeyRing
+from app.access import session
+from app.access.key_ring import KeyRing
+from app.http.bodies import json_body
 from app.schemas.session import SignInRequest
 from app.ui.pages import HOME, SESSION, SIGN_IN, show
 

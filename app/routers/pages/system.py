@@ -11,13 +11,13 @@ from fastapi.responses import HTMLResponse
 from app.dependencies import Services, ServicesDep
 from app.ui.measured import drift, latency_chart, requests_by_status
 from app.ui.pages import show
-from core.backlog import KNOWN, LIVE, Backlog, read_backlog
 from core.clock import present
-from core.devices import service_device
+from core.database.schema import Json
 from core.exceptions import Unavailable
+from core.jobs.backlog import KNOWN, LIVE, Backlog, read_backlog
+from core.jobs.workers import Worker
+from core.process.devices import service_device
 from core.release import release
-from core.schema import Json
-from core.workers import Worker
 
 router = APIRouter(include_in_schema=False)
 

@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from app.bodies import parse, refuse_non_finite
 from app.dependencies import ContextDep
+from app.http.bodies import parse, refuse_non_finite
 from app.ui.pages import show
 from app.ui.training_form import training_form
 from app.ui.wording import METHODS
-from core.schema import Json
+from core.database.schema import Json
 
 router = APIRouter(include_in_schema=False)
 

@@ -14,7 +14,7 @@ from app.serving.inference_protocol.tensors import BOOL, BYTES, NUMBERS, Tensor
 from app.serving.text import refuse_texts
 from app.serving.values import FLOAT32_MAX, read_values
 from core.exceptions import Invalid
-from models.features import Columns, InputColumn
+from models.features.columns import Columns, InputColumn
 
 MATRIX = "inputs"
 DATATYPES: dict[str, tuple[Datatype, ...]] = {
@@ -44,7 +44,7 @@ def describe(features: Sequence[InputColumn]) -> list[TensorMetadata]:
 
 
 def to_columns(tensors: Sequence[Tensor], features: Sequence[InputColumn]) -> Columns:
-    """Arrays by feature, in the convention of `models.features`.
+    """Arrays by feature, in the convention of `models.features.columns`.
 
     Raises:
         Invalid: naming the tensor, and the row where there is one: a feature without a tensor, a

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from app.bodies import Document, parse, refuse_non_finite
+from app.http.bodies import Document, parse, refuse_non_finite
+from app.http.validation import validate
 from app.schemas.inference_protocol import InferHeader, InputHeader, OutputHeader
 from app.schemas.predictions import PredictParameters
 from app.serving.exchange import Write
@@ -28,7 +29,6 @@ from app.serving.inference_protocol.tensors import (
 )
 from app.serving.query import scalar
 from app.serving.question import Answer, Question
-from app.validation import validate
 from core.exceptions import Invalid, NotParseable
 from models.exceptions import InvalidInput
 

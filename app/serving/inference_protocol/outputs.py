@@ -12,8 +12,8 @@ import numpy as np
 
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
-from core.prediction_table import ENTROPIES, errors
-from models.features import level_text
+from core.predictions.prediction_table import ENTROPIES, errors
+from models.features.columns import level_text
 from models.prediction.prediction import Interval, IntervalKind, Prediction
 
 DRAWS, QUANTILES, CONFORMAL = "samples", "quantiles", "conformal_quantiles"

@@ -1,0 +1,192 @@
+"""Bodies held in memory: read once; JSON parsed strictly, non-finite numbers refused by name.
+
+jiter parses: it is as fast as orjson on arrays, and sees duplicate keys, of which any other parser
+silently drops one.
+"""
+
+import asyncio
+import math
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from email.message import Message
+from functools import lru_cache
+from itertools import islice
+from typing import Any, ParamSpec, TypeVar
+
+import jiter
+from fastapi import Request
+
+from app.http.validation import MAX_ERRORS, Location, Model, pointer, validate
+from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedMedia
+
+MAX_BYTES = 64 * 2**20  # parsed JSON takes up to ten times as many; more rows go to /datasets
+MAX_DOCUMENT_BYTES = MAX_BYTES // 4  # of those that pydantic reads, which holds them three times
+MAX_CONTAINERS = 2**20  # objects and lists, which take up to 25 times their bytes in memory
+INLINE_BYTES = 64 * 2**10  # smaller ones take less than a millisecond: no thread is worth it
+
+INFLATERS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+
+Document = dict[str, Any]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def json_body(model: type[Model]) -> Callable[[Request], Awaitable[Model]]:
+    """A dependency that reads the body as `model`."""
+
+    async def read(request: Request) -> Model:
+        body = await read_body(request, MAX_DOCUMENT_BYTES)
+        return await off_loop(len(body), _parse_and_validate, model, body)
+
+    return read
+
+
+def _parse_and_validate(model: type[Model], body: bytes) -> Model:
+    document = parse(body)
+    refuse_non_finite(document)
+    return validate(model, document)
+
+
+async def read_body(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
+    """All bytes of a JSON body.
+
+    Raises:
+        UnsupportedMedia: if the headers say that it is something else.
+        TooLarge: if it has more than `max_bytes`.
+    """
+    check_json(request)
+    refuse_encoding(request)
+    return await read_bytes(request, max_bytes)
+
+
+async def read_bytes(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
+    """All bytes of a body as they come; `TooLarge` if there are more than `max_bytes`."""
+    chunks, num_bytes = [], 0
+    async for chunk in request.stream():
+        num_bytes += len(chunk)
+        if num_bytes > max_bytes:
+            raise _too_large(max_bytes)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+async def read_inflated(request: Request) -> bytes:
+    """As `read_bytes`, with a `Content-Encoding` undone.
+
+    Raises:
+        UnsupportedMedia: for an encoding other than gzip and deflate (which is zlib's format).
+        NotParseable: if the body is not what its encoding says.
+        TooLarge: if it has, or inflates to, more than `MAX_BYTES`.
+    """
+    encoding = request.headers.get("content-encoding", "identity").lower()
+    if encoding not in (*INFLATERS, "identity"):
+        known = "gzip, deflate or identity"
+        raise UnsupportedMedia(f"Content-Encoding may be {known}, not {encoding[:40]!r}")
+    body = await read_bytes(request)
+    if encoding == "identity":
+        return body
+    return await off_loop(len(body), _inflate, body, encoding)
+
+
+def _inflate(body: bytes, encoding: str) -> bytes:
+    inflater = zlib.decompressobj(INFLATERS[encoding])
+    try:
+        inflated = inflater.decompress(body, MAX_BYTES + 1)
+    except zlib.error as error:
+        raise NotParseable(f"the body is not {encoding}: {error}") from None
+    if len(inflated) > MAX_BYTES:
+        raise _too_large(MAX_BYTES)
+    if not inflater.eof or inflater.unused_data:
+        raise NotParseable(f"the {encoding} body ends too early, or goes on after its end")
+    return inflated
+
+
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(
+        f"the body may have, or inflate to, {max_bytes} bytes here: upload larger data to /datasets"
+    )
+
+
+async def off_loop(num_bytes: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run `work` here if it is small, else in a thread, so that the event loop stays free."""
+    if num_bytes <= INLINE_BYTES:
+        return work(*args, **kwargs)
+    return await asyncio.to_thread(work, *args, **kwargs)
+
+
+def parse(body: bytes) -> Document:
+    """Bytes → object. NaN and Infinity pass: who knows the fields refuses them with a path.
+
+    Raises:
+        NotParseable: if it is not JSON, or has a key twice.
+        Invalid: if it is something other than an object.
+        TooLarge: if it has so many objects and lists that they would fill the memory.
+    """
+    containers = body.count(b"{") + body.count(b"[")  # and those in texts, which is harmless
+    if containers > MAX_CONTAINERS:
+        raise TooLarge(
+            f"the body has {containers} objects and lists and may have {MAX_CONTAINERS}: give "
+            "columns instead of rows, or upload larger data to /datasets"
+        )
+    try:
+        document = jiter.from_json(body, catch_duplicate_keys=True)
+    except ValueError as error:
+        raise NotParseable(f"the body is not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise Invalid([("", "the body must be a JSON object")])
+    return document
+
+
+def refuse_non_finite(document: Document) -> None:
+    """Raise `Invalid` for each NaN and Infinity, and for a number that overflows to one."""
+    message = "NaN, Infinity and numbers outside float64 are refused"
+    wrong = ((pointer(location), message) for location in _non_finite(document, ()))
+    if first := list(islice(wrong, MAX_ERRORS)):
+        raise Invalid(first)
+
+
+def _non_finite(value: dict[str, Any] | list[Any], location: Location) -> Iterator[Location]:
+    """Where they stand. Numbers are looked at where their list is: a call for each takes longer."""
+    items: Iterable[tuple[int | str, Any]] = (
+        value.items() if isinstance(value, dict) else enumerate(value)
+    )
+    for key, item in items:
+        kind = type(item)
+        if kind is float:
+            if not math.isfinite(item):
+                yield (*location, key)
+        elif kind is dict or kind is list:
+            yield from _non_finite(item, (*location, key))
+
+
+def media_type(request: Request) -> str | None:
+    """The `Content-Type` without its parameters, if there is one."""
+    content_type = request.headers.get("content-type")
+    return None if content_type is None else _content(content_type).get_content_type()
+
+
+def check_json(request: Request) -> None:
+    """Raise `UnsupportedMedia` if the headers say that the body is anything but JSON in UTF-8."""
+    content = _content(request.headers.get("content-type", "application/json"))
+    subtype = content.get_content_subtype()
+    charset = (content.get_content_charset("utf-8")).replace("-", "")
+    if content.get_content_maintype() != "application" or not (
+        subtype == "json" or subtype.endswith("+json")
+    ):
+        raise UnsupportedMedia("send JSON with Content-Type: application/json")
+    if charset not in ("utf8", "usascii"):
+        raise UnsupportedMedia("JSON must be UTF-8")
+
+
+def refuse_encoding(request: Request) -> None:
+    """Raise `UnsupportedMedia` for a body that is compressed."""
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise UnsupportedMedia("only /datasets and /v2 take a Content-Encoding")
+
+
+@lru_cache(maxsize=64)
+def _content(content_type: str) -> Message:
+    """A parsed header; clients send the same few over and over."""
+    content = Message()
+    content["content-type"] = content_type
+    return content

@@ -1,0 +1,210 @@
+"""What Prometheus reads from the API process; one registry per application, nothing global."""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from app.errors import status_of
+from app.metrics.collectors import BacklogCollector, ModelsCollector, watch_queue
+from app.metrics.feedback_collector import FeedbackCollector
+from app.serving.admission import Admission
+from app.serving.batching import Batch
+from app.serving.engine import Engine
+from app.serving.model_cache import ModelCache
+from core.jobs.backlog import Backlog
+from core.predictions.feedback import Rolling
+from core.telemetry.exposition import register_process
+from models.language.prediction import TextPrediction
+from models.prediction.prediction import Prediction
+
+SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
+STAGES = ("decode", "queue", "compute", "encode")
+NO_MODEL = ""  # requests that name no model that exists: callers must not create label values
+
+# Four per decade around the latencies of interest: 1 ms and 10 s are told from their neighbours.
+SECONDS = tuple(digit * 10.0**exponent for exponent in range(-4, 2) for digit in (1, 2, 3, 5))
+WORK = tuple(10.0**exponent for exponent in range(9))
+REQUESTS = tuple(2.0**exponent for exponent in range(9))
+SHARES = tuple(round(0.05 * i, 2) for i in range(21))
+
+
+class Metrics:
+    """The instruments of the contract's table that belong to the API."""
+
+    def __init__(self, data_dir: Path, read_backlog: Callable[[], Backlog]) -> None:
+        self.registry = registry = CollectorRegistry()
+        register_process(registry, data_dir)
+        registry.register(BacklogCollector(read_backlog))
+        self.predict_latency = Histogram(
+            "credence_predict_latency_seconds",
+            "Time from the first byte of a request to its answer",
+            ["model", "samples", "variant"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.predict_stage = Histogram(
+            "credence_predict_stage_seconds",
+            "Time that a prediction spends in each stage",
+            ["stage"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._stages = {stage: self.predict_stage.labels(stage) for stage in STAGES}
+        self.predict_requests = Counter(
+            "credence_predict_requests",
+            "Prediction requests by HTTP status",
+            ["model", "status"],
+            registry=registry,
+        )
+        self.predict_rows = Counter("credence_predict_rows", "Rows predicted", registry=registry)
+        self.batch_work = Histogram(
+            "credence_predict_batch_work",
+            "Rows × samples of one batch in the engine",
+            buckets=WORK,
+            registry=registry,
+        )
+        self.batch_requests = Histogram(
+            "credence_predict_batch_requests",
+            "Requests that were computed as one batch in the engine",
+            buckets=REQUESTS,
+            registry=registry,
+        )
+        self.epistemic_share = RowHistogram(
+            "credence_predict_epistemic_share",
+            "Epistemic ÷ total variance of each row, for drift",
+            SHARES,
+        )
+        self.out_of_distribution_rows = Counter(
+            "credence_predict_out_of_distribution_rows",
+            "Rows unlike those the model was trained on",
+            ["model"],
+            registry=registry,
+        )
+        registry.register(self.epistemic_share)
+        self.feedback_rows = Counter(
+            "credence_feedback_rows",
+            "Rows of which the truth came back",
+            ["model"],
+            registry=registry,
+        )
+
+    def watch(self, cache: ModelCache, admission: Admission, engine: Engine) -> None:
+        """Tell at each scrape what is loaded, what waits, and whether the engine gets on."""
+        self.registry.register(ModelsCollector(cache.loaded))
+        watch_queue(self.registry, admission, engine)
+
+    def watch_feedback(self, read: Callable[[], Sequence[Rolling]]) -> None:
+        """Tell at each scrape what labels say of the models."""
+        self.registry.register(FeedbackCollector(read))
+
+    def count_refusal(self) -> None:
+        """A prediction that was refused before anything of it was read."""
+        self.predict_requests.labels(NO_MODEL, "503").inc()
+
+    @contextmanager
+    def predict_request(self) -> Iterator["PredictMeasure"]:
+        """Count a request under the status that it ends with, and measure it if that is 200."""
+        measure = PredictMeasure()
+        try:
+            yield measure
+        except BaseException as error:
+            self.predict_requests.labels(measure.model, str(status_of(error))).inc()
+            raise
+        self.predict_requests.labels(measure.model, "200").inc()
+        for stage, seconds in measure.stages.items():
+            self._stages[stage].observe(seconds)
+
+    def observe_batch(self, batch: Batch) -> None:
+        """Called once for each batch, by the engine's thread."""
+        self.batch_work.observe(batch.rows * batch.samples)
+        self.batch_requests.observe(len(batch.entries))
+
+    def observe_prediction(
+        self, measure: "PredictMeasure", prediction: Prediction | TextPrediction
+    ) -> None:
+        """Latency by sample count and variant; what the rows say about drift."""
+        labels = (
+            measure.model,
+            samples_label(prediction.samples),
+            f"{prediction.prune:g}",
+        )
+        self.predict_latency.labels(*labels).observe(measure.seconds)
+        self.predict_rows.inc(prediction.num_rows)
+        if measure.exploring:
+            return
+        strange = int(prediction.out_of_distribution.sum())
+        self.out_of_distribution_rows.labels(measure.model).inc(strange)
+        self.epistemic_share.observe(measure.model, prediction.epistemic_share)
+
+
+class PredictMeasure:
+    """A request on its way: whose model answers, and how long each stage took.
+
+    One of somebody `exploring` says nothing about drift: the dashboard asks beyond the ends of what
+    was learned, to show what a model makes of it.
+    """
+
+    def __init__(self) -> None:
+        self.model = NO_MODEL
+        self.exploring = False
+        self.stages: dict[str, float] = {}
+        self.started = perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the request came."""
+        return perf_counter() - self.started
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time of the block to a stage."""
+        started = perf_counter()
+        yield
+        self.stages[name] = self.stages.get(name, 0.0) + perf_counter() - started
+
+
+class RowHistogram(Collector):
+    """A histogram by model that takes a million rows at once, which prometheus_client's cannot."""
+
+    def __init__(self, name: str, documentation: str, bounds: Sequence[float]) -> None:
+        self._family = partial(HistogramMetricFamily, name, documentation, labels=["model"])
+        self._bounds = np.array(bounds)
+        self._counts: dict[str, np.ndarray] = {}
+        self._sums: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def observe(self, model: str, values: np.ndarray) -> None:
+        """Count each value in the first bucket whose bound is not below it."""
+        finite = values[np.isfinite(values)]
+        buckets = np.searchsorted(self._bounds, finite)
+        counts = np.bincount(buckets, minlength=len(self._bounds) + 1)
+        with self._lock:
+            self._counts[model] = self._counts.get(model, 0) + counts
+            self._sums[model] = self._sums.get(model, 0.0) + float(finite.sum())
+
+    def describe(self) -> list[Metric]:
+        return [self._family()]
+
+    def collect(self) -> Iterator[Metric]:
+        family = self._family()
+        names = [*(str(bound) for bound in self._bounds), "+Inf"]
+        with self._lock:
+            for model, counts in self._counts.items():
+                buckets = list(zip(names, np.cumsum(counts).tolist(), strict=True))
+                family.add_metric([model], buckets, self._sums[model])
+        yield family
+
+
+def samples_label(samples: int) -> str:
+    """The count rounded up to a step, so that the label has few values."""
+    index = min(bisect_left(SAMPLE_STEPS, samples), len(SAMPLE_STEPS) - 1)
+    return str(SAMPLE_STEPS[index])

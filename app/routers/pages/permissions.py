@@ -1,0 +1,33 @@
+"""What pages of models may tell: a card asks for a wider key than the model itself."""
+
+from typing import cast
+
+from fastapi import Request
+
+from app.access.key_ring import KeyRing
+from app.schemas.card import CardResponse
+from core.access.callers import EVERYBODY
+from core.access.keys import Scope
+from core.context import Context
+from core.database.schema import Json
+from core.registry import cards
+from core.registry.registry import Version
+
+
+def may_train(request: Request) -> bool:
+    """Whether who reads the page may also read cards and change models."""
+    return cast(KeyRing, request.app.state.key_ring).opens(request.scope, Scope.TRAIN)
+
+
+def may_change(request: Request, context: Context, version: Version) -> bool:
+    """Whether who reads the page may move aliases and delete: not what was only shared."""
+    view = context.caller.view
+    return may_train(request) and (view.sees_all or version.owner in (EVERYBODY, view.owner))
+
+
+def card_of(request: Request, context: Context, version: Version) -> Json | None:
+    """The card of a version, which tells of rows learned from; None with a key that may not."""
+    if not may_train(request):
+        return None
+    card = CardResponse.model_validate(cards.read(context, version))
+    return card.model_dump(mode="json")

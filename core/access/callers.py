@@ -1,0 +1,123 @@
+"""Who calls: what they may see and change, and what is to be remembered of what they do.
+
+Whoever holds a key acts for its owner. What is made with it is its owner's: others do not see it,
+unless it was shared with them. What was made without a key is everybody's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, or_, select, true
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from core.access.idempotency import Answer, Once
+from core.database.schema import DatasetRow, JobRow, ModelRow, ShareRow
+from core.exceptions import NotFound, NotOwner
+
+EVERYBODY = ""  # as an owner
+ANYBODY = "*"  # as the reader of a share
+ANONYMOUS = "nobody"  # as the actor of an audit's line: a service without keys asks for none
+
+
+@dataclass(frozen=True)
+class View:
+    """Whose things a caller sees: those of `owner`, those that are shared with it, or all."""
+
+    owner: str = EVERYBODY
+    sees_all: bool = True
+
+    def of(self, kind: "Kind") -> ColumnElement[bool]:
+        """The rows of a table that can be seen."""
+        if self.sees_all:
+            return true()
+        shared = exists().where(
+            ShareRow.kind == kind.name,
+            ShareRow.object == kind.identifier,
+            ShareRow.reader.in_((self.owner, ANYBODY)),
+        )
+        return or_(kind.owner.in_((EVERYBODY, self.owner)), shared)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A sort of thing that has an owner: its name, and the columns that say which one and whose."""
+
+    name: str
+    identifier: InstrumentedAttribute[str]
+    owner: InstrumentedAttribute[str]
+
+
+DATASET = Kind("dataset", DatasetRow.id, DatasetRow.owner)
+JOB = Kind("job", JobRow.id, JobRow.owner)
+MODEL = Kind("model", ModelRow.name, ModelRow.owner)
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What a key may take; None is no limit. Both are counted over all keys of its owner."""
+
+    stored_bytes: int | None = None
+    queued_jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, and with which request."""
+
+    view: View = field(default_factory=View)
+    actor: str = ANONYMOUS
+    key: str | None = None  # its id
+    quota: Quota = field(default_factory=Quota)
+    request_id: str | None = None
+    once: Once | None = None
+
+    @property
+    def owner(self) -> str:
+        """Whose what this caller makes will be."""
+        return self.view.owner
+
+    def writing(self, write: Callable[[Any], Answer]) -> "Caller":
+        """The same, whose request is answered so."""
+        return self if self.once is None else replace(self, once=replace(self.once, write=write))
+
+    def asking(self, request_id: str | None, once: Once | None = None) -> "Caller":
+        """The same, with another request."""
+        return replace(self, request_id=request_id, once=once)
+
+
+SERVICE = Caller(actor="service")
+"""The service itself, such as a worker: it sees everything."""
+
+
+def owner_of(session: Session, caller: Caller, kind: Kind, identifier: str) -> str:
+    """Whose a thing is.
+
+    Raises:
+        NotFound: there is none that the caller sees.
+    """
+    return _owner(session, caller, kind, identifier, lock=False)
+
+
+def _owner(session: Session, caller: Caller, kind: Kind, identifier: str, *, lock: bool) -> str:
+    query = select(kind.owner).where(and_(kind.identifier == identifier, caller.view.of(kind)))
+    if lock:
+        query = query.with_for_update(of=kind.owner.class_)
+    owner = session.scalars(query).one_or_none()
+    if owner is None:
+        raise NotFound(kind.name, identifier)
+    return owner
+
+
+def check_change(session: Session, caller: Caller, kind: Kind, identifier: str) -> None:
+    """Let a caller change or delete what it sees, and nobody else until the transaction ends.
+
+    Raises:
+        NotFound: there is none that the caller sees.
+        NotOwner: it was only shared with the caller.
+    """
+    owner = _owner(session, caller, kind, identifier, lock=True)
+    if not (caller.view.sees_all or owner in (EVERYBODY, caller.owner)):
+        raise NotOwner(
+            f"{kind.name} {identifier} is shared with you to be read: only its owner changes it"
+        )

@@ -1,0 +1,81 @@
+"""What the keys of an owner may take: counted in the transaction that takes more.
+
+The owner is locked first, so that two requests at once do not both find room for one.
+"""
+
+from sqlalchemy import BigInteger, ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from core.access.callers import EVERYBODY, Caller
+from core.database.dialects import is_sqlite
+from core.database.schema import DatasetRow, JobRow, ModelRow, PredictionRow, VersionRow
+from core.exceptions import QuotaExceeded, TooManyRequests
+from core.jobs.transitions import UNFINISHED
+
+LOCK = 0x71756F74  # any number that no other lock has: "quot"
+RETRY_SECONDS = 30  # a job ends in about so long
+
+# of a trained version null: it is made here, of a data set that is counted
+_IMPORTED_BYTES = VersionRow.description["imported", "bytes"].as_string().cast(BigInteger)
+
+
+def check_jobs(session: Session, caller: Caller, more: int) -> None:
+    """Room for `more` jobs that have not ended.
+
+    Raises:
+        TooManyRequests: there will be once some have ended.
+    """
+    most = caller.quota.queued_jobs
+    if most is None:
+        return
+    _lock(session, caller)
+    mine = JobRow.owner == caller.owner, JobRow.status.in_(UNFINISHED), JobRow.parent.is_(None)
+    found = session.scalars(select(func.count()).select_from(JobRow).where(*mine)).one()
+    if found + more > most:
+        raise TooManyRequests(
+            f"this key may have {most} jobs that have not ended, and there are {found}: "
+            "wait until one has ended, or cancel one",
+            RETRY_SECONDS,
+        )
+
+
+def check_bytes(session: Session, caller: Caller, more: int) -> None:
+    """Room for `more` bytes of data sets, imported versions and stored predictions.
+
+    Raises:
+        QuotaExceeded: there is none until something is deleted.
+    """
+    most = caller.quota.stored_bytes
+    if most is None:
+        return
+    _lock(session, caller)
+    found = sum(
+        session.scalars(select(func.coalesce(func.sum(size), 0)).where(whose)).one()
+        for size, whose in _stored(caller)
+    )
+    if found + more > most:
+        raise QuotaExceeded(
+            f"this key may store {most} bytes, {found} are taken, and these are {more} more: "
+            "delete data sets or imported versions that are no longer needed"
+        )
+
+
+def _stored(caller: Caller) -> list[tuple[ColumnElement[int], ColumnElement[bool]]]:
+    """What is counted. A key without an owner stores predictions alone, and answers for its own."""
+    predictions = PredictionRow.owner == caller.owner
+    if caller.owner == EVERYBODY:
+        predictions &= PredictionRow.key == caller.key
+        return [(PredictionRow.bytes.expression, predictions)]
+    mine = select(ModelRow.name).where(ModelRow.owner == caller.owner)
+    return [
+        (DatasetRow.stored_bytes.expression, DatasetRow.owner == caller.owner),
+        (_IMPORTED_BYTES, VersionRow.model.in_(mine)),
+        (PredictionRow.bytes.expression, predictions),
+    ]
+
+
+def _lock(session: Session, caller: Caller) -> None:
+    """Nobody else counts for the owner until the transaction ends. SQLite has one writer anyway."""
+    if not is_sqlite(session):
+        lock = func.pg_advisory_xact_lock(LOCK, func.hashtext(caller.owner or caller.key))
+        session.execute(select(lock))

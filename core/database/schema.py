@@ -1,0 +1,298 @@
+"""The tables. Rows are the truth; everything in memory or in a queue is a copy or a hint."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Json = dict[str, Any]
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An instant. SQLite forgets time zones, so UTC goes in and comes out."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is not None and value.tzinfo is None:
+            raise ValueError(f"{value.isoformat()} has no time zone: use an aware datetime in UTC")
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+BigId = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only INTEGER keys
+Name = String(256)
+Owner = Annotated[str, mapped_column(Name, default="", server_default="")]
+"""Whose it is, as `core.access.callers` means it; "" is everybody's."""
+
+
+class Base(DeclarativeBase):
+    """Named constraints, so that migrations can change them on both databases."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {datetime: UtcDateTime, Json: JSON, list[Json]: JSON}  # noqa: RUF012
+
+
+class DatasetRow(Base):
+    """An ingested data set; `number` orders the list."""
+
+    __tablename__ = "datasets"
+    __table_args__ = (UniqueConstraint("owner", "sha256", "format"),)
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    owner: Mapped[Owner]
+    name: Mapped[str] = mapped_column(Name)
+    format: Mapped[str] = mapped_column(String(16))
+    rows: Mapped[int] = mapped_column(BigInteger)
+    columns: Mapped[list[Json]]
+    bytes: Mapped[int] = mapped_column(BigInteger)
+    stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    sha256: Mapped[str] = mapped_column(String(64))
+    artifact_key: Mapped[str] = mapped_column(String(512))
+    created_at: Mapped[datetime]
+
+
+class JobRow(Base):
+    """A job, or a part of the job `parent` (see `core.jobs.parts`).
+
+    `attempt` fences: it grows with every claim, and writers must know its value.
+    """
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        Index("ix_jobs_status_queued_at", "status", "queued_at"),
+        Index("ix_jobs_parent_status", "parent", "status"),  # counted at every scrape
+        Index("ix_jobs_owner_status", "owner", "status"),  # counted for each new job of a key
+    )
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    parent: Mapped[str | None] = mapped_column(String(64))
+    owner: Mapped[Owner]
+    kind: Mapped[str] = mapped_column(String(16))
+    model: Mapped[str] = mapped_column(String(64), index=True)
+    dataset: Mapped[str] = mapped_column(String(64), index=True)
+    status: Mapped[str] = mapped_column(String(16))
+    attempt: Mapped[int] = mapped_column(default=0)
+    losses: Mapped[int] = mapped_column(default=0)  # workers that vanished, since the last resume
+    worker: Mapped[str | None] = mapped_column(Name)
+    lease_until: Mapped[datetime | None]
+    version: Mapped[int | None]
+    progress: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
+    metrics: Mapped[Json] = mapped_column(default=dict)
+    error: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
+    request: Mapped[Json]
+    spec: Mapped[Json]
+    request_id: Mapped[str | None] = mapped_column(String(128))  # of the request that asked for it
+    traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C's, when that was traced
+    last_event: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[datetime]
+    queued_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class EventRow(Base):
+    """What happened to a job; `id` counts up from 1 within the job, without a gap."""
+
+    __tablename__ = "events"
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    type: Mapped[str] = mapped_column(String(16))
+    time: Mapped[datetime]
+    data: Mapped[Json]
+
+
+class ModelRow(Base):
+    """A model's name, from the first job that is to train it.
+
+    It stays when all versions are gone, so that no number is given twice.
+    """
+
+    __tablename__ = "models"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    owner: Mapped[Owner]
+    last_version: Mapped[int]
+
+
+class VersionRow(Base):
+    """An immutable model version and where its artifact is."""
+
+    __tablename__ = "versions"
+    model: Mapped[str] = mapped_column(ForeignKey("models.name"), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    description: Mapped[Json]
+    dataset: Mapped[str] = mapped_column(String(64))
+    job: Mapped[str] = mapped_column(String(64))
+    artifact_key: Mapped[str] = mapped_column(String(512), unique=True)
+    created_at: Mapped[datetime]
+
+
+class AliasRow(Base):
+    """A movable name of a version."""
+
+    __tablename__ = "aliases"
+    __table_args__ = (
+        ForeignKeyConstraint(["model", "version"], ["versions.model", "versions.version"]),
+    )
+    model: Mapped[str] = mapped_column(String(64), primary_key=True)
+    alias: Mapped[str] = mapped_column(String(64), primary_key=True)
+    version: Mapped[int]
+
+
+def _of_a_version() -> ForeignKeyConstraint:
+    """What belongs to a version goes with it."""
+    columns = ["versions.model", "versions.version"]
+    return ForeignKeyConstraint(["model", "version"], columns, ondelete="CASCADE")
+
+
+class PredictionRow(Base):
+    """A question that was answered, and that can be answered again."""
+
+    __tablename__ = "predictions"
+    __table_args__ = (
+        _of_a_version(),
+        Index("ix_predictions_model", "model", "version"),
+        Index("ix_predictions_owner", "owner", "key", "bytes"),  # summed up from the index alone
+    )
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    owner: Mapped[Owner]
+    model: Mapped[str] = mapped_column(String(64))
+    version: Mapped[int]
+    options: Mapped[Json]
+    rows: Mapped[int]
+    inputs: Mapped[bytes] = mapped_column(LargeBinary)  # of `core.datasets.columns.packing`
+    future: Mapped[bytes | None] = mapped_column(LargeBinary)
+    key: Mapped[str] = mapped_column(String(64), default="", server_default="")  # that asked for it
+    bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    created_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class FeedbackRow(Base):
+    """Labels that came back, as the scores of their rows; `number` orders the window."""
+
+    __tablename__ = "feedback"
+    __table_args__ = (_of_a_version(), Index("ix_feedback_model", "model", "version"))
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    model: Mapped[str] = mapped_column(String(64))
+    version: Mapped[int]
+    prediction: Mapped[str | None] = mapped_column(String(64), unique=True)
+    rows: Mapped[int]
+    scores: Mapped[Json]
+    created_at: Mapped[datetime]
+
+
+class FeedbackWindowRow(Base):
+    """What the newest labelled rows say of a version; locked while they change."""
+
+    __tablename__ = "feedback_windows"
+    __table_args__ = (_of_a_version(),)
+    model: Mapped[str] = mapped_column(String(64), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    metrics: Mapped[Json]
+    updated_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class KeyRow(Base):
+    """Who may call: of the key itself only the SHA-256 is kept. A revoked one stays as a record."""
+
+    __tablename__ = "keys"
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    id: Mapped[str] = mapped_column(String(64), unique=True)
+    name: Mapped[str] = mapped_column(Name)
+    scope: Mapped[str] = mapped_column(String(16))
+    owner: Mapped[Owner]
+    max_requests_per_minute: Mapped[int | None]
+    max_stored_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    max_queued_jobs: Mapped[int | None]
+    sha256: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class WorkerRow(Base):
+    """A worker process and when it was last heard of."""
+
+    __tablename__ = "workers"
+    id: Mapped[str] = mapped_column(Name, primary_key=True)
+    device: Mapped[str] = mapped_column(Name)
+    started_at: Mapped[datetime]
+    heartbeat_at: Mapped[datetime]
+
+
+class InstallationRow(Base):
+    """The one row that tells this database from others; see `core.database.installation`."""
+
+    __tablename__ = "installation"
+    only: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    id: Mapped[str] = mapped_column(String(12))
+
+
+class ShareRow(Base):
+    """A data set, job or model that its owner lets somebody else see; "*" is everybody."""
+
+    __tablename__ = "shares"
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    object: Mapped[str] = mapped_column(String(64), primary_key=True)
+    reader: Mapped[str] = mapped_column(Name, primary_key=True)
+
+
+class AuditRow(Base):
+    """Who did what: written in the transaction that does it, and never changed."""
+
+    __tablename__ = "audit"
+    number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
+    time: Mapped[datetime] = mapped_column(index=True)
+    actor: Mapped[str] = mapped_column(Name)
+    key: Mapped[str | None] = mapped_column(String(64))
+    owner: Mapped[Owner]
+    request_id: Mapped[str | None] = mapped_column(String(128))
+    action: Mapped[str] = mapped_column(String(32))
+    object: Mapped[str] = mapped_column(Name)
+    details: Mapped[Json]
+
+
+class AnswerRow(Base):
+    """What a request with an Idempotency-Key has made, and what it was answered.
+
+    `body` is empty where the answer can be made again from the request alone.
+    """
+
+    __tablename__ = "answers"
+    caller: Mapped[str] = mapped_column(String(64), primary_key=True)
+    route: Mapped[str] = mapped_column(Name, primary_key=True)
+    idempotency_key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    resource: Mapped[str] = mapped_column(String(64))
+    status: Mapped[int]
+    headers: Mapped[Json]
+    body: Mapped[bytes] = mapped_column(LargeBinary)
+    created_at: Mapped[datetime] = mapped_column(index=True)

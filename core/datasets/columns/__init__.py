@@ -1,0 +1,67 @@
+"""One form for every data set: an Arrow table whose columns have one of these types.
+
+    number    an integer or float type; null is missing, and a NaN that comes in becomes null
+    boolean   bool
+    datetime  timestamp[us, UTC]
+    category  large_string; `core.datasets.profiles` tells prose (`text`) from it by the values
+    tensor    fixed_shape_tensor of a number type, without missing values
+
+Decimals become floats, times of day strings, dates and times without a zone are taken as UTC.
+"""
+
+import pyarrow as pa
+
+from core.datasets.columns import numbers, strings, tensors, times
+from core.datasets.columns.place import Column, Place, check_names, escape
+from core.exceptions import Invalid
+
+__all__ = ["Column", "canonical", "check_names", "check_types", "escape"]
+
+
+def canonical(table: pa.Table, pointer: str = "/columns") -> pa.Table:
+    """Bring a table to the form above.
+
+    Raises:
+        Invalid: naming the column, and the row where there is one, for names and values that no
+            model can be trained on. `pointer` is where the columns are in the caller's document.
+    """
+    check_names(table.column_names, pointer)
+    check_types(table.schema, pointer)
+    if table.num_rows == 0:
+        raise Invalid([(pointer, "there are no rows: give at least one")])
+    names = table.column_names
+    return pa.table({n: _canonical(table.column(n), Place(n, pointer)) for n in names})
+
+
+def check_types(schema: pa.Schema, pointer: str = "/columns") -> None:
+    """Raise `Invalid` for types that have no place here; no row needs to have been read."""
+    for field in schema:
+        if not _is_supported(field.type):
+            raise Place(field.name, pointer).invalid(
+                f"has the type {field.type}, which is not supported: give numbers, booleans, "
+                "strings, times or fixed-size lists of numbers"
+            )
+
+
+def _is_supported(type_: pa.DataType) -> bool:
+    return (
+        numbers.is_number(type_)
+        or strings.is_string(type_)
+        or times.is_time(type_)
+        or tensors.is_tensor(type_)
+        or pa.types.is_boolean(type_)
+        or pa.types.is_null(type_)
+    )
+
+
+def _canonical(column: Column, place: Place) -> Column:
+    type_ = column.type
+    if tensors.is_tensor(type_):
+        return tensors.checked(column, place)
+    if numbers.is_number(type_):
+        return numbers.checked(column, place)
+    if times.is_time(type_):
+        return times.to_utc(column, place)
+    if strings.is_string(type_):
+        return times.parse(column.cast(pa.large_string()), place)
+    return column.cast(pa.float64()) if pa.types.is_null(type_) else column

@@ -1,0 +1,32 @@
+"""Numbers: finite and inside float32, because that is what a network computes with."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.datasets.columns.place import Column, Place
+
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+OUT_OF_RANGE = (
+    f"is infinite or outside float32: give numbers between -{FLOAT32_MAX:.3g} and "
+    f"{FLOAT32_MAX:.3g}, or leave it empty"
+)
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Integers, floats and decimals of any width."""
+    return pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+
+
+def checked(column: Column, place: Place) -> Column:
+    """The column with NaN as null; `Invalid` with the first row that float32 cannot hold."""
+    if pa.types.is_integer(column.type):
+        return column  # even 64 bits are inside float32's range
+    if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):
+        column = column.cast(pa.float64())
+    column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    wrong = pc.greater(pc.abs(column), pa.scalar(FLOAT32_MAX, pa.float64()))
+    row = pc.index(wrong, True).as_py()
+    if row >= 0:
+        raise place.invalid(OUT_OF_RANGE, row)
+    return column

@@ -1,0 +1,82 @@
+"""Instants: microseconds in UTC."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.datasets.columns.place import Column, Place
+
+UTC_MICROSECONDS = pa.timestamp("us", tz="UTC")
+LOCAL_MICROSECONDS = pa.timestamp("us")
+
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_TIME = r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
+_ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
+_FORMS = (  # a pattern that every value matches, what completes it, and what it is then
+    (r"^\d{4}-\d{2}$", "-01", LOCAL_MICROSECONDS),
+    (rf"^{_DATE}([T ]{_TIME})?$", "", LOCAL_MICROSECONDS),
+    (rf"^{_DATE}[T ]{_TIME}{_ZONE}$", "", UTC_MICROSECONDS),
+)
+
+EARLIEST = pa.scalar(datetime(1, 1, 1, tzinfo=UTC), UTC_MICROSECONDS)
+LATEST = pa.scalar(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), UTC_MICROSECONDS)
+MAX_SECONDS = 2**38  # from 1970: more than to year 9999, and no more than fits as microseconds
+OUT_OF_RANGE = "holds a time outside the years 1 to 9999, which RFC 3339 cannot write"
+
+
+def is_time(type_: pa.DataType) -> bool:
+    """Dates, instants and times of day."""
+    return pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
+
+
+def to_utc(column: Column, place: Place) -> Column:
+    """Dates and timestamps as instants, digits below a microsecond cut; times of day as strings."""
+    type_ = column.type
+    if pa.types.is_time(type_):
+        return column.cast(pa.large_string())
+    has_zone = isinstance(type_, pa.TimestampType) and type_.tz is not None
+    _check_seconds(column, place)
+    try:
+        if has_zone:
+            instants = column.cast(UTC_MICROSECONDS, safe=False)
+        else:
+            instants = column.cast(LOCAL_MICROSECONDS, safe=False).cast(UTC_MICROSECONDS)
+    except pa.ArrowInvalid as error:
+        raise place.invalid(OUT_OF_RANGE) from error
+    return _checked(instants, place)
+
+
+def parse(column: Column, place: Place) -> Column:
+    """Strings that are all months, all dates or all times of ISO 8601 as instants; else as is."""
+    if column.null_count == len(column):
+        return column
+    for pattern, completion, type_ in _FORMS:
+        if pc.all(pc.match_substring_regex(column, pattern)).as_py():
+            text = pc.binary_join_element_wise(
+                column, pa.scalar(completion, column.type), pa.scalar("", column.type)
+            )
+            try:
+                return _checked(text.cast(type_).cast(UTC_MICROSECONDS), place)
+            except pa.ArrowInvalid:  # such as month 13: a code that only looks like a date
+                return column
+    return column
+
+
+def _check_seconds(column: Column, place: Place) -> None:
+    """Raise `Invalid` for what would overflow as microseconds, which the cast does not notice."""
+    zone = column.type.tz if isinstance(column.type, pa.TimestampType) else None
+    seconds = column.cast(pa.timestamp("s", tz=zone), safe=False).cast(pa.int64())
+    most = pa.scalar(MAX_SECONDS)
+    wrong = pc.or_(pc.less(seconds, pc.negate(most)), pc.greater(seconds, most))
+    row = pc.index(wrong, True).as_py()
+    if row >= 0:
+        raise place.invalid(OUT_OF_RANGE, row)
+
+
+def _checked(instants: Column, place: Place) -> Column:
+    wrong = pc.or_(pc.less(instants, EARLIEST), pc.greater(instants, LATEST))
+    row = pc.index(wrong, True).as_py()
+    if row >= 0:
+        raise place.invalid(OUT_OF_RANGE, row)
+    return instants

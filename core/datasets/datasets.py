@@ -1,0 +1,349 @@
+"""Data sets: files come in, are checked and profiled once, and are kept as one Arrow file."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+from sqlalchemy import ColumnElement, delete, not_, or_, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from core.access import audit, shares
+from core.access.callers import DATASET, EVERYBODY, JOB, SERVICE, Caller, check_change
+from core.access.idempotency import Once, Repeated
+from core.access.quotas import check_bytes
+from core.database.database import Database
+from core.database.installation import identity
+from core.database.schema import DatasetRow, JobRow
+from core.datasets.columns import canonical
+from core.datasets.columns.conversion import to_json, to_numpy
+from core.datasets.formats import find_format, inline
+from core.datasets.formats.limits import check_size
+from core.datasets.profiles import profile
+from core.exceptions import Conflict, Invalid, NotFound, QuotaExceeded
+from core.jobs.checkpoints import checkpoints_key
+from core.jobs.jobs import UNFINISHED, JobStatus, stop
+from core.jobs.results import parts_key
+from core.names import check_identifier, check_name, new_id, now
+from core.paging import Page, check_limit, decode_number, page_of
+from core.process.disks import on_disk
+from core.storage import ArtifactStore
+from models.features.columns import ColumnProfile, Columns
+
+MAX_BYTES = 2**31
+ALL_ROWS = slice(None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """What is known of a data set without its rows; `bytes` and `sha256` are of what came in."""
+
+    id: str
+    owner: str
+    name: str
+    format: str
+    rows: int
+    columns: tuple[ColumnProfile, ...]
+    bytes: int
+    sha256: str
+    created_at: datetime
+
+
+class Datasets:
+    """Rows in the database, one Arrow file each in the store; a caller sees what is its owner's."""
+
+    def __init__(
+        self,
+        database: Database,
+        store: ArtifactStore,
+        max_bytes: int = MAX_BYTES,
+        scratch: Path | None = None,
+        caller: Caller = SERVICE,
+    ) -> None:
+        self._database = database
+        self._store = store
+        self._max_bytes = max_bytes
+        self._scratch = scratch  # where files are written before they are published
+        self._caller = caller
+
+    def add(self, name: str, media_type: str, source: Path) -> tuple[Dataset, bool]:
+        """Take in a file; the same bytes again give the data set that exists, and False.
+
+        Raises:
+            UnsupportedMedia, NotParseable, Invalid, TooLarge: see `core.datasets.formats`.
+            QuotaExceeded: the caller has stored as much as it may.
+        """
+        check_name(name)
+        format_ = find_format(media_type)
+        with source.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if existing := self._find(sha256, format_.name):
+            self._remember(existing)
+            return existing, False
+        table = canonical(format_.read(source, self._max_bytes))
+        size = source.stat().st_size
+        return self._publish(name, format_.name, table, size, sha256, self._caller.once)
+
+    def add_columns(self, name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[Dataset, bool]:
+        """Take in columns from a JSON body; errors have pointers under `/data/columns`."""
+        check_name(name)
+        body = _inline_bytes(columns)
+        check_size(len(body), self._max_bytes, "the inline data")
+        sha256 = hashlib.sha256(body).hexdigest()
+        table = canonical(inline.read(columns), inline.POINTER)
+        if existing := self._find(sha256, "json"):
+            return existing, False
+        return self._publish(name, "json", table, len(body), sha256)
+
+    def get(self, dataset_id: str) -> Dataset:
+        """The data set, or `NotFound`."""
+        return _dataset(self._row(dataset_id))
+
+    def list(self, limit: int = 20, cursor: str | None = None) -> Page[Dataset]:
+        """Newest first."""
+        query = select(DatasetRow).where(self._caller.view.of(DATASET))
+        query = query.order_by(DatasetRow.number.desc()).limit(check_limit(limit) + 1)
+        if cursor is not None:
+            query = query.where(DatasetRow.number < decode_number("datasets", cursor))
+        with self._database.read() as session:
+            rows = list(session.scalars(query))
+        found = [_dataset(row) for row in rows]
+        return page_of("datasets", found, [row.number for row in rows], limit)
+
+    def delete(self, dataset_id: str) -> None:
+        """Remove a data set and its file, and what jobs have left that nobody can resume now.
+
+        Raises:
+            NotFound: when there is none.
+            NotOwner: when it was only shared with the caller.
+            Conflict: while a job that has not ended uses it.
+        """
+        check_identifier("dataset", dataset_id)
+        with self._database.begin() as session:
+            check_change(session, self._caller, DATASET, dataset_id)
+            self._stop_jobs_of_others(session, dataset_id)
+        with self._database.begin() as session:
+            check_change(session, self._caller, DATASET, dataset_id)
+            statement = delete(DatasetRow).where(DatasetRow.id == dataset_id)
+            key = session.scalars(statement.returning(DatasetRow.artifact_key)).one_or_none()
+            if key is None:
+                raise NotFound("dataset", dataset_id)
+            of_this = _reads(dataset_id)
+            using = select(JobRow.id).where(of_this, JobRow.status.in_(UNFINISHED))
+            if job := session.scalars(using.order_by(JobRow.number).limit(1)).first():
+                raise Conflict(
+                    f"dataset {dataset_id} is used by job {job}: cancel it or wait until it ends"
+                )
+            unresumable = select(JobRow.id).where(of_this, JobRow.status != JobStatus.SUCCEEDED)
+            results = session.scalars(unresumable.where(JobRow.kind == "predict")).all()
+            runs = session.scalars(unresumable.where(JobRow.kind == "train")).all()
+            shares.forget(session, DATASET, dataset_id)
+            audit.record(session, self._caller, "dataset.delete", dataset_id)
+        for doomed in (key, *map(parts_key, results), *map(checkpoints_key, runs)):
+            self._store.delete(doomed)
+
+    def _stop_jobs_of_others(self, session: Session, dataset_id: str) -> None:
+        """Jobs that the owner does not see, of those with whom it was shared, do not keep it."""
+        others = not_(self._caller.view.of(JOB)), JobRow.parent.is_(None)
+        query = select(JobRow).where(_reads(dataset_id), JobRow.status.in_(UNFINISHED), *others)
+        for row in session.scalars(query.order_by(JobRow.number).with_for_update()).all():
+            stop(session, row)
+            audit.record(session, self._caller, "job.cancel", row.id, dataset=dataset_id)
+
+    def rows(
+        self,
+        dataset_id: str,
+        limit: int = 20,
+        names: Sequence[str] | None = None,
+        start: int = 0,
+    ) -> Sequence[dict[str, Any]]:
+        """Rows from `start` on, as JSON: times in RFC 3339, tensors as lists, missing as None.
+
+        Of the columns all, or those that are named.
+        """
+        check_limit(limit)
+        row = self._row(dataset_id)
+        with self._open(row.artifact_key) as table:
+            some = table if names is None else table.select(list(names))
+            return to_json(some.slice(start, limit))
+
+    def columns(
+        self,
+        dataset_id: str,
+        names: Sequence[str] | None = None,
+        rows: slice = ALL_ROWS,
+    ) -> Columns:
+        """Columns as arrays after the convention of `models.features.columns`; the arrays are
+        copies.
+
+        Of `rows` start … stop alone the others are not read.
+
+        Raises:
+            Invalid: naming a column that there is not, and those that there are.
+        """
+        row = self._row(dataset_id)
+        profiles = {p.name: p for p in _dataset(row).columns}
+        wanted = list(profiles) if names is None else list(names)
+        if unknown := [name for name in wanted if name not in profiles]:
+            raise Invalid([("/columns", _no_such_column(unknown[0], list(profiles)))])
+        with self._open(row.artifact_key) as table:
+            types = {name: profiles[name].type for name in wanted}
+            return _arrays(table.select(wanted)[rows], types)
+
+    def export(self, dataset_id: str, names: Sequence[str], path: Path) -> None:
+        """Write columns to a file that `read_columns` reads where there is no database."""
+        key = self._row(dataset_id).artifact_key
+        with self._open(key) as table:
+            some = table.select(list(names))
+            with pa.ipc.new_file(str(path), some.schema) as writer:
+                writer.write_table(some)
+
+    def _find(self, sha256: str, format_: str) -> Dataset | None:
+        """The caller's own, or everybody's, of these bytes."""
+        owners = DatasetRow.owner.in_((self._caller.owner, EVERYBODY))
+        query = select(DatasetRow).where(DatasetRow.sha256 == sha256, DatasetRow.format == format_)
+        with self._database.read() as session:
+            row = session.scalars(query.where(owners).order_by(DatasetRow.number)).first()
+        return None if row is None else _dataset(row)
+
+    def _remember(self, existing: Dataset) -> None:
+        """That the caller's request was answered with what existed."""
+        if self._caller.once is not None:
+            with self._database.begin() as session:
+                self._caller.once.record(session, existing.id, (existing, False))
+
+    def _row(self, dataset_id: str) -> DatasetRow:
+        check_identifier("dataset", dataset_id)
+        with self._database.read() as session:
+            seen = self._caller.view.of(DATASET)
+            query = select(DatasetRow).where(DatasetRow.id == dataset_id, seen)
+            row = session.scalars(query).one_or_none()
+        if row is None:
+            raise NotFound("dataset", dataset_id)
+        return row
+
+    @contextmanager
+    def _open(self, key: str) -> Iterator[pa.Table]:
+        """The table, mapped into memory: only the pages that are used are read."""
+        with pa.memory_map(str(self._store.local_path(key))) as file:
+            yield pa.ipc.open_file(file).read_all()
+
+    def _publish(  # noqa: PLR0917 - in the order in which one says it
+        self,
+        name: str,
+        format_: str,
+        table: pa.Table,
+        size: int,
+        sha256: str,
+        once: Once | None = None,
+    ) -> tuple[Dataset, bool]:
+        """Store the file, then the row that refers to it."""
+        check_size(table.nbytes, self._max_bytes, "the data set")
+        dataset_id = new_id("ds")
+        columns = [
+            profile(n, table.column(n), is_text=format_ == "text") for n in table.column_names
+        ]
+        row = DatasetRow(
+            id=dataset_id,
+            owner=self._caller.owner,
+            name=name,
+            format=format_,
+            rows=table.num_rows,
+            columns=[asdict(column) for column in columns],
+            bytes=size,
+            sha256=sha256,
+            artifact_key=self._key(dataset_id),
+            created_at=now(),
+        )
+        row.stored_bytes = self._store_table(row.artifact_key, table)
+        try:
+            with self._database.begin() as session:
+                check_bytes(session, self._caller, row.stored_bytes)
+                session.add(row)
+                audit.record(session, self._caller, "dataset.create", dataset_id, name=name)
+                if once is not None:
+                    once.record(session, dataset_id, (_dataset(row), True))
+        except (QuotaExceeded, Repeated):
+            self._store.delete(row.artifact_key)
+            raise
+        except IntegrityError:  # after any other error it may be committed all the same
+            self._store.delete(row.artifact_key)
+            existing = self._find(sha256, format_)
+            if existing is None:
+                raise
+            if once is not None:
+                self._remember(existing)
+            return existing, False  # somebody else has sent the same bytes meanwhile
+        return _dataset(row), True
+
+    def _key(self, dataset_id: str) -> str:
+        """With this database's name: what no row refers to tells whose it was."""
+        with self._database.begin() as session:
+            return f"datasets/{identity(session)}-{dataset_id}.arrow"
+
+    def _store_table(self, key: str, table: pa.Table) -> int:
+        """The bytes that it takes."""
+        with (
+            on_disk("the data set"),
+            tempfile.TemporaryDirectory(dir=self._scratch) as folder,
+        ):
+            path = Path(folder) / "data.arrow"
+            with pa.ipc.new_file(str(path), table.schema) as writer:
+                writer.write_table(table)
+            self._store.put_file(key, path)
+            return path.stat().st_size
+
+
+def read_columns(path: Path, types: Mapping[str, str]) -> Columns:
+    """Columns of these types, from a file that `export` wrote; the arrays are copies."""
+    with pa.memory_map(str(path)) as file:
+        return _arrays(pa.ipc.open_file(file).read_all(), types)
+
+
+def _reads(dataset_id: str) -> ColumnElement[bool]:
+    """Whether a job reads the data set, as its rows or as those that are unlike them."""
+    other = JobRow.spec["out_of_distribution"].as_string()
+    return or_(JobRow.dataset == dataset_id, other == dataset_id)
+
+
+def _arrays(table: pa.Table, types: Mapping[str, str]) -> Columns:
+    return {name: np.array(to_numpy(table.column(name), type_)) for name, type_ in types.items()}
+
+
+def _inline_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    try:
+        return orjson.dumps(columns)
+    except TypeError as error:
+        raise Invalid([(inline.POINTER, f"cannot be read: {error}")]) from error
+
+
+def _no_such_column(name: str, known: Sequence[str]) -> str:
+    listed = ", ".join(repr(n) for n in known[:20]) + (" …" if len(known) > 20 else "")
+    return f"there is no column {name!r}: the columns are {listed}"
+
+
+def _dataset(row: DatasetRow) -> Dataset:
+    return Dataset(
+        id=row.id,
+        owner=row.owner,
+        name=row.name,
+        format=row.format,
+        rows=row.rows,
+        columns=tuple(_profile(column) for column in row.columns),
+        bytes=row.bytes,
+        sha256=row.sha256,
+        created_at=row.created_at,
+    )
+
+
+def _profile(data: dict[str, Any]) -> ColumnProfile:
+    lists = {key: tuple(data[key]) for key in ("shape", "levels") if data[key] is not None}
+    return ColumnProfile(**(data | lists))

@@ -1,0 +1,42 @@
+"""Readers of the formats that data sets come in; each gives an Arrow table, none unpickles."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from core.datasets.formats import arrow, csv, npz, parquet, text
+from core.exceptions import UnsupportedMedia
+
+
+@dataclass(frozen=True)
+class Format:
+    """A short name and the reader `(path, max_bytes) -> table` of a media type."""
+
+    name: str
+    read: Callable[[Path, int], pa.Table]
+
+
+FORMATS: Mapping[str, Format] = {
+    "text/csv": Format("csv", csv.read),
+    "application/vnd.apache.parquet": Format("parquet", parquet.read),
+    "application/vnd.apache.arrow.stream": Format("arrow", arrow.read),
+    "application/x-npz": Format("npz", npz.read),
+    "text/plain": Format("text", text.read),
+}
+
+
+def find_format(media_type: str) -> Format:
+    """The reader for a media type, whose parameters such as `; charset=utf-8` do not matter.
+
+    Raises:
+        UnsupportedMedia: listing the types that are read.
+    """
+    found = FORMATS.get(media_type.partition(";")[0].strip().lower())
+    if found is None:
+        known = ", ".join(FORMATS)
+        raise UnsupportedMedia(
+            f"the media type {media_type[:80]!r} is not read: give one of {known}"
+        )
+    return found

@@ -1,0 +1,76 @@
+"""Arrow's stream format."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.datasets.columns import check_types
+from core.datasets.formats.ipc_sizes import decoded_sizes
+from core.datasets.formats.limits import check_size
+from core.exceptions import NotParseable
+
+
+def read(path: Path, max_bytes: int) -> pa.Table:
+    """Read a file; see `read_stream`."""
+    with pa.memory_map(str(path)) as file:
+        return read_stream(file, max_bytes)
+
+
+def read_stream(file: pa.NativeFile, max_bytes: int, pointer: str = "/columns") -> pa.Table:
+    """Read all batches, as long as they stay below the limit; plain buffers are not copied.
+
+    Raises:
+        NotParseable: when it is not an Arrow stream.
+        Invalid: for column types that are not supported.
+        TooLarge: naming the limit.
+    """
+    try:
+        check_size(sum(decoded_sizes(file)), max_bytes, "the Arrow stream")
+        file.seek(0)
+        reader = pa.ipc.open_stream(file)
+        _check_texts(reader.schema)
+        check_types(reader.schema, pointer)
+        return collect(reader.schema, reader, max_bytes, "the Arrow stream")
+    except (pa.ArrowException, OSError, ValueError, NotImplementedError) as error:
+        raise NotParseable("this is not an Arrow stream, or damaged") from error
+
+
+def _check_texts(schema: pa.Schema) -> None:
+    """Names and time zones are the sender's bytes: `UnicodeDecodeError` where they are no text."""
+    for field in schema:
+        _ = field.name, getattr(field.type, "tz", None)
+
+
+def collect(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], max_bytes: int, what: str
+) -> pa.Table:
+    """Put batches together, having checked each and counted what it takes as plain columns."""
+    kept: list[pa.Table] = []
+    size = 0
+    for batch in batches:
+        batch.validate(full=True)  # offsets, dictionary indices and UTF-8 are the sender's claims
+        size += sum(_plain_bytes(column) for column in batch.columns)
+        check_size(size, max_bytes, what)
+        kept.append(pa.table({}) if not batch.num_columns else _without_dictionaries(batch))
+    return pa.concat_tables(kept) if kept else schema.empty_table()
+
+
+def _plain_bytes(column: Any) -> int:
+    """What a column takes without its dictionary, and at least 8 bytes a row."""
+    size = column.nbytes
+    if isinstance(column, pa.DictionaryArray):
+        levels: Any = column.dictionary.cast(pa.large_string())
+        lengths = pc.binary_length(levels)
+        size = pc.sum(lengths.take(column.indices)).as_py() or 0
+    return int(max(size, 8 * len(column)))
+
+
+def _without_dictionaries(batch: pa.RecordBatch) -> pa.Table:
+    columns = [
+        column.cast(pa.large_string()) if isinstance(column, pa.DictionaryArray) else column
+        for column in batch.columns
+    ]
+    return pa.table(columns, names=batch.schema.names)

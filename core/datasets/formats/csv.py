@@ -1,0 +1,139 @@
+"""CSV after RFC 4180: a header, commas, quoted fields that may hold line breaks, UTF-8.
+
+Empty cells, NA, N/A, NaN, nan, null and NULL are missing values. Blank lines are skipped.
+"""
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from core.datasets.columns import check_names
+from core.datasets.formats.limits import check_size
+from core.datasets.formats.unicode import CHUNK_BYTES, check_utf8
+from core.exceptions import Invalid, NotParseable
+
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
+MAX_RECORD_BYTES = 2**24
+
+
+def read(path: Path, max_bytes: int) -> pa.Table:
+    """Read a file with inferred column types.
+
+    Raises:
+        NotParseable: for bytes that are not UTF-8, records of the wrong length and quotes that are
+            not closed; the message names the line.
+        Invalid: for column names that are empty or occur twice.
+        TooLarge: naming the limit.
+    """
+    check_size(path.stat().st_size, max_bytes, "the CSV file")
+    check_utf8(path)
+    check_size(8 * _count(path, b",\n"), max_bytes, "the CSV file")  # a number in every cell
+    names = _header(path)
+    check_names(names)
+    if _count(path, b'"') % 2:  # closed quotes come in pairs, doubled ones inside a field too
+        _check_records(path)
+    try:
+        table = _parse(path, len(names))
+    except pa.ArrowInvalid as error:  # whose message quotes the data
+        _check_records(path)
+        raise NotParseable(
+            f"the file is not CSV, or has a record of more than {MAX_RECORD_BYTES} bytes"
+        ) from error
+    check_size(table.nbytes, max_bytes, "the CSV file")
+    return table
+
+
+def _parse(path: Path, num_columns: int) -> pa.Table:
+    """In blocks of a thousand cells a column or more, as Arrow takes two kilobytes for each."""
+    block_size = max(MAX_RECORD_BYTES, 2048 * num_columns)
+    with path.open("rb") as file:  # given a path, Arrow would unpack it after its suffix
+        return arrow_csv.read_csv(
+            file,
+            read_options=arrow_csv.ReadOptions(block_size=block_size),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(null_values=MISSING, strings_can_be_null=True),
+        )
+
+
+def _header(path: Path) -> list[str]:
+    with _records(path) as records:
+        names = next((record for record in records if record), None)
+        first_row = next((record for record in records if record), None)
+    if names is None:
+        raise NotParseable("the CSV file is empty: give a header and at least one row")
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        raise NotParseable(
+            "the CSV header is one column that holds ';', '|' or a tab: separate columns by commas"
+        )
+    if first_row is None:
+        raise Invalid([("/columns", "the CSV file has a header and no rows: give at least one")])
+    return names
+
+
+def _check_records(path: Path) -> None:
+    """Raise `NotParseable` for the first record that is not as long as the header."""
+    with _records(path, strict=True) as records:
+        expected, start = 0, 1
+        for record in records:
+            expected = expected or len(record)
+            if record and len(record) != expected:
+                raise NotParseable(
+                    f"line {start} has {len(record)} fields and the header {expected}: give every "
+                    "record as many fields as the header"
+                )
+            start = records.line_num + 1
+
+
+@contextmanager
+def _records(path: Path, *, strict: bool = False) -> Iterator["_Records"]:
+    """Python's own reader, which is slow and knows the line."""
+    csv.field_size_limit(MAX_RECORD_BYTES)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        records = _Records(file, strict)
+        try:
+            yield records
+        except csv.Error as error:
+            raise NotParseable(
+                f"the record that ends in line {records.line_num} is not CSV ({error}): "
+                "is a quote not closed?"
+            ) from error
+
+
+class _Records:
+    """An iterator of records that ends before one of them fills the memory."""
+
+    def __init__(self, file: TextIO, strict: bool) -> None:
+        self._file = file
+        self._left = MAX_RECORD_BYTES
+        self._records = csv.reader(self._lines(), strict=strict)
+
+    @property
+    def line_num(self) -> int:
+        return self._records.line_num
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for record in self._records:
+            self._left = MAX_RECORD_BYTES
+            yield record
+
+    def _lines(self) -> Iterator[str]:
+        while line := self._file.readline(self._left + 1):
+            self._left -= len(line)
+            if self._left < 0:
+                raise NotParseable(
+                    f"line {self.line_num + 1} is not CSV, or its record has more than "
+                    f"{MAX_RECORD_BYTES} characters: is a quote not closed?"
+                )
+            yield line
+
+
+def _count(path: Path, characters: bytes) -> int:
+    """How often the file has any of these."""
+    with path.open("rb") as file:
+        chunks = iter(lambda: file.read(CHUNK_BYTES), b"")
+        return sum(chunk.count(character) for chunk in chunks for character in characters)

@@ -1,0 +1,155 @@
+"""NumPy's npz: each array a column, its first axis the rows; never unpickled."""
+
+import lzma
+import math
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.lib import format as npy
+
+from core.datasets.columns import check_names, tensors
+from core.datasets.columns.place import MAX_COLUMNS, Place
+from core.datasets.formats.limits import check_size
+from core.exceptions import NotParseable
+
+READABLE_KINDS = "biufUM"  # booleans, integers, floats, strings, times: nothing that is an object
+HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    struct.error,
+)
+MEMBER = b"PK\x01\x02"  # begins every entry of an archive's directory
+CHUNK_BYTES = 2**18
+BLOCK_BYTES = 2**24  # of texts that are Python's at a time, of which it needs twenty times as many
+
+
+def read(path: Path, max_bytes: int) -> pa.Table:
+    """Read a file whose arrays have the same number of rows.
+
+    What each array claims to be is compared with what the archive holds before memory is taken.
+
+    Raises:
+        NotParseable: when it is not such an archive, or an array is not what its header claims.
+        Invalid: for arrays that cannot be columns.
+        TooLarge: naming the limit.
+    """
+    _check_members(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = _members(archive)
+            check_names([name for name, _ in members])
+            check_size(sum(m.file_size for _, m in members), max_bytes, "the npz file")
+            arrays = {name: _read(archive, member, Place(name)) for name, member in members}
+    except BROKEN as error:
+        raise NotParseable("the file is not an npz archive, or damaged") from error
+    _check_rows(arrays)
+    check_size(sum(map(_plain_bytes, arrays.values())), max_bytes, "the npz file")
+    return pa.table({name: _column(array, Place(name)) for name, array in arrays.items()})
+
+
+def _check_members(path: Path) -> None:
+    """Raise `NotParseable` for an archive of too many: its directory is read as a whole."""
+    count = 0
+    with path.open("rb") as file:
+        tail = b""
+        while chunk := file.read(CHUNK_BYTES):
+            count += (tail + chunk).count(MEMBER)
+            tail = chunk[-len(MEMBER) + 1 :]
+    if count > MAX_COLUMNS:
+        raise NotParseable(f"the npz file holds {count} members: give at most {MAX_COLUMNS}")
+
+
+def _plain_bytes(array: np.ndarray) -> int:
+    """At least 8 bytes a row, as for Arrow: what is learned of a column is float64."""
+    return max(array.nbytes, 8 * len(array))
+
+
+def _members(archive: zipfile.ZipFile) -> list[tuple[str, zipfile.ZipInfo]]:
+    members = [(m.filename.removesuffix(".npy"), m) for m in archive.infolist()]
+    for name, member in members:
+        if name == member.filename:
+            raise NotParseable(f"the npz file holds {name[:80]!r}: only arrays (.npy) may be in it")
+    return members
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Place) -> np.ndarray:
+    with archive.open(member) as file:
+        _check_header(file, member.file_size, place)
+    with archive.open(member) as file:
+        try:
+            array = npy.read_array(file, allow_pickle=False)
+        except (ValueError, OverflowError, TypeError) as error:
+            raise NotParseable(f"array {place.name!r} cannot be read") from error
+    with np.errstate(over="ignore"):  # a long double may become infinite, which is refused later
+        return np.ascontiguousarray(array.astype(_plain(array.dtype), copy=False))
+
+
+def _check_header(file: IO[bytes], file_size: int, place: Place) -> None:
+    """Compare the claimed shape and type with the bytes that are there."""
+    try:
+        shape, _, dtype = HEADER_READERS[npy.read_magic(file)](file)
+    except Exception as error:  # NumPy has Python parse it, which has many ways to fail
+        raise NotParseable(f"array {place.name!r} has no valid npy header") from error
+    if dtype.kind not in READABLE_KINDS:
+        raise place.invalid(f"has the type {dtype}: give numbers, booleans, strings or times")
+    if not shape or (len(shape) > 1 and dtype.kind not in "biuf"):
+        raise place.invalid(
+            f"is an array of {dtype} with shape {list(shape)}: give one axis, the rows, or more "
+            "for numbers"
+        )
+    claimed, present = math.prod(shape) * dtype.itemsize, file_size - file.tell()
+    if claimed != present:
+        raise NotParseable(
+            f"array {place.name!r} claims {claimed} bytes and {present} are there: it is damaged"
+        )
+
+
+def _plain(dtype: np.dtype) -> np.dtype:
+    """This machine's byte order, no float wider than 64 bits, microseconds."""
+    if dtype.kind == "M":
+        return np.dtype("datetime64[us]")
+    if dtype.kind == "f" and dtype.itemsize > 8:
+        return np.dtype(np.float64)
+    return dtype.newbyteorder("=")
+
+
+def _check_rows(arrays: dict[str, np.ndarray]) -> None:
+    first, expected = next((name, len(array)) for name, array in arrays.items())
+    for name, array in arrays.items():
+        if len(array) != expected:
+            raise Place(name).invalid(
+                f"has {len(array)} rows and {first!r} has {expected}: give all the same number"
+            )
+
+
+def _column(array: np.ndarray, place: Place) -> "pa.Array[Any] | pa.ChunkedArray[Any]":
+    if array.ndim > 1:
+        if 0 in array.shape:
+            raise place.invalid(f"is an empty array of shape {list(array.shape)}")
+        return tensors.from_numpy(array)
+    return _texts(array, place) if array.dtype.kind == "U" else pa.array(array)
+
+
+def _texts(array: np.ndarray, place: Place) -> "pa.ChunkedArray[Any]":
+    """Some rows at a time: as Python's own they take up to twenty times the memory."""
+    step = max(1, BLOCK_BYTES // max(1, array.itemsize))
+    try:
+        blocks = [
+            pa.array(array[start : start + step].tolist(), pa.large_string())
+            for start in range(0, max(1, len(array)), step)
+        ]
+    except (ValueError, SystemError) as error:  # half of a surrogate pair, or beyond Unicode
+        raise place.invalid("holds a character that Unicode has not") from error
+    return pa.chunked_array(blocks, pa.large_string())

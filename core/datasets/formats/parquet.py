@@ -1,0 +1,52 @@
+"""Parquet."""
+
+import struct
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from core.datasets.columns import check_types
+from core.datasets.columns.place import MAX_COLUMNS
+from core.datasets.columns.strings import is_string
+from core.datasets.formats.arrow import collect
+from core.datasets.formats.limits import check_size
+from core.datasets.formats.parquet_pages import check_stored_schema, num_columns, unpacked_sizes
+from core.exceptions import Invalid, NotParseable
+
+BATCH_ROWS = 8192
+BROKEN = (pa.ArrowException, OSError, ValueError, EOFError, NotImplementedError, struct.error)
+
+
+def read(path: Path, max_bytes: int) -> pa.Table:
+    """Read all row groups in small batches, as long as they stay below the limit.
+
+    Strings stay dictionaries until they are counted: a page of one long string repeated is small.
+
+    Raises:
+        NotParseable: when it is not a Parquet file.
+        Invalid: for column types that are not supported.
+        TooLarge: naming the limit.
+    """
+    try:
+        with pa.memory_map(str(path)) as mapped:
+            data = memoryview(mapped.read_buffer()).cast("B")
+        check_stored_schema(data)
+        if (count := num_columns(data)) > MAX_COLUMNS:
+            raise Invalid([("/columns", f"there are {count} columns: give at most {MAX_COLUMNS}")])
+        check_size(sum(unpacked_sizes(data)), max_bytes, "the Parquet file")
+        with parquet.ParquetFile(path) as file:
+            check_size(_claimed_bytes(file), max_bytes, "the Parquet file")
+            check_types(file.schema_arrow)
+            names = [field.name for field in file.schema_arrow if is_string(field.type)]
+        with parquet.ParquetFile(path, read_dictionary=names) as file:
+            batches = file.iter_batches(batch_size=BATCH_ROWS)
+            return collect(file.schema_arrow, batches, max_bytes, "the Parquet file")
+    except BROKEN as error:
+        raise NotParseable("the file is not Parquet, or damaged") from error
+
+
+def _claimed_bytes(file: parquet.ParquetFile) -> int:
+    metadata = file.metadata
+    groups = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
+    return max(sum(groups), 8 * metadata.num_rows * len(file.schema_arrow))

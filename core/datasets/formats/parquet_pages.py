@@ -1,0 +1,181 @@
+"""How large the pages of a Parquet file become once unpacked, before they are.
+
+A file's footer says how much each column takes, and may lie; Arrow allocates what each page's own
+header says, up to 2 GB. So the headers are read first: structs of Thrift's compact protocol
+(parquet.thrift of Apache Parquet, format 2.x), of which this needs two numbers.
+"""
+
+import base64
+import struct
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from core.datasets.formats.ipc_sizes import check_message
+
+MAX_PAGES = 2**20  # of a megabyte or 20,000 rows each, as they are written
+MAX_HEADER_BYTES = 2**20
+MAX_DEPTH = 16
+TRUE, FALSE, BYTE, INT32, INT64, DOUBLE = 1, 2, 3, 5, 6, 7  # types
+BINARY, LIST, SET, STRUCT = 8, 9, 10, 12
+Field = tuple[int, int]  # its number and type: with another type Arrow passes over it
+ROW_GROUPS, COLUMNS, COLUMN = (4, LIST), (1, LIST), (3, STRUCT)  # of file, group, column chunk
+SIZE, DATA, DICTIONARY = (7, INT64), (9, INT64), (11, INT64)  # of ColumnMetaData
+UNPACKED, PACKED = (2, INT32), (3, INT32)  # of PageHeader
+SCHEMA_KEY = b"ARROW:schema"  # Arrow's own schema among a footer's keys and values
+NEXT_IS_BINARY = 1 << 4 | BINARY  # the value's header, which follows the key
+
+
+def check_stored_schema(data: memoryview) -> None:
+    """Raise `ValueError` for a footer whose Arrow schema has shared parts: see `ipc_sizes`."""
+    footer = bytes(_footer(data))
+    at = footer.find(SCHEMA_KEY)
+    while at >= 0:
+        reader = _Reader(memoryview(footer)[at + len(SCHEMA_KEY) :])
+        if reader.byte() != NEXT_IS_BINARY:
+            raise ValueError("broken footer")
+        schema = base64.b64decode(reader.take(reader.varint()))
+        check_message(pa.ipc.read_message(pa.BufferReader(schema)))
+        at = footer.find(SCHEMA_KEY, at + 1)
+
+
+def num_columns(data: memoryview) -> int:
+    """The most columns of any row group: Arrow takes ten kilobytes for each to tell of them."""
+    footer, most = _Reader(_footer(data)), 0
+    for _ in footer.structs_of(ROW_GROUPS):
+        here = 0
+        for _ in footer.structs_of(COLUMNS):
+            here += 1
+            footer.integers()
+        most = max(most, here)
+    return most
+
+
+def unpacked_sizes(data: memoryview) -> Iterator[int]:
+    """The bytes of each page once unpacked; `ValueError` for broken metadata."""
+    count = 0
+    for start, end in _chunks(_Reader(_footer(data))):
+        position = start
+        while position < end:
+            header = _Reader(data[position : position + MAX_HEADER_BYTES])
+            sizes = header.integers()
+            packed, unpacked = sizes.get(PACKED, -1), sizes.get(UNPACKED, -1)
+            count += 1
+            if packed < 0 or unpacked < 0 or count > MAX_PAGES:
+                raise ValueError("broken page header, or too many pages")
+            yield unpacked
+            position += header.position + packed
+
+
+def _footer(data: memoryview) -> memoryview:
+    (length,) = struct.unpack("<I", data[-8:-4])
+    return data[-8 - length : -8]
+
+
+def _chunks(footer: "_Reader") -> Iterator[tuple[int, int]]:
+    """From where to where the pages of each column of each row group are.
+
+    Not by way of pyarrow's metadata, whose exceptions about a column end the process.
+    """
+    for _ in footer.structs_of(ROW_GROUPS):
+        for _ in footer.structs_of(COLUMNS):
+            found: dict[Field, int] = {}
+            for field in footer.fields():
+                found |= footer.integers() if field == COLUMN else footer.skip(field)
+            size, start = found.get(SIZE, 0), found.get(DATA, 0)
+            first = found.get(DICTIONARY, 0)
+            start = first if 0 < first < start else start
+            if start < 0 or size < 0:
+                raise ValueError("broken footer")
+            yield start, start + size
+
+
+class _Reader:
+    """Thrift's compact protocol, from a position on; `ValueError` where the bytes end."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self.position = 0
+
+    def byte(self) -> int:
+        return self.take(1)[0]
+
+    def take(self, count: int) -> memoryview:
+        found = self._data[self.position : self.position + count]
+        if len(found) != count:
+            raise ValueError("broken metadata: it ends too early")
+        self.position += count
+        return found
+
+    def varint(self) -> int:
+        value, shift = 0, 0
+        while (part := self.byte()) >= 0x80:
+            value |= (part & 0x7F) << shift
+            shift += 7
+            if shift > 63:
+                raise ValueError("broken metadata: a number is too long")
+        return value | part << shift
+
+    def fields(self) -> Iterator[Field]:
+        """Those of a struct; who asks for the next has read, or skipped, the one before."""
+        field = 0
+        while header := self.byte():
+            step = header >> 4
+            field = field + step if step else self._integer()
+            yield field, header & 0x0F
+
+    def integers(self) -> dict[Field, int]:
+        """The integer fields of a struct; all others are passed over."""
+        found: dict[Field, int] = {}
+        for field in self.fields():
+            if BYTE < field[1] < DOUBLE:
+                found[field] = self._integer()
+            else:
+                self.skip(field)
+        return found
+
+    def structs_of(self, wanted: Field) -> Iterator[None]:
+        """Stop at each struct of a list that is a field of this struct."""
+        for field in self.fields():
+            if field != wanted:
+                self.skip(field)
+                continue
+            type_, count = self._list()
+            if type_ != STRUCT and count:
+                raise ValueError("broken metadata: a list of another type")
+            for _ in range(count):
+                yield
+
+    def skip(self, field: Field) -> dict[Field, int]:
+        """Pass over a field's value; nothing is found in it."""
+        self._skip(field[1], 0)
+        return {}
+
+    def _integer(self) -> int:
+        number = self.varint()
+        return number >> 1 ^ -(number & 1)
+
+    def _list(self) -> tuple[int, int]:
+        """The type of its elements, and how many they are."""
+        header = self.byte()
+        return header & 0x0F, self.varint() if header >> 4 == 0x0F else header >> 4
+
+    def _skip(self, type_: int, depth: int) -> None:
+        """A boolean field has no value, its type says it."""
+        if depth > MAX_DEPTH:
+            raise ValueError("broken metadata: it is too deep")
+        if type_ == STRUCT:
+            for _, inner in self.fields():
+                self._skip(inner, depth + 1)
+        elif type_ in (LIST, SET):
+            inner, count = self._list()
+            for _ in range(count):
+                self._skip(BYTE if inner in (TRUE, FALSE) else inner, depth + 1)
+        elif type_ == BINARY:
+            self.take(self.varint())
+        elif type_ in (BYTE, DOUBLE):
+            self.take(1 if type_ == BYTE else 8)
+        elif BYTE < type_ < DOUBLE:
+            self.varint()
+        elif type_ not in (TRUE, FALSE):
+            raise ValueError("broken metadata: a type that Parquet has not")

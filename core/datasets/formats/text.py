@@ -1,0 +1,36 @@
+"""Plain text: one column `text`, a row per line."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+import pyarrow as pa
+
+from core.datasets.formats.limits import check_size
+from core.datasets.formats.unicode import check_utf8
+from core.exceptions import NotParseable
+
+LINES_PER_CHUNK = 100_000
+
+
+def read(path: Path, max_bytes: int) -> pa.Table:
+    """Lines end with LF or CRLF; empty ones are rows, too.
+
+    Raises:
+        NotParseable: when there is nothing, or a byte that is not UTF-8, which is named.
+        TooLarge: naming the limit.
+    """
+    check_size(path.stat().st_size, max_bytes, "the text")
+    check_utf8(path)
+    with path.open(encoding="utf-8-sig", newline="\n") as file:
+        chunks = [pa.array(lines, pa.large_string()) for lines in _line_blocks(file)]
+    if not chunks:
+        raise NotParseable("the text is empty: give at least one line")
+    return pa.table({"text": pa.chunked_array(chunks)})
+
+
+def _line_blocks(file: TextIO) -> Iterator[list[str]]:
+    lines = (line.removesuffix("\n").removesuffix("\r") for line in file)
+    while block := list(islice(lines, LINES_PER_CHUNK)):
+        yield block

@@ -1,0 +1,95 @@
+"""How the queue and its workers stand at one moment, in numbers: for metrics, in a few queries.
+
+What a worker may claim counts here, as it is what waits: jobs, and of jobs in parts (the chunks of
+an offline prediction, the trainings of a comparison) these instead of the whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import and_, func, select
+from sqlalchemy.orm import Session
+
+from core.clock import present
+from core.database.database import Database
+from core.database.schema import EventRow, JobRow, WorkerRow
+from core.jobs.parts import WHOLES
+from core.jobs.transitions import CLAIMED, JobStatus
+
+LIVE = timedelta(seconds=30)  # a worker beats every 2 s
+KNOWN = timedelta(minutes=15)  # one that ends says so: who falls silent is missed for so long
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backlog:
+    """Ages are in seconds, 0 where there is nothing to be old."""
+
+    jobs: Mapping[str, int]  # by status, zeros included; parts are no jobs of their own
+    queued: int
+    oldest_seconds: float  # since the first in the queue was queued
+    claimed: int
+    lease_ended: int  # claimed ones that their worker no longer holds, not yet taken back
+    silent_seconds: float  # longest since the last event of a claimed one
+    live_workers: Mapping[str, int]  # by device: heard of within `LIVE`
+    known_workers: Mapping[str, int]  # by device: heard of within `KNOWN`
+
+
+def read_backlog(database: Database) -> Backlog:
+    """The numbers as the database has them now.
+
+    Raises:
+        Unavailable: when the database does not answer.
+    """
+    with database.read() as session:
+        moment = present(session)
+        queued, oldest = _queue(session)
+        claimed, lease_ended, last_event = _claims(session, moment)
+        return Backlog(
+            jobs=count_jobs(session),
+            queued=queued,
+            oldest_seconds=_age(moment, oldest),
+            claimed=claimed,
+            lease_ended=lease_ended,
+            silent_seconds=_age(moment, last_event),
+            live_workers=_workers(session, moment, LIVE),
+            known_workers=_workers(session, moment, KNOWN),
+        )
+
+
+def count_jobs(session: Session) -> dict[str, int]:
+    """The number of jobs in each status, zeros included; parts are no jobs of their own."""
+    query = select(JobRow.status, func.count().label("number")).where(JobRow.parent.is_(None))
+    found = {row.status: row.number for row in session.execute(query.group_by(JobRow.status))}
+    return {status.value: found.get(status.value, 0) for status in JobStatus}
+
+
+def _queue(session: Session) -> tuple[int, datetime | None]:
+    waits = JobRow.status == JobStatus.QUEUED, JobRow.kind.not_in(WHOLES)
+    number, oldest = session.execute(
+        select(func.count(), func.min(JobRow.queued_at)).where(*waits)
+    ).one()
+    return number, oldest
+
+
+def _claims(session: Session, moment: datetime) -> tuple[int, int, datetime | None]:
+    """How many are claimed, how many of those are lost, and the stalest one's last event."""
+    last = and_(EventRow.job_id == JobRow.id, EventRow.id == JobRow.last_event)
+    lost = func.count().filter(JobRow.lease_until < moment)
+    claimed, lease_ended, time = session.execute(
+        select(func.count(), lost, func.min(EventRow.time))
+        .select_from(JobRow)
+        .outerjoin(EventRow, last)
+        .where(JobRow.status.in_(CLAIMED), JobRow.kind.not_in(WHOLES))
+    ).one()
+    return claimed, lease_ended, time
+
+
+def _workers(session: Session, moment: datetime, within: timedelta) -> dict[str, int]:
+    recent = func.count().filter(WorkerRow.heartbeat_at >= moment - within).label("number")
+    rows = session.execute(select(WorkerRow.device, recent).group_by(WorkerRow.device))
+    return {row.device: row.number for row in rows}
+
+
+def _age(moment: datetime, since: datetime | None) -> float:
+    return 0.0 if since is None else max(0.0, (moment - since).total_seconds())

@@ -1,0 +1,172 @@
+"""The worker's side of jobs: claim one, report on it, finish it or give it back."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from core.clock import present
+from core.database.database import Database
+from core.database.schema import JobRow, Json
+from core.jobs import events, parts
+from core.jobs.events import EventType
+from core.jobs.transitions import (
+    CLAIMED,
+    FINAL,
+    Claim,
+    JobStatus,
+    change,
+    complete,
+    get_row,
+    hold,
+    requeue,
+    tell,
+)
+
+Pulse = tuple[int, datetime]  # of a claim: its attempt, and a time that each renewal changes
+
+
+class Claims:
+    """What may be done with a claim; everything but `claim` and `reap` can raise `LostClaim`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def claim(self, job_id: str, worker: str, lease_seconds: float) -> Claim | None:
+        """Take a queued job: of any number of workers that ask at once, one gets a claim."""
+        claimable = (
+            JobRow.id == job_id,
+            JobRow.status == JobStatus.QUEUED,
+            JobRow.kind.not_in(parts.WHOLES),
+        )
+        with self._job(job_id) as session:
+            moment = present(session)
+            statement = update(JobRow).where(*claimable)
+            statement = statement.values(
+                status=JobStatus.RUNNING,
+                attempt=JobRow.attempt + 1,
+                worker=worker,
+                lease_until=moment + timedelta(seconds=lease_seconds),
+                started_at=moment,
+            )
+            attempt = session.scalars(statement.returning(JobRow.attempt)).one_or_none()
+            if attempt is None:
+                return None
+            tell(session, job_id, JobStatus.RUNNING, attempt=attempt)
+        return Claim(job_id, attempt, worker)
+
+    def heartbeat(self, claim: Claim, lease_seconds: float) -> JobStatus:
+        """Extend the lease; the answer is `running`, or `cancelling` when the worker must stop."""
+        with self._database.begin() as session:
+            until = present(session) + timedelta(seconds=lease_seconds)
+            return change(session, claim, lease_until=until)
+
+    def report(
+        self, claim: Claim, progress: Json | None = None, metrics: Json | None = None
+    ) -> JobStatus:
+        """Replace the progress, merge the metrics, write an event for each; answer as above."""
+        with self._job(claim.job_id) as session:
+            status = hold(session, claim)
+            if progress is not None:
+                change(session, claim, progress=progress)
+                events.append(session, claim.job_id, "progress", progress)
+            if metrics is not None:
+                merged = get_row(session, claim.job_id).metrics | metrics
+                change(session, claim, metrics=merged)
+                events.append(session, claim.job_id, "metrics", metrics)
+            return status
+
+    def event(self, claim: Claim, type: EventType, data: Json) -> None:
+        """Write an event that changes nothing, such as a line of the log."""
+        with self._database.begin() as session:
+            hold(session, claim)
+            events.append(session, claim.job_id, type, data)
+
+    def finish(
+        self,
+        claim: Claim,
+        status: JobStatus,
+        *,
+        error: Json | None = None,
+        metrics: Json | None = None,
+        version: int | None = None,
+    ) -> JobStatus:
+        """End the job. One that was asked to cancel meanwhile is cancelled, not succeeded."""
+        if status not in FINAL:
+            raise ValueError(f"{status!r} does not end a job: give one of {sorted(FINAL)}")
+        with self._job(claim.job_id) as session:
+            held = hold(session, claim)
+            if held is JobStatus.CANCELLING and status is JobStatus.SUCCEEDED:
+                complete(session, claim, JobStatus.CANCELLED)
+                return JobStatus.CANCELLED
+            complete(session, claim, status, error=error, metrics=metrics, version=version)
+            return status
+
+    def release(self, claim: Claim) -> None:
+        """Give the job back because the worker stops; one being cancelled is cancelled."""
+        with self._job(claim.job_id) as session:
+            if hold(session, claim) is JobStatus.CANCELLING:
+                complete(session, claim, JobStatus.CANCELLED)
+            else:
+                requeue(session, claim.job_id, CLAIMED, "the worker stopped")
+
+    def pulses(self) -> dict[str, Pulse]:
+        """The claimed jobs, each with what its worker changes whenever it renews its lease.
+
+        Who has seen a pulse stand still for a lease's time knows that the worker is lost, whatever
+        any clock on the wall says.
+        """
+        query = select(JobRow.id, JobRow.attempt, JobRow.lease_until)
+        with self._database.read() as session:
+            rows = session.execute(query.where(JobRow.status.in_(CLAIMED))).all()
+        return {row.id: (row.attempt, row.lease_until) for row in rows if row.lease_until}
+
+    def reap(self, still: Mapping[str, Pulse], max_attempts: int) -> list[str]:
+        """Take back the jobs whose pulse stands still; the ids of those where it still does.
+
+        They are queued again, or cancelled if that was asked for. A job that has lost its worker
+        `max_attempts` times since it was created or resumed fails with the code "worker_lost", so
+        that one which kills its workers does not go round for ever.
+        """
+        return [job_id for job_id in still if self._reap(job_id, still[job_id], max_attempts)]
+
+    def _reap(self, job_id: str, pulse: Pulse, max_attempts: int) -> bool:
+        attempt, lease_until = pulse
+        lost = select(JobRow).where(
+            JobRow.id == job_id,
+            JobRow.status.in_(CLAIMED),
+            JobRow.attempt == attempt,
+            JobRow.lease_until == lease_until,
+        )
+        with self._job(job_id) as session:
+            row = session.scalars(lost.with_for_update()).one_or_none()
+            if row is None:
+                return False  # renewed at the last moment, or taken back by somebody else
+            _take_back(session, row, max_attempts)
+            return True
+
+    @contextmanager
+    def _job(self, job_id: str) -> Iterator[Session]:
+        """A transaction that changes a job; the one that it is a part of follows."""
+        with self._database.begin() as session, parts.settled(session, job_id):
+            yield session
+
+
+def _take_back(session: Session, row: JobRow, max_attempts: int) -> None:
+    """Decide what becomes of a job whose worker was lost."""
+    claim, losses = Claim(row.id, row.attempt, row.worker or ""), row.losses + 1
+    if row.status == JobStatus.CANCELLING:
+        complete(session, claim, JobStatus.CANCELLED)
+    elif losses >= max_attempts:
+        smaller = "fewer samples" if row.kind == "chunk" else "a smaller batch_size or network"
+        message = (
+            f"the job lost its worker {losses} times: it may need more memory than there is; "
+            f"give {smaller}, or resume it"
+        )
+        complete(
+            session, claim, JobStatus.FAILED, error={"code": "worker_lost", "message": message}
+        )
+    else:
+        requeue(session, row.id, CLAIMED, "the worker was lost", losses=losses)

@@ -1,0 +1,48 @@
+"""What happened to a job, in order: written with the change that it tells of."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from core.database.schema import EventRow, JobRow, Json
+from core.names import now
+
+EventType = Literal["state", "progress", "metrics", "log"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event; `id` counts up from 1 within its job."""
+
+    id: int
+    type: str
+    time: datetime
+    data: dict[str, Any]
+
+
+def append(session: Session, job_id: str, type: EventType, data: Json) -> None:
+    """Add an event inside the caller's transaction.
+
+    The counter is in the job's row, so its lock orders the writers and no number is left out.
+    """
+    number = session.execute(
+        update(JobRow)
+        .where(JobRow.id == job_id)
+        .values(last_event=JobRow.last_event + 1)
+        .returning(JobRow.last_event)
+    ).scalar_one()
+    session.add(EventRow(job_id=job_id, id=number, type=type, time=now(), data=data))
+
+
+def read(session: Session, job_id: str, after: int, limit: int) -> list[Event]:
+    """At most `limit` events with an id greater than `after`, oldest first."""
+    rows = session.scalars(
+        select(EventRow)
+        .where(EventRow.job_id == job_id, EventRow.id > after)
+        .order_by(EventRow.id)
+        .limit(limit)
+    )
+    return [Event(row.id, row.type, row.time, row.data) for row in rows]

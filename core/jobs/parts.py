@@ -1,0 +1,190 @@
+"""Jobs in parts: the whole is what its parts make it, in the transaction that changes a part.
+
+The parts of an offline prediction are chunks of its rows, those of a comparison trainings. Parts
+are claimed, leased and taken back like any job; the whole is never claimed. It runs from its first
+part's claim on, and ends with its last part: whoever commits that change has ended both, so that no
+crash comes in between. A chunk that fails stops the others, since there is no result without it;
+the trainings of a comparison stand for themselves.
+
+The whole's row is locked before a part's, always: that orders those who finish at the same moment
+(the second one counts after the first has committed), and nobody waits in a circle.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from core.database.schema import JobRow, Json
+from core.jobs import events
+from core.jobs.transitions import (
+    CLAIMED,
+    UNFINISHED,
+    JobStatus,
+    get_row,
+    lock_row,
+    move,
+    queue_end,
+    tell,
+)
+from core.names import now
+
+Counts = Counter[str]
+
+UNITS = {"predict": "chunk", "compare": "method"}  # what a whole's progress counts, by its kind
+WHOLES = frozenset(UNITS)  # the kinds that are never claimed
+PROGRESS_STEP = 0.01  # least growth of a fraction that is worth an event
+
+
+def lock_whole(session: Session, job_id: str) -> str | None:
+    """Lock the job that this one is a part of, before the part itself; None if it is no part."""
+    whole = session.scalars(select(JobRow.parent).where(JobRow.id == job_id)).one_or_none()
+    if whole is not None:
+        lock_row(session, whole)
+    return whole
+
+
+@contextmanager
+def settled(session: Session, job_id: str) -> Iterator[None]:
+    """Change a job in this block; the one that it is a part of follows at its end."""
+    whole = lock_whole(session, job_id)
+    yield
+    if whole is not None:
+        settle(session, whole)
+
+
+def settle(session: Session, job_id: str) -> None:
+    """Bring a locked whole to the state that follows from its parts."""
+    whole, counts = get_row(session, job_id), _counts(session, job_id)
+    if whole.kind == "predict" and counts[JobStatus.FAILED] and _unfinished(counts):
+        _stop(session, job_id)
+        counts = _counts(session, job_id)
+    if any(counts[status] for status in CLAIMED):
+        _start(session, job_id)
+    _report(session, job_id, counts)
+    if not _unfinished(counts):
+        _end(session, job_id, counts)
+
+
+def cancel(session: Session, job_id: str) -> None:
+    """Cancel the parts of a locked whole that wait, ask the workers of the others to stop."""
+    _stop(session, job_id)
+    if _unfinished(_counts(session, job_id)):
+        if move(session, job_id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
+            tell(session, job_id, JobStatus.CANCELLING)
+    else:
+        settle(session, job_id)
+
+
+def restart(session: Session, job_id: str) -> None:
+    """Queue the parts of a whole that has ended again, but for those that are done."""
+    undone = {JobStatus.FAILED, JobStatus.CANCELLED}
+    _move_all(
+        session,
+        job_id,
+        undone,
+        JobStatus.QUEUED,
+        queued_at=queue_end(session),
+        started_at=None,
+        finished_at=None,
+        error=None,
+        losses=0,
+    )
+
+
+def _stop(session: Session, job_id: str) -> None:
+    _move_all(session, job_id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now())
+    _move_all(session, job_id, {JobStatus.RUNNING}, JobStatus.CANCELLING)
+
+
+def _move_all(
+    session: Session, job_id: str, old: Collection[JobStatus], new: JobStatus, **values: Any
+) -> None:
+    """Trainings tell of it, as any job does; nobody reads the events of chunks."""
+    parts = JobRow.parent == job_id, JobRow.status.in_(old)
+    moved = update(JobRow).where(*parts).values(status=new, **values)
+    for part in session.execute(moved.returning(JobRow.id, JobRow.kind)).all():
+        if part.kind != "chunk":
+            tell(session, part.id, new)
+
+
+def _counts(session: Session, job_id: str) -> Counts:
+    query = select(JobRow.status, func.count().label("number")).where(JobRow.parent == job_id)
+    rows = session.execute(query.group_by(JobRow.status))
+    return Counter({row.status: row.number for row in rows})
+
+
+def _unfinished(counts: Counts) -> int:
+    return sum(counts[status] for status in UNFINISHED)
+
+
+def _start(session: Session, job_id: str) -> None:
+    values = {"started_at": now(), "attempt": JobRow.attempt + 1}
+    if move(session, job_id, {JobStatus.QUEUED}, JobStatus.RUNNING, **values):
+        attempt = get_row(session, job_id).attempt
+        tell(session, job_id, JobStatus.RUNNING, attempt=attempt)
+
+
+def _report(session: Session, job_id: str, counts: Counts) -> None:
+    """Tell the whole's progress whenever another part is done, or they got on together."""
+    whole, parts = get_row(session, job_id), counts.total()
+    unit = UNITS[whole.kind]
+    done = counts[JobStatus.SUCCEEDED]
+    fraction = (done + _begun(session, job_id)) / parts
+    before = whole.progress or {unit: 0, "fraction": 0.0}
+    if done == before[unit] and abs(fraction - before["fraction"]) < PROGRESS_STEP:
+        return
+    progress: Json = {
+        unit: done,
+        f"{unit}s": parts,
+        "fraction": fraction,
+        "eta_seconds": _eta_seconds(session, whole, fraction, parts),
+    }
+    session.execute(update(JobRow).where(JobRow.id == job_id).values(progress=progress))
+    events.append(session, job_id, "progress", progress)
+
+
+def _begun(session: Session, job_id: str) -> float:
+    """The sum of the fractions that parts which are not done have reached; chunks tell none."""
+    begun = JobRow.progress.is_not(None), JobRow.status != JobStatus.SUCCEEDED
+    query = select(JobRow.progress).where(JobRow.parent == job_id, *begun)
+    return sum(progress["fraction"] for progress in session.scalars(query) if progress)
+
+
+def _eta_seconds(session: Session, whole: JobRow, fraction: float, parts: int) -> float | None:
+    """What is left at the pace since the present start; a resumed job has parts from before."""
+    if whole.started_at is None:
+        return None
+    past = JobRow.status == JobStatus.SUCCEEDED, JobRow.finished_at < whole.started_at
+    query = select(func.count()).where(JobRow.parent == whole.id, *past)
+    gained = fraction - session.scalars(query).one() / parts
+    seconds = (now() - whole.started_at).total_seconds()
+    return seconds * (1 - fraction) / gained if gained > 0 else None
+
+
+def _end(session: Session, job_id: str, counts: Counts) -> None:
+    status, error = JobStatus.SUCCEEDED, None
+    whole = get_row(session, job_id)
+    if whole.status == JobStatus.CANCELLING:
+        status = JobStatus.CANCELLED
+    elif counts[JobStatus.FAILED]:
+        status, error = JobStatus.FAILED, _error(session, whole)
+    elif counts[JobStatus.CANCELLED]:
+        status = JobStatus.CANCELLED
+    if move(session, job_id, UNFINISHED, status, error=error, finished_at=now()):
+        tell(session, job_id, status, **({"error": error} if error else {}))
+
+
+def _error(session: Session, whole: JobRow) -> Json | None:
+    """The first failure; of a comparison, whose trainings fail alone, each by its name."""
+    failed = JobRow.parent == whole.id, JobRow.status == JobStatus.FAILED
+    query = select(JobRow).where(*failed).order_by(JobRow.finished_at, JobRow.number)
+    rows = session.scalars(query).all()
+    first = rows[0].error
+    if first is None or whole.kind == "predict":
+        return first
+    messages = [f"{row.spec['name']}: {(row.error or first)['message']}" for row in rows]
+    return {"code": first["code"], "message": "; ".join(messages)}

@@ -1,0 +1,126 @@
+"""Results of jobs in chunks: a Parquet file per chunk, one file in row order for who asks.
+
+The parts are joined while they are sent, row group by row group: no step after the last chunk could
+fail or be lost, and memory does not grow with the rows.
+"""
+
+import io
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from core.exceptions import Conflict, LostClaim, NotFound
+from core.jobs.jobs import ChunkSpec, Claim, Jobs, JobStatus
+from core.storage import ArtifactStore
+
+GROUP_BYTES = 2**24  # of a row group in memory
+MAX_GROUP_ROWS = 2**16
+
+
+class Results:
+    """The store's side of a result; which parts belong to it is in the rows of the chunks."""
+
+    def __init__(self, jobs: Jobs, store: ArtifactStore) -> None:
+        self.jobs = jobs
+        self._store = store
+
+    def publish(self, claim: Claim, spec: ChunkSpec, path: Path) -> JobStatus:
+        """Store a chunk's file, then end the chunk; what it ended as.
+
+        The file's key belongs to this attempt alone. A crash between the two steps leaves a file
+        that nothing refers to, which the next attempt removes.
+
+        Raises:
+            LostClaim: the chunk is another's by now; its file is not kept.
+        """
+        for attempt in range(1, claim.attempt + 1):
+            self._store.delete(part_key(spec, attempt))
+        key = part_key(spec, claim.attempt)
+        self._store.put_file(key, path)
+        try:
+            status = self.jobs.finish(claim, JobStatus.SUCCEEDED)
+        except LostClaim:  # after any other error it may be committed all the same: sweeps know
+            self._store.delete(key)
+            raise
+        if status is not JobStatus.SUCCEEDED:
+            self._store.delete(key)
+        return status
+
+    def paths(self, job_id: str) -> Iterator[Path]:
+        """The files that make up a job's result, in row order.
+
+        The first is here when this returns, each other one when its turn comes: together they may
+        be more than this machine keeps of what the store has.
+
+        Raises:
+            NotFound: there is no such job, or it is of a kind that has no result.
+            Conflict: it has not succeeded (yet).
+        """
+        job = self.jobs.get(job_id)
+        if job.kind != "predict":
+            raise NotFound("result of job", job_id)
+        if job.status is not JobStatus.SUCCEEDED:
+            raise Conflict(f"job {job_id} is {job.status}: it has a result once it has succeeded")
+        chunks = self.jobs.parts(job_id)
+        keys = [part_key(ChunkSpec.model_validate(chunk.spec), chunk.attempt) for chunk in chunks]
+        first = self._store.local_path(keys[0])
+        return chain([first], map(self._store.local_path, keys[1:]))
+
+
+def parts_key(job_id: str) -> str:
+    """What all files of a job's result are stored under."""
+    return f"results/{job_id}"
+
+
+def open_writer(file: Path | pa.NativeFile, schema: pa.Schema) -> parquet.ParquetWriter:
+    """Without dictionaries: numbers hardly repeat, and zstd finds the labels that do."""
+    return parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=False)
+
+
+def join(paths: Iterable[Path]) -> Iterator[bytes]:
+    """The bytes of one Parquet file with the rows of several, which have the same columns."""
+    files = iter(paths)
+    first = next(files)
+    schema, sink = parquet.read_schema(first), _Sink()
+    rows = max(1, min(MAX_GROUP_ROWS, GROUP_BYTES // (8 * len(schema))))
+    file = pa.PythonFile(sink, mode="w")
+    with open_writer(file, schema) as writer:
+        for path in chain([first], files):
+            with parquet.ParquetFile(path) as part:
+                for batch in part.iter_batches(batch_size=rows):
+                    writer.write_batch(batch)
+                    yield sink.take()
+    yield sink.take()
+
+
+class _Sink(io.RawIOBase):
+    """A file that keeps what nobody has taken yet."""
+
+    def __init__(self) -> None:
+        self._kept: list[bytes] = []
+        self._position = 0  # in the whole file: its footer says where the row groups are
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._kept.append(bytes(data))
+        self._position += len(self._kept[-1])
+        return len(self._kept[-1])
+
+    def tell(self) -> int:
+        return self._position
+
+    def take(self) -> bytes:
+        """What was written since the last call."""
+        taken, self._kept = b"".join(self._kept), []
+        return taken
+
+
+def part_key(spec: ChunkSpec, attempt: int) -> str:
+    """Where the file of one chunk is stored."""
+    return f"{parts_key(spec.job)}/{spec.chunk:04d}-{attempt}.parquet"

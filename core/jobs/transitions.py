@@ -1,0 +1,162 @@
+"""How a job changes its state: single compare-and-set statements inside the caller's transaction.
+
+    queued → running → succeeded | failed | cancelled, cancelling between running and cancelled;
+    running → queued when its worker stops or is lost; failed | cancelled → queued on resume.
+
+`UPDATE … WHERE status = … AND attempt = …`: `attempt` grows with each claim and is the fencing
+token. A worker that was thought lost and comes back holds an old one, and all that it writes is
+refused with `LostClaim`. Each change of state writes its event in the same transaction.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Select, func, select, update
+from sqlalchemy.orm import Session
+
+from core.clock import present
+from core.database.schema import JobRow, Json
+from core.exceptions import LostClaim, NotFound
+from core.jobs import events
+from core.names import now
+
+
+class JobStatus(StrEnum):
+    """Where a job is in its life."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+FINAL = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED})
+CLAIMED = frozenset({JobStatus.RUNNING, JobStatus.CANCELLING})
+UNFINISHED = frozenset(JobStatus) - FINAL
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to work on a job, until its lease ends or another attempt begins."""
+
+    job_id: str
+    attempt: int
+    worker: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The request that asked for a job: its id in the logs, and its span in a trace."""
+
+    request_id: str | None = None
+    traceparent: str | None = None
+
+
+NOWHERE = Origin()
+
+
+def get_row(session: Session, job_id: str) -> JobRow:
+    """The row as the database has it now, or `NotFound`."""
+    return _one(session, select(JobRow).where(JobRow.id == job_id), job_id)
+
+
+def lock_row(session: Session, job_id: str) -> JobRow:
+    """As `get_row`; nobody else changes it before the transaction ends."""
+    return _one(session, select(JobRow).where(JobRow.id == job_id).with_for_update(), job_id)
+
+
+def _one(session: Session, query: Select[JobRow], job_id: str) -> JobRow:
+    row = session.scalars(query.execution_options(populate_existing=True)).one_or_none()
+    if row is None:
+        raise NotFound("job", job_id)
+    return row
+
+
+def move(
+    session: Session, job_id: str, old: Collection[JobStatus], new: JobStatus, **values: Any
+) -> bool:
+    """Go from one of the `old` states to `new`; False, and no change, in any other state."""
+    changed = session.scalars(
+        update(JobRow)
+        .where(JobRow.id == job_id, JobRow.status.in_(old))
+        .values(status=new, **values)
+        .returning(JobRow.id)
+    )
+    return changed.one_or_none() is not None
+
+
+def change(session: Session, claim: Claim, **values: Any) -> JobStatus:
+    """Set columns of a claimed job; its status after that. `LostClaim` if not ours."""
+    changed = session.scalars(
+        update(JobRow)
+        .where(
+            JobRow.id == claim.job_id,
+            JobRow.attempt == claim.attempt,
+            JobRow.status.in_(CLAIMED),
+        )
+        .values(**values)
+        .returning(JobRow.status)
+    )
+    status = changed.one_or_none()
+    if status is None:
+        raise LostClaim(f"attempt {claim.attempt} of job {claim.job_id} is not the present one")
+    return JobStatus(status)
+
+
+def hold(session: Session, claim: Claim) -> JobStatus:
+    """Lock a claimed job until the transaction ends; its status. `LostClaim` as in `change`."""
+    return change(session, claim, attempt=claim.attempt)
+
+
+def complete(
+    session: Session,
+    claim: Claim,
+    status: JobStatus,
+    *,
+    error: Json | None = None,
+    metrics: Json | None = None,
+    version: int | None = None,
+) -> None:
+    """End a job that `hold` has locked."""
+    change(
+        session,
+        claim,
+        status=status,
+        worker=None,
+        lease_until=None,
+        error=error,
+        version=version,
+        metrics=get_row(session, claim.job_id).metrics | (metrics or {}),
+        finished_at=now(),
+    )
+    details = {"error": error, "version": version}
+    tell(session, claim.job_id, status, **{k: v for k, v in details.items() if v is not None})
+
+
+def requeue(
+    session: Session, job_id: str, old: Collection[JobStatus], reason: str, **values: Any
+) -> bool:
+    """Back to the end of the queue from one of the `old` states; False in any other."""
+    nobody = {"worker": None, "lease_until": None, "started_at": None, "finished_at": None}
+    place = queue_end(session)
+    moved = move(session, job_id, old, JobStatus.QUEUED, queued_at=place, **nobody, **values)
+    if moved:
+        tell(session, job_id, JobStatus.QUEUED, reason=reason)
+    return moved
+
+
+def queue_end(session: Session) -> datetime:
+    """A time to queue at that is after all who wait: a clock that was set back lets nobody in."""
+    last = select(func.max(JobRow.queued_at)).where(JobRow.status == JobStatus.QUEUED)
+    newest, moment = session.scalars(last).one(), present(session)
+    return moment if newest is None else max(moment, newest + timedelta(microseconds=1))
+
+
+def tell(session: Session, job_id: str, status: JobStatus, **details: Any) -> None:
+    """Write the event of a new state."""
+    events.append(session, job_id, "state", {"status": status.value, **details})

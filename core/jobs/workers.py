@@ -1,0 +1,49 @@
+"""Which worker processes there are, and when each was last heard of."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select
+
+from core.clock import present
+from core.database.database import Database
+from core.database.schema import WorkerRow
+
+FORGET_AFTER = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker process."""
+
+    id: str
+    device: str
+    started_at: datetime
+    heartbeat_at: datetime
+
+
+class Workers:
+    """Heartbeats of worker processes, for health and metrics; jobs have leases of their own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def beat(self, worker_id: str, device: str, started_at: datetime) -> None:
+        """Tell that this worker lives; those silent for a day are forgotten."""
+        with self._database.begin() as session:
+            moment = present(session)
+            session.execute(delete(WorkerRow).where(WorkerRow.heartbeat_at < moment - FORGET_AFTER))
+            session.merge(
+                WorkerRow(id=worker_id, device=device, started_at=started_at, heartbeat_at=moment)
+            )
+
+    def leave(self, worker_id: str) -> None:
+        """Forget a worker that ends as it should: only one that fell silent is missed."""
+        with self._database.begin() as session:
+            session.execute(delete(WorkerRow).where(WorkerRow.id == worker_id))
+
+    def list(self) -> list[Worker]:
+        """The workers, the one heard of last first."""
+        with self._database.read() as session:
+            rows = session.scalars(select(WorkerRow).order_by(WorkerRow.heartbeat_at.desc()))
+            return [Worker(r.id, r.device, r.started_at, r.heartbeat_at) for r in rows]

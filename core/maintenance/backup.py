@@ -1,0 +1,179 @@
+"""A backup of the embedded installation while it runs: one tar file that is consistent in itself.
+
+What is published is immutable, and stored before a row names it; what is deleted loses its row
+first. So a picture of the database is taken, then what it names is copied. If something of it is
+gone, its row is gone by now, too: another picture is taken, and what is new in it is copied. The
+last picture names nothing that was not copied. The description of all files stands at the end.
+"""
+
+import hashlib
+import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sqlalchemy import exists, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from core.database.database import opened
+from core.database.schema import DatasetRow, JobRow, VersionRow
+from core.jobs.checkpoints import checkpoints_key
+from core.jobs.results import part_key
+from core.jobs.specs import ChunkSpec
+from core.jobs.transitions import JobStatus
+from core.maintenance.backup_format import (
+    DATABASE,
+    MANIFEST,
+    BackupFailed,
+    File,
+    Manifest,
+    artifact_name,
+)
+from core.names import now
+from core.release import release
+from core.settings import Settings
+from core.storage import DirectoryStore
+from core.storage.staging import flush
+
+ROUNDS = 20  # pictures: each next one has only what was published since the one before
+
+
+def back_up(settings: Settings, target: Path) -> Manifest:
+    """Write a backup to the new file `target`: all of it, or nothing.
+
+    Raises:
+        BackupFailed: if the data are elsewhere, if the file exists, or if an artifact is lost.
+    """
+    database = sqlite_file(settings)
+    if settings.bucket is not None:
+        raise BackupFailed(f"artifacts are in {settings.artifact_url}: see docs/operations.md")
+    if target.exists():
+        raise BackupFailed(f"{target} exists already: give a new name")
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as name:
+        folder = Path(name)
+        partial = folder / "partial.tar"
+        partial.touch(mode=0o600)
+        with tarfile.open(partial, "w") as archive:
+            manifest = _Writer(archive, settings.artifact_root).write(database, folder)
+        flush(partial)
+        partial.rename(target)
+    return manifest
+
+
+def sqlite_file(settings: Settings) -> Path:
+    """The database's file; `BackupFailed` if it is none, or not there."""
+    prefix, url = "sqlite:///", settings.sqlalchemy_url
+    if not url.startswith(prefix):
+        raise BackupFailed("the database is a server: see docs/operations.md for its backup")
+    path = Path(url.removeprefix(prefix))
+    if not path.is_file():
+        raise BackupFailed(f"{path} does not exist: name the data directory with --data-dir")
+    return path
+
+
+class _Writer:
+    """Copies artifacts into an archive, each once."""
+
+    def __init__(self, archive: tarfile.TarFile, root: Path) -> None:
+        self._archive, self._root = archive, root
+        self._copied: dict[str, list[File]] = {}
+
+    def write(self, database: Path, folder: Path) -> Manifest:
+        missing: set[str] = set()
+        for _ in range(ROUNDS):
+            picture = folder / DATABASE
+            picture.unlink(missing_ok=True)
+            _photograph(database, picture)
+            keys = named(picture)
+            lost = [key for key in keys if key not in self._copied and not self._copy(key)]
+            if still := missing.intersection(lost):
+                raise BackupFailed(
+                    f"{min(still)} is named by the database, but not stored: `credence doctor`"
+                )
+            if not lost:
+                return self._finish(picture, [*keys, *self._copy_checkpoints(picture)])
+            missing.update(lost)
+        raise BackupFailed(f"what is stored changed under {ROUNDS} attempts: try again later")
+
+    def _copy_checkpoints(self, picture: Path) -> list[str]:
+        """The newest of each job that may go on. No row names it: a job without one starts anew."""
+        store, copied = DirectoryStore(self._root), []
+        for folder in map(checkpoints_key, unfinished(picture)):
+            while names := store.children(folder):
+                key = f"{folder}/{names[-1]}"
+                if key in self._copied or self._copy(key):
+                    copied.append(key)
+                    break  # else a newer one has taken its place
+        return copied
+
+    def _copy(self, key: str) -> bool:
+        """False if the artifact is gone, or goes meanwhile."""
+        path = self._root / key
+        try:
+            paths = sorted(path.rglob("*")) if path.is_dir() else [path]
+            files = [self._add(file, artifact_name(file, self._root)) for file in paths]
+        except FileNotFoundError:
+            return False
+        self._copied[key] = files
+        return True
+
+    def _add(self, path: Path, name: str) -> File:
+        with path.open("rb") as source:
+            sha256 = hashlib.file_digest(source, "sha256").hexdigest()
+            source.seek(0)
+            member = self._archive.gettarinfo(arcname=name, fileobj=source)
+            self._archive.addfile(member, source)
+        return File(name=name, size=member.size, sha256=sha256)
+
+    def _finish(self, picture: Path, keys: list[str]) -> Manifest:
+        files = [self._add(picture, DATABASE)]
+        files += [file for key in keys for file in self._copied[key]]
+        manifest = Manifest(release=release(), created_at=now(), files=files)
+        path = picture.with_name(MANIFEST)
+        path.write_text(manifest.model_dump_json(indent=1))
+        self._add(path, MANIFEST)
+        return manifest
+
+
+def named(database: Path) -> list[str]:
+    """The keys of the artifacts without which the rows of a database would be wrong."""
+    with _rows(database) as session:
+        return [*_published(session), *_results(session)]
+
+
+def unfinished(database: Path) -> list[str]:
+    """The jobs that a worker may yet go on with."""
+    query = select(JobRow.id).where(JobRow.kind == "train", JobRow.status != JobStatus.SUCCEEDED)
+    with _rows(database) as session:
+        return list(session.scalars(query))
+
+
+@contextmanager
+def _rows(path: Path) -> Iterator[Session]:
+    with opened(f"sqlite:///{path}") as database, database.read() as session:
+        yield session
+
+
+def _photograph(database: Path, picture: Path) -> None:
+    """SQLite's online backup: all pages of one moment, whatever is written meanwhile."""
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(picture)) as copy:
+        source.backup(copy)
+
+
+def _published(session: Session) -> Iterator[str]:
+    yield from session.scalars(select(DatasetRow.artifact_key))
+    yield from session.scalars(select(VersionRow.artifact_key))
+
+
+def _results(session: Session) -> Iterator[str]:
+    """Of chunks that are done, unless nobody can ask for them: those go with the data set."""
+    whole = aliased(JobRow)
+    asked_for = or_(
+        exists().where(whole.id == JobRow.parent, whole.status == JobStatus.SUCCEEDED),
+        exists().where(DatasetRow.id == JobRow.dataset),
+    )
+    done = JobRow.kind == "chunk", JobRow.status == JobStatus.SUCCEEDED, asked_for
+    for spec, attempt in session.execute(select(JobRow.spec, JobRow.attempt).where(*done)):
+        yield part_key(ChunkSpec.model_validate(spec), attempt)

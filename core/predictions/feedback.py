@@ -1,0 +1,155 @@
+"""Labels that came back: what the newest labelled rows of each version say of its honesty.
+
+Per row the scores of `models.evaluation.metrics` are kept, never the labels. The window is the last
+`CREDENCE_FEEDBACK_ROWS` labelled rows of a version, whatever their variant, in the database:
+every replica tells the same, and a restart loses nothing.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import torch
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from core.access.callers import MODEL, SERVICE, Caller, check_change
+from core.database.database import Database
+from core.database.schema import FeedbackRow, FeedbackWindowRow, Json, VersionRow
+from core.names import check_identifier, new_id, now
+from core.registry import versions
+from models.evaluation.metrics import PerRowScores, calibration_error, summarise
+
+RECENT = timedelta(days=7)  # a version that nobody labels any more is nobody's worry
+MAX_VERSIONS = 5  # of a model at once: each is a label value of several series
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """The metrics of a version's window; empty, and never `updated_at`, before any label came."""
+
+    model: str
+    version: int
+    metrics: Json
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Added:
+    """What became of labels: `new_rows` is how many labelled rows there are that were not before.
+
+    `is_new` is False where they took the place of labels that the prediction had.
+    """
+
+    id: str
+    is_new: bool
+    new_rows: int
+    rolling: Rolling
+
+
+class Feedback:
+    """Scores of labelled rows, and the windows over them, in the database."""
+
+    def __init__(self, database: Database, window: int, caller: Caller = SERVICE) -> None:
+        self._database = database
+        self._window = window
+        self._caller = caller
+
+    def add(
+        self, model: str, version: int, scores: PerRowScores, prediction: str | None = None
+    ) -> Added:
+        """Take scores into the window; of a prediction that has some there, in their place.
+
+        Raises:
+            NotFound: if the version was deleted meanwhile.
+            NotOwner: if the model was only shared with the caller: labels change what it says.
+            Unavailable: when the database does not answer.
+        """
+        packed = {name: values[-self._window :].tolist() for name, values in scores.items()}
+        rows = len(next(iter(packed.values())))  # more than the window holds are no use
+        with self._database.begin() as session:
+            check_change(session, self._caller, MODEL, model)
+            of = versions.hold(session, model, version, alone=True)
+            found = _labels_of(session, prediction)
+            row = found or FeedbackRow(
+                id=new_id("fb"), model=model, version=version, prediction=prediction, rows=0
+            )
+            new_rows = max(rows - row.rows, 0) if found else len(next(iter(scores.values())))
+            row.rows, row.scores, row.created_at = rows, packed, now()
+            session.add(row)
+            session.flush()
+            window = self._move(session, of)
+            added = Added(row.id, found is None, new_rows, _rolling(window))
+            if self._caller.once is not None:
+                self._caller.once.record(session, added.id, added)
+            return added
+
+    def rolling(self, model: str, version: int) -> Rolling:
+        """What the window says of a version."""
+        check_identifier("model", model)
+        with self._database.read() as session:
+            window = session.get(FeedbackWindowRow, (model, version))
+            return Rolling(model, version, {}, None) if window is None else _rolling(window)
+
+    def recent(self) -> list[Rolling]:
+        """Of each model the versions that were labelled last, within `RECENT`."""
+        query = select(FeedbackWindowRow).where(FeedbackWindowRow.updated_at >= now() - RECENT)
+        with self._database.read() as session:
+            windows = session.scalars(query.order_by(FeedbackWindowRow.updated_at.desc())).all()
+        seen: Counter[str] = Counter()
+        kept = []
+        for window in windows:
+            seen[window.model] += 1
+            if seen[window.model] <= MAX_VERSIONS:
+                kept.append(_rolling(window))
+        return kept
+
+    def _move(self, session: Session, of: VersionRow) -> FeedbackWindowRow:
+        """Forget what is beyond the window, and write what the rest says."""
+        labels = FeedbackRow.model == of.model, FeedbackRow.version == of.version
+        newest = select(FeedbackRow.number, FeedbackRow.rows).where(*labels)
+        found = session.execute(newest.order_by(FeedbackRow.number.desc())).all()
+        newer = accumulate((rows for _, rows in found[:-1]), initial=0)
+        inside = [row.number for row, n in zip(found, newer, strict=True) if n < self._window]
+        session.execute(delete(FeedbackRow).where(*labels, FeedbackRow.number < inside[-1]))
+        query = select(FeedbackRow.scores).where(*labels).order_by(FeedbackRow.number)
+        scores = _joined(session.scalars(query).all(), self._window)
+        metrics, held_out = describe(scores), of.description.get("metrics") or {}
+        metrics["expected_log_likelihood"] = held_out.get("log_likelihood")
+        row = FeedbackWindowRow(
+            model=of.model, version=of.version, metrics=metrics, updated_at=now()
+        )
+        return session.merge(row)
+
+
+def describe(scores: PerRowScores) -> Json:
+    """The metrics of labelled rows, with their calibration error."""
+    metrics = summarise(scores)
+    return metrics | {"calibration_error": calibration_error(metrics)}
+
+
+def _labels_of(session: Session, prediction: str | None) -> FeedbackRow | None:
+    if prediction is None:
+        return None
+    query = select(FeedbackRow).where(FeedbackRow.prediction == prediction)
+    return session.scalars(query).one_or_none()
+
+
+def _joined(parts: Sequence[Mapping[str, Any]], most: int) -> PerRowScores:
+    """The last rows of the parts with all scores of the newest: others are of an older release."""
+    names = parts[-1].keys()
+    alike = [part for part in parts if part.keys() >= names]
+    return {
+        name: torch.from_numpy(
+            np.concatenate([np.array(part[name], dtype=np.float64) for part in alike])[-most:]
+        )
+        for name in names
+    }
+
+
+def _rolling(window: FeedbackWindowRow) -> Rolling:
+    return Rolling(window.model, window.version, window.metrics, window.updated_at)

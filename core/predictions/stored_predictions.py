@@ -1,0 +1,143 @@
+"""Questions that were answered and are kept, so that they can be answered again exactly.
+
+An answer depends on version, variant, rows, samples, sampler and seed alone: these are kept, the
+answer is not. They go with their version, and after `CREDENCE_STORED_DAYS`.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from sqlalchemy import delete
+
+from core.access.callers import EVERYBODY, MODEL, SERVICE, Caller, owner_of
+from core.access.idempotency import find
+from core.access.quotas import check_bytes
+from core.database.database import Database
+from core.database.schema import Json, PredictionRow
+from core.database.sweeping import sweep
+from core.exceptions import NotFound, TooLarge
+from core.names import check_identifier, new_id, now
+from core.registry import versions
+from models.prediction.prediction import PredictOptions
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """What was asked about, as `core.datasets.columns.packing` writes it; `future` of a
+    forecast.
+    """
+
+    rows: int
+    inputs: bytes
+    future: bytes | None = None
+
+    @property
+    def bytes(self) -> int:
+        """That are kept."""
+        return len(self.inputs) + len(self.future or b"")
+
+
+@dataclass(frozen=True)
+class StoredPrediction:
+    """A question: `options` are those with which it was answered, settled."""
+
+    id: str
+    model: str
+    version: int
+    options: PredictOptions
+    packed: PackedRows
+
+
+class StoredPredictions:
+    """In the database, where every replica finds them."""
+
+    def __init__(self, database: Database, max_bytes: int, caller: Caller = SERVICE) -> None:
+        self._database = database
+        self._max_bytes = max_bytes
+        self._caller = caller
+
+    def check_size(self, packed: PackedRows) -> PackedRows:
+        """The same rows; `TooLarge` if they take more than `CREDENCE_MAX_STORED_BYTES`."""
+        if packed.bytes > self._max_bytes:
+            raise TooLarge(
+                f"a prediction that is stored may take {self._max_bytes} bytes "
+                f"(CREDENCE_MAX_STORED_BYTES), and these rows take {packed.bytes}: "
+                "split them over several requests"
+            )
+        return packed
+
+    def add(self, model: str, version: int, options: PredictOptions, packed: PackedRows) -> str:
+        """Keep a question; its id.
+
+        Raises:
+            NotFound: if the version was deleted meanwhile.
+            QuotaExceeded: the caller has stored as much as it may.
+            Repeated: the same request has stored it meanwhile.
+            Unavailable: when the database does not answer.
+        """
+        row = PredictionRow(
+            id=new_id("pred"),
+            owner=self._caller.owner,
+            key=self._caller.key or "",
+            model=model,
+            version=version,
+            options=asdict(options),
+            rows=packed.rows,
+            inputs=packed.inputs,
+            future=packed.future,
+            bytes=packed.bytes,
+            created_at=now(),
+        )
+        with self._database.begin() as session:
+            versions.hold(session, model, version)
+            check_bytes(session, self._caller, row.bytes)
+            session.add(row)
+            if self._caller.once is not None:
+                self._caller.once.record(session, row.id)
+        return row.id
+
+    def made_before(self) -> StoredPrediction | None:
+        """What the caller's request has stored when it came before.
+
+        Raises:
+            Invalid: its Idempotency-Key was sent with another request.
+            NotFound: what it stored is gone.
+        """
+        if self._caller.once is None:
+            return None
+        with self._database.read() as session:
+            remembered = find(session, self._caller.once)
+        if remembered is None:
+            return None
+        remembered.check(self._caller.once)
+        return self.get(remembered.resource)
+
+    def get(self, prediction_id: str) -> StoredPrediction:
+        """A question by its id; raises `NotFound`."""
+        check_identifier("prediction", prediction_id)
+        with self._database.read() as session:
+            row = session.get(PredictionRow, prediction_id)
+            if row is None or not self._is_mine(row):
+                raise NotFound("prediction", prediction_id)
+            owner_of(session, self._caller, MODEL, row.model)
+            packed = PackedRows(row.rows, row.inputs, row.future)
+            return StoredPrediction(row.id, row.model, row.version, _options(row.options), packed)
+
+    def delete(self, prediction_id: str) -> None:
+        """Forget a question; what its labels said stays. Raises `NotFound`."""
+        self.get(prediction_id)
+        with self._database.begin() as session:
+            session.execute(delete(PredictionRow).where(PredictionRow.id == prediction_id))
+
+    def _is_mine(self, row: PredictionRow) -> bool:
+        return self._caller.view.sees_all or row.owner in (EVERYBODY, self._caller.owner)
+
+    def sweep(self, before: datetime) -> None:
+        """Forget those that were stored before this time."""
+        sweep(self._database, PredictionRow.created_at, before)
+
+
+def _options(stored: Json) -> PredictOptions:
+    """JSON has lists where options have tuples."""
+    given: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+    return PredictOptions(**given)

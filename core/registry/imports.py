@@ -1,0 +1,137 @@
+"""Versions from elsewhere: an archive is unpacked, examined, and published like a trained one."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+from annotated_types import Interval, Len
+from pydantic import Field, TypeAdapter, ValidationError
+
+from core.database.schema import Json
+from core.exceptions import Invalid
+from core.names import name_problem
+from core.registry import archives
+from core.registry.registry import Version
+from models.artifact import files as checkpoint
+from models.artifact.examination import examine
+from models.exceptions import CorruptArtifact
+
+_MOST_EXACT = 2**53  # beyond it, JSON's integers are not the same everywhere
+_MAX_DEPTH = 32
+
+Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,64}$")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a version was exported; nobody has verified it."""
+
+    model: Identifier
+    version: Annotated[int, Interval(ge=1, le=2**31 - 1)]
+    dataset: Identifier
+    job: Identifier
+    created_at: Annotated[str, Len(1, 64)]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The artifact's files, what they say of themselves, and where they come from."""
+
+    directory: Path
+    description: Json
+    card: Json | None
+    num_bytes: int
+
+
+def describe_origin(version: Version) -> bytes:
+    """What an archive says of the version that it was made of."""
+    return orjson.dumps(
+        Origin(
+            model=version.model,
+            version=version.version,
+            dataset=version.dataset,
+            job=version.job,
+            created_at=version.created_at.isoformat(),
+        )
+    )
+
+
+def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
+    """Unpacks into a new directory and examines what came.
+
+    Raises:
+        NotParseable, TooLarge: see `core.registry.archives`.
+        Invalid: naming the file, or the field of `model.json`, that is wrong.
+    """
+    archives.unpack(archive, directory, max_bytes)
+    try:
+        origin = _read_origin(directory / archives.ORIGIN)
+        model = examine(directory)
+    except CorruptArtifact as error:
+        message = error.message.replace(f"{directory}/", "").replace(str(directory), "the archive")
+        raise Invalid([(_place(error.path), message)]) from error
+    size = sum(path.stat().st_size for path in directory.iterdir())
+    imported = {"origin": origin and asdict(origin), "bytes": size}
+    description = model.description | {"imported": imported}
+    for name, part in ((checkpoint.MODEL, description), (checkpoint.CARD, model.card)):
+        _check_plain(part, f"/{name}")
+    _check_names(description)
+    return Imported(directory, description, model.card, size)
+
+
+def _place(path: str) -> str:
+    """Fields are those of `model.json`, if no file is named."""
+    first = path.split("/")[1] if path else checkpoint.MODEL
+    is_file = first.endswith((".json", ".safetensors"))
+    return (path or f"/{first}") if is_file else f"/{checkpoint.MODEL}{path}"
+
+
+def _read_origin(path: Path) -> Origin | None:
+    """Taken out of the directory: it is no part of the artifact."""
+    if not path.is_file():
+        return None
+    data = checkpoint.read_json(path)
+    path.unlink()
+    try:
+        origin = TypeAdapter(Origin).validate_python(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "/".join(["", archives.ORIGIN, *map(str, first["loc"])])
+        raise CorruptArtifact(first["msg"], place) from error
+    return origin
+
+
+def _check_names(description: Json) -> None:
+    """Names of columns are as strict as those of a data set."""
+    names = [description["target"], *(f["name"] for f in description["features"])]
+    for name in names:
+        if problem := name_problem(name):
+            raise Invalid([("/model.json/config/features", f"the name {name[:80]!r} {problem}")])
+
+
+def _check_plain(value: Any, place: str, depth: int = 0) -> None:
+    """Raise `Invalid` for what a database or another reader of JSON could not hold."""
+    match value:
+        case str():
+            if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+                raise Invalid([(place, "holds a character that no text may have")])
+        case float() if not math.isfinite(value):
+            raise Invalid([(place, "is not finite")])
+        case int() if abs(value) > _MOST_EXACT:
+            raise Invalid([(place, f"is beyond ±{_MOST_EXACT}")])
+        case Mapping():
+            for key, item in value.items():
+                _check_plain(str(key), place, depth)
+                _check_nested(item, f"{place}/{key}"[:200], depth)
+        case list() | tuple():
+            for i, item in enumerate(value):
+                _check_nested(item, f"{place}/{i}"[:200], depth)
+
+
+def _check_nested(value: Any, place: str, depth: int) -> None:
+    if depth >= _MAX_DEPTH:
+        raise Invalid([(place, f"is nested more than {_MAX_DEPTH} deep")])
+    _check_plain(value, place, depth + 1)

@@ -1,0 +1,270 @@
+"""Model versions: immutable, numbered from 1, published whole, with aliases that move."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from core.access import audit, quotas, shares
+from core.access.callers import MODEL, SERVICE, Caller, check_change, owner_of
+from core.access.idempotency import Repeated
+from core.database.database import Database
+from core.database.installation import identity
+from core.database.schema import AliasRow, Json, ModelRow, VersionRow
+from core.exceptions import Conflict, LostClaim, NotFound, NotOwner, QuotaExceeded
+from core.jobs import parts
+from core.jobs.transitions import Claim, JobStatus, complete, hold
+from core.names import check_alias, check_identifier, check_model_name, now
+from core.paging import Page, check_limit, decode_cursor, page_of
+from core.registry import versions
+from core.storage import ArtifactStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """One version of a model; `description` is what the artifact says of itself."""
+
+    model: str
+    owner: str
+    version: int
+    aliases: tuple[str, ...]
+    description: dict[str, Any]
+    dataset: str
+    job: str
+    created_at: datetime
+    artifact_key: str
+
+
+class Registry:
+    """Names, versions and aliases in the database, artifacts in the store.
+
+    A caller sees the models that `core.access.callers` says, and as if there were no others.
+    """
+
+    def __init__(self, database: Database, store: ArtifactStore, caller: Caller = SERVICE) -> None:
+        self._database = database
+        self._store = store
+        self._caller = caller
+
+    def publish(  # noqa: PLR0917 - in the order in which one says it
+        self,
+        claim: Claim,
+        model: str,
+        directory: Path,
+        description: Json,
+        dataset: str,
+        alias: str | None = None,
+    ) -> Version:
+        """Store the artifact; then, in one transaction, give it a number and end the job.
+
+        The artifact's key belongs to this attempt of the job alone. A crash between the two steps
+        leaves files that nothing refers to, which the next attempt removes; never half a version.
+
+        Raises:
+            LostClaim: the job is another's by now, or was cancelled: nothing is published.
+        """
+        check_model_name(model)
+        if alias is not None:
+            check_alias(alias)
+        for attempt in range(1, claim.attempt + 1):
+            self._store.delete(_key(model, claim, attempt))
+        key = _key(model, claim, claim.attempt)
+        self._store.put_directory(key, directory)
+        row = VersionRow(
+            model=model,
+            description=description,
+            dataset=dataset,
+            job=claim.job_id,
+            artifact_key=key,
+            created_at=now(),
+        )
+        try:
+            self._publish(claim, row, alias)
+        except LostClaim:  # after any other error it may be committed all the same: sweeps know
+            self._store.delete(key)
+            raise
+        return self.get(model, row.version)
+
+    def _publish(self, claim: Claim, row: VersionRow, alias: str | None) -> None:
+        with self._database.begin() as session, parts.settled(session, claim.job_id):
+            is_cancelled = hold(session, claim) is JobStatus.CANCELLING
+            if is_cancelled:
+                complete(session, claim, JobStatus.CANCELLED)
+            else:
+                versions.insert(session, row, alias)
+                metrics = row.description.get("metrics") or {}
+                complete(session, claim, JobStatus.SUCCEEDED, metrics=metrics, version=row.version)
+        if is_cancelled:
+            raise LostClaim(f"job {claim.job_id} was cancelled before its model was published")
+
+    def add(
+        self, model: str, directory: Path, description: Json, alias: str | None = None
+    ) -> Version:
+        """Publish a version that no job of this installation has made (`core.registry.imports`).
+
+        The key bears this database's name: what a crash leaves without a row tells whose it was.
+
+        Raises:
+            NotOwner: the name is another's.
+            QuotaExceeded: the caller has stored as much as it may.
+        """
+        imported = description["imported"]
+        origin = imported["origin"] or {}
+        with self._database.begin() as session:
+            key = f"models/{model}/{import_prefix(session)}{secrets.token_hex(12)}"
+        row = VersionRow(
+            model=model,
+            description=description,
+            dataset=origin.get("dataset", ""),
+            job=origin.get("job", ""),
+            artifact_key=key,
+            created_at=now(),
+        )
+        self._store.put_directory(key, directory)
+        try:
+            with self._database.begin() as session:
+                quotas.check_bytes(session, self._caller, imported["bytes"])
+                versions.reserve(session, model, self._caller, self._caller.owner)
+                versions.insert(session, row, alias)
+                what = f"{model}/{row.version}"
+                audit.record(session, self._caller, "version.import", what, alias=alias)
+                made = _version(session, row, owner_of(session, self._caller, MODEL, model))
+                if self._caller.once is not None:
+                    self._caller.once.record(session, what, made)
+        except (QuotaExceeded, Repeated, NotOwner):
+            self._store.delete(key)
+            raise
+        return made
+
+    def get(self, model: str, version: int | str | None = None) -> Version:
+        """A version by number, by alias, or the newest; raises `NotFound`."""
+        check_identifier("model", model)
+        with self._database.read() as session:
+            owner = owner_of(session, self._caller, MODEL, model)
+            return _version(session, versions.find(session, model, version), owner)
+
+    def list(self, limit: int = 20, cursor: str | None = None) -> Page[Version]:
+        """The newest version of each model, by name."""
+        newest = (
+            select(VersionRow.model, func.max(VersionRow.version).label("version"))
+            .group_by(VersionRow.model)
+            .subquery()
+        )
+        query = (
+            select(VersionRow)
+            .join(newest, VersionRow.model == newest.c.model)
+            .join(ModelRow, VersionRow.model == ModelRow.name)
+            .add_columns(ModelRow.owner)
+            .where(VersionRow.version == newest.c.version, self._caller.view.of(MODEL))
+            .order_by(VersionRow.model)
+            .limit(check_limit(limit) + 1)
+        )
+        if cursor is not None:
+            query = query.where(VersionRow.model > decode_cursor("models", cursor))
+        with self._database.read() as session:
+            found = [_version(session, row, owner) for row, owner in session.execute(query)]
+        return page_of("models", found, [version.model for version in found], limit)
+
+    def versions(self, model: str) -> Sequence[Version]:
+        """All versions of a model, newest first; raises `NotFound`."""
+        check_identifier("model", model)
+        query = select(VersionRow).where(VersionRow.model == model)
+        with self._database.read() as session:
+            owner = owner_of(session, self._caller, MODEL, model)
+            rows = session.scalars(query.order_by(VersionRow.version.desc())).all()
+            if not rows:
+                raise NotFound("model", model)
+            return [_version(session, row, owner) for row in rows]
+
+    def set_alias(self, model: str, alias: str, version: int) -> Version:
+        """Point the alias at a version, wherever it pointed before."""
+        check_identifier("model", model)
+        check_alias(alias, "alias")
+        with self._changed(model, "alias.set", f"{model}/{alias}", version=version) as session:
+            row = versions.find(session, model, version)
+            versions.point(session, row, alias)
+            return _version(session, row, owner_of(session, self._caller, MODEL, model))
+
+    def delete_alias(self, model: str, alias: str) -> None:
+        """Remove the alias; raises `NotFound`."""
+        check_identifier("model", model)
+        check_identifier("alias", alias)
+        with self._changed(model, "alias.delete", f"{model}/{alias}") as session:
+            row = session.get(AliasRow, (model, alias))
+            if row is None:
+                raise NotFound("alias", f"{model}/{alias}")
+            session.delete(row)
+
+    def delete_version(self, model: str, version: int) -> None:
+        """Remove a version and its artifact; its number is never given again.
+
+        Raises:
+            Conflict: while an alias points at it, because somebody predicts by that name.
+        """
+        check_identifier("model", model)
+        with self._changed(model, "version.delete", f"{model}/{version}") as session:
+            row = versions.find(session, model, version)
+            if aliases := versions.aliases(session, row):
+                raise Conflict(
+                    f"version {version} of {model} is what the alias {aliases[0]!r} means: "
+                    "move or delete the alias first"
+                )
+            session.delete(row)
+        self._store.delete(row.artifact_key)
+
+    def delete_model(self, model: str) -> None:
+        """Remove all versions and aliases of a model, and their artifacts."""
+        check_identifier("model", model)
+        with self._changed(model, "model.delete", model) as session:
+            shares.forget(session, MODEL, model)
+            session.execute(delete(AliasRow).where(AliasRow.model == model))
+            keys = session.scalars(
+                delete(VersionRow)
+                .where(VersionRow.model == model)
+                .returning(VersionRow.artifact_key)
+            ).all()
+            if not keys:
+                raise NotFound("model", model)
+        for key in keys:
+            self._store.delete(key)
+
+    @contextmanager
+    def _changed(self, model: str, action: str, what: str, **details: Any) -> Iterator[Session]:
+        """A transaction that changes a model of the caller's, one at a time."""
+        with self._database.begin() as session:
+            check_change(session, self._caller, MODEL, model)
+            audit.record(session, self._caller, action, what, **details)
+            yield session
+
+    def path(self, version: Version) -> Path:
+        """Where the artifact can be read on this machine."""
+        return self._store.local_path(version.artifact_key)
+
+
+def import_prefix(session: Session) -> str:
+    """What the artifacts of versions from elsewhere are called, of this database."""
+    return f"import-{identity(session)}-"
+
+
+def _key(model: str, claim: Claim, attempt: int) -> str:
+    return f"models/{model}/{claim.job_id}-{attempt}"
+
+
+def _version(session: Session, row: VersionRow, owner: str) -> Version:
+    return Version(
+        model=row.model,
+        owner=owner,
+        version=row.version,
+        aliases=versions.aliases(session, row),
+        description=row.description,
+        dataset=row.dataset,
+        job=row.job,
+        created_at=row.created_at,
+        artifact_key=row.artifact_key,
+    )

@@ -1,0 +1,108 @@
+"""Numbers, versions and aliases of a model: the statements, inside the caller's transaction."""
+
+from sqlalchemy import exists, or_, select
+from sqlalchemy.orm import Session
+
+from core.access.callers import EVERYBODY, Caller
+from core.database.dialects import upsert
+from core.database.schema import AliasRow, JobRow, ModelRow, VersionRow
+from core.exceptions import NotFound, NotOwner
+
+TRAINS = frozenset({"train", "compare"})
+"""The kinds of job that make versions of their model."""
+MAX_DIGITS = 9  # of a version; the column holds 31 bits
+
+
+def reserve(session: Session, model: str, caller: Caller, owner: str) -> None:
+    """Make sure that the caller may train a model of this name: the first who does is its owner.
+
+    A name without versions, and without jobs that are to make some, is anybody's to take.
+
+    Raises:
+        NotOwner: it is another's.
+    """
+    values = {"name": model, "owner": owner, "last_version": 0}
+    session.execute(upsert(session, ModelRow).values(values).on_conflict_do_nothing())
+    row = session.scalars(select(ModelRow).where(ModelRow.name == model).with_for_update()).one()
+    if not _is_used(session, model):
+        row.owner = owner
+    if not (caller.view.sees_all or row.owner in (EVERYBODY, caller.owner)):
+        raise NotOwner(f"the model {model!r} is another owner's: take another name")
+
+
+def _is_used(session: Session, model: str) -> bool:
+    versions = exists().where(VersionRow.model == model)
+    unfinished = JobRow.finished_at.is_(None), JobRow.kind.in_(TRAINS)
+    jobs = exists().where(JobRow.model == model, *unfinished)
+    return bool(session.scalars(select(or_(versions, jobs))).one())
+
+
+def insert(session: Session, row: VersionRow, alias: str | None) -> None:
+    """Give the row the model's next number, write it, and let the alias point at it."""
+    row.version = _next_number(session, row.model)
+    session.add(row)
+    session.flush()
+    if alias is not None:
+        point(session, row, alias)
+
+
+def find(session: Session, model: str, version: int | str | None) -> VersionRow:
+    """The version that a number, an alias or None (the newest) means, or `NotFound`."""
+    query = select(VersionRow).where(VersionRow.model == model)
+    row = session.scalars(query.order_by(VersionRow.version.desc()).limit(1)).one_or_none()
+    if row is None:
+        raise NotFound("model", model)
+    if version is None:
+        return row
+    number = _to_number(session, model, version)
+    row = None if number is None else session.get(VersionRow, (model, number))
+    if row is None:
+        raise NotFound("version", f"{model}/{str(version)[:64]}")
+    return row
+
+
+def aliases(session: Session, row: VersionRow) -> tuple[str, ...]:
+    """The aliases that point at a version, by name."""
+    query = select(AliasRow.alias).where(
+        AliasRow.model == row.model, AliasRow.version == row.version
+    )
+    return tuple(session.scalars(query.order_by(AliasRow.alias)))
+
+
+def point(session: Session, row: VersionRow, alias: str) -> None:
+    """Create or move an alias; the model's row must be locked."""
+    session.merge(AliasRow(model=row.model, alias=alias, version=row.version))
+    session.flush()
+
+
+def hold(session: Session, model: str, number: int, *, alone: bool = False) -> VersionRow:
+    """A version that stays until the transaction ends; `alone`, no other transaction has it so.
+
+    Raises:
+        NotFound: if it is gone.
+    """
+    query = select(VersionRow).where(VersionRow.model == model, VersionRow.version == number)
+    row = session.scalars(query.with_for_update(read=not alone, key_share=True)).one_or_none()
+    if row is None:
+        raise NotFound("version", f"{model}/{number}")
+    return row
+
+
+def _next_number(session: Session, model: str) -> int:
+    """Count up, from 1; the model's row stays locked until the transaction ends."""
+    counted = (
+        upsert(session, ModelRow)
+        .values(name=model, last_version=1)
+        .on_conflict_do_update(
+            index_elements=[ModelRow.name], set_={"last_version": ModelRow.last_version + 1}
+        )
+    )
+    return session.scalars(counted.returning(ModelRow.last_version)).one()
+
+
+def _to_number(session: Session, model: str, version: int | str) -> int | None:
+    text = str(version)
+    if text.isascii() and text.isdecimal():
+        return int(text) if len(text) <= MAX_DIGITS else None
+    query = select(AliasRow.version).where(AliasRow.model == model, AliasRow.alias == text)
+    return session.scalars(query).one_or_none() if text.isprintable() else None

@@ -1,0 +1,112 @@
+"""Traces: one from a request through the queue to the end of its job, as OpenTelemetry's spans.
+
+They leave this process only when OpenTelemetry's variables name a collector. Without one the SDK is
+not even loaded: what is called here are the no-operations of its API. A span holds names, numbers
+and the class of an error, never its message, which may quote a caller's data.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from core.settings import traces_wanted
+from models.exceptions import Stopped
+
+FLUSH_SECONDS = 1.0  # a collector that is away must not hold up the end of a process
+
+Attribute = str | int | float | bool
+_traceparent = TraceContextTextMapPropagator()
+
+
+def start_tracing(service: Literal["credence-api", "credence-worker"]) -> None:
+    """Export from now on, once per process; `OTEL_SERVICE_NAME` goes before the name given here."""
+    if not traces_wanted():
+        return
+    from core.telemetry.trace_export import provider_for  # noqa: PLC0415 (a tenth of a second, if wanted)
+
+    trace.set_tracer_provider(provider_for(service))
+
+
+def flush_traces(seconds: float = FLUSH_SECONDS) -> None:
+    """Send what is left, but do not wait longer than this."""
+    flush = getattr(trace.get_tracer_provider(), "force_flush", None)
+    if flush is not None:
+        thread = threading.Thread(target=flush, name="flush-traces", daemon=True)
+        thread.start()
+        thread.join(seconds)
+
+
+@contextmanager
+def span(name: str, **attributes: Attribute) -> Iterator[Span]:
+    """What happens in the block, as part of the present span."""
+    with (
+        _tracer().start_as_current_span(
+            name, attributes=attributes, record_exception=False, set_status_on_exception=False
+        ) as present,
+        _errors_told(present),
+    ):
+        yield present
+
+
+@contextmanager
+def continued(name: str, traceparent: str | None, **attributes: Attribute) -> Iterator[Span]:
+    """The same, as part of the trace that another process has begun; of a new one without."""
+    with (
+        _tracer().start_as_current_span(
+            name,
+            context=_traceparent.extract({"traceparent": traceparent} if traceparent else {}),
+            kind=SpanKind.CONSUMER,
+            attributes=attributes,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as present,
+        _errors_told(present),
+    ):
+        yield present
+
+
+def record(name: str, start_ns: int, end_ns: int) -> None:
+    """A part of the present span that is over, by times since the epoch."""
+    _tracer().start_span(name, start_time=start_ns).end(end_ns)
+
+
+def event(name: str, **attributes: Attribute) -> None:
+    """A moment in the present span."""
+    trace.get_current_span().add_event(name, attributes)
+
+
+def fail(code: str) -> None:
+    """The present span ends in an error of this kind."""
+    _fail(trace.get_current_span(), code)
+
+
+def current_traceparent() -> str | None:
+    """W3C's name of the present span, for who continues it elsewhere; None without one."""
+    carrier: dict[str, str] = {}
+    _traceparent.inject(carrier)
+    return carrier.get("traceparent")
+
+
+def _tracer() -> trace.Tracer:
+    return trace.get_tracer("credence")
+
+
+@contextmanager
+def _errors_told(present: Span) -> Iterator[None]:
+    try:
+        yield
+    except Stopped:  # somebody wanted it so
+        raise
+    except Exception as error:
+        _fail(present, type(error).__name__)
+        raise
+
+
+def _fail(present: Span, code: str) -> None:
+    present.set_attribute("error.type", code)
+    present.set_status(StatusCode.ERROR)

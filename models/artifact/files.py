@@ -1,0 +1,295 @@
+"""Models on disk: a directory of safetensors and JSON with SHA-256 sums. Nothing is unpickled.
+
+model.json            configuration, encoders, target, metrics and notes
+prune-0.safetensors   loc and rho of the full posterior, the likelihood's point parameters;
+                      of other methods than Bayes by Backprop what they keep (`STATES`)
+prune-0.9.safetensors the weights that are left of a variant, and a bit per weight for where
+card.json             what training tells of rows, epochs and weights (`models.training.card`)
+manifest.json         size and SHA-256 of each file above
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from models.artifact.soundness import check_state
+from models.config import FeatureConfig, Json, ModelConfig
+from models.evaluation import calibration
+from models.evaluation.out_of_distribution import Detector
+from models.exceptions import CorruptArtifact
+from models.features.columns import FeatureEncoder
+from models.features.targets import target_from_json
+from models.forecasting.features import feature_configs
+from models.forecasting.model import Forecaster, series_from_json
+from models.inference.bbb import BBBState
+from models.inference.mc_dropout import DropoutState
+from models.inference.method import State
+from models.inference.point import DrawsState
+from models.inference.swag import SWAGState
+from models.language.model import BayesianLanguageModel
+from models.language.vocabulary import Vocabulary
+from models.model import BayesianModel
+from models.posteriors.variant import Variant
+from models.trained import TrainedModel
+
+FORMAT = 1
+MAX_HEADER_BYTES = 2**16  # of a safetensors file: ten tensors take a kilobyte
+STATES: dict[str, type[State]] = {
+    "mean_field": BBBState,
+    "draws": DrawsState,
+    "dropout": DropoutState,
+    "swag": SWAGState,
+}
+MANIFEST, MODEL, CARD = "manifest.json", "model.json", "card.json"
+
+# What comes of files whose sums are right and whose contents do not belong together.
+_UNREADABLE = (
+    KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError,
+    AssertionError, SafetensorError,
+)  # fmt: skip
+
+
+def write(model: TrainedModel, directory: Path) -> TrainedModel:
+    """Writes the model's files and returns the model with its variants' sizes filled in."""
+    directory.mkdir(parents=True, exist_ok=True)
+    variants = {}
+    for prune, variant in model.variants_by_prune.items():
+        path = directory / _file_name(prune)
+        path.write_bytes(save(variant.state.pack()))  # unlike `save_file`, it raises an OSError
+        variants[prune] = replace(variant, num_bytes=path.stat().st_size)
+    model = model.with_variants(variants)
+    write_json(directory / MODEL, _to_json(model))
+    names = [MODEL, *map(_file_name, variants)]
+    if model.card is not None:
+        write_json(directory / CARD, model.card)
+        names.append(CARD)
+    sums = {name: _checksum(directory / name) for name in names}
+    write_json(directory / MANIFEST, {"format": FORMAT, "files": sums})
+    return model
+
+
+def read(directory: Path, device: str = "cpu") -> TrainedModel:
+    """Reads a model after checking every file against the manifest.
+
+    Raises:
+        CorruptArtifact: if a file is missing, changed or of a later format.
+    """
+    files = read_manifest(directory)
+    for name in files:
+        check_file(directory, name, files)
+    try:
+        model = _from_json(read_json(directory / MODEL), directory, device)
+    except CorruptArtifact:
+        raise
+    except _UNREADABLE as error:
+        raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
+    return replace(model, card=read_json(directory / CARD)) if CARD in files else model
+
+
+def read_card(directory: Path) -> Json | None:
+    """What training has left for the model's card; None in artifacts of earlier releases.
+
+    Raises:
+        CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
+    """
+    files = read_manifest(directory)
+    if CARD not in files:
+        return None
+    check_file(directory, CARD, files)
+    return read_json(directory / CARD)
+
+
+def read_manifest(directory: Path) -> dict[str, Json]:
+    """Names, sizes and sums, as the manifest says."""
+    manifest = read_json(directory / MANIFEST)
+    if manifest.get("format") != FORMAT:
+        raise CorruptArtifact(
+            f"{directory} has format {manifest.get('format')}; this release reads {FORMAT}"
+        )
+    files = manifest.get("files")
+    if not isinstance(files, dict) or MODEL not in files:
+        raise CorruptArtifact(f"{directory / MANIFEST} names no files", "/manifest.json/files")
+    return files
+
+
+def check_file(directory: Path, name: str, files: dict[str, Json]) -> None:
+    """Raise `CorruptArtifact` unless the file is there, and is what the manifest says."""
+    path = directory / Path(name).name
+    if not path.is_file() or _checksum(path) != files[name]:
+        raise CorruptArtifact(f"{path} is missing or does not match its SHA-256 sum", f"/{name}")
+
+
+def write_json(path: Path, data: Json) -> None:
+    """JSON without NaN: one would make the file unreadable elsewhere."""
+    path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _to_json(model: TrainedModel) -> Json:
+    return {
+        "format": FORMAT,
+        "config": asdict(model.config),
+        **_own_json(model),
+        "default_seed": model.default_seed,
+        "history": list(model.history),
+        "notes": list(model.notes),
+        **({"series": model.series_json()} if isinstance(model, Forecaster) else {}),
+        "variants": [
+            {
+                "prune": v.prune,
+                "state": _kind_of(v.state),
+                "metrics": v.metrics,
+                "bytes": v.num_bytes,
+                "error_factors": {str(n): factor for n, factor in v.error_factors.items()},
+                "bfloat16": v.bfloat16,
+                "calibration": v.calibration and calibration.to_json(v.calibration),
+                "detector": None if v.detector is None else v.detector.to_json(),
+            }
+            for v in model.variants_by_prune.values()
+        ],
+    }
+
+
+def _own_json(model: TrainedModel) -> Json:
+    """What a kind of model has beside configuration and posteriors."""
+    match model:
+        case BayesianLanguageModel():
+            return {"vocabulary": model.vocabulary.to_json()}
+        case BayesianModel():
+            return {
+                "encoders": model.encoder.to_json(),
+                "target": model.target.to_json(),
+            }
+
+
+def _from_json(data: Json, directory: Path, device: str) -> TrainedModel:
+    config = TypeAdapter(ModelConfig).validate_python(data["config"])
+    match config.task:
+        case "language_model":
+            text = _language_model(config, data)
+            return replace(text, variants_by_prune=_read_variants(data, text, directory, device))
+    rows = _model_of_rows(config, data)
+    variants = _read_variants(data, rows, directory, device)
+    return replace(rows, variants_by_prune=variants, tuned=True)
+
+
+def _language_model(config: ModelConfig, data: Json) -> BayesianLanguageModel:
+    return BayesianLanguageModel(
+        config=config,
+        vocabulary=Vocabulary.from_json(data["vocabulary"]),
+        variants_by_prune={},
+        default_seed=data["default_seed"],
+        history=tuple(data["history"]),
+        notes=tuple(data["notes"]),
+    )
+
+
+def _model_of_rows(config: ModelConfig, data: Json) -> BayesianModel:
+    build, features = _kind_of_model(config, data)
+    return build(
+        config=config,
+        encoder=FeatureEncoder.from_json(features, data["encoders"]),
+        target=target_from_json(data["target"]),
+        variants_by_prune={},
+        default_seed=data["default_seed"],
+        history=tuple(data["history"]),
+        notes=tuple(data["notes"]),
+    )
+
+
+def _kind_of_model(
+    config: ModelConfig, data: Json
+) -> tuple[Callable[..., BayesianModel], tuple[FeatureConfig, ...]]:
+    """What the task's model is made by, and the features that its encoders are of."""
+    match config.task:
+        case "forecasting":
+            stored = data["encoders"][0]["stored"]
+            return partial(Forecaster, **series_from_json(data["series"])), feature_configs(
+                config, stored
+            )
+    return BayesianModel, config.features or ()
+
+
+def _read_variants(
+    data: Json, model: TrainedModel, directory: Path, device: str
+) -> dict[float, Variant]:
+    read = partial(_read_variant, model=model, directory=directory, device=device)
+    return {
+        v["prune"]: replace(read(v), detector=_read_detector(v, data, model.task))
+        for v in data["variants"]
+    }
+
+
+def _read_detector(variant: Json, data: Json, task: str) -> Detector | None:
+    """What flags the variant's rows; once one threshold served all variants."""
+    if found := variant.get("detector"):
+        return Detector(**found)
+    if "ood_threshold" not in data:
+        return None
+    score = "mutual_information" if task == "classification" else "epistemic_variance"
+    return Detector(score, data["ood_threshold"])
+
+
+def _read_variant(data: Json, model: TrainedModel, directory: Path, device: str) -> Variant:
+    path = directory / _file_name(data["prune"])
+    _check_header(path)
+    tensors = load_file(path)
+    kind = STATES[data.get("state", "mean_field")]  # as all were before there were others
+    state = kind.unpack(tensors, model.num_weights)
+    check_state(state, model.network, model.likelihood)
+    state = state.to(device)
+    factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
+    found = data.get("calibration")  # none of versions from before there was any
+    return Variant(
+        prune=data["prune"],
+        state=state,
+        metrics=data["metrics"],
+        num_bytes=data["bytes"],
+        error_factors=factors,
+        calibration=None if found is None else calibration.from_json(found),
+        bfloat16=data.get("bfloat16", False),
+    )
+
+
+def _check_header(path: Path) -> None:
+    """The first eight bytes say how long the description of the tensors is: ours are short."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+    if length > MAX_HEADER_BYTES:
+        raise CorruptArtifact(f"{path} has a header of {length} bytes; {MAX_HEADER_BYTES} is most")
+
+
+def _kind_of(state: State) -> str:
+    return next(name for name, kind in STATES.items() if isinstance(state, kind))
+
+
+def _file_name(prune: float) -> str:
+    return f"prune-{prune:g}.safetensors"
+
+
+def _checksum(path: Path) -> Json:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"sha256": digest, "bytes": path.stat().st_size}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; raises `CorruptArtifact` for anything else."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except (OSError, ValueError, RecursionError) as error:
+        raise CorruptArtifact(f"{path} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise CorruptArtifact(f"{path} does not hold a JSON object")
+    return data
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

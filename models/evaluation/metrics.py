@@ -1,0 +1,238 @@
+"""Scores of predictions on labelled rows, in the target's own units.
+
+Proper scores: log likelihood (higher is better), CRPS and Brier (lower is better). Coverage is the
+share of targets inside the central interval of each level. Source: Gneiting and Raftery 2007.
+Of a calibrated model all are of what it predicts; `uncalibrated` tells what it would else.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from models.config import Json
+from models.evaluation.calibration import (
+    Calibrating,
+    Calibration,
+    ClassCalibration,
+    NumberCalibration,
+    residuals,
+)
+from models.evaluation.reliability import pit_histogram, reliability_bins
+from models.prediction.prediction import epistemic_share
+from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+
+COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
+ECE_BINS = 15  # as usual since Guo et al. 2017
+CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
+
+PerRowScores = dict[str, Tensor]
+
+
+def row_scores(seen: Calibrating, calibration: Calibration | None) -> PerRowScores:
+    """What is told of each row: `regression_scores` or `classification_scores`."""
+    if isinstance(seen.mixture, CategoricalMixture):
+        assert not isinstance(calibration, NumberCalibration)
+        return classification_scores(seen.mixture, seen.targets, calibration)
+    assert not isinstance(calibration, ClassCalibration)
+    return regression_scores(seen.mixture, seen.targets, calibration)
+
+
+def regression_scores(
+    mixture: GaussianMixture,
+    targets: Float[Tensor, "rows"],
+    calibration: NumberCalibration | None = None,
+) -> dict[str, Float[Tensor, "rows"]]:
+    """Per row: log likelihood, squared and absolute error, CRPS, share; 1 where covered, width.
+
+    And the total standard deviation, by which a row is answered or left to a human.
+    """
+    raw, mixture = mixture, mixture if calibration is None else calibration.apply(mixture)
+    error = mixture.mean() - targets
+    few = GaussianMixture(mixture.means[:CRPS_SAMPLES], mixture.variances[:CRPS_SAMPLES])
+    scores = {
+        "log_likelihood": mixture.log_prob(targets),
+        "squared_error": error.square(),
+        "mae": error.abs(),
+        "crps": few.crps(targets),
+        "epistemic_share": _epistemic_share(mixture),
+        "uncertainty": mixture.total().sqrt(),
+        "pit": mixture.cdf(targets),
+    }
+    scores |= coverage(scores["pit"])
+    tails = [0.5 * (1 - level) for level in COVERAGE_LEVELS]
+    lower, upper = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
+    for level, width in zip(COVERAGE_LEVELS, upper - lower, strict=True):
+        scores[f"width_{level:g}"] = width
+    if calibration is not None:
+        scores |= _conformal_scores(mixture, targets, calibration)
+        scores["uncalibrated_log_likelihood"] = raw.log_prob(targets)
+        scores["uncalibrated_coverage_0.9"] = coverage(raw.cdf(targets))["coverage_0.9"]
+    return scores
+
+
+def coverage(below: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
+    """1 where a target, below which the distribution has this probability, is in the interval."""
+    tails = {level: 0.5 * (1 - level) for level in COVERAGE_LEVELS}
+    return {
+        f"coverage_{level:g}": ((below > tail) & (below < 1 - tail)).double()
+        for level, tail in tails.items()
+    }
+
+
+def _conformal_scores(
+    mixture: GaussianMixture, targets: Float[Tensor, "rows"], calibration: NumberCalibration
+) -> dict[str, Float[Tensor, "rows"]]:
+    residual, deviation = residuals(mixture, targets), mixture.total().sqrt()
+    half = {level: calibration.half_width(level) for level in COVERAGE_LEVELS}
+    return {
+        f"conformal_{name}_{level:g}": values
+        for level in COVERAGE_LEVELS
+        for name, values in (
+            ("coverage", (residual <= half[level]).double()),
+            ("width", 2 * half[level] * deviation),
+        )
+    }
+
+
+def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
+    """Means of the per-row scores under the names of the contract; None for unbounded widths."""
+    mean = {name: float(values.mean()) for name, values in scores.items()}
+    metrics = {
+        "rows": len(scores["mae"]),
+        "log_likelihood": mean["log_likelihood"],
+        "rmse": mean["squared_error"] ** 0.5,
+        "mae": mean["mae"],
+        "crps": mean["crps"],
+        "coverage": _by_level(mean, "coverage"),
+        "interval_width": _by_level(mean, "width"),
+        "epistemic_share": mean["epistemic_share"],
+        "pit": pit_histogram(scores["pit"]),
+    }
+    if "uncalibrated_log_likelihood" not in mean:
+        return metrics
+    widths = _by_level(mean, "conformal_width")
+    return metrics | {
+        "conformal_coverage": _by_level(mean, "conformal_coverage"),
+        "conformal_width": {k: v if math.isfinite(v) else None for k, v in widths.items()},
+        "uncalibrated": {
+            "log_likelihood": mean["uncalibrated_log_likelihood"],
+            "coverage": {"0.9": mean["uncalibrated_coverage_0.9"]},
+        },
+    }
+
+
+def _by_level(mean: dict[str, float], name: str) -> dict[str, float]:
+    return {f"{level:g}": mean[f"{name}_{level:g}"] for level in COVERAGE_LEVELS}
+
+
+def classification_scores(
+    mixture: CategoricalMixture,
+    targets: Int[Tensor, "rows"],
+    calibration: ClassCalibration | None = None,
+) -> dict[str, Float[Tensor, "rows"]]:
+    """Per row: log likelihood, 1 where right, Brier score, confidence of the label, share.
+
+    And the total entropy, by which a row is answered or left to a human.
+    """
+    if calibration is not None:
+        raw = classification_scores(mixture, targets)
+        return {
+            **classification_scores(calibration.apply(mixture), targets),
+            "uncalibrated_log_likelihood": raw["log_likelihood"],
+            "uncalibrated_confidence": raw["confidence"],
+            "uncalibrated_correct": raw["correct"],
+        }
+    probs = mixture.mean()
+    confidence, label = probs.max(-1)
+    truth = torch.nn.functional.one_hot(targets, probs.shape[-1])
+    return {
+        "log_likelihood": mixture.log_prob(targets),
+        "correct": (label == targets).double(),
+        "brier": (probs - truth).square().sum(-1),
+        "confidence": confidence,
+        "epistemic_share": _epistemic_share(mixture),
+        "uncertainty": mixture.total_entropy(),
+    }
+
+
+def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
+    """Means of the per-row scores, and the expected calibration error by two kinds of bins."""
+    metrics = {
+        "rows": len(scores["correct"]),
+        "accuracy": float(scores["correct"].mean()),
+        "log_likelihood": float(scores["log_likelihood"].mean()),
+        "brier": float(scores["brier"].mean()),
+        "ece": expected_calibration_error(scores["confidence"], scores["correct"]),
+        "ece_adaptive": adaptive_calibration_error(scores["confidence"], scores["correct"]),
+        "epistemic_share": float(scores["epistemic_share"].mean()),
+        "reliability": reliability_bins(scores["confidence"], scores["correct"]),
+    }
+    if "uncalibrated_log_likelihood" not in scores:
+        return metrics
+    ece = expected_calibration_error(
+        scores["uncalibrated_confidence"], scores["uncalibrated_correct"]
+    )
+    log_likelihood = float(scores["uncalibrated_log_likelihood"].mean())
+    return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, "ece": ece}}
+
+
+def summarise(scores: PerRowScores) -> dict[str, Any]:
+    """The metrics of per-row scores, of numbers or of classes."""
+    return classification_metrics(scores) if "correct" in scores else regression_metrics(scores)
+
+
+def calibration_error(metrics: Mapping[str, Any]) -> float:
+    """How far off what the model says of its own errors is: 0 of an honest one, but for chance.
+
+    Classes: the expected calibration error. Numbers: mean over `COVERAGE_LEVELS` of |share of
+    targets inside the central interval − level|, as Kuleshov et al. 2018 compare quantiles.
+    """
+    if "ece" in metrics:
+        return float(metrics["ece"])
+    gaps = [abs(metrics["coverage"][f"{level:g}"] - level) for level in COVERAGE_LEVELS]
+    return sum(gaps) / len(gaps)
+
+
+def auroc(usual: Float[Tensor, "usual"], strange: Float[Tensor, "strange"]) -> float:
+    """P(a strange score is above a usual one) + ½ P(they are equal), over all pairs.
+
+    0.5 for scores that tell nothing, such as the variance 0 of a single weight vector. The area
+    under the ROC curve is the Mann–Whitney statistic: Hanley and McNeil 1982.
+    """
+    ordered = usual.sort().values
+    below = torch.searchsorted(ordered, strange)
+    not_above = torch.searchsorted(ordered, strange, right=True)
+    return float((below + not_above).double().mean() / (2 * len(usual)))
+
+
+def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
+    """As every prediction tells it, so that what is served can be compared with its mean here."""
+    variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}
+    arrays = {name: variance.cpu().numpy() for name, variance in variances.items()}
+    return torch.from_numpy(epistemic_share(arrays))
+
+
+def expected_calibration_error(
+    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"]
+) -> float:
+    """Σ over equal-width bins of (share of rows) · |accuracy − mean confidence|."""
+    bins = (confidence * ECE_BINS).long().clamp(0, ECE_BINS - 1)
+    gap = torch.zeros(ECE_BINS, dtype=torch.float64)
+    gap.index_add_(0, bins.cpu(), (correct - confidence).double().cpu())
+    return float(gap.abs().sum() / len(confidence))
+
+
+def adaptive_calibration_error(
+    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"]
+) -> float:
+    """The same over bins of equally many rows: where most confidences are alike, several.
+
+    Source: Nguyen and O'Connor 2015 (arXiv 1508.05154), §3.2.
+    """
+    bins = reliability_bins(confidence, correct)
+    gaps = sum(one["rows"] * abs(one["accuracy"] - one["confidence"]) for one in bins)
+    return float(gaps / len(confidence))

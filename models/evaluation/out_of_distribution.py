@@ -1,0 +1,101 @@
+"""How unlike the training rows a row is: per-row scores, and the bound above which it is flagged.
+
+All scores are read off the predictive mixture, so that each sampler and each method gives them.
+Which one is the default follows from measurement: `benchmarks/strangeness.py`.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import FALSE_ALARMS, Json
+from models.evaluation.calibration import conformal_rank
+from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture, variance
+
+
+def logit_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
+    """mean_k var_s (l_sk − mean_j l_sj): how far the samples' logits lie apart.
+
+    A constant added to all logits of a sample changes no probability, so each sample's logits are
+    centred first. Unlike the mutual information it goes on growing where the classes are certain.
+    """
+    logits = mixture.logits
+    return variance(logits - logits.mean(-1, keepdim=True), correction=0).mean(-1)
+
+
+def relative_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
+    """The same ÷ var_k mean_s l_sk: beside how far the classes' mean logits lie apart."""
+    spread = mixture.logits.mean(0).var(-1, correction=0)
+    return logit_disagreement(mixture) / spread.clamp_min(torch.finfo(spread.dtype).tiny)
+
+
+def energy(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
+    """−log Σ_k exp(mean_s l_sk) (Liu et al. 2020, arXiv 2010.03759, eq. 4)."""
+    return -mixture.logits.mean(0).logsumexp(-1)
+
+
+def noise_disagreement(mixture: GaussianMixture) -> Float[Tensor, "rows"]:
+    """var_s log s²_s: how far the samples' noise lies apart, whatever its unit."""
+    return variance(mixture.noise.log(), correction=0)
+
+
+def epistemic_share(mixture: GaussianMixture) -> Float[Tensor, "rows"]:
+    """Epistemic ÷ total variance, which has no unit."""
+    return mixture.epistemic() / mixture.total()
+
+
+NUMBER_SCORES: Mapping[str, Callable[[GaussianMixture], Float[Tensor, "rows"]]] = {
+    "epistemic_variance": GaussianMixture.epistemic,
+    "epistemic_share": epistemic_share,
+    "total_variance": GaussianMixture.total,
+    "noise_disagreement": noise_disagreement,
+}
+CLASS_SCORES: Mapping[str, Callable[[CategoricalMixture], Float[Tensor, "rows"]]] = {
+    "mutual_information": CategoricalMixture.mutual_information,
+    "total_entropy": CategoricalMixture.total_entropy,
+    "logit_disagreement": logit_disagreement,
+    "relative_disagreement": relative_disagreement,
+    "energy": energy,
+}
+
+
+def strangeness(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
+    """The score of this name for every row; higher is stranger."""
+    if isinstance(mixture, CategoricalMixture):
+        return CLASS_SCORES[score](mixture)
+    return NUMBER_SCORES[score](mixture)
+
+
+@dataclass(frozen=True)
+class Detector:
+    """Which score tells strange rows, above what, and how often a usual row is flagged."""
+
+    score: str
+    threshold: float = math.inf
+    false_alarm_rate: float = FALSE_ALARMS
+
+    @classmethod
+    def fit(cls, score: str, usual: Float[np.ndarray, "rows"], rate: float) -> "Detector":
+        """A bound that rows like `usual`, which no weight was fitted to, exceed so often at most.
+
+        It is one of their scores, the ⌈(1 − rate)(n + 1)⌉-th smallest: a new row is above that one
+        with a probability of at most `rate` (Vovk et al. 2005, Algorithmic Learning, §2.2). Fewer
+        than 1/rate − 1 rows cannot tell so rare an alarm: the largest is the bound, and
+        `false_alarm_rate` is then 1/(n + 1), what it gives.
+        """
+        rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
+        threshold = float(np.partition(usual, rank - 1)[rank - 1])
+        return cls(score, threshold, max(rate, 1 / (len(usual) + 1)))
+
+    def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
+        """Which rows are unlike those of training; what is no number is."""
+        return ~(scores <= self.threshold)
+
+    def to_json(self) -> Json:
+        """As artifacts and versions tell it."""
+        return asdict(self)

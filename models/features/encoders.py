@@ -1,0 +1,228 @@
+"""One encoder per column type. Each is a frozen record of what training rows looked like."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Shaped
+
+from models.config import FeatureConfig, Json
+from models.exceptions import InvalidInput
+from models.features.power import PowerTransform
+
+MAX_LEVELS = 256  # rarer levels share the slot of the unknown ones: a wider one-hot learns nothing
+
+Matrix = Shaped[np.ndarray, "rows width"]
+_DAY = 86_400e6  # microseconds
+CYCLES = {"hour": (_DAY, 24), "weekday": (7 * _DAY, 7), "year": (365.2425 * _DAY, 12)}
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Values of one column → a block of network inputs."""
+
+    @property
+    def width(self) -> int: ...
+
+    def encode(self, values: np.ndarray) -> Matrix: ...
+
+    def to_json(self) -> Json: ...
+
+
+@dataclass(frozen=True)
+class NumberEncoder:
+    """(x − mean) / std; a missing value becomes the mean, flagged by an indicator.
+
+    Of a skewed column x is what a power transform makes of it. The indicator exists only where
+    training rows had missing values, since its weight could not be learned otherwise. A column
+    without variance has no input of its own.
+    """
+
+    mean: float
+    std: float
+    indicator: bool
+    power: PowerTransform | None = None
+
+    @classmethod
+    def fit(cls, values: np.ndarray, *, may_be_skewed: bool = False) -> "NumberEncoder":
+        present = values[~np.isnan(values)]
+        power = PowerTransform.fit(present) if may_be_skewed and present.size else None
+        present = present if power is None else power(present)
+        mean = float(present.mean()) if present.size else 0.0
+        std = float(present.std()) if present.size else 0.0
+        if std <= 1e-12 * max(1.0, abs(mean)):  # float64 rounding of a constant is not variance
+            std = 0.0
+        return cls(mean, std, bool(0 < present.size < values.size), power)
+
+    @property
+    def width(self) -> int:
+        return int(self.std > 0) + int(self.indicator)
+
+    def encode(self, values: np.ndarray) -> Matrix:
+        missing = np.isnan(values)
+        values = values if self.power is None else self.power(values)
+        parts = []
+        if self.std > 0:
+            parts.append(np.where(missing, 0.0, (values - self.mean) / self.std))
+        if self.indicator:
+            parts.append(missing.astype(np.float64))
+        return np.stack(parts, axis=1) if parts else np.empty((len(values), 0))
+
+    def to_json(self) -> Json:
+        return {"encoder": "number", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class CategoryEncoder:
+    """One-hot over the known levels, and one slot for a missing or never-seen level.
+
+    No training row uses that slot unless values were missing or levels were rare: its weights
+    then stay at the prior, so that an unknown level raises the epistemic variance, as it should.
+    """
+
+    levels: tuple[str, ...]
+
+    @classmethod
+    def fit(cls, values: np.ndarray) -> "CategoryEncoder":
+        counts = Counter(value for value in values.tolist() if value is not None)
+        frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_LEVELS]
+        levels = tuple(sorted(level for level, _ in frequent))
+        constant = len(levels) == 1 and sum(counts.values()) == len(values)
+        return cls(() if constant else levels)
+
+    @property
+    def width(self) -> int:
+        return len(self.levels) + 1 if self.levels else 0
+
+    def encode(self, values: np.ndarray) -> Matrix:
+        one_hot = np.zeros((len(values), self.width), dtype=np.float32)
+        if self.levels:
+            slots = {level: i for i, level in enumerate(self.levels)}
+            index = [slots.get(value, len(slots)) for value in values.tolist()]
+            one_hot[np.arange(len(values)), index] = 1.0
+        return one_hot
+
+    def to_json(self) -> Json:
+        return {"encoder": "category", "levels": list(self.levels)}
+
+
+@dataclass(frozen=True)
+class DatetimeEncoder:
+    """The instant as a number, and sine and cosine of each cycle that training rows cover.
+
+    A cycle (hour of day, day of week, day of year) is used if training times span at least two
+    turns of it and differ in phase.
+    """
+
+    instant: NumberEncoder
+    cycles: tuple[str, ...]
+
+    @classmethod
+    def fit(cls, values: np.ndarray) -> "DatetimeEncoder":
+        micros = _microseconds(values)
+        present = micros[~np.isnan(micros)]
+        span = float(np.ptp(present)) if present.size else 0.0
+        cycles = tuple(
+            name
+            for name, (period, _) in CYCLES.items()
+            if span >= 2 * period and np.ptp(np.mod(present, period)) > 0
+        )
+        return cls(NumberEncoder.fit(micros), cycles)
+
+    @property
+    def width(self) -> int:
+        return self.instant.width + 2 * len(self.cycles)
+
+    def encode(self, values: np.ndarray) -> Matrix:
+        micros = _microseconds(values)
+        parts = [self.instant.encode(micros)]
+        for name in self.cycles:
+            phase = 2 * np.pi * np.mod(micros, CYCLES[name][0]) / CYCLES[name][0]
+            waves = np.stack([np.sin(phase), np.cos(phase)], axis=1)
+            parts.append(np.nan_to_num(waves, nan=0.0))  # the centre of the circle: no phase known
+        return np.concatenate(parts, axis=1)
+
+    def to_json(self) -> Json:
+        return {
+            "encoder": "datetime",
+            "instant": asdict(self.instant),
+            "cycles": list(self.cycles),
+        }
+
+
+@dataclass(frozen=True)
+class TensorEncoder:
+    """A tensor per row, flattened, with one mean and one std for all its elements.
+
+    One scale keeps what images mean: per-pixel scales would blow up pixels that hardly ever vary.
+    """
+
+    shape: tuple[int, ...]
+    mean: float
+    std: float
+
+    @classmethod
+    def fit(cls, values: np.ndarray) -> "TensorEncoder":
+        mean, std = (float(f(values, dtype=np.float64)) for f in (np.mean, np.std))
+        return cls(
+            tuple(values.shape[1:]),
+            mean,
+            std if std > 1e-12 * max(1.0, abs(mean)) else 0.0,
+        )
+
+    @property
+    def width(self) -> int:
+        return int(np.prod(self.shape)) if self.std > 0 else 0
+
+    def encode(self, values: np.ndarray) -> Matrix:
+        if values.shape[1:] != self.shape:
+            raise InvalidInput(f"a tensor of shape {values.shape[1:]} came where {self.shape} fits")
+        if self.std == 0:
+            return np.empty((len(values), 0))
+        flat = values.reshape(len(values), self.width).astype(np.float32)  # also of no rows
+        return (flat - np.float32(self.mean)) / np.float32(self.std)
+
+    def to_json(self) -> Json:
+        return {"encoder": "tensor", **asdict(self), "shape": list(self.shape)}
+
+
+def _microseconds(values: np.ndarray) -> np.ndarray:
+    """Microseconds since 1970 as float64, NaN where missing (exact to 2255)."""
+    times = values.astype("datetime64[us]")
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
+
+
+def fit_encoder(feature: FeatureConfig, values: np.ndarray) -> Encoder:
+    """The encoder for a column of this type, fitted to its training values."""
+    match feature.type:
+        case "number":
+            return NumberEncoder.fit(values, may_be_skewed=True)
+        case "boolean":
+            return NumberEncoder.fit(values)
+        case "category":
+            return CategoryEncoder.fit(values)
+        case "datetime":
+            return DatetimeEncoder.fit(values)
+        case "tensor":
+            return TensorEncoder.fit(values)
+
+
+def encoder_from_json(data: Json) -> Encoder:
+    """The inverse of `to_json`."""
+    fields = {key: value for key, value in data.items() if key not in ("encoder", "stored")}
+    match data["encoder"]:
+        case "number":
+            return _number_encoder(fields)
+        case "category":
+            return CategoryEncoder(tuple(fields["levels"]))
+        case "datetime":
+            return DatetimeEncoder(_number_encoder(fields["instant"]), tuple(fields["cycles"]))
+        case _:
+            return TensorEncoder(tuple(fields["shape"]), fields["mean"], fields["std"])
+
+
+def _number_encoder(fields: Json) -> NumberEncoder:
+    """Those of earlier releases have no power transform."""
+    power = fields.get("power")
+    return NumberEncoder(**fields | {"power": power and PowerTransform(**power)})

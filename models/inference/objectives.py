@@ -1,0 +1,77 @@
+"""The negative evidence lower bound on mini-batches, and the weights of its KL term.
+
+    nelbo = E_q[−log P(D | w)] + KL(q‖P)
+
+is estimated on a mini-batch B as (N/|B|) · Σ_{i∈B} nll_i + c · KL, with N = `num_data` likelihood
+terms. With c = 1 its expectation over mini-batches is the bound itself, whatever |B|.
+Everything here is divided by N ("per row"), so that learning rates do not depend on the data's
+size; the minimiser is the same.
+"""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import KLConfig
+from models.training.distributed import Part
+
+Scalar = Float[Tensor, ""]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Both terms in nats per row of the data: `nelbo = nll + kl_weight · kl`."""
+
+    nll: Scalar
+    kl: Scalar
+    nelbo: Scalar
+
+
+def negative_elbo(
+    nll: Float[Tensor, "batch"],
+    kl: Scalar,
+    num_data: int,
+    kl_weight: float,
+    part: Part | None = None,
+) -> Loss:
+    """The mini-batch estimate of the negative ELBO, divided by `num_data`.
+
+    Of a part both terms are what it adds to those of the whole: Σ nll over the whole's count, and
+    one rank's share of the KL.
+
+    Args:
+        nll: −log P(y_i | x_i, w) of each likelihood term in the batch, in nats.
+        kl: KL(q‖P), once for the whole network.
+        num_data: likelihood terms in the training set (rows; tokens or steps for sequences).
+        kl_weight: c; 1 is the ELBO.
+        part: which part of the mini-batch `nll` is of; by default the whole.
+    """
+    if num_data < 1:
+        raise ValueError(f"num_data counts the likelihood terms of the data set; got {num_data}")
+    part = part or Part.whole(len(nll))
+    nll_per_row, kl_per_row = nll.sum() / part.total, kl / (num_data * part.ranks)
+    return Loss(nll_per_row, kl_per_row, nll_per_row + kl_weight * kl_per_row)
+
+
+def kl_weight(config: KLConfig, *, batch: int, num_batches: int, num_parameters: int) -> float:
+    """c for mini-batch `batch` (from 0) of an epoch of `num_batches`, before warm-up.
+
+    uniform: 1. blundell: M·2^(M−i)/(2^M − 1), i from 1 (Blundell et al. 2015, §3.4), computed as
+    M·2^−i/(1 − 2^−M), since 2^M overflows; its mean over an epoch is 1. parameters: one over the
+    number of variational parameters. A number stands for itself.
+    """
+    match config.weight:
+        case "uniform" | None:
+            return 1.0
+        case "blundell":
+            return float(num_batches * 2.0 ** -(batch + 1) / (1 - 2.0**-num_batches))
+        case "parameters":
+            return 1.0 / num_parameters
+        case number:
+            return float(number)
+
+
+def warmup(step: int, warmup_steps: int) -> float:
+    """Ramps linearly from nearly 0 to 1 over the first `warmup_steps` steps."""
+    return min(1.0, (step + 1) / warmup_steps) if warmup_steps > 0 else 1.0

@@ -1,0 +1,186 @@
+"""Priors over weights and their divergences from a mean-field Gaussian, in nats.
+
+`reverse_kl` is KL(q‖P), the divergence of the ELBO; `forward_kl` is KL(P‖q). Both are summed over
+all weights, each counted once; pruned weights take no part.
+Sources: Blundell et al. 2015, §3.3; Wu et al. 2019 (arXiv 1810.03958), §4 for empirical Bayes;
+Titsias and Lázaro-Gredilla 2014 for a scale of each weight's own.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import GaussianPriorConfig, PriorConfig
+from models.posteriors.layout import Layout
+from models.posteriors.mean_field import DiagonalNormal
+
+Scalar = Float[Tensor, ""]
+Vector = Float[Tensor, "weights"]
+
+_LOG_2PI = math.log(2 * math.pi)
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """A density over weight vectors."""
+
+    def log_prob(self, value: Vector) -> Vector:
+        """log P(w), weight by weight."""
+        ...
+
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
+        """KL(q‖P); where it has no closed form, estimated at w = loc + scale · noise."""
+        ...
+
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
+        """KL(P‖q), up to a constant that does not depend on q."""
+        ...
+
+
+def _cross_entropy(second_moment: float, q: DiagonalNormal) -> Vector:
+    """E_P[−log q(w)] for a zero-mean P: only its second moment meets a Gaussian q."""
+    square = (second_moment + q.loc.square()) / q.scale.square()
+    return 0.5 * (_LOG_2PI + square) + q.scale.log()
+
+
+@dataclass(frozen=True)
+class GaussianPrior:
+    """P(w) = N(0, sigma²)."""
+
+    sigma: float
+
+    def log_prob(self, value: Float[Tensor, "*draws weights"]) -> Float[Tensor, "*draws weights"]:
+        return -0.5 * ((value / self.sigma).square() + _LOG_2PI) - math.log(self.sigma)
+
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
+        """Σ log(σp/σ) + (σ² + μ²)/(2σp²) − ½."""
+        return self.gaussian_kl(*q.sums([q.loc.numel()]), q)
+
+    def gaussian_kl(
+        self, squares: Float[Tensor, "slices"], log_scale: Scalar, q: DiagonalNormal
+    ) -> Scalar:
+        """`reverse_kl` of sums that are known: see `DiagonalNormal.sums`."""
+        n = q.num_weights
+        return 0.5 * (squares.sum() / self.sigma**2 - n) + n * math.log(self.sigma) - log_scale
+
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
+        """Σ log(σ/σp) + (σp² + μ²)/(2σ²) − ½."""
+        entropy = 0.5 * (_LOG_2PI + 1) + math.log(self.sigma)
+        return q.kept(_cross_entropy(self.sigma**2, q) - entropy).sum()
+
+
+@dataclass(frozen=True)
+class EmpiricalBayesPrior:
+    """N(0, σp²) with σp² learned per tensor, under an inverse-gamma(a, b) hyper-prior on σp².
+
+    The σp² that minimises KL(q‖N(0, σp²)) − log IG(σp²; a, b) over a tensor's n weights is
+    (Σ(μ² + σ²) + 2b) / (n + 2a + 2), taken anew in every step. The objective's derivative in σp²
+    vanishes there, so that it may be held fixed in the gradient. The hyper-prior's −log density
+    belongs to the objective.
+    """
+
+    layout: Layout
+    a: float = 4.4798  # Wu et al. 2019, §4.2: keeps a small tensor's σp near 1
+    b: float = 10.0
+
+    def variances(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
+        """The optimal σp² of each tensor."""
+        squares, _ = q.sums(self.layout.sizes)
+        return self._variances(squares, self._counts(q)).detach()
+
+    def log_prob(self, value: Vector) -> Vector:
+        raise TypeError("an empirical-Bayes prior has no density before it has seen a posterior")
+
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
+        """Σ over tensors of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
+        return self.gaussian_kl(*q.sums(self.layout.sizes), q)
+
+    def gaussian_kl(
+        self, squares: Float[Tensor, "slices"], log_scale: Scalar, q: DiagonalNormal
+    ) -> Scalar:
+        """`reverse_kl` of sums that are known: see `DiagonalNormal.sums`."""
+        counts = self._counts(q)
+        variance = self._variances(squares.detach(), counts)
+        kl = 0.5 * (squares / variance + counts * (variance.log() - 1)).sum() - log_scale
+        hyper = (self.a + 1) * variance.log() + self.b / variance
+        constant = math.lgamma(self.a) - self.a * math.log(self.b)
+        return kl + (hyper + constant).sum()
+
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
+        raise TypeError("forward KL needs a fixed prior: learning it as well has no optimum")
+
+    def _counts(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
+        if q.mask is None:
+            return torch.tensor(self.layout.sizes, dtype=q.loc.dtype, device=q.loc.device)
+        return torch.stack([part.sum() for part in self.layout.split(q.mask)]).to(q.loc.dtype)
+
+    def _variances(self, squares: Tensor, counts: Tensor) -> Tensor:
+        return (squares + 2 * self.b) / (counts + 2 * self.a + 2)
+
+
+@dataclass(frozen=True)
+class RelevancePrior:
+    """N(0, σp²) with a σp² of each weight's own: automatic relevance determination.
+
+    KL(q‖N(0, σp²)) is least at σp² = μ² + σ², where it is ½ log(1 + μ²/σ²): the price of a weight
+    grows with the logarithm of its signal-to-noise ratio. Large ones are hardly shrunk, those of no
+    use lose their mean and cost nothing.
+    """
+
+    def log_prob(self, value: Vector) -> Vector:
+        raise TypeError("an empirical-Bayes prior has no density before it has seen a posterior")
+
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
+        """Σ ½ log(1 + μ²/σ²)."""
+        return 0.5 * q.kept((q.loc / q.scale).square().log1p()).sum()
+
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
+        raise TypeError("forward KL needs a fixed prior: learning it as well has no optimum")
+
+
+@dataclass(frozen=True)
+class ScaleMixturePrior:
+    """P(w) = pi N(0, sigma1²) + (1 − pi) N(0, sigma2²) (Blundell et al. 2015, eq. 7)."""
+
+    pi: float
+    sigma1: float
+    sigma2: float
+
+    def log_prob(self, value: Vector) -> Vector:
+        """In log space throughout: an epsilon inside the log would kill the tails' gradient."""
+        first = GaussianPrior(self.sigma1).log_prob(value) + math.log(self.pi)
+        second = GaussianPrior(self.sigma2).log_prob(value) + math.log1p(-self.pi)
+        return torch.logaddexp(first, second)
+
+    def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
+        """E_q[log q] − log P(w) at one w = loc + scale · noise: unbiased; no closed form exists.
+
+        The entropy of q is known, and taking it instead of −log q(w) lowers the variance.
+        """
+        if noise is None:
+            raise ValueError("the reverse KL of a scale mixture needs noise to draw weights with")
+        negative_entropy = -0.5 * (_LOG_2PI + 1) - q.scale.log()
+        log_prior = self.log_prob(q.loc + q.scale * noise)
+        return q.kept(negative_entropy - log_prior).sum()
+
+    def forward_kl(self, q: DiagonalNormal) -> Scalar:
+        """E_P[−log q(w)]: closed form; the mixture's own entropy, a constant, is left out."""
+        second_moment = self.pi * self.sigma1**2 + (1 - self.pi) * self.sigma2**2
+        return q.kept(_cross_entropy(second_moment, q)).sum()
+
+
+def build_prior(config: PriorConfig, layout: Layout) -> Prior:
+    """The prior that a configuration names."""
+    if not isinstance(config, GaussianPriorConfig):
+        return ScaleMixturePrior(config.pi, config.sigma1, config.sigma2)
+    match config.sigma:
+        case None | "auto":
+            return EmpiricalBayesPrior(layout)
+        case "per_weight":
+            return RelevancePrior()
+        case sigma:
+            return GaussianPrior(sigma)

@@ -1,0 +1,64 @@
+"""How far a training run is, and how long it still takes."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from models.training.trainer import EpochResult
+
+_REPORT_SECONDS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where a run stands; `metrics` are in nats per row."""
+
+    stage: str
+    epoch: int
+    epochs: int
+    fraction: float
+    eta_seconds: float
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+
+
+class ProgressReporter:
+    """Turns the epochs of consecutive stages into one progress, reported now and then."""
+
+    def __init__(self, total_epochs: int, report: Callable[[Progress], None]) -> None:
+        self._total, self._report = total_epochs, report
+        self._before = 0  # epochs of finished stages
+        self._first: float | None = None  # fraction found at the start: a resumed run's past
+        self._started = self._reported = time.monotonic()
+
+    def finish_stage(self, epochs: int) -> None:
+        """Counts a stage as done, also one that ended early or was done by an earlier attempt."""
+        self._before += epochs
+
+    def on_epoch(self, stage: str, epochs: int, result: EpochResult) -> None:
+        now = time.monotonic()
+        done = (self._before + result.epoch) / self._total
+        if self._first is None:
+            self._first = done - 1 / self._total
+        if result.epoch == epochs or now - self._reported > _REPORT_SECONDS:
+            eta = (now - self._started) * (1 - done) / (done - self._first)
+            self._report(_progress(stage, epochs, result, done, eta))
+            self._reported = now
+
+
+def _progress(
+    stage: str, epochs: int, result: EpochResult, fraction: float, eta: float
+) -> Progress:
+    metrics = {
+        "nelbo": result.nelbo,
+        "nll": result.nll,
+        "kl": result.kl,
+        "held_out_log_likelihood": result.held_out_log_likelihood,
+    }
+    return Progress(
+        stage=stage,
+        epoch=result.epoch,
+        epochs=epochs,
+        fraction=fraction,
+        eta_seconds=eta,
+        metrics=metrics,
+    )

@@ -1,0 +1,126 @@
+"""What the rows were that a model learned from: per column its range, moments, levels, gaps.
+
+The data set may be deleted, and has the held-out rows as well: a model's card tells of its own.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from models.features.columns import Columns, FeatureEncoder, convert, level_text
+from models.features.targets import present
+
+MAX_LEVELS = 50  # of a feature: a card is for people
+_BLOCK_ROWS = 2**12  # of a tensor column that are made float64 at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSummary:
+    """One column; statistics leave missing values out, and `std` divides by their number.
+
+    Instants are in UTC, as text. `levels` are the most frequent ones, each with its rows; of a
+    target all classes, also those that only held-out rows have, with 0.
+    """
+
+    name: str
+    role: Literal["feature", "target"]
+    type: str
+    missing: int = 0
+    shape: tuple[int, ...] | None = None
+    min: float | str | None = None
+    max: float | str | None = None
+    mean: float | None = None
+    std: float | None = None
+    levels: tuple[tuple[str, int], ...] | None = None
+    num_levels: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowProfile:
+    """How many rows (lines of a text, windows of series) weights were fitted to, and the others.
+
+    Those held out were scored. Rows for `stopping` chose the epoch alone, rows for `calibration`
+    widened or narrowed what is predicted; 0 where other rows did. No row of a table is counted
+    twice: rows that chose the epoch and were learned from after it are `learned`. The columns are
+    those of the rows that were learned from.
+    """
+
+    learned: int
+    stopping: int
+    calibration: int
+    held_out: int
+    columns: tuple[ColumnSummary, ...]
+
+
+def summarise_columns(
+    columns: Columns,
+    encoder: FeatureEncoder,
+    target: str,
+    target_type: str,
+    classes: Sequence[str | float | bool] = (),
+) -> tuple[ColumnSummary, ...]:
+    """The features in their order, as they are read, and the target, as one of these types.
+
+    Every class of the target is counted: those without a row here as well.
+    """
+    features = (
+        _summary(f.name, "feature", f.type, convert(columns[f.name], stored, f.type))
+        for f, stored in zip(encoder.features, encoder.stored, strict=True)
+    )
+    summary = _summary(target, "target", target_type, columns[target])
+    if classes:
+        counts = Counter(dict.fromkeys(map(level_text, classes), 0))
+        counts.update(_count(columns[target], target_type))
+        summary = replace(summary, levels=_by_frequency(counts), num_levels=len(counts))
+    return *features, summary
+
+
+def _summary(
+    name: str, role: Literal["feature", "target"], kind: str, values: np.ndarray
+) -> ColumnSummary:
+    if kind == "tensor":
+        shape, known = tuple(values.shape[1:]), values
+    else:
+        shape, known = None, values[present(values)]
+    common = ColumnSummary(
+        name=name, role=role, type=kind, missing=len(values) - len(known), shape=shape
+    )
+    return common if known.size == 0 else _with_statistics(common, known)
+
+
+def _with_statistics(column: ColumnSummary, known: np.ndarray) -> ColumnSummary:
+    match column.type:
+        case "category" | "boolean":
+            return _with_levels(column, known)
+        case "datetime":
+            first, last = (np.datetime_as_string(f(known), unit="s") for f in (np.min, np.max))
+            return replace(column, min=f"{first}Z", max=f"{last}Z")
+    low, high, mean, std = _moments(known)
+    return replace(column, min=low, max=high, mean=mean, std=std)
+
+
+def _with_levels(column: ColumnSummary, known: np.ndarray) -> ColumnSummary:
+    levels = _by_frequency(_count(known, column.type))
+    return replace(column, levels=levels[:MAX_LEVELS], num_levels=len(levels))
+
+
+def _count(known: np.ndarray, kind: str) -> Counter[str]:
+    values = known.astype(bool) if kind == "boolean" else known
+    return Counter(level_text(value) for value in values.tolist())
+
+
+def _by_frequency(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _moments(values: np.ndarray) -> tuple[float, float, float, float]:
+    """Least, greatest, mean and standard deviation; the mean first, then the squares about it."""
+    mean = float(values.mean(dtype=np.float64))
+    starts = range(0, len(values), _BLOCK_ROWS)
+    blocks = (values[start : start + _BLOCK_ROWS] for start in starts)
+    squares = sum(float(np.square(np.subtract(b, mean, dtype=np.float64)).sum()) for b in blocks)
+    return float(values.min()), float(values.max()), mean, math.sqrt(squares / values.size)

@@ -1,0 +1,308 @@
+"""Arrow at /predict: the same questions and answers as in JSON, and nothing that slips through."""
+
+import datetime as dt
+import json
+import struct
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+from starlette.datastructures import QueryParams
+
+from app.serving import arrow_format
+from models.features.columns import InputColumn
+from tests.app.conftest import MakeService
+from tests.app.serving.test_predict import ROWS
+from tests.app.test_bodies import problem
+
+ARROW = "application/vnd.apache.arrow.stream"
+NOON = dt.datetime(2026, 1, 5, 12, tzinfo=dt.UTC)
+COLUMNS: dict[str, Any] = {
+    "size": pa.array([1.5, None, -1.0]),
+    "wood": pa.array(["oak", None, "never seen"]),
+    "wet": pa.array([True, None, False]),
+    "day": pa.array([NOON, None, NOON], pa.timestamp("us", "UTC")),
+}
+SAME = [
+    {"size": 1.5, "wood": "oak", "wet": True, "day": "2026-01-05T12:00:00Z"},
+    {"size": None, "wood": None, "wet": None, "day": None},
+    {"size": -1, "wood": "never seen", "wet": False, "day": "2026-01-05T12:00:00Z"},
+]
+
+
+def stream(columns: dict[str, Any] | pa.Table, **options: Any) -> bytes:
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def send(http: httpx.Client, body: bytes, accept: str = "*/*", **query: Any) -> httpx.Response:
+    headers = {"Content-Type": ARROW, "Accept": accept}
+    return http.post("/predict", content=body, headers=headers, params={"model": "price"} | query)
+
+
+def ask_json(http: httpx.Client, **body: Any) -> dict[str, Any]:
+    answer = http.post("/predict", json={"model": "price", "inputs": SAME} | body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def table(answer: httpx.Response) -> pa.Table:
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == ARROW
+    return pa.ipc.open_stream(answer.content).read_all()
+
+
+def test_arrow_and_json_say_the_same_in_all_four_combinations(http: httpx.Client) -> None:
+    expected = ask_json(http, samples=30, seed=7, prune=0.5, intervals=[0.5, 0.9])
+    query = {"samples": 30, "seed": 7, "prune": 0.5, "intervals": "0.5,0.9"}
+    answer = send(http, stream(COLUMNS), **query)
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() | {"timings_ms": 0} == expected | {"timings_ms": 0}
+
+    body = {"model": "price", "inputs": SAME, "samples": 30, "seed": 7, "prune": 0.5}
+    asked = http.post("/predict", json=body | {"intervals": [0.5, 0.9]}, headers={"Accept": ARROW})
+    for given in (table(asked), table(send(http, stream(COLUMNS), ARROW, **query))):
+        assert given.column_names == [
+            "mean", "aleatoric_variance", "epistemic_variance", "total_variance", "mc_error",
+            "lower_0.5", "upper_0.5", "lower_0.9", "upper_0.9",
+            "conformal_lower_0.5", "conformal_upper_0.5",
+            "conformal_lower_0.9", "conformal_upper_0.9", "out_of_distribution", "ood_score",
+        ]  # fmt: skip
+        assert given["mean"].to_pylist() == expected["mean"]
+        assert given["upper_0.9"].to_pylist() == expected["intervals"][1]["upper"]
+        metadata = {key.decode(): value.decode() for key, value in given.schema.metadata.items()}
+        assert json.loads(metadata.pop("timings_ms"))["total"] > 0
+        assert metadata == {
+            "model": "price", "version": "2", "samples": "30", "seed": "7",
+            "sampler": expected["sampler"], "prune": "0.5",
+        }  # fmt: skip
+
+
+def test_classes_tensors_and_draws(http: httpx.Client) -> None:
+    images = np.array([[[0.1, 0.0], [0.0, 0.2]], [[0.3, 0.0], [0.0, 0.1]]], np.float32)
+    columns = {
+        "image": pa.FixedShapeTensorArray.from_numpy_ndarray(images),
+        "y": pa.array([0.2, 0.1]),
+        "x": pa.array([0.1, 0.3]),
+    }
+    given = table(send(http, stream(columns), ARROW, model="tree", samples=8, return_draws="true"))
+    rows = [
+        {"x": x, "y": y, "image": image.astype(float).tolist()}
+        for x, y, image in zip([0.1, 0.3], [0.2, 0.1], images, strict=True)
+    ]
+    expected = ask_json(http, model="tree", inputs=rows, samples=8, return_draws=True)
+    assert given["label"].to_pylist() == expected["labels"]
+    for i, name in enumerate(expected["classes"]):
+        column = given[f"probability_{name}"].to_pylist()
+        assert column == pytest.approx([row[i] for row in expected["probabilities"]])
+    draws = np.array(given["draws"].to_pylist())
+    assert draws.shape == (2, 8, 3)
+    assert draws.transpose(1, 0, 2) == pytest.approx(np.array(expected["draws"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("size", pa.array([1.5, None, -1.0], pa.float32())),
+        ("size", pa.array([1.5, None, -1.0], pa.float16())),
+        ("size", pa.array([1.5, None, -1.0]).cast(pa.decimal128(4, 1))),
+        ("size", pa.chunked_array([[1.5], [None, -1.0]])),
+        ("wood", pa.array(["oak", None, "never seen"]).dictionary_encode()),
+        ("wood", pa.array(["oak", None, "never seen"], pa.large_string())),
+        ("day", pa.array([NOON, None, NOON], pa.timestamp("ns", "Europe/Berlin"))),
+        ("day", pa.array([NOON.replace(tzinfo=None), None, NOON.replace(tzinfo=None)])),
+        ("day", pa.array(["2026-01-05T12:00:00Z", None, "2026-01-05T14:00:00+02:00"])),
+    ],
+)
+def test_a_value_may_come_in_several_types(http: httpx.Client, name: str, column: Any) -> None:
+    answer = send(http, stream(COLUMNS | {name: column}))
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["mean"] == pytest.approx(ask_json(http)["mean"], rel=1e-6)
+
+
+def test_integers_dates_and_nothing_at_all_are_read(http: httpx.Client) -> None:
+    columns = {
+        "size": pa.array([2, None], pa.int8()),
+        "wood": pa.nulls(2),
+        "wet": pa.nulls(2),
+        "day": pa.array([dt.date(2026, 1, 5), None]),
+    }
+    rows = [[2, None, None, "2026-01-05"], [None] * 4]
+    answer = send(http, stream(columns))
+    assert answer.json()["mean"] == ask_json(http, inputs=rows)["mean"]
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_compressed_streams_and_several_batches_are_read(http: httpx.Client, codec: str) -> None:
+    whole = pa.table(COLUMNS)
+    parts = pa.Table.from_batches([*whole.slice(0, 1).to_batches(), *whole.slice(1).to_batches()])
+    answer = send(http, stream(parts, compression=codec))
+    assert answer.json()["mean"] == ask_json(http)["mean"]
+
+
+def test_numbers_are_not_copied() -> None:
+    values = np.arange(3.0)
+    body = stream({"a": pa.array(values)})
+    question = arrow_format.read_question(QueryParams("model=m"), body)
+    (column,) = question.decode([InputColumn(name="a", type="number")]).values()
+    start = np.frombuffer(body, np.uint8).__array_interface__["data"][0]
+    assert column.tolist() == values.tolist()
+    assert start <= column.__array_interface__["data"][0] < start + len(body)
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "words"),
+    [
+        ({"size": pa.array([1.0, float("nan"), 2.0])}, "/inputs/size/1", "row 1"),
+        ({"size": pa.array([None, float("inf"), 2.0])}, "/inputs/size/1", "row 1"),
+        ({"size": pa.array([None, 2.0, 1e39])}, "/inputs/size/2", "float32"),
+        ({"size": pa.array(["1", "2", "3"])}, "/inputs/size", "integers, floats"),
+        ({"size": pa.array([True, True, False])}, "/inputs/size", "integers, floats"),
+        ({"wet": pa.array([1, 0, 1])}, "/inputs/wet", "booleans"),
+        ({"wood": pa.array([1, 0, 1])}, "/inputs/wood", "strings"),
+        ({"day": pa.array([1, 0, 1])}, "/inputs/day", "timestamps"),
+        ({"day": pa.array(["now", "", "x"])}, "/inputs/day/0", "RFC 3339"),
+        ({"day": pa.array([0, 0, 2**62], pa.timestamp("ms"))}, "/inputs/day/2", "years 1 to 9999"),
+        ({"wood": pa.array([["a"], [], ["b"]])}, "/inputs/wood", "list"),
+        ({"wood": pa.array([{"a": 1}] * 3)}, "/inputs/wood", "struct"),
+        ({"more": pa.array([1, 2, 3])}, "/inputs/more", "size, wood, wet, day"),
+        ({"size": None}, "/inputs/size", "null stands for a missing value"),
+    ],
+)
+def test_a_wrong_column_is_named(
+    http: httpx.Client, change: dict[str, Any], path: str, words: str
+) -> None:
+    columns = {name: c for name, c in (COLUMNS | change).items() if c is not None}
+    errors = problem(send(http, stream(columns)), 422)["errors"]
+    assert errors[0]["path"] == path
+    assert words in errors[0]["message"]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((1, 2, 3), np.float32)),
+        pa.FixedShapeTensorArray.from_numpy_ndarray(np.full((1, 2, 2), np.nan, np.float32)),
+        pa.array([[0.0] * 4], pa.list_(pa.float32(), 4)),
+        pa.array([[0.0] * 4]),
+        pa.array([None], pa.list_(pa.float32(), 4)),
+        pa.nulls(1),
+    ],
+)
+def test_a_wrong_tensor_is_refused(http: httpx.Client, image: Any) -> None:
+    columns = {"x": pa.array([0.1]), "y": pa.array([0.2]), "image": image}
+    errors = problem(send(http, stream(columns), model="tree"), 422)["errors"]
+    assert errors[0]["path"].startswith("/inputs/image")
+
+
+def test_a_column_that_comes_twice_and_no_rows_are_refused(http: httpx.Client) -> None:
+    names = [*COLUMNS, "size"]
+    twice = pa.table([*COLUMNS.values(), COLUMNS["size"]], names=names)
+    assert "twice" in problem(send(http, stream(twice)), 422)["errors"][0]["message"]
+    none = pa.table(COLUMNS).slice(0, 0)
+    assert "no rows" in problem(send(http, stream(none)), 422)["errors"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("query", "path", "words"),
+    [
+        ({"samples": "0"}, "/samples", "greater than or equal to 1"),
+        ({"samples": "ten"}, "/samples", "integer"),
+        ({"samples": "1.5"}, "/samples", "integer"),
+        ({"samples": ""}, "/samples", "integer"),
+        ({"samples": "10001"}, "/samples", "CREDENCE_MAX_SAMPLES"),
+        ({"samples": ["1", "2"]}, "/samples", "twice"),
+        ({"seed": "-1"}, "/seed", "0"),
+        ({"prune": "0.3"}, "/prune", "0, 0.5"),
+        ({"prune": "NaN"}, "/prune", "number"),
+        ({"intervals": "0.5,1"}, "/intervals/1", "less than 1"),
+        ({"intervals": ["0.5", "x"]}, "/intervals/1", "number"),
+        ({"return_draws": "yes"}, "/return_draws", "boolean"),
+        ({"sampler": "magic"}, "/sampler", "'moments'"),
+        ({"model": "NO"}, "/model", "match"),
+        ({"smaples": "1"}, "/smaples", "unknown field"),
+    ],
+)
+def test_a_wrong_option_is_named_as_in_json(
+    http: httpx.Client, query: dict[str, Any], path: str, words: str
+) -> None:
+    errors = {
+        error["path"]: error["message"]
+        for error in problem(send(http, stream(COLUMNS), **query), 422)["errors"]
+    }
+    assert words in errors[path]
+
+
+def test_intervals_come_by_commas_or_repeated(http: httpx.Client) -> None:
+    for given in ("0.5,0.9", ["0.5", "0.9"]):
+        kind = {"interval_kinds": "conformal"}
+        answer = send(http, stream(COLUMNS), intervals=given, **kind)
+        found = [(i["kind"], i["level"]) for i in answer.json()["intervals"]]
+        assert found == [("conformal", 0.5), ("conformal", 0.9)]
+    assert send(http, stream(COLUMNS), intervals="").json()["intervals"] == []
+
+
+def test_with_a_json_body_the_query_stays_empty(http: httpx.Client) -> None:
+    answer = http.post("/predict?samples=3", json={"model": "price", "inputs": ROWS})
+    assert problem(answer, 422)["errors"][0]["path"] == "samples"
+
+
+@pytest.mark.parametrize(
+    ("accept", "type_"),
+    [
+        ("*/*", "application/json"),
+        ("application/*", "application/json"),
+        (f"text/html, {ARROW};q=0.5, */*;q=0.1", ARROW),
+        (f"application/json, {ARROW}", "application/json"),
+        (f"application/json;q=0.5, {ARROW}", ARROW),
+        (f"{ARROW};q=0, */*", "application/json"),
+    ],
+)
+def test_accept_chooses_the_answers_format(http: httpx.Client, accept: str, type_: str) -> None:
+    answer = send(http, stream(COLUMNS), accept)
+    assert answer.headers["content-type"] == type_
+
+
+@pytest.mark.parametrize("accept", ["text/csv", "application/json;q=0", "image/*"])
+def test_an_answer_that_nobody_writes_is_a_406(http: httpx.Client, accept: str) -> None:
+    assert ARROW in problem(send(http, stream(COLUMNS), accept), 406)["detail"]
+
+
+@pytest.mark.parametrize("keep", [0, 3, 100, -1, -200])
+def test_a_damaged_stream_is_a_400_or_a_whole_one(http: httpx.Client, keep: int) -> None:
+    body = stream(COLUMNS)
+    answer = send(http, body[:keep])
+    if keep != -1:  # the last bytes only say that nothing follows
+        problem(answer, 400)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"PAR1" * 100, b"\xff" * 1000])
+def test_other_bytes_are_a_400(http: httpx.Client, body: bytes) -> None:
+    problem(send(http, body), 400)
+
+
+def test_arrow_with_a_content_encoding_is_a_415(http: httpx.Client) -> None:
+    headers = {"Content-Type": ARROW, "Content-Encoding": "gzip"}
+    problem(http.post("/predict?model=price", content=stream(COLUMNS), headers=headers), 415)
+
+
+def test_bombs_are_refused_before_they_are_unpacked(make_service: MakeService) -> None:
+    service = make_service()
+    zeros = np.zeros(60_000_000)
+    compressed = stream({"size": pa.array(zeros)}, compression="zstd")
+    assert len(compressed) < 2**20
+    assert "once decoded" in problem(send(service.http, compressed), 413)["detail"]
+
+    level = pa.array(["x" * 1_000_000])
+    wood = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1000, np.int32)), level)
+    problem(send(service.http, stream({"wood": wood})), 413)
+
+    lying = bytearray(stream({"size": pa.array(np.zeros(1000))}, compression="lz4"))
+    at = lying.find(struct.pack("<q", 8000))
+    struct.pack_into("<q", lying, at, 2**50)
+    problem(send(service.http, bytes(lying)), 413)

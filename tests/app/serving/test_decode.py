@@ -1,0 +1,105 @@
+"""Reading many rows: in blocks, exactly, and with the right pointer to the one that is wrong."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.serving.decode import decode
+from app.serving.values import BLOCK_VALUES
+from core.exceptions import Invalid
+from models.features.columns import InputColumn
+
+LAST = BLOCK_VALUES + 4999  # in the second block
+
+
+def features(**types: str) -> list[InputColumn]:
+    return [InputColumn(name=name, type=type_) for name, type_ in types.items()]
+
+
+def error(inputs: Any, of: list[InputColumn]) -> str:
+    with pytest.raises(Invalid) as caught:
+        decode(inputs, of)
+    return caught.value.errors[0][0]
+
+
+@pytest.mark.parametrize(
+    ("type_", "good", "bad"),
+    [
+        ("number", 1.5, "1.5"),
+        ("boolean", True, 1),
+        ("category", "oak", 3),
+        ("datetime", "2026-01-31", "yesterday"),
+        ("tensor", [1, 2], [1, 2, 3]),
+    ],
+)
+def test_a_wrong_value_is_found_in_any_block_and_form(type_: str, good: Any, bad: Any) -> None:
+    values = [good] * LAST + [bad]
+    of, mixed = features(a=type_), features(a=type_, b="boolean")
+    assert error([[v] for v in values], of) == f"/inputs/{LAST}/0"
+    assert error([[v, None] for v in values], mixed) == f"/inputs/{LAST}/0"
+    assert error([{"a": v} for v in values], of) == f"/inputs/{LAST}/a"
+    assert error({"a": values}, of) == f"/inputs/a/{LAST}"
+    assert len(decode({"a": values[:-1]}, of)["a"]) == LAST
+
+
+def test_numbers_keep_their_values_and_places() -> None:
+    rows = np.random.default_rng(0).normal(size=(3000, 50))
+    listed: list[list[float | None]] = rows.tolist()
+    listed[2999][49] = None
+    columns = decode(listed, features(**{f"x{j}": "number" for j in range(50)}))
+    read = np.stack(list(columns.values()), axis=1)
+    assert np.isnan(read[2999, 49])
+    read[2999, 49] = rows[2999, 49]
+    assert (read == rows).all()
+    listed[2000][7] = True  # type: ignore[call-overload]
+    assert error(listed, features(**{f"x{j}": "number" for j in range(50)})) == "/inputs/2000/7"
+
+
+def test_tensors_keep_their_values_in_float32() -> None:
+    images = np.random.default_rng(0).normal(size=(200, 20, 20))
+    read = decode([[image] for image in images.tolist()], features(image="tensor"))["image"]
+    assert read.dtype == np.float32
+    assert (read == images.astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_float32_is_the_last_number_taken(sign: int) -> None:
+    largest = sign * float(np.finfo(np.float32).max)
+    assert decode([[largest]], features(a="number"))["a"][0] == largest
+    for beyond in (largest * 1.0000001, sign * 10**39, sign * 10**400):
+        assert error([[None], [beyond]], features(a="number")) == "/inputs/1/0"
+
+
+def test_categories_of_equal_length_stay_objects() -> None:
+    read = decode([["ab"], ["cd"]], features(a="category"))["a"]
+    assert read.dtype == object
+    assert read.tolist() == ["ab", "cd"]
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2026-01-31T08:00:00Z", "2026-01-31T08:00"),
+        ("2026-01-31t08:00:00.25z", "2026-01-31T08:00:00.250"),
+        ("2026-01-31 08:00:00.123456789+02:00", "2026-01-31T06:00:00.123456"),
+        ("2026-01-31T08:00+0530", "2026-01-31T02:30"),
+        ("2026-01-31T08:00-02", "2026-01-31T10:00"),
+        ("2026-01-31T08:00", "2026-01-31T08:00"),
+        ("2026-01-31", "2026-01-31"),
+        ("2026-01", "2026-01-01"),
+    ],
+)
+def test_times_are_read_as_the_data_sets_are(text: str, utc: str) -> None:
+    assert decode([[text]], features(a="datetime"))["a"][0] == np.datetime64(utc)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2026", "2026-13-01", "20260131", "2026-W05-6", "0001-01-01T00:00+01:00", "now"]
+)
+def test_other_texts_are_no_times(text: str) -> None:
+    assert error([[text]], features(a="datetime")) == "/inputs/0/0"
+
+
+def test_names_with_slashes_are_escaped_in_pointers() -> None:
+    assert error([{"a/b~c": "x"}], features(**{"a/b~c": "number"})) == "/inputs/0/a~1b~0c"

@@ -1,0 +1,73 @@
+"""Faults of other servers that we must not have, where no other test shows it."""
+
+import ast
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.http.validation import validate
+from app.schemas.predictions import PredictParameters
+from core.context import open_context
+from core.exceptions import Invalid
+from core.settings import load_settings
+from models.artifact import files as checkpoint
+from models.exceptions import CorruptArtifact
+from tests.app.running import Service
+
+ROOT = Path(__file__).parents[3]
+SOURCES = [
+    path
+    for name in ("app", "core", "credence", "models", "worker")
+    for path in (ROOT / name).rglob("*.py")
+]
+UNPICKLERS = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_here_can_unpickle(path: Path) -> None:
+    text = path.read_text()
+    assert not UNPICKLERS & set(_imported(ast.parse(text)))
+    assert "torch.load" not in text.replace("`torch.load`", "")
+    assert "allow_pickle=True" not in text
+
+
+class _Pickled:
+    """Says so if it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return pytest.fail, ("a pickle was opened",)
+
+
+def test_a_pickle_in_place_of_weights_is_refused(trained: Path, tmp_path: Path) -> None:
+    data_dir = shutil.copytree(trained, tmp_path / "data")
+    context = open_context(load_settings(data_dir=data_dir))
+    path = context.registry.path(context.registry.get("price", 2))
+    context.close()
+    next(path.glob("*.safetensors")).write_bytes(pickle.dumps(_Pickled()))
+    with pytest.raises(CorruptArtifact):
+        checkpoint.read(path)
+
+
+def test_rows_never_pass_through_pydantic() -> None:
+    """The one schema that reads a prediction's JSON has no place for them."""
+    with pytest.raises(Invalid, match="unknown field"):
+        validate(PredictParameters, {"model": "price", "inputs": [[1.0]]})
+
+
+def test_no_label_of_a_metric_is_what_a_caller_wrote(service: Service) -> None:
+    for path in ("/nothing/secret-path", "/models/secret-path", "/v2/models/secret-path/infer"):
+        service.http.post(path, json={})
+        service.http.get(path)
+    service.post("/predict", {"model": "secret-path", "inputs": [[1.0]]})
+    assert "secret-path" not in service.http.get("/metrics").text

@@ -1,0 +1,399 @@
+"""Many clients at once, clients that go away, requests that are too much."""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+import torch
+
+from app.serving.batching import Entry, speed_key
+from models.artifact import files as checkpoint
+from models.model import BayesianModel
+from models.prediction.prediction import Prediction, PredictOptions
+from tests.app.conftest import MakeService
+from tests.app.running import Service, serving
+
+ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
+ROUNDING = 1e-6  # of float32 in a mean that is nearly 0: prices are ±6, where one bit is 5e-7
+
+
+def predict(service: Service, **body: Any) -> httpx.Response:
+    return service.post("/predict", {"model": "price", "inputs": [ROW]} | body)
+
+
+class Blocker:
+    """A model that takes as long as it is told to, or takes the engine's thread with it."""
+
+    def __init__(self, failure: BaseException | None = None) -> None:
+        self.begun, self.release, self.failure = threading.Event(), threading.Event(), failure
+
+    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> Prediction:
+        self.begun.set()
+        self.release.wait(20)
+        raise self.failure or RuntimeError
+
+
+def block(service: Service, failure: BaseException | None = None) -> threading.Event:
+    """Keep the engine busy until the event is set; nobody waits for what it computes."""
+    loop = asyncio.new_event_loop()
+    future = loop.create_future()
+    loop.close()
+    blocker = Blocker(failure)
+    entry = Entry("blocker", blocker, torch.zeros(1, 1), PredictOptions(), future=future)
+    service.services.predictor.engine._submit(entry)
+    assert blocker.begun.wait(5)
+    return blocker.release
+
+
+def raw_request(service: Service, body: bytes) -> socket.socket:
+    """A request on a connection that the test can drop."""
+    host, port = service.url.removeprefix("http://").split(":")
+    connection = socket.create_connection((host, int(port)))
+    connection.sendall(
+        b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body
+    )
+    return connection
+
+
+def wait_until(condition: Any, seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_parallel_clients_get_their_own_answers(service: Service) -> None:
+    """32 clients at once with parameters of their own: as if each had been alone."""
+
+    def question(i: int) -> dict[str, Any]:
+        row = [i / 10 - 1.5, *ROW[1:]]
+        model = {"model": "price", "inputs": [row] * (1 + i % 3)}
+        return model | {"samples": 1 + 7 * i, "seed": i, "prune": 0.5 * (i % 2)}
+
+    def ask(i: int) -> dict[str, Any]:
+        """Refused, where the machine is too busy for 32 at once, it comes again as it is told."""
+        while (answer := service.post("/predict", question(i))).status_code == 503:
+            time.sleep(float(answer.headers["Retry-After"]))
+        told: dict[str, Any] = answer.json()
+        return told
+
+    with ThreadPoolExecutor(32) as pool:
+        together = list(pool.map(ask, range(32)))
+    for i, answer in enumerate(together):
+        alone = ask(i)
+        assert (answer["samples"], answer["seed"]) == (1 + 7 * i, i)
+        assert answer["prune"] == 0.5 * (i % 2)
+        assert answer["mean"] == pytest.approx(alone["mean"], rel=1e-6, abs=ROUNDING)
+        for kind, values in alone["variance"].items():
+            assert answer["variance"][kind] == pytest.approx(values, rel=1e-5, abs=1e-12)
+
+
+def test_a_client_that_goes_away_while_it_waits_is_dropped_alone(make_service: MakeService) -> None:
+    service = make_service()
+    predict(service)
+    admission = service.services.predictor.admission
+    release = block(service)
+    body = b'{"model": "price", "inputs": [[1.0, "oak", true, null]], "samples": 5000}'
+    gone = [raw_request(service, body) for _ in range(3)]
+    with ThreadPoolExecutor(1) as pool:
+        staying = pool.submit(predict, service, samples=77)
+        wait_until(lambda: admission.queued_work == 3 * 5000 + 77)
+        for connection in gone:
+            connection.close()
+        wait_until(lambda: admission.queued_work == 77)
+        release.set()
+        assert staying.result(10).json()["samples"] == 77
+    wait_until(
+        lambda: service.metric("credence_predict_requests_total", model="price", status="499") == 3
+    )
+    assert service.metric("credence_predict_rows_total") == 2, "nobody computed for the others"
+
+
+def test_too_much_work_is_refused_with_the_limit(make_service: MakeService) -> None:
+    service = make_service(max_work=1000, max_samples=500, max_queued_work=1500)
+    answer = predict(service, inputs=[ROW] * 11, samples=100)
+    assert answer.status_code == 413
+    assert "1000 (CREDENCE_MAX_WORK)" in answer.json()["detail"]
+    assert predict(service, samples=501).status_code == 422
+    assert predict(service, inputs=[ROW] * 10, samples=100).status_code == 200
+    draws = {"model": "tree", "inputs": [[0.0, 0.0, [[0, 0], [0, 0]]]], "return_draws": True}
+    assert service.post("/predict", draws | {"samples": 333}).status_code == 200
+    assert service.post("/predict", draws | {"samples": 334}).status_code == 413
+
+
+def test_a_full_queue_answers_503_and_when_to_come_back(make_service: MakeService) -> None:
+    service = make_service(max_work=1000, max_queued_work=1500)
+    predict(service)
+    release = block(service)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(predict, service, inputs=[ROW] * 10, samples=100)
+        wait_until(lambda: service.services.predictor.admission.queued_work == 1000)
+        refused = predict(service, inputs=[ROW] * 10, samples=51)
+        assert refused.status_code == 503
+        assert int(refused.headers["retry-after"]) >= 1
+        assert "CREDENCE_MAX_QUEUED_WORK" in refused.json()["detail"]
+        release.set()
+        assert waiting.result(10).status_code == 200
+    assert predict(service, inputs=[ROW] * 10, samples=51).status_code == 200
+
+
+def test_other_routes_answer_while_the_engine_is_busy(make_service: MakeService) -> None:
+    service = make_service()
+    predict(service)
+    release = block(service)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(predict, service, inputs=[ROW] * 20_000)
+        for path in ("/health/live", "/models", "/jobs", "/metrics"):
+            started = time.perf_counter()
+            assert service.http.get(path).status_code == 200
+            assert time.perf_counter() - started < 1
+        release.set()
+        assert len(waiting.result(20).json()["mean"]) == 20_000
+
+
+def test_the_memory_of_a_large_request_is_bounded(make_service: MakeService) -> None:
+    """10⁷ samples of rows: as float64 alone they would take 160 MB per head and summary."""
+    service = make_service()
+    predict(service, samples=10_000)
+    process = psutil.Process()
+    peak = before = process.memory_info().rss
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(predict, service, inputs=[ROW] * 1000, samples=10_000)
+        while not answer.done():
+            peak = max(peak, process.memory_info().rss)
+            time.sleep(0.005)
+        assert answer.result().status_code == 200
+    assert (peak - before) / 2**20 < 800
+
+
+def test_predictions_survive_the_loss_of_the_database(make_service: MakeService) -> None:
+    service = make_service()
+    assert predict(service, version="champion").status_code == 200
+    assert predict(service).status_code == 200
+    context = service.context
+    database = context.settings.data_dir / "credence.db"
+    context.database.dispose()
+    for file in context.settings.data_dir.glob("credence.db*"):
+        file.rename(file.with_name(f"lost-{file.name}"))
+    database.mkdir()
+    for reference in ("champion", None, 1, 2):
+        assert predict(service, version=reference).status_code == 200
+    unknown = predict(service, model="tree")
+    assert unknown.status_code == 503
+    assert "retry-after" in unknown.headers
+    listing = service.http.get("/models")
+    assert (listing.status_code, listing.json()["detail"][:12]) == (503, "the database")
+    ready = service.http.get("/health/ready")
+    assert ready.status_code == 200
+    assert "database" in ready.json()["database"]
+    assert "credence_jobs{" not in service.http.get("/metrics").text
+
+    database.rmdir()
+    for file in context.settings.data_dir.glob("lost-*"):
+        file.rename(file.with_name(file.name.removeprefix("lost-")))
+    assert service.http.get("/models").status_code == 200
+
+
+def test_a_stuck_engine_is_not_ready(make_service: MakeService, monkeypatch: Any) -> None:
+    monkeypatch.setattr("app.health.BUSY_SECONDS", 0.1)
+    service = make_service()
+    assert service.http.get("/health/ready").json()["engine"] == "ok"
+    release = block(service)
+    wait_until(lambda: service.http.get("/health/ready").json()["engine"] == "busy")
+    monkeypatch.setattr("app.health.STUCK_SECONDS", 0.1)
+    stuck = service.http.get("/health/ready")
+    assert stuck.status_code == 503
+    assert "retry-after" in stuck.headers
+    release.set()
+    wait_until(lambda: service.http.get("/health/ready").status_code == 200)
+
+
+def test_a_dead_engine_is_not_ready_and_refuses_at_once(make_service: MakeService) -> None:
+    service = make_service()
+    predict(service)
+    release = block(service, SystemExit())
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(predict, service)
+        wait_until(lambda: service.services.predictor.admission.queued_work == 100)
+        release.set()
+        assert waiting.result(5).status_code == 503
+    wait_until(lambda: service.http.get("/health/ready").status_code == 503)
+    assert "dead" in service.http.get("/health/ready").json()["detail"]
+    assert service.http.get("/health/live").status_code == 200
+    refused = predict(service)
+    assert refused.status_code == 503
+    assert int(refused.headers["retry-after"]) >= 1
+
+
+def test_what_waits_together_is_computed_together_as_if_alone(make_service: MakeService) -> None:
+    """32 different rows, levels of their own, one seed: a few batches, and nobody can tell."""
+    service = make_service()
+    questions = [
+        {"inputs": [[i / 10 - 1.5, *ROW[1:]]], "intervals": [0.5 + i / 100]} for i in range(32)
+    ]
+    alone = [predict(service, **question).json() for question in questions]
+    batches = service.metric("credence_predict_batch_requests_count")
+    release = block(service)
+    with ThreadPoolExecutor(32) as pool:
+        waiting = [pool.submit(predict, service, **question) for question in questions]
+        wait_until(lambda: service.services.predictor.admission.queued_work == 3200)
+        release.set()
+        together = [future.result(10).json() for future in waiting]
+    for answer, expected in zip(together, alone, strict=True):
+        assert answer["mean"] == pytest.approx(expected["mean"], rel=1e-5, abs=ROUNDING)
+        assert answer["mc_error"] == pytest.approx(expected["mc_error"], rel=1e-5)
+        for kind, values in expected["variance"].items():
+            assert answer["variance"][kind] == pytest.approx(values, rel=1e-5)
+        for mine, theirs in zip(answer["intervals"], expected["intervals"], strict=True):
+            assert (mine["kind"], mine["level"]) == (theirs["kind"], theirs["level"])
+            assert mine["lower"] == pytest.approx(theirs["lower"], rel=1e-5, abs=ROUNDING)
+    assert service.metric("credence_predict_batch_requests_count") - batches < 16
+    assert service.metric("credence_predict_batch_work_sum") == 2 * 3200
+
+
+def test_a_deadline_that_passes_in_the_queue_is_a_503_at_once(make_service: MakeService) -> None:
+    service = make_service()
+    predict(service)
+    release = block(service)
+    started = time.perf_counter()
+    late = predict(service, deadline_ms=100)
+    assert 0.1 <= time.perf_counter() - started < 2
+    assert late.status_code == 503
+    assert int(late.headers["retry-after"]) >= 1
+    assert "deadline_ms=100" in late.json()["detail"]
+    assert service.services.predictor.admission.queued_work == 0
+    release.set()
+    assert predict(service, deadline_ms=5000).json()["samples"] == 100
+
+
+def test_a_deadline_is_met_with_fewer_samples(make_service: MakeService) -> None:
+    """A thousand rows × ten thousand samples take seconds; the answer says what was drawn.
+
+    One thread: OpenMP's wait for each other, for very long where cores are scarce.
+    """
+    service = make_service(threads=1)
+    predict(service)
+    started = time.perf_counter()
+    question = {"inputs": [ROW] * 1000, "samples": 10_000, "sampler": "monte_carlo"}
+    answer = predict(service, **question, deadline_ms=1000)
+    assert answer.status_code == 200
+    assert time.perf_counter() - started < 3
+    assert 10 <= answer.json()["samples"] < 10_000
+    assert max(answer.json()["mc_error"]) > 0
+
+
+def test_refusals_are_quick_while_the_engine_is_busy(make_service: MakeService) -> None:
+    service = make_service(max_work=1000, max_queued_work=1000)
+    predict(service)
+    release = block(service)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(predict, service, inputs=[ROW] * 10)
+        wait_until(lambda: service.services.predictor.admission.queued_work == 1000)
+        seconds = []
+        for _ in range(20):
+            started = time.perf_counter()
+            assert predict(service).status_code == 503
+            seconds.append(time.perf_counter() - started)
+        release.set()
+        assert waiting.result(10).status_code == 200
+    assert sorted(seconds)[10] < 0.05
+
+
+def test_a_herd_of_first_requests_loads_and_asks_once(
+    make_service: MakeService, monkeypatch: Any
+) -> None:
+    service = make_service()
+    loads: list[int] = []
+    read = checkpoint.read
+
+    def slow_read(*arguments: Any) -> BayesianModel:
+        loads.append(1)
+        time.sleep(0.3)
+        return read(*arguments)
+
+    monkeypatch.setattr(checkpoint, "read", slow_read)
+    with ThreadPoolExecutor(64) as pool:
+        answers = list(pool.map(lambda _: predict(service), range(64)))
+    assert {answer.status_code for answer in answers} == {200}
+    means = [answer.json()["mean"][0] for answer in answers]
+    assert means == pytest.approx([means[0]] * 64, rel=1e-5)
+    assert len(loads) == 1
+
+
+def test_a_model_is_warm_when_it_is_loaded(make_service: MakeService) -> None:
+    service = make_service()
+    predict(service)
+    throughput = service.services.predictor.engine._throughput
+    version = service.context.registry.get("price")
+    for prune in (0.0, 0.5):
+        options = PredictOptions(prune=prune, sampler=predict(service).json()["sampler"])
+        assert 0 < throughput.seconds(speed_key(version.artifact_key, options), 1, 100) < 1
+
+
+def test_the_loop_answers_while_the_engine_computes(make_service: MakeService) -> None:
+    service = make_service()
+    predict(service)
+    seconds = []
+    with ThreadPoolExecutor(1) as pool:
+        heavy = pool.submit(predict, service, inputs=[ROW] * 300, samples=10_000)
+        while not heavy.done():
+            started = time.perf_counter()
+            assert service.http.get("/health/live").status_code == 200
+            seconds.append(time.perf_counter() - started)
+            time.sleep(0.01)
+        assert heavy.result().status_code == 200
+    assert len(seconds) > 5
+    assert sorted(seconds)[len(seconds) // 2] < 0.1
+
+
+def test_an_alias_that_was_moved_here_is_meant_by_the_next_prediction(
+    make_service: MakeService,
+) -> None:
+    service = make_service()
+    for version in [1, 2] * 5:
+        moved = service.http.put("/models/price/aliases/champion", json={"version": version})
+        assert moved.status_code == 200
+        assert predict(service, version="champion").json()["version"] == version
+
+
+def test_an_idle_service_uses_next_to_no_cpu(make_service: MakeService) -> None:
+    """The whole process: loop, engine, supervisor. An engine that polls takes a good part of it."""
+    data_dir = make_service().context.settings.data_dir
+    command = [sys.executable, "-m", "credence", "api", "--port", "0", "--data-dir", str(data_dir)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        url = running.stdout.readline().split()[-1]
+        body = {"model": "price", "inputs": [ROW]}
+        assert httpx.post(f"{url}/predict", json=body, timeout=30).status_code == 200
+        process = psutil.Process(running.pid)
+        time.sleep(0.5)
+        before = sum(process.cpu_times()[:2])
+        time.sleep(3)
+        used = sum(process.cpu_times()[:2]) - before
+        os.kill(running.pid, signal.SIGTERM)
+        assert running.wait(20) == 0
+    assert used / 3 < 0.05
+
+
+def test_requests_in_flight_are_answered_when_the_server_stops(make_service: MakeService) -> None:
+    data_dir = make_service().context.settings.data_dir
+    with ThreadPoolExecutor(1) as pool, httpx.Client(timeout=30) as client:
+        with serving(data_dir) as stopping:
+            predict(stopping)
+            release = block(stopping)
+            body = {"model": "price", "inputs": [ROW], "samples": 77}
+            waiting = pool.submit(client.post, f"{stopping.url}/predict", json=body)
+            wait_until(lambda: stopping.services.predictor.admission.queued_work == 77)
+            threading.Timer(0.3, release.set).start()
+        assert waiting.result(10).json()["samples"] == 77

@@ -1,0 +1,298 @@
+"""Ten times too much: who is let in is answered, who is not is told, and nobody waits for one."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+import torch
+
+from app.serving import batching
+from app.serving.admission import Admission
+from app.serving.batching import Entry, behind_one
+from app.serving.engine import Engine
+from app.serving.slices import SLICE_SECONDS, rows_of_slice
+from app.serving.throughput import Throughput
+from core.exceptions import Unavailable
+from models.prediction.joining import joined
+from models.prediction.prediction import Prediction, PredictOptions
+from tests.app.conftest import MakeService
+from tests.app.running import Service
+from tests.app.serving.test_batching import Model, assert_equal, at, truth
+from tests.app.serving.test_load import ROW, block, predict, wait_until
+
+OPTIONS = PredictOptions(samples=100, seed=1, sampler="monte_carlo", abstain_above=3.0)
+
+
+class Known(Throughput):
+    """A machine whose speed is known from the beginning."""
+
+    def __init__(self, known: Throughput) -> None:
+        super().__init__()
+        self._means = known._means
+
+    def observe(self, key: Hashable, rows: int, samples: int, seconds: float) -> None:
+        """It takes as long as it is said to."""
+
+
+class Slow(Model):
+    """Notes how many rows it is asked for at a time, and waits before the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> Prediction:
+        self.begun.set()
+        assert self.go.wait(20)
+        return super().predict_rows(x, options)
+
+
+@pytest.mark.anyio
+async def test_small_requests_go_between_the_slices_of_a_large_one() -> None:
+    """A millisecond a row, so slices of 64: of a thousand rows the small ones wait for one each."""
+    model = Slow()
+    engine = Engine(1, Known(at(1e-5)))
+    rows = torch.arange(2000.0).reshape(1000, 2)
+    large = Entry("a", model, rows, OPTIONS)
+    answered: list[str] = []
+
+    async def ask(name: str, entry: Entry) -> Prediction:
+        computed = await engine.compute(entry)
+        answered.append(name)
+        assert isinstance(computed.prediction, Prediction)
+        return computed.prediction
+
+    try:
+        waiting = asyncio.create_task(ask("large", large))
+        await asyncio.to_thread(model.begun.wait, 10)
+        small = [Entry("a", model, rows[:1], OPTIONS_OF[i]) for i in range(3)]
+        others = [asyncio.create_task(ask(f"small {i}", one)) for i, one in enumerate(small)]
+        await asyncio.sleep(0.05)
+        model.go.set()
+        assert_equal(await waiting, truth(rows, OPTIONS))
+        for i, other in enumerate(others):
+            assert_equal(await other, truth(rows[:1], OPTIONS_OF[i]))
+    finally:
+        model.go.set()
+        assert engine.close(10)
+    assert answered == ["small 0", "small 1", "small 2", "large"]
+    sizes = [size for size, _ in model.asked]
+    assert sizes[:7:2] == [64] * 4
+    assert sizes[1:6:2] == [1, 1, 1], "each between two slices"
+    assert sum(sizes) == 1003
+
+
+OPTIONS_OF = [PredictOptions(samples=100, seed=2 + i, sampler="monte_carlo") for i in range(3)]
+
+
+@pytest.mark.anyio
+async def test_the_rest_of_a_request_that_nobody_waits_for_is_not_computed() -> None:
+    model = Slow()
+    engine = Engine(1, Known(at(1e-5)))
+    entry = Entry("a", model, torch.zeros(1000, 2), OPTIONS)
+    waiting = asyncio.create_task(engine.compute(entry))
+    await asyncio.to_thread(model.begun.wait, 10)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    model.go.set()
+    assert engine.close(10)
+    assert model.asked == [(64, 100)]
+
+
+def test_who_has_begun_gets_every_other_turn_whoever_comes() -> None:
+    loop = asyncio.new_event_loop()
+    new, begun, also = (
+        Entry("a", Model(), torch.zeros(1, 2), OPTIONS, future=loop.create_future())
+        for _ in range(3)
+    )
+    loop.close()
+    for one in (begun, also):
+        one.parts.append(truth(one.x, OPTIONS))
+    assert list(behind_one([], begun)) == [begun]
+    assert list(behind_one([new], begun)) == [new, begun]
+    assert list(behind_one([also], begun)) == [also, begun]
+    assert list(behind_one([also, new], begun)) == [also, new, begun]
+
+
+def test_a_slice_is_as_long_as_others_may_wait() -> None:
+    def learned(fixed: float, per_row: float) -> Throughput:
+        throughput = Throughput()
+        for rows in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+            throughput.observe("k", rows, 10, fixed + per_row * rows)
+        return throughput
+
+    def rows_at_once(fixed: float, per_row: float) -> int | None:
+        return rows_of_slice("k", 10_000, 10, learned(fixed, per_row))
+
+    assert rows_of_slice("k", 10_000, 10, Throughput()) is None, "nothing is known"
+    assert rows_of_slice("k", 90, 10, learned(0, 0.001)) is None, "short enough"
+    assert rows_at_once(0, 0.001) == 64
+    assert rows_at_once(0, 1.0) == 1
+    assert rows_at_once(1.0, 0.01) == 32, "what is done once a slice is not all that is done"
+
+
+def test_parts_are_joined_as_they_were_cut(service: Service) -> None:
+    """Every field of an answer, numbers and classes, equal to one that was not cut."""
+    questions: list[dict[str, Any]] = [
+        {"model": "price", "inputs": [[i / 25 - 2, *ROW[1:]] for i in range(100)]},
+        {"model": "tree", "inputs": [[i / 50, -1, [[i, 0], [0, 1]]] for i in range(100)]},
+    ]
+    for question in questions:
+        question |= {"abstain_above": 0.5, "intervals": [0.5, 0.9], "samples": 30}
+        whole = service.post("/predict", question).json()
+        cut = _cut(service, lambda q=question: service.post("/predict", q).json())
+        for answer in (whole, cut):
+            answer.pop("timings_ms")
+        assert _rounded(cut) == _rounded(whole)
+
+
+def _cut(service: Service, ask: Callable[[], Any]) -> Any:
+    """The answer when at most 32 rows are computed at once."""
+    before = service.metric("credence_predict_batch_requests_count")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batching, "rows_of_slice", lambda key, rows, *_: 32 if rows > 32 else None)
+        answer = ask()
+    assert service.metric("credence_predict_batch_requests_count") - before > 1, "it was cut"
+    return answer
+
+
+def _rounded(value: Any) -> Any:
+    """To what float32 leaves, of numbers between 0.1 and 100."""
+    if isinstance(value, float):
+        return pytest.approx(value, rel=1e-4, abs=1e-5)
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return {k: _rounded(one) for k, one in value.items()} if isinstance(value, dict) else value
+
+
+def test_joining_is_the_inverse_of_selecting() -> None:
+    whole = truth(torch.arange(20.0).reshape(10, 2), OPTIONS).abstaining(3.0)
+    parts = [whole.select(a, b, OPTIONS) for a, b in ((0, 1), (1, 7), (7, 10))]
+    assert_equal(joined(parts), whole)
+    assert joined(parts).abstained is not None
+    assert joined(parts[:1]).num_rows == 1
+
+
+def test_the_queue_is_bounded_in_seconds_and_large_ones_count_a_slice() -> None:
+    throughput = Throughput()
+    throughput.observe("k", 1, 100, 0.5 * SLICE_SECONDS)
+    admission = Admission(10**9, throughput, max_seconds=1.0)
+    many = [admission.entered("k", 1, 100, 100) for _ in range(21)]
+    for one in many:
+        one.__enter__()
+    with pytest.raises(Unavailable, match="CREDENCE_MAX_QUEUED_SECONDS") as refused:
+        admission.entered("k", 1, 100, 100).__enter__()
+    assert refused.value.retry_after_seconds == 2, "1.05 seconds wait"
+    for one in many:
+        one.__exit__(None, None, None)
+    large = [admission.entered("k", 1000, 100, 10**5) for _ in range(10)]
+    for one in large:
+        one.__enter__()
+    with admission.entered("k", 1, 100, 100):
+        assert admission.drain_seconds() == 60, "they take minutes, and others go between"
+    for one in large:
+        one.__exit__(None, None, None)
+    assert (admission.queued_work, admission.queued_requests) == (0, 0)
+
+
+def test_of_ten_times_too_many_all_are_answered_or_refused(make_service: MakeService) -> None:
+    """80 at once where next to nothing may wait; the refusals come while the engine is busy."""
+    service = make_service(max_queued_seconds=1e-4)
+    assert predict(service).status_code == 200
+    release = block(service)
+    admission = service.services.predictor.admission
+    with ThreadPoolExecutor(80) as pool:
+        asked = [pool.submit(predict, service, seed=i) for i in range(80)]
+        wait_until(lambda: admission.queued_requests + sum(one.done() for one in asked) == 80, 15)
+        refused = [one.result() for one in asked if one.done()]
+        release.set()
+        answers = [one.result(30) for one in asked]
+    assert refused
+    assert all(one.status_code == 503 and int(one.headers["retry-after"]) >= 1 for one in refused)
+    assert {one.status_code for one in answers} == {200, 503}
+    seeds = {one.json()["seed"]: one.json()["mean"] for one in answers if one.status_code == 200}
+    assert len(seeds) == 80 - len(refused)
+    assert (admission.queued_work, admission.queued_requests) == (0, 0)
+    for seed in list(seeds)[:3]:
+        assert predict(service, seed=seed).json()["mean"] == pytest.approx(seeds[seed], rel=1e-5)
+
+
+def test_a_flood_of_trainings_beside_predictions_loses_none(make_service: MakeService) -> None:
+    service = make_service()
+    data = {"columns": {"x": [1.0, 2.0, 3.0] * 9, "y": [1.0, 2.0, 4.0] * 9}}
+    body = {"model": "line", "target": "y", "data": data, "training": {"epochs": 1}}
+
+    def submit(i: int) -> httpx.Response:
+        if i % 10 == 0:
+            return predict(service)
+        return service.post("/train", body) if i % 10 < 8 else service.http.get("/jobs?limit=5")
+
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(submit, range(150)))
+    assert {answer.status_code for answer in answers} <= {200, 202, 503}
+    assert all("retry-after" in one.headers for one in answers if one.status_code == 503)
+    accepted = {one.json()["id"] for one in answers if one.status_code == 202}
+    page = service.http.get("/jobs?model=line&limit=1000").json()
+    assert {job["id"] for job in page["data"]} == accepted
+    assert len(accepted) > 50, "rows are cheap: what is refused waited for SQLite's one writer"
+    assert predict(service).status_code == 200
+
+
+def test_a_body_that_trickles_is_given_up(make_service: MakeService) -> None:
+    """A byte now and then, on the routes that keep a body in memory and in a file."""
+    service = make_service(body_seconds=0.5)
+    host, port = service.url.removeprefix("http://").split(":")
+    before = {path.name for path in service.context.settings.data_dir.iterdir()}
+    for path, kind in (("/predict", "application/json"), ("/datasets?name=a", "text/csv")):
+        answer = asyncio.run(_trickle(host, int(port), path, kind))
+        head, _, body = answer.partition(b"\r\n\r\n")
+        if head:  # a byte that is sent to a closed connection may take the answer with it
+            assert head.startswith(b"HTTP/1.1 408"), head
+            assert b"connection: close" in head.lower()
+            assert "CREDENCE_BODY_SECONDS" in json.loads(body)["detail"]
+    assert service.metric("credence_predict_requests_total", model="", status="408") == 1
+    assert {path.name for path in service.context.settings.data_dir.iterdir()} == before
+    assert predict(service).status_code == 200
+
+
+async def _trickle(host: str, port: int, path: str, kind: str) -> bytes:
+    reader, writer = await asyncio.open_connection(host, port)
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: 9999\r\n\r\n"
+    )
+    writer.write(head.encode())
+
+    async def drip() -> None:
+        while True:
+            writer.write(b" ")
+            await asyncio.sleep(0.2)
+
+    dripping = asyncio.create_task(drip())
+    try:
+        return await asyncio.wait_for(reader.read(), 20)
+    except ConnectionResetError:
+        return b""
+    finally:
+        dripping.cancel()
+        writer.close()
+
+
+def test_a_body_that_comes_steadily_may_take_long(make_service: MakeService) -> None:
+    """Four pauses that are together longer than the time for nothing; each chunk earns a second."""
+    service = make_service(body_seconds=0.5)
+
+    def steadily() -> Any:
+        yield b"x,y\n"
+        for _ in range(4):
+            yield b"1,2\n" * 8192
+            time.sleep(0.3)
+
+    headers = {"Content-Type": "text/csv"}
+    answer = service.http.post("/datasets?name=slow", content=steadily(), headers=headers)
+    assert answer.status_code == 201, answer.text

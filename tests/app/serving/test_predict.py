@@ -1,0 +1,252 @@
+"""POST /predict: the answer is the model's own, whatever form the rows come in."""
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from app.serving.decode import decode
+from models.artifact import files as checkpoint
+from models.model import BayesianModel
+from models.prediction.prediction import Prediction, PredictOptions
+from tests.app.running import CLASSES, Service
+
+ROWS: list[dict[str, Any]] = [
+    {"size": 1.5, "wood": "oak", "wet": True, "day": "2026-01-05T00:00:00Z"},
+    {"size": None, "wood": None, "wet": None, "day": None},
+    {"size": -1, "wood": "never seen", "wet": False, "day": "2026-01-05T01:30:00+01:30"},
+]
+FEATURES = ["size", "wood", "wet", "day"]
+TREES = [{"x": 0.1, "y": 0.2, "image": [[0.1, 0.0], [0.0, 0.2]]}]
+
+
+def ask(http: httpx.Client, **body: Any) -> dict[str, Any]:
+    answer = http.post("/predict", json={"model": "price", "inputs": ROWS} | body)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    return answer.json()
+
+
+def directly(service: Service, name: str, rows: list[Any], **options: Any) -> Prediction:
+    """What the model says when it is called without the service."""
+    version = service.context.registry.get(name, None)
+    model: BayesianModel = checkpoint.read(service.context.registry.path(version))
+    return model.predict(decode(rows, model.inputs), PredictOptions(**options))
+
+
+def test_regression_answer_has_the_contracts_fields_and_the_models_numbers(
+    service: Service, http: httpx.Client
+) -> None:
+    answer = ask(http, samples=30, seed=7, prune=0.5, intervals=[0.5, 0.9])
+    expected = directly(service, "price", ROWS, samples=30, seed=7, prune=0.5, intervals=(0.5, 0.9))
+
+    assert list(answer) == [
+        "model", "version", "prune", "samples", "seed", "sampler",
+        "mean", "variance", "intervals", "mc_error", "out_of_distribution", "ood_score",
+        "timings_ms",
+    ]  # fmt: skip
+    assert (answer["model"], answer["version"]) == ("price", 2)
+    assert (answer["prune"], answer["samples"], answer["seed"]) == (0.5, 30, 7)
+    assert answer["mean"] == expected.mean.tolist()
+    for kind in ("aleatoric", "epistemic", "total"):
+        assert answer["variance"][kind] == expected.variance[kind].tolist()
+    assert [(i["kind"], i["level"]) for i in answer["intervals"]] == [
+        ("credible", 0.5), ("credible", 0.9), ("conformal", 0.5), ("conformal", 0.9),
+    ]  # fmt: skip
+    for given, interval in zip(answer["intervals"], expected.intervals, strict=True):
+        assert list(given) == ["level", "kind", "lower", "upper"]
+        bounds = np.where(np.isfinite(interval.lower), interval.lower, None)
+        assert given["lower"] == bounds.tolist()
+    assert expected.mc_error is not None
+    assert answer["mc_error"] == expected.mc_error.tolist()
+    assert answer["out_of_distribution"] == expected.out_of_distribution.tolist()
+    assert answer["ood_score"] == expected.ood_score.tolist()
+    timings = answer["timings_ms"]
+    assert timings["total"] >= timings["queue"] + timings["compute"] > 0
+
+
+def test_only_the_kinds_of_intervals_that_are_asked_for_come(http: httpx.Client) -> None:
+    both = ask(http)["intervals"]
+    assert [interval["kind"] for interval in both] == ["credible", "conformal"]
+    assert ask(http, interval_kinds=["credible"])["intervals"] == both[:1]
+    assert ask(http, interval_kinds=["conformal"])["intervals"] == both[1:]
+    assert ask(http, interval_kinds=["conformal", "credible"])["intervals"] == both
+
+
+def test_classification_answer_has_labels_probabilities_and_entropies(
+    service: Service, http: httpx.Client
+) -> None:
+    answer = ask(http, model="tree", inputs=TREES, samples=10)
+    expected = directly(service, "tree", TREES, samples=10)
+
+    assert answer["classes"] == list(CLASSES)
+    assert answer["labels"] == expected.labels
+    assert answer["probabilities"] == answer["mean"] == expected.mean.tolist()
+    assert np.shape(answer["variance"]["epistemic"]) == (1, 3)
+    assert expected.entropy is not None
+    for kind in ("total", "aleatoric", "epistemic"):
+        assert answer["entropy"][kind] == expected.entropy[kind].tolist()
+    assert answer["intervals"] == []
+
+
+def test_records_lists_and_columns_say_the_same(http: httpx.Client) -> None:
+    lists = [[row[name] for name in FEATURES] for row in ROWS]
+    columns = {name: [row[name] for row in ROWS] for name in reversed(FEATURES)}
+    answers = [ask(http, inputs=inputs)["mean"] for inputs in (ROWS, lists, columns)]
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_times_with_an_offset_are_the_same_instant(http: httpx.Client) -> None:
+    times = ["2026-01-05", "2026-01-05T00:00:00", "2026-01-04T19:00:00-05:00"]
+    answer = ask(http, inputs=[ROWS[0] | {"day": time} for time in times])
+    assert answer["mean"] == pytest.approx([answer["mean"][0]] * 3, rel=1e-6)
+
+
+def test_without_a_seed_equal_questions_get_equal_answers(http: httpx.Client) -> None:
+    sampled = {"sampler": "monte_carlo"}
+    first, second = ask(http, **sampled), ask(http, **sampled)
+    assert first["mean"] == second["mean"]
+    assert ask(http, **sampled, seed=first["seed"])["mean"] == first["mean"]
+    assert ask(http, **sampled, seed=first["seed"] + 1)["mean"] != first["mean"]
+
+
+def test_one_sample_has_no_epistemic_variance_and_no_error_estimate(http: httpx.Client) -> None:
+    answer = ask(http, samples=1)
+    assert answer["variance"]["epistemic"] == [0.0] * len(ROWS)
+    assert answer["mc_error"] is None
+
+
+@pytest.mark.parametrize(("version", "number"), [(1, 1), ("1", 1), ("champion", 1), (None, 2)])
+def test_a_version_is_a_number_an_alias_or_the_newest(
+    http: httpx.Client, version: int | str | None, number: int
+) -> None:
+    assert ask(http, version=version)["version"] == number
+
+
+def test_draws_agree_with_the_summaries(http: httpx.Client) -> None:
+    answer = ask(http, samples=2000, return_draws=True, sampler="monte_carlo")
+    draws = np.array(answer["draws"])
+    assert draws.shape == (2000, len(ROWS))
+    tolerance = 6 * np.array(answer["mc_error"])
+    assert (np.abs(draws.mean(0) - answer["mean"]) < tolerance).all()
+
+
+def test_members_that_are_null_are_as_if_left_out(http: httpx.Client) -> None:
+    ask(http, target_mc_error=None, deadline_ms=None)
+    assert ask(http, deadline_ms=600_000)["samples"] == 100
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "words"),
+    [
+        ({"inputs": [ROWS[0] | {"size": True}]}, "/inputs/0/size", "number"),
+        ({"inputs": [ROWS[0], ROWS[0] | {"size": "1.5"}]}, "/inputs/1/size", "number"),
+        ({"inputs": [ROWS[0] | {"size": 1e39}]}, "/inputs/0/size", "float32"),
+        ({"inputs": [ROWS[0] | {"size": 10**300}]}, "/inputs/0/size", "float32"),
+        ({"inputs": [ROWS[0] | {"wood": 3}]}, "/inputs/0/wood", "string"),
+        ({"inputs": [ROWS[0] | {"wet": 1}]}, "/inputs/0/wet", "true, false or null"),
+        ({"inputs": [ROWS[0] | {"day": 20260105}]}, "/inputs/0/day", "RFC 3339"),
+        ({"inputs": [ROWS[0] | {"day": "2026-02-30"}]}, "/inputs/0/day", "RFC 3339"),
+        ({"inputs": [{"size": 1}]}, "/inputs/0/wood", "required"),
+        ({"inputs": [ROWS[0] | {"extra": 1}]}, "/inputs/0/extra", "size, wood, wet, day"),
+        ({"inputs": [ROWS[0], [1, 2, 3, 4]]}, "/inputs/1", "object"),
+        ({"inputs": [[1.0, "oak", True]]}, "/inputs/0", "4 features"),
+        ({"inputs": {"size": [1], "wood": ["a"], "wet": [True]}}, "/inputs/day", "required"),
+        (
+            {"inputs": {"size": [1, 2], "wood": ["a"], "wet": [True], "day": [None]}},
+            "/inputs/wood",
+            "has 1 values",
+        ),
+        ({"inputs": []}, "/inputs", "at least one row"),
+        ({"inputs": {}}, "/inputs", "at least one row"),
+        ({"inputs": 3}, "/inputs", "list of records"),
+        ({"samples": 0}, "/samples", "greater than or equal to 1"),
+        ({"samples": 10_001}, "/samples", "10000 (CREDENCE_MAX_SAMPLES)"),
+        ({"samples": "10"}, "/samples", "integer"),
+        ({"samples": True}, "/samples", "integer"),
+        ({"samples": 1.5}, "/samples", "integer"),
+        ({"seed": -1}, "/seed", "0"),
+        ({"seed": 10**30}, "/seed", "2147483647"),
+        ({"prune": 0.3}, "/prune", "0, 0.5"),
+        ({"prune": 1}, "/prune", "less than 1"),
+        ({"intervals": [0.5, 1.0]}, "/intervals/1", "less than 1"),
+        ({"interval_kinds": []}, "/interval_kinds", "at least 1"),
+        ({"interval_kinds": ["conformal", "wide"]}, "/interval_kinds/1", "conformal"),
+        ({"sampler": "magic"}, "/sampler", "'moments'"),
+        ({"version": 0}, "/version", "1"),
+        ({"version": 1.0}, "/version", "integer"),
+        ({"return_draws": 1}, "/return_draws", "boolean"),
+        ({"deadline_ms": 0}, "/deadline_ms", "greater than 0"),
+        ({"deadline_ms": 600_001}, "/deadline_ms", "600000"),
+        ({"deadline_ms": "10"}, "/deadline_ms", "number"),
+        ({"target_mc_error": 0}, "/target_mc_error", "greater than 0"),
+        ({"target_mc_error": True}, "/target_mc_error", "number"),
+        ({"model": "No Such\nName"}, "/model", "match"),
+        ({"unheard_of": 1}, "/unheard_of", "unknown field"),
+    ],
+)
+def test_a_wrong_field_is_named(
+    http: httpx.Client, change: dict[str, Any], path: str, words: str
+) -> None:
+    answer = http.post("/predict", json={"model": "price", "inputs": ROWS} | change)
+    assert answer.status_code == 422, answer.text
+    errors = {error["path"]: error["message"] for error in answer.json()["errors"]}
+    assert path in errors, errors
+    assert words in errors[path]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        [[0.1, 0.0]],
+        [[0.1, 0.0], [0.2]],
+        [[0.1, None], [0.0, 0.2]],
+        [[True, 0], [0, 0]],
+        1.0,
+        [],
+        "a",
+    ],
+)
+def test_a_tensor_of_another_shape_or_type_is_refused(http: httpx.Client, image: Any) -> None:
+    rows = [*TREES, TREES[0] | {"image": image}]
+    answer = http.post("/predict", json={"model": "tree", "inputs": rows})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["path"] == "/inputs/1/image"
+
+
+def test_a_tensor_that_is_consistent_but_not_the_models_is_refused(http: httpx.Client) -> None:
+    answer = http.post("/predict", json={"model": "tree", "inputs": [TREES[0] | {"image": [[1]]}]})
+    assert answer.status_code == 422
+    assert "2 × 2" in answer.text
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
+def test_numbers_that_are_none_are_refused_by_path(http: httpx.Client, number: str) -> None:
+    row = f'[{number}, "oak", true, null]'
+    body = f'{{"model": "price", "inputs": [{row}]}}'
+    answer = http.post("/predict", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["path"] == "/inputs/0/0"
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "said"),
+    [("none", None, "model 'none'"), ("price", 99, "price/99"), ("price", "gold", "price/gold")],
+)
+def test_what_does_not_exist_is_a_404(
+    http: httpx.Client, model: str, version: int | str | None, said: str
+) -> None:
+    answer = http.post("/predict", json={"model": model, "version": version, "inputs": ROWS})
+    assert answer.status_code == 404
+    assert said in answer.json()["detail"]
+
+
+def test_extreme_inputs_never_give_nan_or_a_5xx(http: httpx.Client) -> None:
+    extremes = [3.4e38, -3.4e38, 1e-320, 0.0]
+    answer = http.post(
+        "/predict", json={"model": "price", "inputs": [ROWS[0] | {"size": x} for x in extremes]}
+    )
+    assert answer.status_code == 200
+    assert "NaN" not in answer.text
+    assert "Infinity" not in answer.text

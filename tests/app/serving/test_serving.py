@@ -1,0 +1,455 @@
+"""The parts of the serving path on their own: engine, admission, cache, resolver."""
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from app.serving.admission import Admission, Limits
+from app.serving.batching import Computed, Entry
+from app.serving.engine import Engine
+from app.serving.model_cache import ModelCache
+from app.serving.resolver import Reference, Resolver
+from app.serving.throughput import Throughput
+from core.access.callers import View
+from core.exceptions import Invalid, NotFound, TooLarge, Unavailable
+from core.registry.registry import Version
+from models.model import BayesianModel
+from models.prediction.prediction import Prediction, PredictOptions
+from tests.app.serving.test_batching import assert_equal, truth
+
+pytestmark = pytest.mark.anyio
+
+VERSION = Version(
+    model="m",
+    owner="",
+    version=1,
+    aliases=(),
+    description={},
+    dataset="ds_1",
+    job="job_1",
+    created_at=datetime.now(UTC),
+    artifact_key="models/m/1",
+)
+
+
+def version(number: int) -> Version:
+    return replace(VERSION, version=number, artifact_key=f"models/m/{number}")
+
+
+class Model:
+    """Answers after the gate opens, by `truth`; a row of NaN is poison."""
+
+    def __init__(self) -> None:
+        self.begun, self.gate = threading.Event(), threading.Event()
+        self.asked: list[int] = []
+        self.threads: set[int] = set()
+        self.num_threads = 0
+
+    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> Prediction:
+        self.asked.append(len(x))
+        self.threads.add(threading.get_ident())
+        self.num_threads = torch.get_num_threads()
+        self.begun.set()
+        assert self.gate.wait(10)
+        if x.isnan().any():
+            raise ZeroDivisionError
+        if x.isinf().any():
+            raise SystemExit
+        return truth(x, options)
+
+
+@pytest.fixture
+def throughput() -> Throughput:
+    return Throughput()
+
+
+@pytest.fixture
+def engine(throughput: Throughput) -> Iterator[Engine]:
+    engine = Engine(1, throughput)
+    yield engine
+    engine.close(5)
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    model = Model()
+    yield model
+    model.gate.set()
+
+
+def entry(model: Model, *row: float, seconds: float = math.inf, **options: Any) -> Entry:
+    chosen = PredictOptions(**{"seed": 1, "sampler": "monte_carlo", "samples": 10} | options)
+    return Entry("a", model, torch.tensor([row]), chosen, time.perf_counter() + seconds)
+
+
+async def ask(engine: Engine, *entries: Entry) -> list[asyncio.Task[Computed]]:
+    """Submit entries behind one that the engine is busy with."""
+    first, *others = entries
+    tasks = [asyncio.create_task(engine.compute(first))]
+    await asyncio.to_thread(cast(Model, first.model).begun.wait, 5)
+    tasks += [asyncio.create_task(engine.compute(other)) for other in others]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_what_waits_is_computed_at_once_and_each_gets_its_own(
+    engine: Engine, model: Model
+) -> None:
+    entries = [entry(model, float(i), 1.0, intervals=(i / 10 + 0.1,)) for i in range(6)]
+    tasks = await ask(engine, *entries)
+    await asyncio.sleep(0.05)
+    model.gate.set()
+    computed = await asyncio.gather(*tasks)
+    assert model.asked == [1, 5], "one alone, since nobody else was there; then all that waited"
+    assert len(model.threads) == 1
+    assert model.num_threads == 1
+    for e, c in zip(entries, computed, strict=True):
+        assert_equal(c.prediction, truth(e.x, e.options))
+    assert computed[0].queue_seconds < 0.05 <= computed[5].queue_seconds
+    assert computed[0].compute_seconds >= 0.05
+
+
+async def test_a_failure_is_the_failure_of_its_own_request(engine: Engine, model: Model) -> None:
+    tasks = await ask(engine, *(entry(model, v) for v in (0.0, 1.0, math.nan, 3.0)))
+    model.gate.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [
+        Computed, Computed, ZeroDivisionError, Computed,
+    ]  # fmt: skip
+    assert model.asked == [1, 3, 1, 1, 1]
+    again = await engine.compute(entry(model, 5.0))
+    assert again.prediction.mean == 51.0
+
+
+async def test_who_goes_away_while_waiting_is_never_computed(engine: Engine, model: Model) -> None:
+    tasks = await ask(engine, *(entry(model, float(i)) for i in range(5)))
+    for gone in (tasks[1], tasks[3]):
+        gone.cancel()
+    await asyncio.wait({tasks[1], tasks[3]})
+    model.gate.set()
+    assert [(await tasks[i]).prediction.mean[0] for i in (0, 2, 4)] == [1.0, 21.0, 41.0]
+    assert model.asked == [1, 2]
+
+
+async def test_who_goes_away_while_being_computed_harms_nobody(
+    engine: Engine, model: Model
+) -> None:
+    tasks = await ask(engine, entry(model, 1.0), entry(model, 2.0))
+    tasks[0].cancel()
+    model.gate.set()
+    assert (await tasks[1]).prediction.mean == 21.0
+
+
+async def test_a_deadline_that_passes_in_the_queue_is_noticed_at_once(
+    engine: Engine, model: Model
+) -> None:
+    """Long before the engine is free; what runs already may end late."""
+    running, waiting = await ask(
+        engine, entry(model, 1.0, seconds=0.2), entry(model, 2.0, seconds=0.1)
+    )
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(waiting, 5)
+    assert not running.done()
+    await asyncio.sleep(0.2)
+    model.gate.set()
+    assert (await running).prediction.mean == 11.0
+    assert model.asked == [1]
+
+
+async def test_a_deadline_is_met_with_fewer_samples_or_refused_without_being_computed(
+    engine: Engine, model: Model, throughput: Throughput
+) -> None:
+    model.gate.set()
+    slow = entry(model, 1.0, seconds=5.0, samples=1000)
+    for samples in (10, 100, 1000):
+        throughput.observe(slow.speed_key, 1, samples, samples * 0.01)
+    with pytest.raises(TimeoutError):
+        await engine.compute(entry(model, 1.0, seconds=0.05, samples=1000))
+    assert model.asked == []
+    assert (await engine.compute(slow)).prediction.samples == 300
+
+
+async def test_an_estimate_that_refuses_everybody_does_not_last(
+    engine: Engine, model: Model, throughput: Throughput
+) -> None:
+    """Nothing is measured while all are refused, so a wrong estimate must wear off by itself."""
+    model.gate.set()
+    throughput.observe(entry(model, 1.0).speed_key, 1, 10, 10.0)
+    for _ in range(200):
+        try:
+            computed = await engine.compute(entry(model, 1.0, seconds=1.0))
+        except TimeoutError:
+            continue
+        assert computed.prediction.mean == 11.0
+        return
+    pytest.fail("one slow computation in the past, and nobody is answered for ever")
+
+
+async def test_a_dead_engine_says_so_to_all_who_wait_and_come(engine: Engine, model: Model) -> None:
+    tasks = await ask(engine, entry(model, math.inf), entry(model, 2.0))
+    assert 0 < engine.stalled_seconds() < 5
+    model.gate.set()
+    for task in tasks:
+        with pytest.raises(Unavailable, match="engine has stopped"):
+            await asyncio.wait_for(task, 5)
+    with pytest.raises(Unavailable, match="engine has stopped"):
+        await asyncio.wait_for(engine.compute(entry(model, 3.0)), 5)
+    engine.close(5)
+    assert engine.stalled_seconds() == math.inf
+
+
+async def test_an_engine_that_closes_finishes_its_queue_and_takes_no_more(
+    engine: Engine, model: Model
+) -> None:
+    tasks = await ask(engine, entry(model, 1.0), entry(model, 2.0))
+    closing = asyncio.create_task(asyncio.to_thread(engine.close, 5))
+    await asyncio.sleep(0.05)
+    with pytest.raises(Unavailable):
+        await engine.compute(entry(model, 3.0))
+    model.gate.set()
+    assert await closing
+    assert [(await task).prediction.mean[0] for task in tasks] == [11.0, 21.0]
+
+
+async def test_an_idle_engine_is_not_stalled_however_long_it_was_idle(
+    engine: Engine, model: Model
+) -> None:
+    model.gate.set()
+    await engine.compute(entry(model, 1.0))
+    await asyncio.sleep(0.1)
+    assert engine.stalled_seconds() == 0.0
+    model.gate.clear()
+    model.begun.clear()
+    (task,) = await ask(engine, entry(model, 2.0))
+    assert engine.stalled_seconds() < 0.1
+    model.gate.set()
+    await task
+
+
+def test_limits_name_themselves() -> None:
+    limits = Limits(max_samples=100, max_work=1000)
+    assert limits.check(10, 100) == 1000
+    with pytest.raises(Invalid, match="CREDENCE_MAX_SAMPLES"):
+        limits.check(1, 101)
+    with pytest.raises(TooLarge, match=r"11 rows × 100 samples .*CREDENCE_MAX_WORK"):
+        limits.check(11, 100)
+    with pytest.raises(TooLarge, match="× 3 values each"):
+        limits.check(5, 100, values_per_sample=3)
+
+
+def test_too_much_queued_work_is_turned_away_with_the_time_to_wait(
+    throughput: Throughput,
+) -> None:
+    admission = Admission(1000, throughput)
+    with admission.entered("k", 9, 100, 900):
+        assert admission.queued_work == 900
+        with pytest.raises(Unavailable) as first, admission.entered("k", 2, 100, 200):
+            pass
+        assert first.value.retry_after_seconds == 1, "nothing is known of the throughput yet"
+        throughput.observe("k", 1, 100, 1.0)
+        with pytest.raises(Unavailable) as second, admission.entered("other", 2, 100, 200):
+            pass
+        assert second.value.retry_after_seconds == 9, "nine rows of a second each"
+        with admission.entered("k", 1, 100, 100):
+            assert admission.drain_seconds() == 10
+    assert admission.queued_work == 0
+    assert admission.drain_seconds() == 1
+    with admission.entered("k", 15, 100, 1500):
+        pass  # alone, anything that one request may be
+
+
+def test_too_many_small_requests_are_turned_away_too(
+    throughput: Throughput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.serving.admission.MAX_QUEUED_REQUESTS", 2)
+    admission = Admission(1000, throughput)
+    enter = partial(admission.entered, "k", 1, 1, 1)
+    with enter(), enter(), pytest.raises(Unavailable, match="2 requests wait"), enter():
+        pass
+    with enter():
+        assert admission.queued_work == 1
+        with enter(), admission.entered("k", 3, 1, 3, requests=0):
+            assert (admission.queued_work, admission.queued_requests) == (5, 2)
+
+
+def loader(seconds: float, loads: list[int]) -> Callable[[Version], BayesianModel]:
+    def load(version: Version) -> BayesianModel:
+        loads.append(version.version)
+        time.sleep(seconds)
+        return cast(BayesianModel, SimpleNamespace(num_bytes=100, version=version.version))
+
+    return load
+
+
+async def test_models_are_loaded_once_for_all_who_ask_at_once() -> None:
+    loads: list[int] = []
+    cache = ModelCache(loader(0.05, loads), max_bytes=1000)
+    found = await asyncio.gather(*(cache.get(version(1)) for _ in range(20)))
+    assert loads == [1]
+    assert all(model is found[0] for model in found)
+    assert await cache.get(version(1)) is found[0]
+
+
+async def test_the_least_recently_used_model_makes_room() -> None:
+    loads: list[int] = []
+    cache = ModelCache(loader(0, loads), max_bytes=250)
+    for number in (1, 2, 1, 3, 1, 2):  # 3 drops 2, which was used before 1
+        await cache.get(version(number))
+    assert loads == [1, 2, 3, 2]
+    assert cache.num_bytes == 200
+
+
+async def test_a_model_larger_than_the_cache_is_served_all_the_same() -> None:
+    loads: list[int] = []
+    cache = ModelCache(loader(0, loads), max_bytes=50)
+    await cache.get(version(1))
+    await cache.get(version(1))
+    assert loads == [1]
+
+
+async def test_a_failed_load_is_tried_again_and_a_cancelled_wait_harms_nobody() -> None:
+    loads: list[int] = []
+
+    def fail_once(version: Version) -> BayesianModel:
+        if not loads:
+            loads.append(0)
+            raise NotFound("artifact", version.artifact_key)
+        return loader(0.05, loads)(version)
+
+    cache = ModelCache(fail_once, max_bytes=1000)
+    with pytest.raises(NotFound):
+        await cache.get(version(1))
+    impatient = asyncio.create_task(cache.get(version(1)))
+    patient = asyncio.create_task(cache.get(version(1)))
+    await asyncio.sleep(0.01)
+    impatient.cancel()
+    assert (await patient).num_bytes == 100
+    assert loads == [0, 1]
+
+
+class Registry:
+    """A registry that can be made to fail or to hang."""
+
+    def __init__(self) -> None:
+        self.newest = 1
+        self.failure: Exception | None = None
+        self.hang = threading.Event()
+        self.hang.set()
+        self.asked = 0
+
+    def get(self, view: View, model: str, reference: Reference) -> Version:
+        self.asked += 1
+        self.hang.wait(10)
+        if self.failure:
+            raise self.failure
+        return version(self.newest if reference is None else int(reference))
+
+
+async def test_an_answer_holds_for_a_moment_and_no_longer_than_the_next_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.serving.resolver.FRESH_SECONDS", 60.0)
+    monkeypatch.setattr("app.serving.resolver.STALE_SECONDS", 60.0)
+    registry = Registry()
+    resolver = Resolver(registry.get)
+    for _ in range(3):
+        assert (await resolver.resolve(View(), "m", None)).version == 1
+    assert registry.asked == 1
+    registry.newest = 2
+    resolver.forget()
+    assert (await resolver.resolve(View(), "m", None)).version == 2
+    registry.newest = 3
+    monkeypatch.setattr("app.serving.resolver.STALE_SECONDS", 0.05)
+    await asyncio.sleep(0.06)
+    assert (await resolver.resolve(View(), "m", None)).version == 3
+
+
+async def test_nobody_waits_for_the_registry_while_an_answer_is_young(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.serving.resolver.FRESH_SECONDS", 0.0)
+    registry = Registry()
+    resolver = Resolver(registry.get)
+    await resolver.resolve(View(), "m", None)
+    registry.newest = 2
+    assert (await resolver.resolve(View(), "m", None)).version == 1, "and the next one knows better"
+    for _ in range(100):
+        await asyncio.sleep(0.01)
+        if (await resolver.resolve(View(), "m", None)).version == 2:
+            return
+    pytest.fail("the resolver never asked again")
+
+
+async def test_the_registry_is_asked_once_for_all_but_never_before_the_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.serving.resolver.FRESH_SECONDS", 60.0)
+    monkeypatch.setattr("app.serving.resolver.STALE_SECONDS", 60.0)
+    registry = Registry()
+    resolver = Resolver(registry.get)
+    registry.hang.clear()
+    before = [asyncio.create_task(resolver.resolve(View(), "m", None)) for _ in range(64)]
+    await asyncio.sleep(0.1)
+    assert registry.asked == 1
+    resolver.forget()
+    after = asyncio.create_task(resolver.resolve(View(), "m", None))
+    await asyncio.sleep(0.1)
+    assert registry.asked == 2, "a question that was on its way may have missed the change"
+    registry.hang.set()
+    await asyncio.gather(*before, after)
+    await resolver.resolve(View(), "m", None)
+    assert registry.asked == 2
+
+
+async def test_the_last_answer_stands_in_while_the_database_is_away() -> None:
+    registry = Registry()
+    resolver = Resolver(registry.get)
+    await resolver.resolve(View(), "m", None)
+    registry.failure = Unavailable("away")
+    resolver.forget()
+    assert (await resolver.resolve(View(), "m", None)).version == 1
+    assert (await resolver.resolve(View(), "m", 1)).version == 1, (
+        "known by its alias, asked by number"
+    )
+    with pytest.raises(Unavailable):
+        await resolver.resolve(View(), "m", 7)
+    registry.failure = NotFound("model", "m")
+    resolver.forget()
+    with pytest.raises(NotFound):
+        await resolver.resolve(View(), "m", 7)
+    with pytest.raises(NotFound):
+        await resolver.resolve(View(), "m", None)
+
+
+async def test_a_database_that_hangs_delays_one_answer_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.serving.resolver.TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("app.serving.resolver.PATIENCE_SECONDS", 0.0)
+    registry = Registry()
+    resolver = Resolver(registry.get)
+    await resolver.resolve(View(), "m", None)
+    registry.hang.clear()
+    resolver.forget()
+    await resolver.resolve(View(), "m", None)
+    started = time.perf_counter()
+    for _ in range(50):
+        assert (await resolver.resolve(View(), "m", None)).version == 1
+    assert time.perf_counter() - started < 0.1
+    registry.newest = 5
+    registry.hang.set()
+    for _ in range(100):
+        await asyncio.sleep(0.01)
+        if (await resolver.resolve(View(), "m", None)).version == 5:
+            return
+    pytest.fail("the resolver never noticed that the database is back")

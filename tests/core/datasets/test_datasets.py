@@ -1,0 +1,289 @@
+"""Data sets from upload to arrays: kept once, published whole, deleted when nobody needs them."""
+
+import io
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import update
+
+from core.database.database import Database
+from core.database.schema import DatasetRow
+from core.datasets.datasets import Dataset, Datasets
+from core.exceptions import (
+    Conflict,
+    Invalid,
+    NotFound,
+    NotParseable,
+    TooLarge,
+    Unavailable,
+    UnsupportedMedia,
+)
+from core.jobs.jobs import Job, Jobs
+from core.storage import ArtifactStore
+from core.storage.orphans import Orphans
+
+CSV = "x,city,when,ok\n1.5,Oslo,2020-01-02,true\n,Rome,2020-01-03,false\n2.5,,,\n"
+
+
+@pytest.fixture
+def upload(tmp_path: Path) -> Path:
+    path = tmp_path / "upload"
+    path.write_text(CSV)
+    return path
+
+
+@pytest.fixture
+def added(datasets: Datasets, upload: Path) -> Dataset:
+    dataset, created = datasets.add("people", "text/csv; charset=utf-8", upload)
+    assert created
+    return dataset
+
+
+def files(store: ArtifactStore) -> list[str]:
+    return list(store.children("datasets"))
+
+
+def test_an_upload_becomes_a_data_set(
+    datasets: Datasets, added: Dataset, upload: Path, store: ArtifactStore
+) -> None:
+    assert datasets.get(added.id) == added
+    assert (added.name, added.format, added.rows, added.bytes) == ("people", "csv", 3, len(CSV))
+    assert [(column.name, column.type, column.missing) for column in added.columns] == [
+        ("x", "number", 1),
+        ("city", "category", 1),
+        ("when", "datetime", 1),
+        ("ok", "boolean", 1),
+    ]
+    assert added.columns[0].mean == 2.0
+    assert added.columns[1].levels == ("Oslo", "Rome")
+    assert added.created_at.utcoffset() == timedelta(0)
+    assert [name.partition("-")[2] for name in files(store)] == [f"{added.id}.arrow"]
+    assert upload.exists(), "the upload is the caller's"
+
+
+def test_rows_are_ready_for_json(datasets: Datasets, added: Dataset) -> None:
+    assert datasets.rows(added.id, limit=2) == [
+        {"x": 1.5, "city": "Oslo", "when": "2020-01-02T00:00:00Z", "ok": True},
+        {"x": None, "city": "Rome", "when": "2020-01-03T00:00:00Z", "ok": False},
+    ]
+    assert len(datasets.rows(added.id)) == 3
+    with pytest.raises(Invalid, match="0 is out of range"):
+        datasets.rows(added.id, limit=0)
+
+
+def test_columns_are_arrays(datasets: Datasets, added: Dataset) -> None:
+    columns = datasets.columns(added.id, ["ok", "x"])
+    assert list(columns) == ["ok", "x"]
+    assert np.array_equal(columns["x"], [1.5, np.nan, 2.5], equal_nan=True)
+    columns["x"][0] = 7.0  # the file is not behind it
+    assert datasets.columns(added.id)["x"][0] == 1.5
+    with pytest.raises(Invalid, match="there is no column 'y': the columns are 'x', 'city'"):
+        datasets.columns(added.id, ["y"])
+
+
+def test_some_rows_are_read_alone(datasets: Datasets, tmp_path: Path) -> None:
+    images, names = np.arange(60.0).reshape(10, 2, 3), np.array([f"n{i}" for i in range(10)])
+    np.savez(tmp_path / "rows.npz", image=images, name=names, ok=np.arange(10) % 2 == 0)
+    dataset, _ = datasets.add("rows", "application/x-npz", tmp_path / "rows.npz")
+    some = datasets.columns(dataset.id, rows=slice(4, 7))
+    assert np.array_equal(some["image"], images[4:7])
+    assert some["name"].tolist() == ["n4", "n5", "n6"]
+    assert some["ok"].tolist() == [1, 0, 1]
+
+
+def test_the_same_bytes_are_kept_once(
+    datasets: Datasets, added: Dataset, upload: Path, store: ArtifactStore
+) -> None:
+    assert datasets.add("another name", "text/csv", upload) == (added, False)
+    assert len(files(store)) == 1
+    as_text, created = datasets.add("lines", "text/plain", upload)
+    assert created, "read in another way, they are another data set"
+    assert [column.type for column in as_text.columns] == ["text"]
+
+
+def test_the_same_bytes_at_once_are_kept_once(
+    datasets: Datasets, upload: Path, store: ArtifactStore
+) -> None:
+    start = threading.Barrier(4)
+    results: list[tuple[Dataset, bool]] = []
+
+    def add() -> None:
+        start.wait()
+        results.append(datasets.add("people", "text/csv", upload))
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({dataset.id for dataset, _ in results}) == 1
+    assert sorted(created for _, created in results) == [False, False, False, True]
+    assert len(files(store)) == 1
+
+
+def test_inline_columns_are_a_data_set(datasets: Datasets) -> None:
+    columns: dict[str, list[Any]] = {"x": [1, None], "image": [[[1, 2]], [[3, 4]]]}
+    dataset, created = datasets.add_columns("inline", columns)
+    assert created
+    assert (dataset.format, dataset.rows) == ("json", 2)
+    assert dataset.columns[1].shape == (1, 2)
+    assert datasets.rows(dataset.id, 1) == [{"x": 1, "image": [[1, 2]]}]
+    assert datasets.columns(dataset.id)["image"].shape == (2, 1, 2)
+    assert datasets.add_columns("again", columns) == (dataset, False)
+
+
+def test_nan_is_not_taken_for_null(datasets: Datasets) -> None:
+    datasets.add_columns("inline", {"x": [1.0, None]})
+    with pytest.raises(Invalid, match="is NaN"):
+        datasets.add_columns("inline", {"x": [1.0, float("nan")]})
+
+
+@pytest.mark.parametrize("value", [2**70, "\ud800"])
+def test_what_json_cannot_carry_is_refused(datasets: Datasets, value: object) -> None:
+    with pytest.raises(Invalid):
+        datasets.add_columns("inline", {"x": [value]})
+
+
+def test_all_formats_give_the_same_columns(datasets: Datasets, tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    numbers, words = np.arange(5.0), ["a", "b", "a", "b", "c"]
+    table = pa.table({"n": numbers, "s": words})
+    arrow, npz, parquet_file = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    with pa.ipc.new_stream(arrow, table.schema) as writer:
+        writer.write_table(table)
+    parquet.write_table(table, parquet_file)
+    np.savez(npz, n=numbers, s=np.array(words))
+    csv = "n,s\n" + "".join(f"{n},{s}\n" for n, s in zip(numbers, words, strict=True))
+    bodies = {
+        "text/csv": csv.encode(),
+        "application/vnd.apache.parquet": parquet_file.getvalue(),
+        "application/vnd.apache.arrow.stream": arrow.getvalue(),
+        "application/x-npz": npz.getvalue(),
+    }
+    for media_type, body in bodies.items():
+        path = tmp_path / "body"
+        path.write_bytes(body)
+        dataset, _ = datasets.add("same", media_type, path)
+        columns = datasets.columns(dataset.id)
+        assert columns["n"].tolist() == numbers.tolist(), media_type
+        assert columns["s"].tolist() == words, media_type
+
+
+def test_an_unknown_format_is_refused_with_those_that_are_known(
+    datasets: Datasets, upload: Path
+) -> None:
+    with pytest.raises(
+        UnsupportedMedia, match="'application/pickle' is not read: give one of text"
+    ):
+        datasets.add("x", "application/pickle", upload)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 257])
+def test_a_data_set_has_a_name(datasets: Datasets, upload: Path, name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        datasets.add(name, "text/csv", upload)
+    assert refused.value.errors[0][0] == "name"
+
+
+def test_a_refused_upload_leaves_nothing(
+    datasets: Datasets, tmp_path: Path, store: ArtifactStore
+) -> None:
+    path = tmp_path / "bad"
+    path.write_text("a,b\n1\n")
+    with pytest.raises(NotParseable):
+        datasets.add("bad", "text/csv", path)
+    assert datasets.list().data == []
+    assert files(store) == []
+
+
+def test_a_file_whose_row_may_have_been_committed_is_left_to_the_sweep(
+    datasets: Datasets,
+    database: Database,
+    upload: Path,
+    store: ArtifactStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A connection that is lost on COMMIT tells nothing: only what has a row must keep its file."""
+
+    def lost(*_: object) -> None:
+        raise Unavailable("the connection to the database was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("core.datasets.datasets.check_bytes", lost)
+        with pytest.raises(Unavailable):
+            datasets.add("people", "text/csv", upload)
+    [orphan] = Orphans(database, store).find_rowless()
+    assert store.exists(orphan)
+    datasets.add("people", "text/csv", upload)
+    assert Orphans(database, store).find_rowless() == [orphan]
+
+
+def test_a_data_set_above_the_limit_is_refused(
+    database: Database, store: ArtifactStore, upload: Path
+) -> None:
+    with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES is 20"):
+        Datasets(database, store, max_bytes=20).add("people", "text/csv", upload)
+    with pytest.raises(TooLarge):
+        Datasets(database, store, max_bytes=20).add_columns("x", {"x": [1.5] * 9})
+
+
+def test_a_deleted_data_set_is_gone(
+    datasets: Datasets, added: Dataset, upload: Path, store: ArtifactStore
+) -> None:
+    datasets.delete(added.id)
+    assert files(store) == []
+    for ask in (datasets.get, datasets.rows, datasets.columns, datasets.delete):
+        with pytest.raises(NotFound, match="there is no dataset"):
+            ask(added.id)
+    again, created = datasets.add("people", "text/csv", upload)
+    assert created
+    assert again.id != added.id
+
+
+@pytest.mark.parametrize("dataset_id", ["ds_unknown", "", "\x00", "\ud800", "../../etc/passwd"])
+def test_an_unknown_data_set_is_not_found(datasets: Datasets, dataset_id: str) -> None:
+    for ask in (datasets.get, datasets.rows, datasets.columns, datasets.delete):
+        with pytest.raises(NotFound):
+            ask(dataset_id)
+
+
+def test_a_data_set_in_use_is_kept(datasets: Datasets, jobs: Jobs, job: Job) -> None:
+    with pytest.raises(Conflict, match=f"is used by job {job.id}"):
+        datasets.delete(job.dataset)
+    assert datasets.rows(job.dataset)
+    jobs.cancel(job.id)
+    datasets.delete(job.dataset)
+
+
+def test_pages_cover_the_list_once(datasets: Datasets) -> None:
+    ids = [datasets.add_columns(str(i), {"x": [i]})[0].id for i in range(5)]
+    first = datasets.list(limit=3)
+    second = datasets.list(limit=3, cursor=first.next_cursor)
+    assert [dataset.id for dataset in first.data + second.data] == ids[::-1]
+    assert second.next_cursor is None
+    with pytest.raises(Invalid) as refused:
+        datasets.list(cursor="nonsense")
+    assert refused.value.errors[0][0] == "cursor"
+
+
+def test_a_file_that_is_lost_is_not_a_surprise(
+    datasets: Datasets, added: Dataset, database: Database
+) -> None:
+    with database.begin() as session:
+        session.execute(update(DatasetRow).values(artifact_key="datasets/lost.arrow"))
+    with pytest.raises(NotFound, match="there is no artifact 'datasets/lost"):
+        datasets.rows(added.id)
+
+
+def test_text_with_every_character_survives(datasets: Datasets) -> None:
+    """A NUL and a quote in a level: in the profile's JSON they must pass through PostgreSQL."""
+    words = ["a\x00b", 'c"d', "e\\u0000f", "🙂", "\u2028"]
+    dataset, _ = datasets.add_columns("odd", {"s": words})
+    assert datasets.columns(dataset.id)["s"].tolist() == words
+    assert set(datasets.get(dataset.id).columns[0].levels or ()) == set(words)

@@ -1,0 +1,38 @@
+"""What a model needs of a data set: every column, of the type and shape it was trained on."""
+
+import pytest
+
+from core.datasets.inputs import check_inputs
+from core.exceptions import Invalid
+from models.features.columns import ColumnProfile, InputColumn
+
+NEEDED = [
+    InputColumn(name="x", type="number"),
+    InputColumn(name="image", type="tensor", shape=(2, 3)),
+]
+X = ColumnProfile(name="x", type="number")
+IMAGE = ColumnProfile(name="image", type="tensor", shape=(2, 3))
+
+
+def test_more_columns_in_any_order_are_fine() -> None:
+    check_inputs(NEEDED, [ColumnProfile(name="y", type="text"), IMAGE, X])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ([], "lacks the columns x, image"),
+        ([X], "lacks the columns image"),
+        (
+            [ColumnProfile(name="x", type="boolean"), IMAGE],
+            "'x' is of type boolean; the model needs one of type number",
+        ),
+        (
+            [X, ColumnProfile(name="image", type="tensor", shape=(3, 2))],
+            r"shape \[3, 2\]; the model needs one of type tensor and shape \[2, 3\]",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(columns: list[ColumnProfile], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        check_inputs(NEEDED, columns)

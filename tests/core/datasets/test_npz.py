@@ -1,0 +1,185 @@
+"""npz: arrays as columns, and archives that are not what they claim."""
+
+import io
+import struct
+import tracemalloc
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from core.datasets.columns import canonical
+from core.datasets.columns.conversion import to_numpy
+from core.datasets.formats import npz
+from core.exceptions import Invalid, NotParseable, TooLarge
+
+LIMIT = 2**28
+
+Read = Callable[[bytes], pa.Table]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def do(content: bytes) -> pa.Table:
+        path = tmp_path / "file"
+        path.write_bytes(content)
+        return canonical(npz.read(path, LIMIT))
+
+    return do
+
+
+def saved(**arrays: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def archive(*members: tuple[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about names that occur twice
+        for name, content in members:
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def claiming(descr: str, shape: tuple[int, ...], body: bytes = b"") -> bytes:
+    """An npy file whose header says what it likes."""
+    header = str({"descr": descr, "fortran_order": False, "shape": shape}).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + body
+
+
+def test_images_are_one_tensor_column(read: Read) -> None:
+    images = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
+    table = read(saved(images=images, label=np.array([7, 8, 9])))
+    assert table.schema.field("images").type == pa.fixed_shape_tensor(pa.uint8(), (2, 4))
+    assert np.array_equal(to_numpy(table.column("images"), "tensor"), images)
+    assert table.column("label").to_pylist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(3, dtype=">f8"),
+        np.arange(6, dtype=">i4").reshape(3, 2),
+        np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+        np.arange(3, dtype=np.float16),
+        np.arange(6, dtype=np.float16).reshape(3, 2),
+        np.arange(3, dtype=np.longdouble),
+        np.array([2**64 - 1, 0, 1], np.uint64),
+        np.array([[True, False], [False, True]]),
+    ],
+    ids=lambda array: f"{array.dtype.str}-{array.ndim}",
+)
+def test_layouts_and_widths_do_not_matter(read: Read, array: np.ndarray) -> None:
+    column = read(saved(x=array)).column("x")
+    read_back = to_numpy(column, "tensor" if array.ndim > 1 else "number")
+    assert np.array_equal(read_back, array.astype(read_back.dtype))
+    assert read_back.flags.writeable
+
+
+def test_strings_times_and_booleans(read: Read) -> None:
+    table = read(
+        saved(
+            s=np.array(["a", "ü"]),
+            t=np.array(["2020-02-03T04:05:06.789", "NaT"], "M8[ms]"),
+            b=np.array([True, False]),
+            n=np.array([1.5, np.nan]),
+        )
+    )
+    assert to_numpy(table.column("s"), "category").tolist() == ["a", "ü"]
+    times = to_numpy(table.column("t"), "datetime")
+    assert times[0] == np.datetime64("2020-02-03T04:05:06.789000")
+    assert np.isnat(times[1])
+    assert to_numpy(table.column("b"), "boolean").tolist() == [1.0, 0.0]
+    assert table.column("n").null_count == 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "path", "message"),
+    [
+        ({"x": np.array([{}, None], object)}, "/columns/x", "has the type object"),
+        ({"x": np.zeros(2, complex)}, "/columns/x", "has the type complex128"),
+        ({"x": np.zeros(2, [("a", "f8")])}, "/columns/x", "has the type"),
+        ({"x": np.array([b"a"])}, "/columns/x", "give numbers, booleans, strings or times"),
+        ({"x": np.zeros(2, "m8[s]")}, "/columns/x", "has the type timedelta64"),
+        ({"x": np.float64(1)}, "/columns/x", r"with shape \[\]"),
+        ({"x": np.array([["a"]])}, "/columns/x", r"with shape \[1, 1\]"),
+        ({"x": np.zeros((2, 1, 1, 1, 1, 1, 1, 1, 1, 1))}, "/columns/x", "give 1 to 8 axes"),
+        ({"x": np.zeros((2, 0))}, "/columns/x", r"empty array of shape \[2, 0\]"),
+        ({"x": np.zeros(0)}, "/columns", "there are no rows"),
+        ({"x": np.zeros(2), "y": np.zeros(3)}, "/columns/y", "has 3 rows and 'x' has 2"),
+        ({"a\x01": np.zeros(2)}, "/columns/0", r"control character U\+0001"),
+        ({"x": np.array([1.0, np.inf])}, "/columns/x/1", "is infinite or outside float32"),
+        ({"x": np.array([[1.0], [np.nan]])}, "/columns/x/1", "a tensor needs every value"),
+        ({"x": np.array([[1], [np.inf]], np.float32)}, "/columns/x/1", "a tensor needs every"),
+        ({"x": np.array([["2020"]], "M8[D]")}, "/columns/x", "or more for numbers"),
+        ({"x": np.array(["9999", "10000"], "M8[Y]")}, "/columns/x/1", "the years 1 to 9999"),
+        ({}, "/columns", "there are no columns"),
+    ],
+)
+def test_arrays_that_cannot_be_columns_are_refused(
+    read: Read, arrays: dict[str, Any], path: str, message: str
+) -> None:
+    with pytest.raises(Invalid, match=message) as refused:
+        read(saved(**arrays))
+    assert refused.value.errors[0][0] == path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"hello", "is not an npz archive"),
+        (saved(x=np.arange(1000))[:-100], "is not an npz archive"),
+        (archive(("x.txt", b"hi")), "holds 'x.txt': only arrays"),
+        (archive(("x.npy", b"\x80\x04\x95pickled")), "no valid npy header"),
+        (archive(("x.npy", b"")), "no valid npy header"),
+        (archive(("x.npy", claiming("<f8", (4 * 10**12,), b"\0" * 16))), "claims 32000000000000"),
+        (archive(("x.npy", claiming("<f8", (3,), b"\0" * 16))), "claims 24 bytes and 16 are there"),
+        (archive(("x.npy", claiming("<f8", (1,), b"\0" * 16))), "claims 8 bytes and 16 are there"),
+        (archive(("x.npy", claiming("<f8", (-2,), b"\0" * 16))), "claims -16 bytes"),
+        (archive(("x.npy", claiming("<f8", (-1, -2), b"\0" * 16))), "cannot be read"),
+        (archive(("x.npy", claiming("__import__('os')", (1,)))), "no valid npy header"),
+    ],
+)
+def test_archives_that_lie_are_refused(read: Read, content: bytes, message: str) -> None:
+    with pytest.raises(NotParseable, match=message):
+        read(content)
+
+
+def test_a_pickle_is_never_opened(read: Read) -> None:
+    """The header says objects, the body is a pickle that would run a command."""
+    with pytest.raises(Invalid, match="has the type object"):
+        read(archive(("x.npy", claiming("|O", (1,), b"cposix\nsystem\n(S'exit 1'\ntR."))))
+
+
+def test_a_flipped_bit_is_seen(read: Read) -> None:
+    content = bytearray(saved(x=np.arange(100.0)))
+    content[500] ^= 1
+    with pytest.raises(NotParseable):
+        read(bytes(content))
+
+
+def test_a_name_that_occurs_twice_is_refused(read: Read) -> None:
+    member = ("x.npy", claiming("<f8", (1,), b"\0" * 8))
+    with pytest.raises(Invalid, match="the name 'x' occurs twice"):
+        read(archive(member, member))
+
+
+def test_a_zip_bomb_is_refused_before_it_is_inflated(tmp_path: Path) -> None:
+    """64 kB that would become 64 MB: refused by what the archive's directory says."""
+    zeros = claiming("<f8", (2**23,)) + bytes(2**26)
+    path = tmp_path / "bomb"
+    path.write_bytes(archive(("x.npy", zeros), compression=zipfile.ZIP_DEFLATED))
+    assert path.stat().st_size < 2**17
+    tracemalloc.start()
+    with pytest.raises(TooLarge, match="CREDENCE_MAX_DATASET_BYTES is 1048576"):
+        npz.read(path, 2**20)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**20

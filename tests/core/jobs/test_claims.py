@@ -1,0 +1,253 @@
+"""A worker's claim: given once, fenced by its attempt, taken back when the worker is lost."""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import update
+
+from core.database.database import Database
+from core.database.schema import JobRow
+from core.exceptions import LostClaim
+from core.jobs.jobs import Claim, Job, Jobs, JobStatus
+from core.jobs.specs import TrainSpec
+from core.names import now
+
+LEASE = 60.0
+
+
+def claimed(jobs: Jobs, job: Job, worker: str = "worker-1") -> Claim:
+    claim = jobs.claim(job.id, worker, LEASE)
+    assert claim is not None
+    return claim
+
+
+def test_claim_runs_the_job_and_counts_the_attempt(jobs: Jobs, job: Job) -> None:
+    claim = claimed(jobs, job)
+    running = jobs.get(job.id)
+    assert claim == Claim(job.id, 1, "worker-1")
+    assert (running.status, running.attempt, running.queue_position) == ("running", 1, None)
+    assert running.started_at is not None
+    assert running.started_at >= job.created_at
+
+
+def test_a_job_that_is_not_queued_is_not_claimed(jobs: Jobs, job: Job) -> None:
+    claimed(jobs, job)
+    assert jobs.claim(job.id, "worker-2", LEASE) is None
+    assert jobs.claim("job_unknown", "worker-2", LEASE) is None
+
+
+def test_of_many_workers_that_claim_at_once_one_wins(
+    jobs: Jobs, spec: TrainSpec, database: Database
+) -> None:
+    """Eight threads with connections of their own, ten jobs: each is claimed exactly once."""
+    ids = [jobs.create("train", "square", spec, {}).id for _ in range(10)]
+    start = threading.Barrier(8)
+    won: list[Claim] = []
+
+    def work(worker: str) -> None:
+        start.wait()
+        for job_id in ids:
+            claim = Jobs(database).claim(job_id, worker, LEASE)
+            if claim is not None:
+                won.append(claim)
+
+    threads = [threading.Thread(target=work, args=(f"worker-{i}",)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(claim.job_id for claim in won) == sorted(ids)
+    assert {jobs.get(job_id).attempt for job_id in ids} == {1}
+
+
+WRITES: list[Callable[[Jobs, Claim], object]] = [
+    lambda jobs, claim: jobs.heartbeat(claim, LEASE),
+    lambda jobs, claim: jobs.report(claim, {"epoch": 1}, {"nelbo": 2.0}),
+    lambda jobs, claim: jobs.event(claim, "log", {"message": "still here"}),
+    lambda jobs, claim: jobs.finish(claim, JobStatus.SUCCEEDED),
+    lambda jobs, claim: jobs.finish(claim, JobStatus.FAILED, error={"code": "x", "message": "y"}),
+    lambda jobs, claim: jobs.release(claim),
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_stale_claim_writes_nothing(
+    jobs: Jobs, job: Job, write: Callable[[Jobs, Claim], object]
+) -> None:
+    """A worker thought lost comes back while another has the job: refused, and no trace."""
+    stale = claimed(jobs, job)
+    jobs.reap(jobs.pulses(), max_attempts=3)
+    claimed(jobs, job, "worker-2")
+    before = jobs.get(job.id), jobs.events(job.id)
+    with pytest.raises(LostClaim, match="attempt 1 of job"):
+        write(jobs, stale)
+    assert (jobs.get(job.id), jobs.events(job.id)) == before
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_claim_ends_with_the_job(
+    jobs: Jobs, job: Job, write: Callable[[Jobs, Claim], object]
+) -> None:
+    claim = claimed(jobs, job)
+    jobs.finish(claim, JobStatus.FAILED, error={"code": "diverged", "message": "…"})
+    with pytest.raises(LostClaim):
+        write(jobs, claim)
+
+
+def test_report_replaces_progress_and_merges_metrics(jobs: Jobs, job: Job) -> None:
+    claim = claimed(jobs, job)
+    assert jobs.report(claim, {"epoch": 1, "epochs": 2}, {"nelbo": 3.0, "kl": 1.0}) == "running"
+    jobs.report(claim, {"epoch": 2, "epochs": 2}, {"nelbo": 2.5})
+    running = jobs.get(job.id)
+    assert running.progress == {"epoch": 2, "epochs": 2}
+    assert running.metrics == {"nelbo": 2.5, "kl": 1.0}
+
+
+def test_numbers_that_are_not_finite_are_stored_as_null(jobs: Jobs, job: Job) -> None:
+    """PostgreSQL refuses NaN in JSON, and so do the clients."""
+    jobs.report(claimed(jobs, job), {"eta_seconds": float("inf")}, {"nelbo": float("nan")})
+    assert jobs.get(job.id).progress == {"eta_seconds": None}
+    assert jobs.get(job.id).metrics == {"nelbo": None}
+
+
+def test_finish_ends_the_job(jobs: Jobs, job: Job) -> None:
+    claim = claimed(jobs, job)
+    jobs.report(claim, metrics={"nelbo": 2.0})
+    jobs.finish(claim, JobStatus.SUCCEEDED, metrics={"rmse": 1.0}, version=3)
+    ended = jobs.get(job.id)
+    assert (ended.status, ended.version, ended.metrics) == ("succeeded", 3, {"nelbo": 2, "rmse": 1})
+    assert ended.finished_at is not None
+    assert ended.finished_at.utcoffset() == timedelta(0)
+
+
+def test_finish_takes_final_states_only(jobs: Jobs, job: Job) -> None:
+    with pytest.raises(ValueError, match="does not end a job"):
+        jobs.finish(claimed(jobs, job), JobStatus.QUEUED)
+
+
+def test_a_worker_learns_of_a_cancellation_and_stops(jobs: Jobs, job: Job) -> None:
+    claim = claimed(jobs, job)
+    assert jobs.cancel(job.id).status == "cancelling"
+    assert jobs.heartbeat(claim, LEASE) is JobStatus.CANCELLING
+    assert jobs.report(claim, {"epoch": 1}) is JobStatus.CANCELLING
+    jobs.release(claim)
+    assert jobs.get(job.id).status == "cancelled"
+
+
+def test_a_job_that_is_being_cancelled_does_not_succeed(jobs: Jobs, job: Job) -> None:
+    claim = claimed(jobs, job)
+    jobs.cancel(job.id)
+    jobs.finish(claim, JobStatus.SUCCEEDED, metrics={"rmse": 1.0}, version=1)
+    ended = jobs.get(job.id)
+    assert (ended.status, ended.version) == ("cancelled", None)
+
+
+def test_a_stopping_worker_gives_its_job_back(jobs: Jobs, job: Job) -> None:
+    jobs.release(claimed(jobs, job))
+    queued = jobs.get(job.id)
+    assert (queued.status, queued.started_at, queued.queue_position) == ("queued", None, 1)
+    assert claimed(jobs, job, "worker-2").attempt == 2
+
+
+def test_only_claims_that_are_not_renewed_are_reaped(jobs: Jobs, spec: TrainSpec) -> None:
+    kept, lost = (jobs.create("train", "square", spec, {}) for _ in range(2))
+    renewed = claimed(jobs, kept)
+    claimed(jobs, lost, "worker-2")
+    seen = jobs.pulses()
+    jobs.heartbeat(renewed, LEASE)
+    assert jobs.reap(seen, max_attempts=3) == [lost.id]
+    assert jobs.get(lost.id).status == "queued"
+    assert jobs.get(kept.id).status == "running"
+    assert jobs.reap(seen, max_attempts=3) == []
+
+
+def test_no_clock_on_a_wall_takes_a_job_away(jobs: Jobs, job: Job) -> None:
+    """A lease whose end is long past, as a clock that jumped sees it, holds while it is renewed."""
+    claim = jobs.claim(job.id, "worker-1", lease_seconds=-3600)
+    assert claim is not None
+    seen = jobs.pulses()
+    assert jobs.heartbeat(claim, lease_seconds=-3600) is JobStatus.RUNNING
+    assert jobs.reap(seen, max_attempts=3) == []
+
+
+def test_a_claim_of_a_later_attempt_is_not_reaped_for_an_earlier_one(jobs: Jobs, job: Job) -> None:
+    claim = claimed(jobs, job)
+    seen = jobs.pulses()
+    jobs.release(claim)
+    claimed(jobs, job, "worker-2")
+    assert jobs.reap(seen, max_attempts=3) == []
+
+
+def test_the_queue_keeps_its_order_when_the_clock_is_set_back(
+    jobs: Jobs, spec: TrainSpec, database: Database
+) -> None:
+    first = jobs.create("train", "square", spec, {})
+    with database.begin() as session:  # queued while the clock was an hour ahead
+        session.execute(update(JobRow).values(queued_at=now() + timedelta(hours=1)))
+    second = jobs.create("train", "square", spec, {})
+    jobs.release(claimed(jobs, first))
+    assert jobs.queued_ids() == [second.id, first.id]
+
+
+def test_a_job_that_kills_its_workers_fails_at_the_cap(jobs: Jobs, job: Job) -> None:
+    for _ in range(2):
+        claimed(jobs, job)
+        jobs.reap(jobs.pulses(), max_attempts=3)
+        assert jobs.get(job.id).status == "queued"
+    claimed(jobs, job)
+    jobs.reap(jobs.pulses(), max_attempts=3)
+    failed = jobs.get(job.id)
+    assert failed.status == "failed"
+    assert failed.error is not None
+    assert failed.error["code"] == "worker_lost"
+    assert "lost its worker 3 times" in failed.error["message"]
+
+
+def test_workers_that_stop_do_not_count_as_lost(jobs: Jobs, job: Job) -> None:
+    """Three restarts of the service must not make a long job fail."""
+    for _ in range(3):
+        jobs.release(claimed(jobs, job))
+    claimed(jobs, job)
+    jobs.reap(jobs.pulses(), max_attempts=2)
+    assert jobs.get(job.id).status == "queued"
+
+
+def test_resuming_forgets_lost_workers(jobs: Jobs, job: Job) -> None:
+    claimed(jobs, job)
+    jobs.reap(jobs.pulses(), max_attempts=1)
+    assert jobs.resume(job.id).error is None
+    claimed(jobs, job)
+    jobs.reap(jobs.pulses(), max_attempts=2)
+    assert jobs.get(job.id).status == "queued"
+
+
+def test_the_reaper_finishes_a_cancellation(jobs: Jobs, job: Job) -> None:
+    claimed(jobs, job)
+    jobs.cancel(job.id)
+    jobs.reap(jobs.pulses(), max_attempts=3)
+    assert jobs.get(job.id).status == "cancelled"
+
+
+def test_two_reapers_take_a_job_back_once(jobs: Jobs, job: Job, database: Database) -> None:
+    claimed(jobs, job)
+    start = threading.Barrier(4)
+    taken: list[str] = []
+    seen = jobs.pulses()
+
+    def reap() -> None:
+        start.wait()
+        taken.extend(Jobs(database).reap(seen, max_attempts=3))
+
+    threads = [threading.Thread(target=reap) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert taken == [job.id]
+    assert [event.data["status"] for event in jobs.events(job.id)] == [
+        "queued",
+        "running",
+        "queued",
+    ]

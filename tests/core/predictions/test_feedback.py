@@ -1,0 +1,184 @@
+"""Windows of labelled rows, on both databases, against the metrics of the rows that they hold."""
+
+import threading
+from datetime import timedelta
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+import torch
+
+from core.database.database import Database
+from core.database.schema import FeedbackRow, FeedbackWindowRow, ModelRow, VersionRow
+from core.exceptions import NotFound
+from core.names import now
+from core.predictions.feedback import MAX_VERSIONS, Feedback
+from core.registry.registry import Registry
+from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
+
+WINDOW = 100
+HELD_OUT = -1.25
+NAMES = ("log_likelihood", "squared_error", "mae", "crps", "epistemic_share", "pit", "uncertainty")
+
+
+@pytest.fixture
+def feedback(database: Database) -> Feedback:
+    """With versions 1 to 8 of a model."""
+    with database.begin() as session:
+        session.add(ModelRow(name="square", last_version=8))
+        session.flush()
+        for number in range(1, 9):
+            session.add(
+                VersionRow(
+                    model="square",
+                    version=number,
+                    description={"metrics": {"log_likelihood": HELD_OUT}},
+                    dataset="ds_1",
+                    job="job_1",
+                    artifact_key=f"models/square/{number}",
+                    created_at=now(),
+                )
+            )
+    return Feedback(database, WINDOW)
+
+
+def scores(rows: int, seed: int) -> PerRowScores:
+    random = np.random.default_rng(seed)
+    made = {name: torch.from_numpy(random.exponential(size=rows)) for name in NAMES}
+    for level in COVERAGE_LEVELS:
+        made[f"width_{level:g}"] = torch.from_numpy(random.exponential(size=rows))
+    inside = {f"coverage_{q:g}": torch.from_numpy(random.random(rows) < q) for q in COVERAGE_LEVELS}
+    return made | {name: values.double() for name, values in inside.items()}
+
+
+def kept(database: Database) -> int:
+    with database.read() as session:
+        return session.scalars(sa.select(sa.func.count()).select_from(FeedbackRow)).one()
+
+
+def test_the_window_is_of_the_last_rows(feedback: Feedback, database: Database) -> None:
+    parts = [scores(rows, seed) for seed, rows in enumerate([7, 40, 30, 7, 60, 9])]
+    for part in parts:
+        rolling = feedback.add("square", 1, part).rolling
+    metrics, everything = rolling.metrics, {n: torch.cat([p[n] for p in parts]) for n in parts[0]}
+    last = {name: values[-WINDOW:] for name, values in everything.items()}
+    assert metrics["rows"] == WINDOW
+    for name in ("log_likelihood", "mae", "crps"):
+        assert metrics[name] == pytest.approx(last[name].mean().item(), rel=1e-12)
+    assert metrics["rmse"] == pytest.approx(last["squared_error"].mean().sqrt().item())
+    for level in COVERAGE_LEVELS:
+        inside = last[f"coverage_{level:g}"].mean().item()
+        assert metrics["coverage"][f"{level:g}"] == pytest.approx(inside)
+    assert metrics["expected_log_likelihood"] == HELD_OUT
+    assert kept(database) == 4  # 30 of which the last 24 count, 7, 60 and 9
+    assert feedback.rolling("square", 1) == rolling
+    assert Feedback(database, WINDOW).rolling("square", 1) == rolling
+
+
+def test_many_calls_leave_no_more_rows_than_the_window(
+    feedback: Feedback, database: Database
+) -> None:
+    for seed in range(WINDOW + 5):
+        rolling = feedback.add("square", 1, scores(1, seed)).rolling
+    assert rolling.metrics["rows"] == kept(database) == WINDOW
+
+
+def test_of_a_large_call_the_window_keeps_the_end(feedback: Feedback, database: Database) -> None:
+    given = scores(3 * WINDOW, 0)
+    added = feedback.add("square", 1, given)
+    assert added.new_rows == 3 * WINDOW
+    metrics = added.rolling.metrics
+    assert metrics["rows"] == WINDOW
+    assert metrics["mae"] == pytest.approx(given["mae"][-WINDOW:].mean().item())
+    with database.read() as session:
+        [stored] = session.scalars(sa.select(FeedbackRow.scores))
+    assert len(stored["mae"]) == WINDOW
+
+
+def test_the_labels_of_a_prediction_count_once_and_the_last_ones_hold(feedback: Feedback) -> None:
+    other, first, second = scores(5, 0), scores(4, 1), scores(6, 2)
+    feedback.add("square", 1, other)
+    added = feedback.add("square", 1, first, "pred_1")
+    assert (added.is_new, added.new_rows) == (True, 4)
+    again = feedback.add("square", 1, first, "pred_1")
+    assert (again.id, again.is_new, again.new_rows) == (added.id, False, 0)
+    assert again.rolling.metrics == added.rolling.metrics
+    more = feedback.add("square", 1, second, "pred_1")
+    assert (more.id, more.is_new, more.new_rows) == (added.id, False, 2)
+    expected = torch.cat([other["mae"], second["mae"]]).mean().item()
+    assert more.rolling.metrics["mae"] == pytest.approx(expected)
+
+
+def test_corrected_labels_keep_their_place_in_the_window(feedback: Feedback) -> None:
+    feedback.add("square", 1, scores(60, 0), "pred_old")
+    feedback.add("square", 1, scores(60, 1), "pred_new")
+    corrected, new = scores(60, 2), scores(60, 1)
+    metrics = feedback.add("square", 1, corrected, "pred_old").rolling.metrics
+    expected = torch.cat([corrected["mae"][-40:], new["mae"]]).mean().item()
+    assert metrics["mae"] == pytest.approx(expected)
+
+
+def test_versions_do_not_mix(feedback: Feedback) -> None:
+    one, two = feedback.add("square", 1, scores(5, 0)), feedback.add("square", 2, scores(9, 1))
+    assert (one.rolling.metrics["rows"], two.rolling.metrics["rows"]) == (5, 9)
+    assert feedback.rolling("square", 1).metrics["rows"] == 5
+    assert feedback.rolling("square", 3).metrics == {}
+
+
+def test_labels_that_come_at_once_are_all_counted(feedback: Feedback) -> None:
+    """Of four callers, each labelling one prediction of its own and one that all label."""
+    start = threading.Barrier(4)
+
+    def tell(caller: int) -> None:
+        start.wait()
+        for turn in range(3):
+            feedback.add("square", 1, scores(2, turn), f"pred_{caller}_{turn}")
+            feedback.add("square", 1, scores(3, 99), "pred_shared")
+
+    threads = [threading.Thread(target=tell, args=(caller,)) for caller in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert feedback.rolling("square", 1).metrics["rows"] == 4 * 3 * 2 + 3
+
+
+def test_scores_that_another_release_did_not_have_are_left_out(feedback: Feedback) -> None:
+    feedback.add("square", 1, scores(5, 0))
+    newer = scores(5, 1) | {"pit": torch.rand(5).double()}
+    assert feedback.add("square", 1, newer).rolling.metrics["rows"] == 10
+
+
+def test_a_score_that_is_not_finite_is_null_and_no_error(feedback: Feedback) -> None:
+    ran_away = scores(5, 0) | {"log_likelihood": torch.full((5,), -torch.inf).double()}
+    feedback.add("square", 1, ran_away)
+    feedback.add("square", 1, scores(5, 1))
+    metrics = feedback.rolling("square", 1).metrics
+    assert metrics["log_likelihood"] is None
+    assert metrics["mae"] > 0
+
+
+def test_what_is_said_of_a_version_goes_with_it(
+    feedback: Feedback, database: Database, registry: Registry
+) -> None:
+    for version in (1, 2, 3):
+        feedback.add("square", version, scores(5, 0), f"pred_{version}")
+    registry.delete_version("square", 2)
+    assert [rolling.version for rolling in feedback.recent()] == [3, 1]
+    assert kept(database) == 2
+    with pytest.raises(NotFound, match="there is no version 'square/2'"):
+        feedback.add("square", 2, scores(5, 0))
+    registry.delete_model("square")
+    assert feedback.recent() == []
+    assert kept(database) == 0
+
+
+def test_only_what_was_labelled_of_late_is_watched(feedback: Feedback, database: Database) -> None:
+    for version in range(1, 9):
+        feedback.add("square", version, scores(5, 0))
+    watched = [rolling.version for rolling in feedback.recent()]
+    assert watched == list(range(8, 8 - MAX_VERSIONS, -1))
+    with database.begin() as session:
+        old = sa.update(FeedbackWindowRow).where(FeedbackWindowRow.version != 6)
+        session.execute(old.values(updated_at=now() - timedelta(days=8)))
+    assert [rolling.version for rolling in feedback.recent()] == [6]

@@ -1,0 +1,131 @@
+"""A prediction as a table: the columns, their types, and nulls where nothing can be told."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from core.predictions.prediction_table import to_table, with_metadata
+from models.prediction.prediction import ClassName, Interval, Prediction
+
+NUMBERS = Prediction(
+    samples=100,
+    seed=7,
+    sampler="monte_carlo",
+    prune=0.5,
+    mean=np.array([1.0, 2.0]),
+    variance={
+        "aleatoric": np.array([0.1, 0.2]),
+        "epistemic": np.array([0.3, 0.4]),
+        "total": np.array([0.4, 0.6]),
+    },
+    epistemic_share=np.array([0.75, 0.67]),
+    out_of_distribution=np.array([False, True]),
+    ood_score=np.array([0.3, np.inf]),
+    intervals=(
+        Interval(level=0.5, lower=np.array([0.5, 1.5]), upper=np.array([1.5, np.inf])),
+        Interval(level=0.9, lower=np.array([0.0, 1.0]), upper=np.array([2.0, 3.0])),
+        Interval(
+            level=0.9,
+            kind="conformal",
+            lower=np.array([-1.0, -np.inf]),
+            upper=np.array([3, np.inf]),
+        ),
+    ),
+    mc_error=np.array([0.01, np.nan]),
+)
+
+
+def classes(*names: ClassName) -> Prediction:
+    probabilities = np.array([[0.25, 0.75], [0.5, 0.5]])
+    entropy = np.array([0.5, 0.6])
+    return replace(
+        NUMBERS,
+        mean=probabilities,
+        variance=dict.fromkeys(("aleatoric", "epistemic", "total"), probabilities),
+        intervals=(),
+        mc_error=probabilities / 100,
+        classes=names,
+        labels=[names[1], names[0]],
+        entropy={"total": entropy, "aleatoric": entropy / 2, "epistemic": entropy / 3},
+    )
+
+
+def test_numbers_have_a_column_for_each_kind_and_bound() -> None:
+    assert to_table(NUMBERS).to_pydict() == {
+        "mean": [1.0, 2.0],
+        "aleatoric_variance": [0.1, 0.2],
+        "epistemic_variance": [0.3, 0.4],
+        "total_variance": [0.4, 0.6],
+        "mc_error": [0.01, None],
+        "lower_0.5": [0.5, 1.5],
+        "upper_0.5": [1.5, None],
+        "lower_0.9": [0.0, 1.0],
+        "upper_0.9": [2.0, 3.0],
+        "conformal_lower_0.9": [-1.0, None],
+        "conformal_upper_0.9": [3.0, None],
+        "out_of_distribution": [False, True],
+        "ood_score": [0.3, None],
+    }
+
+
+def test_classes_have_a_column_each() -> None:
+    assert to_table(classes("alder", "oak")).to_pydict() == {
+        "label": ["oak", "alder"],
+        "probability_alder": [0.25, 0.5],
+        "probability_oak": [0.75, 0.5],
+        "predictive_entropy": [0.5, 0.6],
+        "expected_entropy": [0.25, 0.3],
+        "mutual_information": pytest.approx([0.5 / 3, 0.2]),
+        "mc_error_alder": [0.0025, 0.005],
+        "mc_error_oak": [0.0075, 0.005],
+        "out_of_distribution": [False, True],
+        "ood_score": [0.3, None],
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "columns", "type_"),
+    [
+        ((False, True), ["probability_false", "probability_true"], pa.bool_()),
+        ((0, 1), ["probability_0", "probability_1"], pa.int64()),
+        ((0, 1.5), ["probability_0", "probability_1.5"], pa.float64()),
+        ((0, int(1e30)), ["probability_0", f"probability_{int(1e30)}"], pa.float64()),
+    ],
+)
+def test_labels_keep_the_type_of_the_classes(
+    names: tuple[ClassName, ...], columns: list[str], type_: pa.DataType
+) -> None:
+    table = to_table(classes(*names))
+    assert table.column_names[1:3] == columns
+    assert table.schema.field("label").type == type_
+    assert table.column("label").to_pylist() == [names[1], names[0]]
+
+
+def test_the_columns_do_not_depend_on_what_could_be_estimated() -> None:
+    for prediction in (NUMBERS, classes("alder", "oak")):
+        without = to_table(replace(prediction, mc_error=None))
+        assert without.schema == to_table(prediction).schema
+        name = next(name for name in without.column_names if name.startswith("mc_error"))
+        assert without.column(name).null_count == 2
+
+
+def test_draws_are_lists_over_the_samples() -> None:
+    numbers = replace(NUMBERS, draws=np.arange(6.0).reshape(3, 2))
+    assert to_table(numbers).column("draws").to_pylist() == [[0, 2, 4], [1, 3, 5]]
+    draws = np.arange(12.0).reshape(3, 2, 2)
+    table = to_table(replace(classes("alder", "oak"), draws=draws))
+    assert np.array_equal(np.array(table.column("draws").to_pylist()), draws.swapaxes(0, 1))
+
+
+def test_the_metadata_tell_what_gave_the_table() -> None:
+    table = with_metadata(to_table(NUMBERS), "concrete", 3, NUMBERS)
+    assert table.schema.metadata == {
+        b"model": b"concrete",
+        b"version": b"3",
+        b"samples": b"100",
+        b"seed": b"7",
+        b"sampler": b"monte_carlo",
+        b"prune": b"0.5",
+    }

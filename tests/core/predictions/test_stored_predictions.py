@@ -1,0 +1,113 @@
+"""Questions that are kept: the same bit for bit, for as long as they may be asked again."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from core.database.database import Database
+from core.database.schema import ModelRow, VersionRow
+from core.datasets.columns.packing import pack, unpack
+from core.exceptions import NotFound, TooLarge
+from core.names import now
+from core.predictions.stored_predictions import PackedRows, StoredPredictions
+from core.registry.registry import Registry
+from models.features.columns import InputColumn
+from models.prediction.prediction import PredictOptions
+
+OPTIONS = PredictOptions(samples=37, seed=2**31 - 1, prune=0.95, intervals=(0.5, 0.9), horizon=3)
+INPUTS = (
+    InputColumn(name="number", type="number", missing=True),
+    InputColumn(name="boolean", type="boolean"),
+    InputColumn(name="category", type="category"),
+    InputColumn(name="datetime", type="datetime"),
+    InputColumn(name="tensor", type="tensor", shape=(2, 3)),
+)
+
+
+@pytest.fixture
+def stored(database: Database) -> StoredPredictions:
+    with database.begin() as session:
+        session.add(ModelRow(name="square", last_version=1))
+        session.flush()
+        session.add(
+            VersionRow(
+                model="square",
+                version=1,
+                description={},
+                dataset="ds_1",
+                job="job_1",
+                artifact_key="models/square/1",
+                created_at=now(),
+            )
+        )
+    return StoredPredictions(database, max_bytes=2**20)
+
+
+def test_packed_columns_come_back_bit_for_bit() -> None:
+    columns = {
+        "number": np.array([0.1, np.nan, -1e38, 2**53 + 1.0]),
+        "boolean": np.array([0.0, 1.0, np.nan, 1.0]),
+        "category": np.array(["oak", None, "", "Ünï\u2028code"], dtype=object),
+        "datetime": np.array(["2026-01-31T08:00:00.123456", "NaT", "0001-01-01", "9999"], "M8[us]"),
+        "tensor": np.random.default_rng(0).normal(size=(4, 2, 3)).astype(np.float32),
+    }  # fmt: skip
+    packed = pack(columns, INPUTS)
+    back = unpack(packed, INPUTS)
+    assert list(back) == list(columns)
+    for name, values in columns.items():
+        assert back[name].dtype == values.dtype
+        if name == "category":
+            assert back[name].tolist() == values.tolist()
+        else:
+            assert back[name].tobytes() == values.tobytes()
+
+
+def test_images_are_packed_small() -> None:
+    images = np.zeros((100, 28, 28), dtype=np.float32)
+    column = InputColumn(name="image", type="tensor", shape=(28, 28))
+    assert len(pack({"image": images}, [column])) < images.nbytes / 50
+
+
+def test_a_question_comes_back_as_it_was(stored: StoredPredictions) -> None:
+    packed = PackedRows(5, b"inputs\x00", b"future\xff")
+    prediction = stored.get(stored.add("square", 1, OPTIONS, packed))
+    assert prediction.id.startswith("pred_")
+    assert (prediction.model, prediction.version) == ("square", 1)
+    assert (prediction.options, prediction.packed) == (OPTIONS, packed)
+
+
+@pytest.mark.parametrize("name", ["pred_none", "", "\x00", "a/b", "é"])
+def test_what_was_never_stored_is_not_found(stored: StoredPredictions, name: str) -> None:
+    with pytest.raises(NotFound, match="there is no prediction"):
+        stored.get(name)
+
+
+def test_rows_that_take_too_much_are_refused_by_the_settings_name(
+    stored: StoredPredictions,
+) -> None:
+    fits = PackedRows(1, bytes(2**19), bytes(2**19))
+    assert stored.check_size(fits) == fits
+    with pytest.raises(TooLarge, match=r"1048576 bytes \(CREDENCE_MAX_STORED_BYTES\).*1048577"):
+        stored.check_size(PackedRows(1, bytes(2**20 + 1)))
+
+
+def test_only_what_is_old_is_swept(stored: StoredPredictions) -> None:
+    old = stored.add("square", 1, OPTIONS, PackedRows(1, b"old"))
+    between = now()
+    new = stored.add("square", 1, OPTIONS, PackedRows(1, b"new"))
+    stored.sweep(between - timedelta(days=1))
+    assert stored.get(old).packed.inputs == b"old"
+    stored.sweep(between)
+    assert stored.get(new).packed.inputs == b"new"
+    with pytest.raises(NotFound):
+        stored.get(old)
+
+
+def test_questions_go_with_their_version(stored: StoredPredictions, registry: Registry) -> None:
+    kept = stored.add("square", 1, OPTIONS, PackedRows(1, b""))
+    registry.delete_version("square", 1)
+    with pytest.raises(NotFound):
+        stored.get(kept)
+    with pytest.raises(NotFound, match="there is no version 'square/1'"):
+        stored.add("square", 1, OPTIONS, PackedRows(1, b""))

@@ -1,0 +1,78 @@
+"""Risk by coverage of rows whose order and losses are known, and rows that are left to a human."""
+
+import numpy as np
+import pytest
+import torch
+
+from models.evaluation.abstention import POINTS, risk_coverage, selective_metrics
+from models.prediction.prediction import Prediction, PredictOptions
+
+
+def identity(mean: torch.Tensor) -> torch.Tensor:
+    return mean
+
+
+def test_a_known_order() -> None:
+    """40 rows, wrong are the 10 most uncertain: no risk up to 75 %, then (k − 30)/k."""
+    uncertainty = torch.arange(40.0).flip(0)
+    loss = (uncertainty >= 30).double()
+    found = risk_coverage(uncertainty, loss, identity)
+    curve = found["risk_coverage"]
+    assert [point["coverage"] for point in curve] == pytest.approx(
+        np.arange(1, POINTS + 1) / POINTS
+    )
+    assert [point["threshold"] for point in curve] == list(range(1, 40, 2))
+    expected = [max(0, k - 30) / k for k in range(2, 41, 2)]
+    assert [point["risk"] for point in curve] == pytest.approx(expected)
+    assert found["aurc"] == pytest.approx(np.mean([max(0, k - 30) / k for k in range(1, 41)]))
+
+
+def test_an_uncertainty_that_tells_nothing_answers_all_or_none() -> None:
+    found = risk_coverage(torch.ones(7), torch.tensor([0.0, 4, 1, 4, 0, 1, 4]), torch.sqrt)
+    whole = float(np.sqrt(2))
+    assert found["risk_coverage"] == [{"threshold": 1.0, "coverage": 1.0, "risk": whole}]
+    assert found["aurc"] == pytest.approx(whole)
+
+
+def test_rows_of_equal_uncertainty_are_answered_together() -> None:
+    """Thresholds are such that `uncertainty <= threshold` answers as many as `coverage` says."""
+    random = np.random.default_rng(0)
+    uncertainty = torch.from_numpy(random.integers(0, 6, 101).astype(float))
+    loss = torch.from_numpy(random.random(101))
+    for point in risk_coverage(uncertainty, loss, identity)["risk_coverage"]:
+        answered = uncertainty <= point["threshold"]
+        assert point["coverage"] == pytest.approx(answered.double().mean().item())
+        assert point["risk"] == pytest.approx(loss[answered].mean().item())
+
+
+def test_numbers_and_classes_have_the_risk_of_their_metrics() -> None:
+    uncertainty = torch.tensor([1.0, 2.0])
+    squared = torch.tensor([9.0, 16.0]).double()
+    numbers = selective_metrics({"uncertainty": uncertainty, "squared_error": squared})
+    assert numbers["risk_coverage"][-1]["risk"] == pytest.approx(np.sqrt(12.5))
+    correct = torch.tensor([1.0, 0.0]).double()
+    classes = selective_metrics({"uncertainty": uncertainty, "correct": correct})
+    assert [point["risk"] for point in classes["risk_coverage"]] == [0.0, 0.5]
+
+
+def test_rows_above_the_bound_are_marked_and_stay() -> None:
+    total = np.array([4.0, 9.0, np.inf, np.nan])
+    answer = Prediction(
+        samples=1,
+        seed=0,
+        sampler="sobol",
+        prune=0.0,
+        mean=np.arange(4.0),
+        variance={"total": total},
+        epistemic_share=total,
+        out_of_distribution=np.zeros(4, bool),
+        ood_score=total,
+    )
+    marked = answer.abstaining(2.0)
+    assert marked.abstained is not None
+    assert marked.abstained.tolist() == [False, True, True, True]
+    assert marked.mean.tolist() == [0, 1, 2, 3]
+    part = marked.select(1, 3, PredictOptions(intervals=())).abstained
+    assert part is not None
+    assert part.tolist() == [True, True]
+    assert marked.abstaining(None).abstained is None

@@ -1,0 +1,277 @@
+"""Vocabularies, the recipe, and what a trained language model answers."""
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from models.artifact import files as checkpoint
+from models.config import (
+    ConvolutionalConfig,
+    DropoutConfig,
+    EnsembleConfig,
+    FeatureConfig,
+    LanguageConfig,
+    MLEConfig,
+    ModelConfig,
+    SplitBy,
+    SWAGConfig,
+    TrainingConfig,
+)
+from models.exceptions import InvalidData, InvalidInput
+from models.features.columns import ColumnProfile
+from models.language import prediction
+from models.language.model import BayesianLanguageModel
+from models.language.vocabulary import Vocabulary
+from models.prediction.prediction import PredictOptions
+from models.training.recipe import resolve
+from tests.models.language.language_cases import PROFILE, column, random_lines, trained
+
+LINES = random_lines(60)
+TEXTS = ["a b c", "", "zebra a", "e e e e e d"]
+
+
+@pytest.fixture(scope="module")
+def model() -> BayesianLanguageModel:
+    return trained(LINES)
+
+
+@pytest.fixture(scope="module")
+def ensemble() -> BayesianLanguageModel:
+    return trained(LINES, EnsembleConfig(kind="ensemble", members=3))
+
+
+def test_a_vocabulary_keeps_the_most_frequent_and_reads_unk_as_what_it_is() -> None:
+    config = LanguageConfig(max_vocabulary=4)
+    vocabulary = Vocabulary.fit(["b a <unk> b", "c a b <eos>", ""], config)
+    assert vocabulary.tokens == ("<eos>", "<unk>", "b", "a")
+    assert vocabulary.encode("c b <unk> never") == [1, 2, 1, 1]
+    assert vocabulary.stream(["b", "", "a"]) == [0, 2, 0, 0, 3, 0]
+    assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
+
+
+def test_rare_tokens_are_unknown_and_characters_are_tokens() -> None:
+    words = Vocabulary.fit(["a a b"], LanguageConfig(min_count=2))
+    assert words.tokens == ("<eos>", "<unk>", "a")
+    letters = Vocabulary.fit(["ab a"], LanguageConfig(level="character"))
+    assert letters.tokens == ("<eos>", "<unk>", "a", " ", "b")
+
+
+def test_a_text_without_tokens_is_refused() -> None:
+    with pytest.raises(InvalidData, match="no tokens"):
+        Vocabulary.fit(["", "  "], LanguageConfig())
+
+
+def test_the_recipe_fills_in_all_of_a_language_model() -> None:
+    config = resolve(ModelConfig(target="text"), [PROFILE], 1000)
+    assert (config.task, config.likelihood) == ("language_model", "categorical")
+    assert config.features == ()
+    assert config.network.kind == "lstm"
+    assert config.language is not None
+    assert config.language.steps
+    assert (config.training.split, config.training.schedule) == ("last", "plateau")
+    assert config.training.optimizer == "sgd"
+
+
+@pytest.mark.parametrize(
+    ("asked", "path", "message"),
+    [
+        ({"method": SWAGConfig(kind="swag")}, "/method/kind", "cannot be fitted to text"),
+        ({"network": ConvolutionalConfig(kind="cnn")}, "/network/kind", "reads no text"),
+        ({"weight": "w"}, "/weight", "nothing else"),
+        (
+            {"features": (FeatureConfig(name="n", type="number"),)},
+            "/features",
+            "nothing else",
+        ),
+        ({"likelihood": "bernoulli"}, "/likelihood", "take categorical"),
+        ({"training": TrainingConfig(split=SplitBy(by="n"))}, "/training/split", "last ones"),
+        ({"training": TrainingConfig(refit=True)}, "/training/refit", "not fitted again"),
+        (
+            {"training": TrainingConfig(calibration_fraction=0.1)},
+            "/training/calibration_fraction",
+            "nothing is calibrated",
+        ),
+        (
+            {"training": TrainingConfig(stopping_fraction=0.1)},
+            "/training/stopping_fraction",
+            "first half chooses",
+        ),
+        ({"method": MLEConfig(kind="mle"), "pruning": (0.5,)}, "/pruning", "no σ"),
+        ({"target": "n"}, "/target", "of type number"),
+    ],
+)
+def test_what_a_language_model_cannot_be_trained_with_is_named(
+    asked: dict[str, Any], path: str, message: str
+) -> None:
+    profiles = [PROFILE, *(ColumnProfile(name=name, type="number") for name in "nw")]
+    config = ModelConfig(**{"target": "text", "task": "language_model", **asked})
+    with pytest.raises(InvalidData, match=message) as error:
+        resolve(config, profiles, 100)
+    assert error.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        ({"language": LanguageConfig()}, "/language"),
+        ({"training": TrainingConfig(schedule="plateau")}, "/training/schedule"),
+    ],
+)
+def test_settings_of_language_models_are_refused_elsewhere(
+    asked: dict[str, Any], path: str
+) -> None:
+    profiles = [ColumnProfile(name=name, type="number") for name in "xy"]
+    with pytest.raises(InvalidData, match="language_model alone") as error:
+        resolve(ModelConfig(target="y", **asked), profiles, 100)
+    assert error.value.path == path
+
+
+def test_a_texts_likelihood_is_the_mixtures_by_enumeration(
+    ensemble: BayesianLanguageModel,
+) -> None:
+    """(1/S) Σ_s Π_t p(x_t | x_<t, w_s) of every draw alone, one step after the other."""
+    found = ensemble.predict(column(TEXTS), PredictOptions(samples=3))
+    state = ensemble.variant(0.0).state
+    end = ensemble.vocabulary.end
+    for row, text in enumerate(TEXTS):
+        tokens = [*ensemble.vocabulary.encode(text), end]
+        products = np.ones(3)
+        running = []
+        for t, token in enumerate(tokens):
+            prefix = torch.tensor([[end, *tokens[:t]]])
+            for s in range(3):
+                weights = ensemble.network.layout.unflatten(state.weights[s])
+                logits = ensemble.network(weights, prefix)[0, -1]
+                products[s] *= float(logits.double().softmax(-1)[token])
+            running.append(math.log(products.mean()))
+        assert found.log_likelihood[row] == pytest.approx(running[-1], abs=1e-5)
+        perplexity = math.exp(-running[-1] / len(tokens))
+        assert found.perplexity[row] == pytest.approx(perplexity, rel=1e-5)
+        values = found.token_log_likelihoods[row]
+        assert list(itertools.accumulate(values)) == pytest.approx(running, abs=1e-5)
+
+
+def test_the_next_token_is_the_plain_average_with_its_entropies(
+    ensemble: BayesianLanguageModel,
+) -> None:
+    found = ensemble.predict(column(TEXTS), PredictOptions(samples=3, top=100))
+    weights = ensemble.network.layout.unflatten(ensemble.variant(0.0).state.weights)
+    end = ensemble.vocabulary.end
+    for row, text in enumerate(TEXTS):
+        prefix = torch.tensor([[end, *ensemble.vocabulary.encode(text)]])
+        probs = ensemble.network(weights, prefix)[:, 0, -1].double().softmax(-1).detach()
+        mean = dict(zip(ensemble.vocabulary.tokens, probs.mean(0).tolist(), strict=True))
+        told = {next_.token: next_.probability for next_ in found.next_tokens[row]}
+        assert told == pytest.approx(mean, abs=1e-6)
+        aleatoric = float(torch.special.entr(probs).sum(-1).mean())
+        total = float(torch.special.entr(probs.mean(0)).sum())
+        assert found.entropy["aleatoric"][row] == pytest.approx(aleatoric, abs=1e-6)
+        assert found.entropy["total"][row] == pytest.approx(total, abs=1e-6)
+        assert found.entropy["epistemic"][row] == pytest.approx(total - aleatoric, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", [None, DropoutConfig(kind="mc_dropout", rate=0.3)])
+def test_the_answer_depends_neither_on_other_texts_nor_on_how_work_is_cut(
+    method: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = trained(LINES, method)
+    options = PredictOptions(samples=7, seed=3)
+    together = model.predict(column(TEXTS), options)
+    monkeypatch.setattr(prediction, "_WINDOW_STEPS", 2)
+    in_windows = model.predict(column(TEXTS), options)
+    for name in ("_LOGITS_BYTES", "_WEIGHTS_BYTES", "_WINDOW_BYTES"):
+        monkeypatch.setattr(prediction, name, 1)
+    for row, text in enumerate(TEXTS):
+        values = together.token_log_likelihoods[row]
+        assert in_windows.token_log_likelihoods[row] == pytest.approx(values, abs=1e-5)
+        alone = model.predict(column([text]), options)
+        assert alone.log_likelihood[0] == pytest.approx(together.log_likelihood[row], abs=1e-5)
+        for ours, theirs in zip(alone.next_tokens[0], together.next_tokens[row], strict=True):
+            assert ours.probability == pytest.approx(theirs.probability, abs=1e-6)
+
+
+class _Largest(TorchDispatchMode):
+    """Bytes of the largest tensor that any operation returns."""
+
+    found = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        results = func(*args, **(kwargs or {}))
+        for tensor in results if isinstance(results, list | tuple) else (results,):
+            if isinstance(tensor, torch.Tensor):
+                self.found = max(self.found, tensor.untyped_storage().nbytes())
+        return results
+
+
+def test_no_tensor_grows_with_a_texts_length_times_the_samples(
+    ensemble: BayesianLanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the text itself: 8 bytes for each of its tokens."""
+    monkeypatch.setattr(prediction, "_WINDOW_BYTES", 2**16)
+    monkeypatch.setattr(prediction, "_LOGITS_BYTES", 2**16)
+    largest = _Largest()  # type: ignore[no-untyped-call]
+    with largest:
+        ensemble.predict(column(["a b c d " * 2_000]), PredictOptions(samples=3))
+    assert largest.found <= 2**16 + 8 * 10
+
+
+def test_next_tokens_are_sorted_and_the_likeliest(model: BayesianLanguageModel) -> None:
+    (found,) = model.predict(column(["a"]), PredictOptions(samples=20, top=3)).next_tokens
+    probabilities = [next_.probability for next_ in found]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert len(found) == 3
+    assert 0 < sum(probabilities) < 1
+
+
+def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path: Path) -> None:
+    checkpoint.write(model, tmp_path)
+    read = checkpoint.read(tmp_path)
+    assert isinstance(read, BayesianLanguageModel)
+    assert read.vocabulary == model.vocabulary
+    for prune in (0.0, 0.5):
+        options = PredictOptions(samples=5, prune=prune)
+        ours, theirs = (m.predict(column(TEXTS), options) for m in (model, read))
+        assert np.array_equal(ours.log_likelihood, theirs.log_likelihood)
+    assert read.evaluate(column(LINES[-3:])) == {
+        key: value for key, value in model.variant(0.0).metrics.items() if key != "members"
+    }
+
+
+def test_every_variant_has_a_perplexity_of_the_lines_that_were_held_out(
+    model: BayesianLanguageModel,
+) -> None:
+    """Of six lines the last three: the first three chose the epoch."""
+    tokens = sum(1 + len(line.split()) for line in LINES[-3:])
+    for prune in (0.0, 0.5):
+        metrics = model.variant(prune).metrics
+        assert metrics["rows"] == 3
+        assert tokens - 10 < metrics["tokens"] <= tokens
+        assert metrics["perplexity"] == pytest.approx(math.exp(-metrics["log_likelihood"]))
+        assert metrics["perplexity_posterior_mean"] > 1
+    assert model.variant(0.5).state.num_weights == model.num_weights - round(
+        0.5 * model.num_weights
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        (PredictOptions(sampler="sobol"), "/sampler"),
+        (PredictOptions(return_draws=True), "/return_draws"),
+        (PredictOptions(horizon=3), "/horizon"),
+        (PredictOptions(target_mc_error=0.1), "/target_mc_error"),
+        (PredictOptions(prune=0.9), "/prune"),
+    ],
+)
+def test_options_that_texts_have_not_are_refused(
+    model: BayesianLanguageModel, options: PredictOptions, path: str
+) -> None:
+    with pytest.raises(InvalidInput) as error:
+        model.settle(options)
+    assert error.value.path == path

@@ -1,0 +1,254 @@
+"""The sample axis: what an answer depends on, and how much memory it takes."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from models.config import MLPConfig
+from models.inference.bbb import BBBState
+from models.networks import MLP
+from models.posteriors.mean_field import MeanFieldNormal
+from models.posteriors.pruning import prune
+from models.prediction.fitted import Fitted
+from models.prediction.kernels import Bfloat16Layer, SparseLayer, fastest
+from models.prediction.local import LayerMoments, Scratch
+from models.prediction.noise import NoiseCache, NoiseSource, standard_normal
+from models.prediction.samplers import sample
+from models.prediction.sampling import CACHE_BYTES, Chunks
+from tests.models.functions import functions
+
+NETWORK = MLP.build(MLPConfig(hidden=(20, 15)), 6, 2)
+NOISE = NoiseSource(tuple(NETWORK.noise_widths()))
+
+
+@pytest.fixture
+def posterior() -> MeanFieldNormal:
+    loc = NETWORK.layout.flatten(NETWORK.init(torch.Generator().manual_seed(0)))
+    return MeanFieldNormal(loc, torch.full_like(loc, -2.0))
+
+
+@pytest.fixture
+def x() -> torch.Tensor:
+    return torch.randn(12, 6, generator=torch.Generator().manual_seed(1))
+
+
+def _outputs(
+    posterior: MeanFieldNormal,
+    x: torch.Tensor,
+    num_samples: int,
+    *,
+    sampler: str = "monte_carlo",
+    seed: int = 7,
+    chunk: int | None = None,
+) -> torch.Tensor:
+    fitted = Fitted.of(NETWORK, BBBState(posterior, {}))
+
+    def noise(start: int, stop: int) -> tuple[torch.Tensor, ...]:
+        return fitted.noise(NOISE.draw(sampler, seed, start, stop))
+
+    return sample(fitted, fitted.inputs(x), noise, num_samples, chunk or num_samples).drawn()
+
+
+@pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
+def test_the_fused_pass_is_the_networks_own(
+    posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
+) -> None:
+    """Same noise, same outputs as the plain local estimator that training uses."""
+    moments = map(NETWORK.layout.unflatten, posterior.distribution().moments())
+    noise = [block.unsqueeze(1) for block in NOISE.draw(sampler, 7, 0, 50)]
+    expected = NETWORK.local(*moments, x, noise)
+    found = _outputs(posterior, x, 50, sampler=sampler)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "silu", "gelu"])
+def test_every_activation_has_its_fused_pass(activation: str, x: torch.Tensor) -> None:
+    network = MLP.build(MLPConfig(hidden=(9, 9), activation=activation), 6, 2)
+    loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
+    posterior = MeanFieldNormal(loc, torch.full_like(loc, -2.0))
+    source = NoiseSource(tuple(network.noise_widths()))
+    noise = source.draw("sobol", 1, 0, 30)
+    local = Fitted.of(network, BBBState(posterior, {})).local
+    mean, variance = local.outputs(local.first(x), noise, Scratch(30 * len(x), 9, x))
+    moments = map(network.layout.unflatten, posterior.distribution().moments())
+    expected = network.local(*moments, x, [block.unsqueeze(1) for block in noise])
+    found = mean + variance.sqrt() * noise[-1].unsqueeze(1)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.9, 0.99])
+def test_dropping_dead_units_changes_nothing(
+    posterior: MeanFieldNormal, x: torch.Tensor, fraction: float
+) -> None:
+    """A pruned posterior whose signs decide what is left, biases too."""
+    rho = posterior.rho - torch.randn(
+        len(posterior.rho), generator=torch.Generator().manual_seed(3)
+    )
+    pruned = prune(MeanFieldNormal(posterior.loc, rho), fraction)
+    moments = map(NETWORK.layout.unflatten, pruned.distribution().moments())
+    noise = [block.unsqueeze(1) for block in NOISE.draw("monte_carlo", 7, 0, 40)]
+    expected = NETWORK.local(*moments, x, noise)
+    found = _outputs(pruned, x, 40)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    widths = Fitted.of(NETWORK, BBBState(pruned, {})).local.widths
+    assert sum(widths) < 37 or fraction == 0.5
+
+
+@pytest.mark.parametrize(("kernel", "digits"), [(SparseLayer, 1e-5), (Bfloat16Layer, 2**-7)])
+@pytest.mark.parametrize("samples", [1, 30])
+def test_a_kernel_is_the_dense_layers_twin(
+    kernel: type[SparseLayer | Bfloat16Layer], digits: float, samples: int
+) -> None:
+    """To the digits that its numbers have."""
+    random = torch.Generator().manual_seed(0)
+    kept = torch.rand(80, 70, generator=random) < 0.1
+    weight = torch.rand(2, 80, 70, generator=random) * kept
+    dense = LayerMoments(weight, torch.rand(2, 1, 80, generator=random))
+    twin = kernel.of(dense)
+    x = torch.rand(samples, 4, 70, generator=random)
+    for found, expected in zip(twin(x), dense(x), strict=True):
+        torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
+    found, expected = torch.empty(2, 4, 80), torch.empty(2, 4, 80)
+    pair = torch.stack([x[0], x[0]])
+    twin.into(pair, found)
+    dense.into(pair, expected)
+    torch.testing.assert_close(found, expected, rtol=digits, atol=digits)
+
+
+def test_small_and_dense_layers_stay_as_they_are() -> None:
+    ones = LayerMoments(torch.ones(2, 90, 90), torch.ones(2, 1, 90))
+    assert fastest(ones, bfloat16=False) is ones
+    few = LayerMoments(torch.zeros(2, 9, 9), torch.ones(2, 1, 9))
+    assert fastest(few, bfloat16=True) is few
+
+
+def test_a_row_does_not_depend_on_the_rows_around_it(
+    posterior: MeanFieldNormal, x: torch.Tensor
+) -> None:
+    together, alone = _outputs(posterior, x, 50), _outputs(posterior, x[4:5], 50)
+    torch.testing.assert_close(together[:, 4:5], alone, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
+def test_chunks_of_samples_change_nothing(
+    posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
+) -> None:
+    whole = _outputs(posterior, x, 200, sampler=sampler)
+    for chunk in (1, 64, 70):
+        parts = _outputs(posterior, x, 200, sampler=sampler, chunk=chunk)
+        torch.testing.assert_close(parts, whole, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])
+def test_more_samples_extend_fewer(
+    posterior: MeanFieldNormal, x: torch.Tensor, sampler: str
+) -> None:
+    few = _outputs(posterior, x, 30, sampler=sampler)
+    many = _outputs(posterior, x, 90, sampler=sampler)
+    torch.testing.assert_close(many[:30], few, rtol=1e-5, atol=1e-5)
+
+
+def test_seed_layer_and_sample_alone_make_the_noise() -> None:
+    whole = standard_normal(3, 1, 0, 300, 5)
+    assert torch.equal(standard_normal(3, 1, 70, 210, 5), whole[70:210])
+    assert not torch.equal(standard_normal(4, 1, 0, 300, 5), whole)
+    assert not torch.equal(standard_normal(3, 2, 0, 300, 5), whole)
+
+
+def test_noise_is_standard_normal() -> None:
+    """200,000 numbers: mean, variance and correlation between layers within 4 standard errors."""
+    first, second = (standard_normal(0, layer, 0, 20_000, 10).double() for layer in (0, 1))
+    error = 4 / math.sqrt(first.numel())
+    assert abs(first.mean().item()) < error
+    assert abs(first.var().item() - 1) < error * math.sqrt(2)
+    assert abs((first * second).mean().item()) < error
+
+
+def test_the_noise_cache_forgets_the_oldest_and_draws_nothing_twice() -> None:
+    drawn: list[int] = []
+
+    def draw(sampler: str, seed: int, start: int, stop: int) -> tuple[torch.Tensor, ...]:
+        drawn.append(seed)
+        return (torch.full((stop - start, 10), float(seed)),)
+
+    cache = NoiseCache(max_bytes=2 * 4000)
+    for seed in (1, 2, 1, 3, 1, 2):
+        (block,) = cache.get(("sobol", seed, 0, 100), draw)
+        assert block[0, 0] == seed
+    assert drawn == [1, 2, 3, 2]
+    cache.get(("sobol", 4, 0, 1000), draw)  # too large to keep: it evicts nobody
+    cache.get(("sobol", 2, 0, 100), draw)
+    assert drawn == [1, 2, 3, 2, 4]
+
+
+def test_local_and_weight_samples_have_the_same_distribution(
+    posterior: MeanFieldNormal, x: torch.Tensor
+) -> None:
+    """Means of 4,000 samples each way, within 4.5 standard errors on all 24 outputs."""
+    count = 4000
+    local = _outputs(posterior, x, count, seed=1).double()
+    drawn = functions(NETWORK, posterior, x, 2, count).double()
+    error = ((local.var(0) + drawn.var(0)) / count).sqrt()
+    assert ((local.mean(0) - drawn.mean(0)).abs() < 4.5 * error).all()
+    ratio = local.var(0) / drawn.var(0)
+    assert ((ratio - 1).abs() < 0.15).all()
+
+
+def test_a_weight_draw_is_one_function_for_all_rows(
+    posterior: MeanFieldNormal, x: torch.Tensor
+) -> None:
+    draws = functions(NETWORK, posterior, x, 5, 9)
+    alone = functions(NETWORK, posterior, x[3:4], 5, 9)
+    torch.testing.assert_close(draws[:, 3:4], alone, rtol=1e-5, atol=1e-5)
+    chunked = functions(NETWORK, posterior, x, 5, 9, memory_bytes=1)
+    torch.testing.assert_close(draws, chunked, rtol=1e-5, atol=1e-5)
+
+
+def test_a_plan_stays_within_its_memory() -> None:
+    widths = (1200, 1200, 10)
+    for rows, samples in [(1, 10_000), (10_000, 100), (1000, 10_000), (1, 1), (256, 100)]:
+        chunks = Chunks.plan(widths, rows, samples, 256 * 2**20)
+        assert 1 <= chunks.rows <= rows
+        assert 1 <= chunks.samples <= samples
+        assert chunks.rows * chunks.samples * 1200 * 4 * 4 <= CACHE_BYTES
+        kept = chunks.rows * samples * 10 * 8 * 6
+        assert kept <= 128 * 2**20 or chunks.rows == 1
+
+
+_MEASURE = """
+import resource, torch
+from models.config import MLPConfig
+from models.networks import MLP
+from models.posteriors.mean_field import MeanFieldNormal
+from models.inference.bbb import BBBState
+from models.likelihoods import HeteroscedasticGaussian
+from models.features.targets import NumberTarget
+from models.prediction.engine import Engine
+from models.prediction.fitted import Fitted
+from models.prediction.prediction import PredictOptions, summarise
+torch.set_num_threads(1)
+network = MLP.build(MLPConfig(hidden=(256, 256)), 8, 2)
+loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))
+state = BBBState(MeanFieldNormal(loc, loc * 0 - 3), {})
+engine = Engine(network, HeteroscedasticGaussian(), NumberTarget(0.0, 1.0), 64 * 2**20)
+fitted = Fitted.of(network, state)
+def run(rows, samples):
+    for _, mixture in engine.mixtures(fitted, torch.zeros(rows, 8), "sobol", 1, samples):
+        summarise(mixture, PredictOptions(), "epistemic_variance")
+run(4, 64)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+run(500, 2000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_peak_memory_is_bounded_whatever_the_samples() -> None:
+    """500 rows × 2,000 samples × 256 units at once would take over 1 GB; the bound is 64 MiB."""
+    answer = subprocess.run(
+        [sys.executable, "-c", _MEASURE], capture_output=True, text=True, check=True
+    )
+    grown_kib = int(answer.stdout)
+    assert grown_kib < 200 * 1024  # the bound, with what the allocator keeps for reuse
