@@ -14,13 +14,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError, StatementError
 
+from core.clock import now
 from core.database.database import Database, migrate
 from core.database.migrations import upgrade
 from core.database.schema import AliasRow, Base, ModelRow, UtcDateTime, WorkerRow
 from core.exceptions import InvalidSetting, Unavailable
 from core.jobs.jobs import Jobs
 from core.jobs.workers import Workers
-from core.names import now
 
 
 def test_a_failing_transaction_changes_nothing(database: Database) -> None:
