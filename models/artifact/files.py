@@ -25,7 +25,7 @@ from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation import calibration
 from models.evaluation.out_of_distribution import Detector
 from models.exceptions import CorruptArtifact
-from models.features.columns import FeatureEncoder
+from models.features.feature_encoder import FeatureEncoder
 from models.features.targets import target_from_json
 from models.forecasting.features import feature_configs
 from models.forecasting.model import Forecaster, series_from_json
@@ -37,7 +37,7 @@ from models.inference.swag import SWAGState
 from models.language.model import BayesianLanguageModel
 from models.language.vocabulary import Vocabulary
 from models.model import BayesianModel
-from models.posteriors.variant import Variant
+from models.posteriors.variants import Variant
 from models.trained import TrainedModel
 
 FORMAT = 1

@@ -24,8 +24,7 @@ from models.language.prediction import (
 from models.language.vocabulary import Vocabulary
 from models.likelihoods import Categorical
 from models.networks.recurrent import LanguageModel
-from models.posteriors.posterior_variants import PosteriorVariants
-from models.posteriors.variant import Variant
+from models.posteriors.variants import PosteriorVariants, Variant
 from models.prediction.prediction import PredictOptions
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws

@@ -32,7 +32,7 @@ from models.evaluation.calibration import (
 )
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
-from models.features.rows import Division, calibration_rows, divide_rows
+from models.features.splits import Division, calibration_rows, divide_rows
 from models.model import BayesianModel
 from models.prediction.prediction import Interval, Prediction, PredictOptions
 from models.prediction.predictive import CategoricalMixture, GaussianMixture

@@ -13,13 +13,14 @@ from models.artifact import files as checkpoint
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.evaluation.reliability import MAX_BINS, PIT_BINS, pit_histogram, reliability_bins
 from models.exceptions import CorruptArtifact
-from models.features.columns import ColumnProfile, Columns, FeatureEncoder
+from models.features.columns import ColumnProfile, Columns
+from models.features.feature_encoder import FeatureEncoder
 from models.inference.bbb import BBBState
 from models.inference.point import DrawsState
 from models.model import BayesianModel
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.pruning import prune, signal_to_noise
-from models.posteriors.variant import Variant
+from models.posteriors.variants import Variant
 from models.training.card import MAX_EPOCHS, describe_weights, thin
 from models.training.preparation import prepare
 from models.training.recipe import resolve
