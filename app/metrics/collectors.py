@@ -105,7 +105,7 @@ class ModelsCollector(Collector):
             labels = [entry.version.model, str(entry.version.version)]
             full = entry.model.variant(0.0)
             metrics, detector = full.metrics, full.detector
-            # versions of earlier releases have none, forecasts that run away None
+            # None of forecasts that diverge, absent of texts
             if metrics.get("epistemic_share") is not None:
                 share.add_metric(labels, metrics["epistemic_share"])
             strange.add_metric(labels, detector.false_alarm_rate if detector else FALSE_ALARMS)

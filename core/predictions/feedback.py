@@ -140,14 +140,12 @@ def _labels_of(session: Session, prediction: str | None) -> FeedbackRow | None:
 
 
 def _joined(parts: Sequence[Mapping[str, Any]], most: int) -> PerRowScores:
-    """The last rows of the parts with all scores of the newest: others are of an older release."""
-    names = parts[-1].keys()
-    alike = [part for part in parts if part.keys() >= names]
+    """The scores of the last `most` rows of the parts."""
     return {
         name: torch.from_numpy(
-            np.concatenate([np.array(part[name], dtype=np.float64) for part in alike])[-most:]
+            np.concatenate([np.array(part[name], dtype=np.float64) for part in parts])[-most:]
         )
-        for name in names
+        for name in parts[-1]
     }
 
 
