@@ -6,7 +6,7 @@ Training makes a `TrainedModel`, `models.artifact` stores it, and the service pr
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
@@ -19,7 +19,7 @@ from models.exceptions import InvalidInput, UnknownVariant
 from models.features.columns import Columns, InputColumn
 from models.likelihoods import ClassLikelihood, GaussianLikelihood
 from models.networks import Network
-from models.posteriors.variant import Variant
+from models.posteriors.variants import Variant
 from models.prediction.prediction import ClassName, PredictOptions
 
 Encoded = Any
@@ -36,7 +36,7 @@ class TrainedModel(ABC):
         variants_by_prune: the full posterior under 0.0, a pruned one under its fraction.
         default_seed: the seed of predictions that name none.
         history: one record per epoch of training.
-        card: what training knows of its rows (`models.training.card`).
+        card: what training knows of its rows (`models.training.card`), once it is scored.
     """
 
     config: ModelConfig
@@ -44,7 +44,7 @@ class TrainedModel(ABC):
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
-    card: Json | None = None
+    card: Json = field(default_factory=dict)
 
     # What the model is
 
@@ -110,7 +110,7 @@ class TrainedModel(ABC):
         """The inverse of `to_json`, as arguments of the class."""
 
     @classmethod
-    def from_json(cls: type[M], config: ModelConfig, data: Json, card: Json | None) -> M:
+    def from_json(cls: type[M], config: ModelConfig, data: Json, card: Json) -> M:
         """The model that an artifact describes, without posteriors yet."""
         return cls(
             config=config,

@@ -11,7 +11,6 @@ manifest.json         size and SHA-256 of each file above
 import hashlib
 import json
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
-from models.posteriors.variant import Variant
+from models.posteriors.variants import Variant
 from models.tabular.model import TabularModel
 
 FORMAT = 1
@@ -68,10 +67,8 @@ def write(model: TrainedModel, directory: Path) -> TrainedModel:
         variants[prune] = replace(variant, num_bytes=path.stat().st_size)
     model = model.with_variants(variants)
     write_json(directory / MODEL, _to_json(model))
-    names = [MODEL, *map(_file_name, variants)]
-    if model.card is not None:
-        write_json(directory / CARD, model.card)
-        names.append(CARD)
+    names = [MODEL, CARD, *map(_file_name, variants)]
+    write_json(directory / CARD, model.card)
     sums = {name: _checksum(directory / name) for name in names}
     write_json(directory / MANIFEST, {"format": FORMAT, "files": sums})
     return model
@@ -87,7 +84,7 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
     for name in files:
         check_file(directory, name, files)
     try:
-        card = read_json(directory / CARD) if CARD in files else None
+        card = read_json(directory / CARD)
         return _from_json(read_json(directory / MODEL), card, directory, device)
     except CorruptArtifact:
         raise
@@ -95,16 +92,13 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
         raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
 
 
-def read_card(directory: Path) -> Json | None:
-    """What training has left for the model's card; None in artifacts of earlier releases.
+def read_card(directory: Path) -> Json:
+    """What training has left for the model's card.
 
     Raises:
         CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
     """
-    files = read_manifest(directory)
-    if CARD not in files:
-        return None
-    check_file(directory, CARD, files)
+    check_file(directory, CARD, read_manifest(directory))
     return read_json(directory / CARD)
 
 
@@ -116,8 +110,10 @@ def read_manifest(directory: Path) -> dict[str, Json]:
             f"{directory} has format {manifest.get('format')}; this release reads {FORMAT}"
         )
     files = manifest.get("files")
-    if not isinstance(files, dict) or MODEL not in files:
-        raise CorruptArtifact(f"{directory / MANIFEST} names no files", "/manifest.json/files")
+    if not isinstance(files, dict) or not {MODEL, CARD} <= files.keys():
+        raise CorruptArtifact(
+            f"{directory / MANIFEST} does not name {MODEL} and {CARD}", "/manifest.json/files"
+        )
     return files
 
 
@@ -157,7 +153,7 @@ def _to_json(model: TrainedModel) -> Json:
     }
 
 
-def _from_json(data: Json, card: Json | None, directory: Path, device: str) -> TrainedModel:
+def _from_json(data: Json, card: Json, directory: Path, device: str) -> TrainedModel:
     config = TypeAdapter(ModelConfig).validate_python(data["config"])
     model = KINDS[str(config.task)].from_json(config, data, card)
     return model.with_variants(_read_variants(data, model, directory, device))
@@ -166,41 +162,26 @@ def _from_json(data: Json, card: Json | None, directory: Path, device: str) -> T
 def _read_variants(
     data: Json, model: TrainedModel, directory: Path, device: str
 ) -> dict[float, Variant]:
-    read = partial(_read_variant, model=model, directory=directory, device=device)
-    return {
-        v["prune"]: replace(read(v), detector=_read_detector(v, data, model.task))
-        for v in data["variants"]
-    }
-
-
-def _read_detector(variant: Json, data: Json, task: str) -> Detector | None:
-    """What flags the variant's rows; once one threshold served all variants."""
-    if found := variant.get("detector"):
-        return Detector(**found)
-    if "ood_threshold" not in data:
-        return None
-    score = "mutual_information" if task == "classification" else "epistemic_variance"
-    return Detector(score, data["ood_threshold"])
+    return {v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]}
 
 
 def _read_variant(data: Json, model: TrainedModel, directory: Path, device: str) -> Variant:
     path = directory / _file_name(data["prune"])
     _check_header(path)
     tensors = load_file(path)
-    kind = STATES[data.get("state", "mean_field")]  # as all were before there were others
-    state = kind.unpack(tensors, model.num_weights)
+    state = STATES[data["state"]].unpack(tensors, model.num_weights)
     check_state(state, model.network, model.likelihood)
     state = state.to(device)
-    factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
-    found = data.get("calibration")  # none of versions from before there was any
+    calibrated, detector = data["calibration"], data["detector"]
     return Variant(
         prune=data["prune"],
         state=state,
         metrics=data["metrics"],
         num_bytes=data["bytes"],
-        error_factors=factors,
-        calibration=None if found is None else calibration.from_json(found),
-        bfloat16=data.get("bfloat16", False),
+        error_factors={int(n): factor for n, factor in data["error_factors"].items()},
+        calibration=None if calibrated is None else calibration.from_json(calibrated),
+        bfloat16=data["bfloat16"],
+        detector=None if detector is None else Detector(**detector),
     )
 
 

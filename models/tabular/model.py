@@ -23,7 +23,8 @@ from models.evaluation.metrics import PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import Detector
 from models.exceptions import InvalidData, InvalidInput
-from models.features.columns import Columns, FeatureEncoder, InputColumn
+from models.features.columns import Columns, InputColumn
+from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
 from models.features.targets import (
     ClassTarget,
