@@ -57,7 +57,7 @@ def _spec(
     services.predictor.limits.check(0, request.samples)  # of rows there may be any number
     model: TrainedModel = from_thread.run(services.predictor.cache.get, version)
     refuse_dependent_rows(model)
-    options = model.resolve(request.options)
+    options = model.resolve(request)
     check_inputs(model.inputs, dataset.columns)
     settled = {
         "version": version.version,

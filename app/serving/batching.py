@@ -23,7 +23,8 @@ from app.serving.throughput import Throughput
 from models.forecasting.rollout import History
 from models.language.prediction import TextPrediction
 from models.prediction.joining import joined
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import ResolvedOptions
+from models.prediction.prediction import Prediction
 
 AnyPrediction = Prediction | TextPrediction | Scored
 
@@ -38,7 +39,7 @@ MARGIN = 1.25  # predicted times scatter by about a quarter
 class Predicts(Protocol):
     """The side of a model that the engine sees; settled options, encoded rows."""
 
-    def predict_rows(self, x: Any, options: PredictOptions) -> AnyPrediction: ...
+    def predict_rows(self, x: Any, options: ResolvedOptions) -> AnyPrediction: ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Entry:
     artifact: str
     model: Predicts
     x: Tensor | History
-    options: PredictOptions
+    options: ResolvedOptions
     deadline: float = math.inf  # by `perf_counter`
     submitted: float = field(default_factory=perf_counter)
     future: "asyncio.Future[Computed]" = field(default_factory=_new_future)
@@ -256,6 +257,6 @@ def behind_one(waiting: Iterable[Entry], begun: Entry) -> dict[Entry, None]:
     return dict.fromkeys([*queue[: first + 1], begun, *queue[first + 1 :]])
 
 
-def speed_key(artifact: str, options: PredictOptions) -> Hashable:
+def speed_key(artifact: str, options: ResolvedOptions) -> Hashable:
     """What has a throughput of its own: moments draw nothing, and draws are of all weights."""
     return (artifact, options.prune, options.sampler == "moments", options.return_draws)

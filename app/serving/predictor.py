@@ -22,7 +22,7 @@ from core.access.callers import Caller
 from core.exceptions import Invalid, Unavailable
 from core.predictions.stored_predictions import PackedRows
 from models.model import Encoded, TrainedModel
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import ResolvedOptions
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Predictor:
             return await self.engine.compute(entry)
 
     def encode(
-        self, model: TrainedModel, question: Question, options: PredictOptions
+        self, model: TrainedModel, question: Question, options: ResolvedOptions
     ) -> tuple[Encoded, PackedRows | None]:
         """The rows as the model takes them, and packed if they are to be stored.
 

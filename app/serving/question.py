@@ -9,7 +9,8 @@ from core.registry.registry import Version
 from models.exceptions import InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.language.prediction import TextPrediction
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import BatchOptions
+from models.prediction.prediction import Prediction
 
 Decode = Callable[[Sequence[InputColumn]], Columns]
 
@@ -20,7 +21,7 @@ class Question:
 
     model: str
     version: Reference
-    options: PredictOptions
+    options: BatchOptions
     deadline_seconds: float | None
     num_rows: int
     num_bytes: int  # of the rows as they came: it decides which thread decodes them
@@ -44,7 +45,7 @@ class Question:
         return cls(
             asked.model,
             asked.version,
-            asked.options,
+            asked,
             None if asked.deadline_ms is None else asked.deadline_ms / 1000,
             num_rows,
             num_bytes,

@@ -6,7 +6,7 @@ import numpy as np
 
 from models.evaluation.metrics import PerRowScores
 from models.model import Encoded, TrainedModel
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import ResolvedOptions
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,6 @@ class Labelled:
     model: TrainedModel
     truth: np.ndarray
 
-    def predict_rows(self, x: Encoded, options: PredictOptions) -> Scored:
+    def predict_rows(self, x: Encoded, options: ResolvedOptions) -> Scored:
         """In the engine's words; what it does is to score."""
         return Scored(options.samples, self.model.row_scores(x, self.truth, options))

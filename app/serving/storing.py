@@ -20,7 +20,8 @@ from core.predictions.stored_predictions import PackedRows, StoredPrediction, St
 from core.registry.registry import Version
 from models.language.prediction import TextPrediction
 from models.model import TrainedModel
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import ResolvedOptions
+from models.prediction.prediction import Prediction
 
 TIMEOUT_SECONDS = 5.0
 T = TypeVar("T")
@@ -54,7 +55,7 @@ class Storing:
         self,
         caller: Caller,
         version: Version,
-        options: PredictOptions,
+        options: ResolvedOptions,
         packed: PackedRows,
         seconds: float,
     ) -> str:
@@ -87,8 +88,8 @@ class Storing:
 
 
 def with_samples(
-    options: PredictOptions, prediction: Prediction | TextPrediction
-) -> PredictOptions:
+    options: ResolvedOptions, prediction: Prediction | TextPrediction
+) -> ResolvedOptions:
     """The options with the samples that were drawn: as many again, and no target or fewer."""
     samples = prediction.samples or options.samples  # moments draw none
     return replace(options, samples=samples, target_mc_error=None, return_draws=False)

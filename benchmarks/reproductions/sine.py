@@ -35,7 +35,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Prediction
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

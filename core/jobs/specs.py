@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from core.exceptions import Invalid
 from core.names import check_alias, check_model_name
 from models.config import ModelConfig
-from models.prediction.prediction import KINDS, IntervalKind, PredictOptions, Sampler
+from models.prediction.options import BatchOptions, Prune, Sampler, Seed
 
 MAX_METADATA_BYTES = 16_384
 
@@ -47,15 +47,15 @@ Metadata = Annotated[dict[str, Any], AfterValidator(_small_json)]
 Identifier = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-class Spec(BaseModel):
+class Spec(BaseModel, frozen=True):
     """What all kinds have in common."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     model: ModelName
     dataset: Identifier
 
 
-class TrainSpec(Spec):
+class TrainSpec(Spec, frozen=True):
     """Fit `config` on `dataset`, publish the result under `model`, and let `alias` point at it."""
 
     config: ModelConfig
@@ -64,14 +64,14 @@ class TrainSpec(Spec):
     given: tuple[str, ...] | None = None  # settings that were asked for, by dotted paths
 
 
-class CompareSpec(Spec):
+class CompareSpec(Spec, frozen=True):
     """Train several methods on the same rows; each of them is a part with a spec of its own."""
 
     out_of_distribution: Identifier | None = None
     metadata: Metadata = Field(default_factory=dict)
 
 
-class MethodSpec(TrainSpec):
+class MethodSpec(TrainSpec, frozen=True):
     """One method of a comparison: besides its training, what is measured of the result.
 
     `name` tells it from the others; `out_of_distribution` are rows which it should find strange.
@@ -81,41 +81,23 @@ class MethodSpec(TrainSpec):
     out_of_distribution: Identifier | None = None
 
 
-class EvaluateSpec(Spec):
+class EvaluateSpec(Spec, frozen=True):
     """Compute the metrics of a stored version on labelled rows."""
 
     version: Annotated[int, Field(ge=1)]
-    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    prune: Prune = 0.0
 
 
-class PredictSpec(Spec):
-    """Predict all rows with a stored version; `seed` and `sampler` are settled already."""
+class PredictSpec(Spec, BatchOptions, frozen=True):
+    """Predict all rows with a stored version; the options are resolved already."""
 
     version: Annotated[int, Field(ge=1)]
-    samples: Annotated[int, Field(ge=1)]
-    seed: Annotated[int, Field(ge=0)]
-    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-    intervals: tuple[float, ...] = ()
-    interval_kinds: tuple[IntervalKind, ...] = KINDS
-    sampler: Sampler
-    abstain_above: Annotated[float, Field(ge=0.0)] | None = None
+    seed: Seed = Field()
+    sampler: Sampler = Field()
     chunk_rows: Annotated[int, Field(ge=1)]
 
-    @property
-    def options(self) -> PredictOptions:
-        """As `models` takes them."""
-        return PredictOptions(
-            samples=self.samples,
-            seed=self.seed,
-            prune=self.prune,
-            intervals=self.intervals,
-            interval_kinds=self.interval_kinds,
-            sampler=self.sampler,
-            abstain_above=self.abstain_above,
-        )
 
-
-class ChunkSpec(PredictSpec):
+class ChunkSpec(PredictSpec, frozen=True):
     """Predict the rows start … stop for the job `job`; chunks count from 0."""
 
     job: Identifier

@@ -22,7 +22,8 @@ from core.registry import archives
 from credence.estimators import fitting, tables
 from models.artifact import files as checkpoint
 from models.features.columns import Columns
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Prediction
 from models.tabular.model import TabularModel
 from models.training.recipe import MIN_ROWS
 

@@ -11,7 +11,7 @@ from models.artifact import files as checkpoint
 from models.artifact.schema import check_document
 from models.exceptions import CorruptArtifact
 from models.model import TrainedModel
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 
 _SIZE = 2  # rows, steps or tokens
 _SAMPLES = 2  # enough for a variance

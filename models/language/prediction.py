@@ -24,7 +24,8 @@ from torch.special import entr
 from models.language.corpus import Corpus
 from models.layers.recurrent import CELLS
 from models.networks.recurrent import LanguageModel, States
-from models.prediction.prediction import Arrays, Sampler
+from models.prediction.options import Sampler
+from models.prediction.prediction import Arrays
 from models.prediction.weight_draws import FittedDraws, Functions
 
 # Logits that are worked on at once: a few megabytes each for the logits and what is made of them

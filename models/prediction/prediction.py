@@ -1,43 +1,23 @@
 """What is asked of a model and what it answers: plain data, in the callers' units."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration, NumberCalibration
 from models.evaluation.out_of_distribution import Detector, ood_score
+from models.prediction.options import (
+    KINDS,
+    BatchOptions,
+    IntervalKind,
+    ResolvedOptions,
+    Sampler,
+)
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
-Sampler = Literal["sobol", "monte_carlo", "moments"]
 Arrays = dict[str, np.ndarray]
 ClassName = str | float | bool
-IntervalKind = Literal["credible", "conformal"]
-KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # in the order of an answer
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictOptions:
-    """How to predict; a `seed` or `sampler` of None takes the model's own (`model.resolve`).
-
-    With `target_mc_error`, sampling ends as soon as the `mc_error` of every row is below it;
-    `samples` is the most that are drawn then. `top`, of language models: next tokens that are told;
-    `horizon`, of forecasts: how many steps ahead. Rows whose uncertainty (`Prediction.uncertainty`)
-    is above `abstain_above` are marked.
-    """
-
-    samples: int = 100
-    seed: int | None = None
-    prune: float = 0.0
-    intervals: tuple[float, ...] = (0.9,)
-    interval_kinds: tuple[IntervalKind, ...] = KINDS
-    sampler: Sampler | None = None
-    return_draws: bool = False
-    target_mc_error: float | None = None
-    top: int | None = None
-    horizon: int | None = None
-    abstain_above: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +98,7 @@ class Prediction:
         """Numbers in the answer, about."""
         return 8 * self.mean.size + (0 if self.draws is None else self.draws.size)
 
-    def select(self, start: int, stop: int, options: PredictOptions) -> "Prediction":
+    def select(self, start: int, stop: int, options: BatchOptions) -> "Prediction":
         """The answer for rows start … stop alone, with the intervals that the options ask for."""
         rows = slice(start, stop)
         known = {(interval.kind, interval.level): interval for interval in self.intervals}
@@ -138,14 +118,14 @@ class Prediction:
         )
 
 
-def asked(options: PredictOptions) -> list[tuple[IntervalKind, float]]:
+def asked(options: BatchOptions) -> list[tuple[IntervalKind, float]]:
     """The intervals of an answer in their order: credible ones first, each kind by level."""
     kinds = [kind for kind in KINDS if kind in options.interval_kinds]
     return [(kind, level) for kind in kinds for level in options.intervals]
 
 
 def summarise(
-    mixture: Mixture, options: PredictOptions, score: str, calibration: Calibration | None = None
+    mixture: Mixture, options: ResolvedOptions, score: str, calibration: Calibration | None = None
 ) -> Arrays:
     """Every per-row array of an answer by name; `bounds` names its intervals.
 
@@ -167,7 +147,7 @@ def summarise(
 
 
 def _summarise_numbers(
-    mixture: GaussianMixture, options: PredictOptions, calibration: Calibration | None
+    mixture: GaussianMixture, options: ResolvedOptions, calibration: Calibration | None
 ) -> dict[str, Tensor]:
     epistemic = mixture.epistemic()
     summary = {
@@ -219,7 +199,7 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
         return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
-def intervals(summary: Arrays, options: PredictOptions) -> tuple[Interval, ...]:
+def intervals(summary: Arrays, options: ResolvedOptions) -> tuple[Interval, ...]:
     """Those intervals of a summary that were asked for; a model may have no conformal ones."""
     return tuple(
         Interval(
@@ -235,7 +215,7 @@ def intervals(summary: Arrays, options: PredictOptions) -> tuple[Interval, ...]:
 
 def to_prediction(
     summary: Arrays,
-    options: PredictOptions,
+    options: ResolvedOptions,
     detector: Detector,
     classes: tuple[ClassName, ...] | None,
 ) -> Prediction:
@@ -243,8 +223,8 @@ def to_prediction(
     aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
     answer = Prediction(
         samples=0 if options.sampler == "moments" else options.samples,
-        seed=int(options.seed or 0),
-        sampler=options.sampler or "monte_carlo",
+        seed=options.seed,
+        sampler=options.sampler,
         prune=options.prune,
         mean=summary["mean"],
         variance={

@@ -14,7 +14,8 @@ from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
 from core.predictions.prediction_table import ENTROPIES, errors
 from models.features.columns import level_text
-from models.prediction.prediction import Interval, IntervalKind, Prediction
+from models.prediction.options import IntervalKind
+from models.prediction.prediction import Interval, Prediction
 
 DRAWS, QUANTILES, CONFORMAL = "samples", "quantiles", "conformal_quantiles"
 ABSTAINED = "abstained"

@@ -15,7 +15,7 @@ from app.serving.batching import Batch, Entry
 from core.jobs.specs import ChunkSpec
 from core.predictions.prediction_table import to_table
 from models.artifact import files as checkpoint
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from tests.app.running import Service
 
@@ -170,7 +170,7 @@ def test_an_offline_chunk_takes_the_bound_along(service: Service) -> None:
         abstain_above=0.25, chunk_rows=50, job=job["id"], chunk=0, start=0, stop=50,
     )  # fmt: skip
     columns = service.context.datasets.columns(version.dataset, [c.name for c in model.inputs])
-    prediction = model.predict(columns, spec.options)
+    prediction = model.predict(columns, spec)
     marks = to_table(prediction).column("abstained").to_pylist()
     assert marks == (np.sqrt(prediction.variance["total"]) > 0.25).tolist()
 

@@ -22,7 +22,8 @@ from app.serving.batching import (
     take,
 )
 from app.serving.throughput import Throughput
-from models.prediction.prediction import KINDS, Interval, Prediction, PredictOptions, asked
+from models.prediction.options import KINDS, PredictOptions
+from models.prediction.prediction import Interval, Prediction, asked
 
 SPEED = speed_key("a", PredictOptions())
 MOMENTS = speed_key("a", PredictOptions(sampler="moments"))

@@ -14,7 +14,8 @@ from torch import Tensor
 from app.serving.batching import Computed, Entry
 from app.serving.engine import Engine
 from app.serving.throughput import Throughput
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Prediction
 from tests.app.serving.test_batching import assert_equal, truth
 
 POISON = -1.0  # a row that no model can compute

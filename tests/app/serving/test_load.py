@@ -18,7 +18,8 @@ import torch
 
 from app.serving.batching import Entry, speed_key
 from models.artifact import files as checkpoint
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Prediction
 from models.tabular.model import TabularModel
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving

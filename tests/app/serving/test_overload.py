@@ -20,7 +20,8 @@ from app.serving.slices import SLICE_SECONDS, rows_of_slice
 from app.serving.throughput import Throughput
 from core.exceptions import Unavailable
 from models.prediction.joining import joined
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Prediction
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.app.serving.test_batching import Model, assert_equal, at, truth

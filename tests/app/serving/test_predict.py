@@ -8,7 +8,8 @@ import pytest
 
 from app.serving.decode import decode
 from models.artifact import files as checkpoint
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Prediction
 from models.tabular.model import TabularModel
 from tests.app.running import CLASSES, Service
 

@@ -23,7 +23,8 @@ from app.serving.throughput import Throughput
 from core.access.callers import View
 from core.exceptions import Invalid, NotFound, TooLarge, Unavailable
 from core.registry.registry import Version
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Prediction
 from models.tabular.model import TabularModel
 from tests.app.serving.test_batching import assert_equal, truth
 

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from models.evaluation.abstention import POINTS, risk_coverage, selective_metrics
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Prediction
 
 
 def identity(mean: torch.Tensor) -> torch.Tensor:

@@ -33,7 +33,8 @@ from models.evaluation.calibration import (
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, calibration_rows, divide_rows
-from models.prediction.prediction import Interval, Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Interval, Prediction
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve

@@ -22,7 +22,8 @@ from models.networks import MLP
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import factor_at, until_accurate
-from models.prediction.prediction import Arrays, Prediction, PredictOptions, summarise
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Arrays, Prediction, summarise
 from models.prediction.rounding import rounded
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
