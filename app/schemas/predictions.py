@@ -34,7 +34,7 @@ class PredictParameters(VersionOptions, PredictOptions, frozen=True):
 
 
 class PredictRequest(PredictParameters, frozen=True):
-    """The whole body, for the documentation: `inputs` are read by `app.serving.decode`."""
+    """The whole body, for the documentation: `inputs` are read by `app.serving.inputs`."""
 
     inputs: SkipValidation[list[Json] | list[list[Any]] | list[str] | dict[str, list[Any]]] = Field(
         description="records, lists in feature order, or columns; null is a missing value; "

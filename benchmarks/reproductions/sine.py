@@ -36,7 +36,7 @@ from models.config import (
 )
 from models.features.columns import ColumnProfile
 from models.prediction.options import PredictOptions
-from models.prediction.prediction import Prediction
+from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -74,7 +74,7 @@ class Row:
     log_likelihood: float
     coverage: float
     seconds: float
-    draws: Prediction
+    draws: RowPrediction
 
     @property
     def growth(self) -> float:

@@ -28,7 +28,7 @@ from models.networks import Inputs, Network, TensorSlot, build_network
 from models.prediction.engine import Engine
 from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
-from models.prediction.prediction import Arrays, Prediction, to_prediction
+from models.prediction.prediction import Arrays, RowPrediction, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.tabular.model import TabularModel
@@ -146,7 +146,7 @@ class Forecaster(TabularModel):
 
     def predict(
         self, columns: Columns, options: BatchOptions, future: Columns | None = None
-    ) -> Prediction:
+    ) -> RowPrediction:
         """Forecasts one series.
 
         Raises:
@@ -156,7 +156,7 @@ class Forecaster(TabularModel):
         options = self.resolve(options)
         return self.predict_rows(self.read(columns, future, options), options)
 
-    def predict_rows(self, x: Tensor | History, options: BatchOptions) -> Prediction:
+    def predict_rows(self, x: Tensor | History, options: BatchOptions) -> RowPrediction:
         """`predict` of what `read` made; of windows, the next change."""
         if not isinstance(x, History):
             return super().predict_rows(x, options)

@@ -173,6 +173,8 @@ class BayesianLanguageModel(TrainedModel):
             seed=seed,
             sampler="monte_carlo",
             prune=options.prune,
+            epistemic_share=_share(epistemic, scores.aleatoric + epistemic),
+            out_of_distribution=np.zeros(len(x), dtype=bool),  # unknown words are `<unk>`
             log_likelihood=log_likelihood.cpu().numpy(),
             perplexity=torch.exp(-log_likelihood / lengths).cpu().numpy(),
             token_log_likelihoods=[values[:length].tolist() for values, length in each],
@@ -195,6 +197,8 @@ def _joined(parts: list[TextPrediction]) -> TextPrediction:
     """Predictions of consecutive texts as one."""
     return replace(
         parts[0],
+        epistemic_share=np.concatenate([part.epistemic_share for part in parts]),
+        out_of_distribution=np.concatenate([part.out_of_distribution for part in parts]),
         log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
         perplexity=np.concatenate([part.perplexity for part in parts]),
         token_log_likelihoods=[row for part in parts for row in part.token_log_likelihoods],
@@ -204,3 +208,9 @@ def _joined(parts: list[TextPrediction]) -> TextPrediction:
             for name in parts[0].entropy
         },
     )
+
+
+def _share(epistemic: Tensor, total: Tensor) -> np.ndarray:
+    """Of the next token's entropy, what more data would take away."""
+    part, whole = epistemic.cpu().numpy(), total.cpu().numpy()
+    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)

@@ -45,7 +45,7 @@ from models.prediction.options import BatchOptions, PredictOptions, ResolvedOpti
 from models.prediction.prediction import (
     Arrays,
     ClassName,
-    Prediction,
+    RowPrediction,
     concatenate,
     summarise,
     to_prediction,
@@ -135,7 +135,7 @@ class TabularModel(TrainedModel):
             "tuned": True,
         }
 
-    def predict(self, columns: Columns, options: BatchOptions) -> Prediction:
+    def predict(self, columns: Columns, options: BatchOptions) -> RowPrediction:
         """Predicts by Monte-Carlo sampling. Blocking, stateless, bounded in memory.
 
         Raises:
@@ -155,7 +155,7 @@ class TabularModel(TrainedModel):
             "horizon": f"this {self.task} predicts rows and has no horizon",
         }
 
-    def predict_rows(self, x: Float[Tensor, "rows inputs"], options: BatchOptions) -> Prediction:
+    def predict_rows(self, x: Float[Tensor, "rows inputs"], options: BatchOptions) -> RowPrediction:
         """`predict` of rows that `encode` made.
 
         A row's answer does not depend on the rows around it: requests may be joined and cut.
