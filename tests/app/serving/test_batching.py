@@ -155,7 +155,7 @@ def test_everyone_is_answered_once_in_order_as_if_alone(
             waiting = list(behind_one(waiting, sliced))
             continue
         for e, prediction in zip(taken.batch.entries, taken.batch.compute(), strict=True):
-            x, answer = whole[e], e.whole(prediction)
+            x, answer = whole[e], e.complete(prediction)
             assert isinstance(x, Tensor)
             assert isinstance(answer, RowPrediction)
             assert_equal(answer, truth(x, e.options))
