@@ -4,7 +4,6 @@ import { api } from "./app.js";
 import { facts, table, tell, variantName } from "./parts.js";
 
 const REPETITIONS = 5;
-const ERRORS = { accuracy: "accuracy", perplexity: "perplexity", mase: "MASE", rmse: "RMSE", crps: "CRPS" };
 
 export async function showVariants(question) {
   const slider = document.getElementById("variant");
@@ -23,8 +22,8 @@ function show(variants, chosen, latencies) {
   const name = variantName(variant.prune);
   document.getElementById("variant-name").textContent = name;
   document.getElementById("variant").setAttribute("aria-valuetext", name);
-  const errors = Object.keys(ERRORS).filter((key) => typeof variants[0].metrics[key] === "number");
-  const of = (v) => [...errors.map((key) => [ERRORS[key], v.metrics[key]]), ["log likelihood, nats", v.metrics.log_likelihood], ["weights", v.num_weights], ["stored, kB", v.bytes / 1000], ["latency, ms", latencies.get(v.prune)]];
+  const titles = Object.keys(variants[0].scores);
+  const of = (v) => [...titles.map((title) => [title, v.scores[title] ?? null]), ["weights", v.num_weights], ["stored, kB", v.bytes / 1000], ["latency, ms", latencies.get(v.prune)]];
   document.getElementById("variant-facts").replaceChildren(...facts(of(variant).map(([key, value]) => [key, value === undefined ? "measuring …" : value ?? "—"])));
   const rows = variants.map((v, i) => ({ cells: [variantName(v.prune), ...of(v).map(([, value]) => value ?? (latencies.has(v.prune) ? "—" : "…"))], class: i === chosen ? "chosen" : null }));
   const headers = ["variant", ...of(variant).map(([key]) => key)];
