@@ -28,8 +28,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile
+from models.inference.builders import build_method
 from models.inference.method import WindowMethod
-from models.inference.methods import build_method
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate, perplexity, score
 from models.language.model import BayesianLanguageModel

@@ -23,15 +23,15 @@ from models.evaluation.metrics import PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import Detector
 from models.exceptions import InvalidInput
-from models.features.columns import Columns, FeatureEncoder, InputColumn
+from models.features.columns import Columns, InputColumn
+from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
 from models.features.targets import ClassTarget, NumberTarget, Target, present
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
 from models.networks import MLP, Network, build_network
-from models.posteriors.posterior_variants import PosteriorVariants
-from models.posteriors.variant import Variant
+from models.posteriors.variants import PosteriorVariants, Variant
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
@@ -67,7 +67,7 @@ class BayesianModel(PosteriorVariants):
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
-    card: Json | None = None  # `models.training.card`; none in artifacts of earlier releases
+    card: Json = field(default_factory=dict)  # of `models.training.card`, once it is scored
     tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
     _fitted: dict[float, Fitted | FittedDraws] = field(default_factory=dict, init=False, repr=False)
 

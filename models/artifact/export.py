@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from models.config import Json, RecurrentConfig
 from models.evaluation.calibration import ClassCalibration, NumberCalibration
 from models.exceptions import InvalidInput
-from models.features.columns import FARTHEST
 from models.features.encoders import CYCLES, DatetimeEncoder, Encoder, NumberEncoder, TensorEncoder
 from models.features.encoders import CategoryEncoder as Levels
+from models.features.feature_encoder import FARTHEST
 from models.features.power import PowerTransform
 from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState

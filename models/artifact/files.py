@@ -25,7 +25,7 @@ from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation import calibration
 from models.evaluation.out_of_distribution import Detector
 from models.exceptions import CorruptArtifact
-from models.features.columns import FeatureEncoder
+from models.features.feature_encoder import FeatureEncoder
 from models.features.targets import target_from_json
 from models.forecasting.features import feature_configs
 from models.forecasting.model import Forecaster, series_from_json
@@ -37,7 +37,7 @@ from models.inference.swag import SWAGState
 from models.language.model import BayesianLanguageModel
 from models.language.vocabulary import Vocabulary
 from models.model import BayesianModel
-from models.posteriors.variant import Variant
+from models.posteriors.variants import Variant
 from models.trained import TrainedModel
 
 FORMAT = 1
@@ -67,10 +67,8 @@ def write(model: TrainedModel, directory: Path) -> TrainedModel:
         variants[prune] = replace(variant, num_bytes=path.stat().st_size)
     model = model.with_variants(variants)
     write_json(directory / MODEL, _to_json(model))
-    names = [MODEL, *map(_file_name, variants)]
-    if model.card is not None:
-        write_json(directory / CARD, model.card)
-        names.append(CARD)
+    names = [MODEL, CARD, *map(_file_name, variants)]
+    write_json(directory / CARD, model.card)
     sums = {name: _checksum(directory / name) for name in names}
     write_json(directory / MANIFEST, {"format": FORMAT, "files": sums})
     return model
@@ -91,19 +89,16 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
         raise
     except _UNREADABLE as error:
         raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
-    return replace(model, card=read_json(directory / CARD)) if CARD in files else model
+    return replace(model, card=read_json(directory / CARD))
 
 
-def read_card(directory: Path) -> Json | None:
-    """What training has left for the model's card; None in artifacts of earlier releases.
+def read_card(directory: Path) -> Json:
+    """What training has left for the model's card.
 
     Raises:
         CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
     """
-    files = read_manifest(directory)
-    if CARD not in files:
-        return None
-    check_file(directory, CARD, files)
+    check_file(directory, CARD, read_manifest(directory))
     return read_json(directory / CARD)
 
 
@@ -115,8 +110,10 @@ def read_manifest(directory: Path) -> dict[str, Json]:
             f"{directory} has format {manifest.get('format')}; this release reads {FORMAT}"
         )
     files = manifest.get("files")
-    if not isinstance(files, dict) or MODEL not in files:
-        raise CorruptArtifact(f"{directory / MANIFEST} names no files", "/manifest.json/files")
+    if not isinstance(files, dict) or not {MODEL, CARD} <= files.keys():
+        raise CorruptArtifact(
+            f"{directory / MANIFEST} does not name {MODEL} and {CARD}", "/manifest.json/files"
+        )
     return files
 
 
@@ -220,41 +217,26 @@ def _kind_of_model(
 def _read_variants(
     data: Json, model: TrainedModel, directory: Path, device: str
 ) -> dict[float, Variant]:
-    read = partial(_read_variant, model=model, directory=directory, device=device)
-    return {
-        v["prune"]: replace(read(v), detector=_read_detector(v, data, model.task))
-        for v in data["variants"]
-    }
-
-
-def _read_detector(variant: Json, data: Json, task: str) -> Detector | None:
-    """What flags the variant's rows; once one threshold served all variants."""
-    if found := variant.get("detector"):
-        return Detector(**found)
-    if "ood_threshold" not in data:
-        return None
-    score = "mutual_information" if task == "classification" else "epistemic_variance"
-    return Detector(score, data["ood_threshold"])
+    return {v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]}
 
 
 def _read_variant(data: Json, model: TrainedModel, directory: Path, device: str) -> Variant:
     path = directory / _file_name(data["prune"])
     _check_header(path)
     tensors = load_file(path)
-    kind = STATES[data.get("state", "mean_field")]  # as all were before there were others
-    state = kind.unpack(tensors, model.num_weights)
+    state = STATES[data["state"]].unpack(tensors, model.num_weights)
     check_state(state, model.network, model.likelihood)
     state = state.to(device)
-    factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
-    found = data.get("calibration")  # none of versions from before there was any
+    calibrated, detector = data["calibration"], data["detector"]
     return Variant(
         prune=data["prune"],
         state=state,
         metrics=data["metrics"],
         num_bytes=data["bytes"],
-        error_factors=factors,
-        calibration=None if found is None else calibration.from_json(found),
-        bfloat16=data.get("bfloat16", False),
+        error_factors={int(n): factor for n, factor in data["error_factors"].items()},
+        calibration=None if calibrated is None else calibration.from_json(calibrated),
+        bfloat16=data["bfloat16"],
+        detector=None if detector is None else Detector(**detector),
     )
 
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from models.config import ForecastConfig, ModelConfig
 from models.exceptions import InvalidData
-from models.features.columns import Columns, FeatureEncoder
+from models.features.columns import Columns
+from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
 from models.forecasting.features import fit_known, known_of, static_width
 from models.forecasting.model import Forecaster

@@ -24,8 +24,7 @@ from models.language.prediction import (
 from models.language.vocabulary import Vocabulary
 from models.likelihoods import Categorical
 from models.networks.recurrent import LanguageModel
-from models.posteriors.posterior_variants import PosteriorVariants
-from models.posteriors.variant import Variant
+from models.posteriors.variants import PosteriorVariants, Variant
 from models.prediction.prediction import PredictOptions
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
@@ -44,7 +43,7 @@ class BayesianLanguageModel(PosteriorVariants):
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
-    card: Json | None = None  # `models.training.card`; none in artifacts of earlier releases
+    card: Json = field(default_factory=dict)  # of `models.training.card`, once it is scored
     _fitted: dict[float, FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
     @property

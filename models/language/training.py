@@ -7,11 +7,11 @@ from typing import Any
 from models.config import EnsembleConfig, LanguageConfig, ModelConfig, TrainingConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.features.rows import split_rows
+from models.features.splits import split_rows
 from models.features.targets import present
 from models.inference.bbb import BayesByBackprop, BBBState
+from models.inference.builders import build_method
 from models.inference.method import State, WindowMethod
-from models.inference.methods import build_method
 from models.inference.sharpening import SharpenedState
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate, score
@@ -19,7 +19,7 @@ from models.language.model import BayesianLanguageModel
 from models.language.trainer import LanguageFitState, WindowTrainer
 from models.language.vocabulary import Vocabulary
 from models.posteriors.pruning import prune
-from models.posteriors.variant import Variant
+from models.posteriors.variants import Variant
 from models.randomness import derive_seed, generator
 from models.training.card import describe_training
 from models.training.preparation import notes_on_objective

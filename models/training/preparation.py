@@ -8,8 +8,10 @@ import torch
 
 from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTime
 from models.exceptions import InvalidData
-from models.features.columns import Columns, FeatureEncoder
-from models.features.rows import Division, Rows, divide_rows
+from models.features.columns import Columns
+from models.features.feature_encoder import FeatureEncoder
+from models.features.rows import Rows
+from models.features.splits import Division, divide_rows
 from models.features.targets import ClassTarget, NumberTarget, Target, present
 from models.forecasting.preparation import prepare_series, profile_series
 from models.model import BayesianModel

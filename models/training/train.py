@@ -23,17 +23,17 @@ from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.rows import Rows
 from models.inference.bbb import BayesByBackprop, BBBState
+from models.inference.builders import build_kernel, build_method
 from models.inference.chains import ChainState, LogPosterior
-from models.inference.diagnosis import ROWS, diagnose
+from models.inference.diagnostics import ROWS, diagnose
 from models.inference.method import Method, State
-from models.inference.methods import build_kernel, build_method
 from models.inference.point import DrawsState
 from models.inference.swag import SWAG, SWAGState
 from models.language.training import train_language_model
 from models.model import BayesianModel, make_ready
 from models.posteriors.priors import GaussianPrior
 from models.posteriors.pruning import prune
-from models.posteriors.variant import Variant
+from models.posteriors.variants import Variant
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import derive_seed, generator
 from models.trained import TrainedModel

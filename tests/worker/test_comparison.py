@@ -21,7 +21,7 @@ from models.config import (
     ModelConfig,
 )
 from models.exceptions import Stopped
-from models.features.rows import split_rows
+from models.features.splits import split_rows
 from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
 from models.training.recipe import resolve

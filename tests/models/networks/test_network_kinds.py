@@ -23,7 +23,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, FeatureEncoder
+from models.features.columns import ColumnProfile
+from models.features.feature_encoder import FeatureEncoder
 from models.inference.bbb import BBBState
 from models.model import BayesianModel
 from models.networks import Inputs, TensorSlot, build_network
