@@ -59,7 +59,13 @@ def train_language_model(
     if len(last) > 1:
         where += f", of which the first {len(first)} chose the epoch and the others were scored"
     notes = (where, *notes_on_objective(config.method))
-    model = BayesianLanguageModel(config, vocabulary, {}, seed, notes=notes)
+    model = BayesianLanguageModel(
+        config=config,
+        vocabulary=vocabulary,
+        variants_by_prune={},
+        default_seed=seed,
+        notes=notes,
+    )
     model = _Pass(model, learned, stopping, scores, stages, device).run()
     text = ColumnSummary(
         name=config.target, role="target", type="text", missing=len(values) - len(lines)
