@@ -28,8 +28,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile
+from models.inference.builders import build_method
 from models.inference.method import WindowMethod
-from models.inference.methods import build_method
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate, perplexity, score
 from models.language.model import BayesianLanguageModel
@@ -113,7 +113,9 @@ def skeleton(lines: list[str], method: MethodConfig, epochs: int) -> BayesianLan
     )
     config = resolve(asked, [ColumnProfile(name="text", type="text")], len(lines))
     vocabulary = Vocabulary.fit(lines, config.language or LANGUAGE)
-    return BayesianLanguageModel(config, vocabulary, {}, default_seed=0)
+    return BayesianLanguageModel(
+        config=config, vocabulary=vocabulary, variants_by_prune={}, default_seed=0
+    )
 
 
 @dataclass

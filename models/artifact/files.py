@@ -10,9 +10,7 @@ manifest.json         size and SHA-256 of each file above
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +19,20 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from models.artifact.soundness import check_state
-from models.config import FeatureConfig, Json, ModelConfig
+from models.config import Json, ModelConfig
 from models.evaluation import calibration
 from models.evaluation.out_of_distribution import Detector
 from models.exceptions import CorruptArtifact
-from models.features.columns import FeatureEncoder
-from models.features.targets import target_from_json
-from models.forecasting.features import feature_configs
-from models.forecasting.model import Forecaster, series_from_json
+from models.forecasting.model import Forecaster
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.language.model import BayesianLanguageModel
-from models.language.vocabulary import Vocabulary
-from models.model import BayesianModel
-from models.posteriors.variant import Variant
-from models.trained import TrainedModel
+from models.model import TrainedModel
+from models.posteriors.variants import Variant
+from models.tabular.model import TabularModel
 
 FORMAT = 1
 MAX_HEADER_BYTES = 2**16  # of a safetensors file: ten tensors take a kilobyte
@@ -47,6 +41,12 @@ STATES: dict[str, type[State]] = {
     "draws": DrawsState,
     "dropout": DropoutState,
     "swag": SWAGState,
+}
+KINDS: dict[str, type[TrainedModel]] = {
+    "regression": TabularModel,
+    "classification": TabularModel,
+    "forecasting": Forecaster,
+    "language_model": BayesianLanguageModel,
 }
 MANIFEST, MODEL, CARD = "manifest.json", "model.json", "card.json"
 
@@ -67,10 +67,8 @@ def write(model: TrainedModel, directory: Path) -> TrainedModel:
         variants[prune] = replace(variant, num_bytes=path.stat().st_size)
     model = model.with_variants(variants)
     write_json(directory / MODEL, _to_json(model))
-    names = [MODEL, *map(_file_name, variants)]
-    if model.card is not None:
-        write_json(directory / CARD, model.card)
-        names.append(CARD)
+    names = [MODEL, CARD, *map(_file_name, variants)]
+    write_json(directory / CARD, model.card)
     sums = {name: _checksum(directory / name) for name in names}
     write_json(directory / MANIFEST, {"format": FORMAT, "files": sums})
     return model
@@ -86,24 +84,21 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
     for name in files:
         check_file(directory, name, files)
     try:
-        model = _from_json(read_json(directory / MODEL), directory, device)
+        card = read_json(directory / CARD)
+        return _from_json(read_json(directory / MODEL), card, directory, device)
     except CorruptArtifact:
         raise
     except _UNREADABLE as error:
         raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
-    return replace(model, card=read_json(directory / CARD)) if CARD in files else model
 
 
-def read_card(directory: Path) -> Json | None:
-    """What training has left for the model's card; None in artifacts of earlier releases.
+def read_card(directory: Path) -> Json:
+    """What training has left for the model's card.
 
     Raises:
         CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
     """
-    files = read_manifest(directory)
-    if CARD not in files:
-        return None
-    check_file(directory, CARD, files)
+    check_file(directory, CARD, read_manifest(directory))
     return read_json(directory / CARD)
 
 
@@ -115,8 +110,10 @@ def read_manifest(directory: Path) -> dict[str, Json]:
             f"{directory} has format {manifest.get('format')}; this release reads {FORMAT}"
         )
     files = manifest.get("files")
-    if not isinstance(files, dict) or MODEL not in files:
-        raise CorruptArtifact(f"{directory / MANIFEST} names no files", "/manifest.json/files")
+    if not isinstance(files, dict) or not {MODEL, CARD} <= files.keys():
+        raise CorruptArtifact(
+            f"{directory / MANIFEST} does not name {MODEL} and {CARD}", "/manifest.json/files"
+        )
     return files
 
 
@@ -136,11 +133,10 @@ def _to_json(model: TrainedModel) -> Json:
     return {
         "format": FORMAT,
         "config": asdict(model.config),
-        **_own_json(model),
+        **model.to_json(),
         "default_seed": model.default_seed,
         "history": list(model.history),
         "notes": list(model.notes),
-        **({"series": model.series_json()} if isinstance(model, Forecaster) else {}),
         "variants": [
             {
                 "prune": v.prune,
@@ -157,104 +153,35 @@ def _to_json(model: TrainedModel) -> Json:
     }
 
 
-def _own_json(model: TrainedModel) -> Json:
-    """What a kind of model has beside configuration and posteriors."""
-    match model:
-        case BayesianLanguageModel():
-            return {"vocabulary": model.vocabulary.to_json()}
-        case BayesianModel():
-            return {
-                "encoders": model.encoder.to_json(),
-                "target": model.target.to_json(),
-            }
-
-
-def _from_json(data: Json, directory: Path, device: str) -> TrainedModel:
+def _from_json(data: Json, card: Json, directory: Path, device: str) -> TrainedModel:
     config = TypeAdapter(ModelConfig).validate_python(data["config"])
-    match config.task:
-        case "language_model":
-            text = _language_model(config, data)
-            return replace(text, variants_by_prune=_read_variants(data, text, directory, device))
-    rows = _model_of_rows(config, data)
-    variants = _read_variants(data, rows, directory, device)
-    return replace(rows, variants_by_prune=variants, tuned=True)
-
-
-def _language_model(config: ModelConfig, data: Json) -> BayesianLanguageModel:
-    return BayesianLanguageModel(
-        config=config,
-        vocabulary=Vocabulary.from_json(data["vocabulary"]),
-        variants_by_prune={},
-        default_seed=data["default_seed"],
-        history=tuple(data["history"]),
-        notes=tuple(data["notes"]),
-    )
-
-
-def _model_of_rows(config: ModelConfig, data: Json) -> BayesianModel:
-    build, features = _kind_of_model(config, data)
-    return build(
-        config=config,
-        encoder=FeatureEncoder.from_json(features, data["encoders"]),
-        target=target_from_json(data["target"]),
-        variants_by_prune={},
-        default_seed=data["default_seed"],
-        history=tuple(data["history"]),
-        notes=tuple(data["notes"]),
-    )
-
-
-def _kind_of_model(
-    config: ModelConfig, data: Json
-) -> tuple[Callable[..., BayesianModel], tuple[FeatureConfig, ...]]:
-    """What the task's model is made by, and the features that its encoders are of."""
-    match config.task:
-        case "forecasting":
-            stored = data["encoders"][0]["stored"]
-            return partial(Forecaster, **series_from_json(data["series"])), feature_configs(
-                config, stored
-            )
-    return BayesianModel, config.features or ()
+    model = KINDS[str(config.task)].from_json(config, data, card)
+    return model.with_variants(_read_variants(data, model, directory, device))
 
 
 def _read_variants(
     data: Json, model: TrainedModel, directory: Path, device: str
 ) -> dict[float, Variant]:
-    read = partial(_read_variant, model=model, directory=directory, device=device)
-    return {
-        v["prune"]: replace(read(v), detector=_read_detector(v, data, model.task))
-        for v in data["variants"]
-    }
-
-
-def _read_detector(variant: Json, data: Json, task: str) -> Detector | None:
-    """What flags the variant's rows; once one threshold served all variants."""
-    if found := variant.get("detector"):
-        return Detector(**found)
-    if "ood_threshold" not in data:
-        return None
-    score = "mutual_information" if task == "classification" else "epistemic_variance"
-    return Detector(score, data["ood_threshold"])
+    return {v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]}
 
 
 def _read_variant(data: Json, model: TrainedModel, directory: Path, device: str) -> Variant:
     path = directory / _file_name(data["prune"])
     _check_header(path)
     tensors = load_file(path)
-    kind = STATES[data.get("state", "mean_field")]  # as all were before there were others
-    state = kind.unpack(tensors, model.num_weights)
+    state = STATES[data["state"]].unpack(tensors, model.num_weights)
     check_state(state, model.network, model.likelihood)
     state = state.to(device)
-    factors = {int(n): factor for n, factor in data.get("error_factors", {}).items()}
-    found = data.get("calibration")  # none of versions from before there was any
+    calibrated, detector = data["calibration"], data["detector"]
     return Variant(
         prune=data["prune"],
         state=state,
         metrics=data["metrics"],
         num_bytes=data["bytes"],
-        error_factors=factors,
-        calibration=None if found is None else calibration.from_json(found),
-        bfloat16=data.get("bfloat16", False),
+        error_factors={int(n): factor for n, factor in data["error_factors"].items()},
+        calibration=None if calibrated is None else calibration.from_json(calibrated),
+        bfloat16=data["bfloat16"],
+        detector=None if detector is None else Detector(**detector),
     )
 
 

@@ -38,7 +38,7 @@ class InstantDocument(TypedDict):
     mean: Number
     std: NotNegative
     indicator: Flag
-    power: NotRequired[Power | None]
+    power: Power | None
 
 
 class NumberDocument(InstantDocument):
@@ -103,15 +103,15 @@ class DetectorDocument(TypedDict):
 
 class VariantDocument(TypedDict):
     prune: Annotated[float, Interval(ge=0, lt=1)]
-    state: NotRequired[Literal["mean_field", "draws", "dropout", "swag"]]
+    state: Literal["mean_field", "draws", "dropout", "swag"]
     metrics: Json
     bytes: Count
-    error_factors: NotRequired[
-        Annotated[dict[Annotated[str, Field(pattern=r"^\d{1,9}$")], NotNegative], Len(0, 100)]
+    error_factors: Annotated[
+        dict[Annotated[str, Field(pattern=r"^\d{1,9}$")], NotNegative], Len(0, 100)
     ]
-    bfloat16: NotRequired[Flag]
-    calibration: NotRequired[NumberCalibrationDocument | ClassCalibrationDocument | None]
-    detector: NotRequired[DetectorDocument | None]
+    bfloat16: Flag
+    calibration: NumberCalibrationDocument | ClassCalibrationDocument | None
+    detector: DetectorDocument | None
 
 
 class VocabularyDocument(TypedDict):
@@ -202,7 +202,7 @@ def _check_variants(data: Json) -> None:
         raise CorruptArtifact("must hold the full posterior, prune 0, and each once", "/variants")
     scores = NUMBER_SCORES if data.get("target", {}).get("target") == "number" else CLASS_SCORES
     for i, variant in enumerate(data["variants"]):
-        detector, found = variant.get("detector"), variant.get("calibration") or {}
+        detector, found = variant["detector"], variant["calibration"] or {}
         if detector and detector["score"] not in scores:
             raise CorruptArtifact("is no score of this task", f"/variants/{i}/detector/score")
         residuals = found.get("residuals", [])

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from annotated_types import Interval
 from pydantic import Discriminator, Tag
 
-from models.config.common import STRICT, Fraction, Scale, kind_or
+from models.config.ranges import STRICT, Fraction, Scale, kind_or
 
 
 @dataclass(frozen=True, kw_only=True)

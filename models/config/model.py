@@ -1,18 +1,68 @@
-"""All that defines a model given its data."""
+"""The configuration of a model: its columns or text, network, method of inference and training."""
 
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
-from models.config.common import STRICT, ColumnName, FeatureConfig, LikelihoodName, Pruning, Task
-from models.config.forecasting import ForecastConfig
-from models.config.language import LanguageConfig
+from annotated_types import Interval, Len
+
 from models.config.methods import BBBConfig, MethodConfig
 from models.config.networks import MLPConfig, NetworkConfig
+from models.config.ranges import STRICT, ColumnName, Fraction
 from models.config.training import OutOfDistributionConfig, TrainingConfig
+
+Task = Literal["regression", "classification", "forecasting", "language_model"]
+FeatureType = Literal["number", "category", "boolean", "datetime", "tensor"]
+LikelihoodName = Literal["heteroscedastic", "homoscedastic", "categorical", "bernoulli"]
+Pruning = Annotated[tuple[Fraction, ...], Len(0, 16)]
+Steps = Annotated[int, Interval(ge=1, le=1_000)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureConfig:
+    """One input column and the type that it is read as."""
+
+    __pydantic_config__ = STRICT
+    name: ColumnName
+    type: FeatureType
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastConfig:
+    """The time column, the key column that separates series, and lengths in time steps.
+
+    The network reads windows of `context` steps, each step beside the one `season` steps earlier.
+    `transform` "log" forecasts the logarithm: for series whose variation grows with their level.
+    It needs values above 0.
+    """
+
+    __pydantic_config__ = STRICT
+    time: ColumnName | None = None
+    key: ColumnName | None = None
+    horizon: Steps | None = None
+    context: Steps | None = None
+    season: Steps | None = None
+    transform: Literal["log", "none"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageConfig:
+    """How text is cut into tokens (words between white space, or characters) and windows.
+
+    The vocabulary holds the `max_vocabulary` most frequent tokens that occur at least `min_count`
+    times, among them the end of a line and the unknown token. A window has `steps` tokens;
+    gradients are truncated at its beginning.
+    """
+
+    __pydantic_config__ = STRICT
+    level: Literal["word", "character"] = "word"
+    max_vocabulary: Annotated[int, Interval(ge=3, le=100_000)] = 10_000
+    min_count: Annotated[int, Interval(ge=1, le=1_000_000)] = 1
+    steps: Steps | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """All that defines a model given its data."""
+    """Everything but the data that determines a trained model."""
 
     __pydantic_config__ = STRICT
     target: ColumnName

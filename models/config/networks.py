@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from annotated_types import Interval, Len
 from pydantic import Discriminator, Tag
 
-from models.config.common import STRICT, Width, kind_or
+from models.config.ranges import STRICT, Width, kind_or
 
 Activation = Literal["relu", "tanh", "silu", "gelu"]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval, Len
 
-from models.config.common import STRICT, ColumnName
+from models.config.ranges import STRICT, ColumnName
 
 FALSE_ALARMS = 0.01  # one row in a hundred: rare enough to look at each
 

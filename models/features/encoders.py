@@ -223,6 +223,5 @@ def encoder_from_json(data: Json) -> Encoder:
 
 
 def _number_encoder(fields: Json) -> NumberEncoder:
-    """Those of earlier releases have no power transform."""
-    power = fields.get("power")
+    power = fields["power"]
     return NumberEncoder(**fields | {"power": power and PowerTransform(**power)})

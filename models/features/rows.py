@@ -1,22 +1,18 @@
-"""Encoded rows on a device, and how they are split and served in mini-batches."""
+"""Encoded rows as tensors on a device, and their mini-batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from models.config import Split, SplitBy, TrainingConfig
-from models.exceptions import InvalidData
-from models.randomness import derive_seed, generator
-
-MIN_CALIBRATION = 19  # rows, of which an interval of 0.95 is still bounded
+from models.randomness import generator
+from models.tensors import TensorRecord
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(TensorRecord):
     """Network inputs, encoded targets and, if a column gives them, the rows' weights."""
 
     inputs: Float[Tensor, "rows features"]
@@ -43,129 +39,8 @@ class Rows:
         inputs = torch.cat([first.inputs, second.inputs])
         return cls(inputs, torch.cat([first.targets, second.targets]), weights)
 
-    def to(self, device: str | torch.device) -> "Rows":
-        weights = None if self.weights is None else self.weights.to(device)
-        return Rows(self.inputs.to(device), self.targets.to(device), weights)
-
 
 def batches(num_rows: int, batch_size: int, seed: int, epoch: int) -> Iterator[Tensor]:
     """The mini-batches of one epoch, as row numbers in an order of (seed, epoch) alone."""
     order = torch.randperm(num_rows, generator=generator(seed, "order", epoch))
     return iter(order.split(batch_size))
-
-
-@dataclass(frozen=True)
-class Division:
-    """Row numbers of four disjoint sets, each in their original order.
-
-    `stopping` chooses the epoch, `calibration` widens or narrows what is predicted, `scores` tells
-    how good that is; the first two are empty where there are no rows for them.
-    """
-
-    training: np.ndarray
-    stopping: np.ndarray
-    calibration: np.ndarray
-    scores: np.ndarray
-
-
-def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -> Division:
-    """The rows that `config.split` holds out: first the scores', then calibration, then stopping.
-
-    Args:
-        key: the column that `SplitBy` or `SplitTime` names; None for `random` and `last`.
-
-    Raises:
-        InvalidData: if nothing would be left to score, or to learn from.
-    """
-    order, ends = _order_of_holding_out(config.split, config.seed, num_rows, key)
-    wanted = (
-        max(1, round(config.validation_fraction * num_rows)),
-        calibration_rows(config.calibration_fraction or 0.0, num_rows),
-        round((config.stopping_fraction or 0.0) * num_rows),
-    )
-    if sum(wanted) >= num_rows:
-        raise InvalidData(
-            f"holding out {wanted[0]} rows for the scores, {wanted[1]} for calibration and "
-            f"{wanted[2]} for early stopping leaves none of {num_rows} to learn from: "
-            "lower these fractions",
-            "/training/validation_fraction",
-        )
-    scores, calibrating, stopping = _hold_out(order, ends, wanted)
-    if len(calibrating) < MIN_CALIBRATION:  # too few groups: rather learned from
-        calibrating = calibrating[:0]
-    _refuse_empty(scores, num_rows, config.validation_fraction)
-    held_out = np.concatenate([scores, calibrating, stopping])
-    learned = np.setdiff1d(np.arange(num_rows), held_out)
-    return Division(learned, stopping, calibrating, scores)
-
-
-def calibration_rows(fraction: float, num_rows: int) -> int:
-    """About this share of the rows: the nearest 20k − 1 of them, 19 at the least.
-
-    A conformal interval reaches to the ⌈(n + 1) · level⌉-th of n residuals and covers
-    ⌈(n + 1) · level⌉ / (n + 1) of new rows. With n + 1 a multiple of 20 that is the level itself
-    for 0.5, 0.8, 0.9 and 0.95; with fewer than 19 there is no interval of 0.95 at all.
-
-    Of fewer than 95 rows 19 are more than a fifth, which a fit misses more than its intervals gain:
-    those are not calibrated, unless the fraction asks for as many.
-    """
-    if not fraction or num_rows * max(fraction, 0.2) < MIN_CALIBRATION:
-        return 0
-    return 20 * max(1, round((fraction * num_rows + 1) / 20)) - 1
-
-
-def split_rows(
-    split: Split, fraction: float, seed: int, num_rows: int, key: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers to train on and to hold out, each in their original order.
-
-    Raises:
-        InvalidData: if one of the two sides would be empty.
-    """
-    order, ends = _order_of_holding_out(split, seed, num_rows, key)
-    (held_out,) = _hold_out(order, ends, (max(1, round(fraction * num_rows)),))
-    _refuse_empty(held_out, num_rows, fraction)
-    return np.setdiff1d(np.arange(num_rows), held_out), held_out
-
-
-def _order_of_holding_out(
-    split: Split, seed: int, num_rows: int, key: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in the order in which they are held out, and the counts at which a set may end."""
-    random, each = np.random.default_rng(derive_seed(seed, "split")), np.arange(1, num_rows + 1)
-    if split == "last":
-        return np.arange(num_rows)[::-1], each
-    if key is None:
-        return random.permutation(num_rows), each
-    if not isinstance(split, SplitBy):
-        return np.argsort(key, kind="stable")[::-1], each
-    groups, member = np.unique(key.astype(str), return_inverse=True)
-    order = random.permutation(len(groups))
-    place = np.argsort(order)[member]
-    return np.argsort(place, kind="stable"), np.cumsum(np.bincount(member)[order])
-
-
-def _hold_out(order: np.ndarray, ends: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
-    """One set after the other, as large as wanted or larger; the last row or group is left.
-
-    Whole groups that are more than twice what was wanted are rather learned from, if they are not
-    the first set's.
-    """
-    start = 0
-    sets: list[np.ndarray] = []
-    for size in sizes:
-        last = min(int(np.searchsorted(ends, start + size)), len(ends) - 2)
-        stop = max(start, int(ends[last])) if size and last >= 0 else start
-        if sets and stop - start > 2 * size:
-            stop = start
-        sets.append(np.sort(order[start:stop]))
-        start = stop
-    return sets
-
-
-def _refuse_empty(held_out: np.ndarray, num_rows: int, fraction: float) -> None:
-    if not len(held_out):
-        raise InvalidData(
-            f"holding out {fraction:g} of {num_rows} rows leaves one side of the split empty",
-            "/training/split",
-        )

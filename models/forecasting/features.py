@@ -9,8 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FeatureConfig, ForecastConfig, ModelConfig
-from models.features.columns import Columns, FeatureEncoder, convert
+from models.features.columns import Columns, convert
 from models.features.encoders import CYCLES, DatetimeEncoder, NumberEncoder, fit_encoder
+from models.features.feature_encoder import FeatureEncoder
 from models.forecasting.spacing import Spacing
 
 _NOTHING = NumberEncoder(mean=0.0, std=0.0, indicator=False)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from models.config import ForecastConfig, ModelConfig
 from models.exceptions import InvalidData
-from models.features.columns import Columns, FeatureEncoder
+from models.features.columns import Columns
+from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
 from models.forecasting.features import fit_known, known_of, static_width
 from models.forecasting.model import Forecaster
@@ -125,11 +126,11 @@ def _skeleton(
 ) -> Forecaster:
     seed = derive_seed(config.training.seed, "prediction") % 2**31
     return Forecaster(
-        config,
-        encoder,
-        frame.change,
-        {},
-        seed,
+        config=config,
+        encoder=encoder,
+        target=frame.change,
+        variants_by_prune={},
+        default_seed=seed,
         notes=tuple(_notes(spacing, series)),
         frame=frame,
         spacing=spacing,

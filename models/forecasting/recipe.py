@@ -20,8 +20,7 @@ from models.config import (
     SplitTime,
 )
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile, Columns
-from models.features.selection import check_features
+from models.features.columns import ColumnProfile, Columns, check_features
 from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS

@@ -20,6 +20,7 @@ from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import DrawsState, initial_weights
 from models.likelihoods import Likelihood
 from models.networks import LocallyDrawn, Network
+from models.networks.network import fan_in, prior_layout
 from models.posteriors.layout import Layout
 from models.posteriors.mean_field import DiagonalNormal, MeanFieldNormal, softplus_inverse
 from models.posteriors.priors import (
@@ -32,6 +33,7 @@ from models.posteriors.priors import (
     build_prior,
 )
 from models.posteriors.reparameterisation import Reparameterised, reparameterise
+from models.tensors import TensorRecord
 from models.training.distributed import Part
 
 # Initial scale × √fan-in, as measured on tables of 277 to 927 rows: small enough that the first
@@ -43,7 +45,7 @@ _INITIAL_SIGMA_PER_WEIGHT = 0.5
 
 
 @dataclass(frozen=True)
-class BBBState:
+class BBBState(TensorRecord):
     """The variational posterior and the likelihood's point parameters."""
 
     posterior: MeanFieldNormal
@@ -79,14 +81,6 @@ class BBBState:
         """All that makes the state: the parameters, and what is pruned."""
         mask = self.posterior.mask
         return self.parameters() if mask is None else [*self.parameters(), mask]
-
-    def detach(self) -> "BBBState":
-        point = {name: value.detach().clone() for name, value in self.point.items()}
-        return BBBState(self.posterior.detach(), point)
-
-    def to(self, device: str | torch.device) -> "BBBState":
-        point = {name: value.to(device) for name, value in self.point.items()}
-        return BBBState(self.posterior.to(device), point)
 
     def pack(self) -> dict[str, Tensor]:
         """Of a pruned posterior only what is left, and its mask as bits."""
@@ -135,7 +129,8 @@ class BayesByBackprop:
         num_data: int,
     ) -> "BayesByBackprop":
         separate = bool(likelihood.noise_outputs)
-        prior = build_prior(config.prior, network.prior_layout(separate_outputs=separate))
+        layout = prior_layout(network.layers, separate_outputs=separate)
+        prior = build_prior(config.prior, layout)
         return cls(network, likelihood, prior, config, num_data)
 
     @property
@@ -168,7 +163,7 @@ class BayesByBackprop:
             return softplus_inverse(self.config.initial_sigma)
         follows = isinstance(self.prior, RelevancePrior)
         share = _INITIAL_SIGMA_PER_WEIGHT if follows else _INITIAL_SIGMA
-        return softplus_inverse(share / math.sqrt(self.network.fan_in(name)))
+        return softplus_inverse(share / math.sqrt(fan_in(self.network.layers, name)))
 
     def loss(
         self,

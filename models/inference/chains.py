@@ -13,6 +13,7 @@ from models.inference.point import DrawsState
 from models.likelihoods import Likelihood
 from models.networks import Network
 from models.posteriors.priors import GaussianPrior
+from models.tensors import TensorRecord
 
 Values = Float[Tensor, "chains values"]
 PerChain = Float[Tensor, "chains"]
@@ -59,7 +60,7 @@ class ChainState:
 
 
 @dataclass(frozen=True)
-class Terms:
+class Terms(TensorRecord):
     """log P(D | w), estimated on a mini-batch, and log P(w), in nats for each chain."""
 
     log_likelihood: PerChain
@@ -69,9 +70,6 @@ class Terms:
     def log_density(self) -> PerChain:
         """log P(w | D) up to a constant."""
         return self.log_likelihood + self.log_prior
-
-    def detach(self) -> "Terms":
-        return Terms(self.log_likelihood.detach(), self.log_prior.detach())
 
 
 @dataclass(frozen=True)

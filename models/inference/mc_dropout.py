@@ -22,11 +22,12 @@ from models.likelihoods import Likelihood
 from models.networks import Network
 from models.posteriors.layout import Layout
 from models.posteriors.priors import GaussianPrior
+from models.tensors import TensorRecord
 from models.training.distributed import Part
 
 
 @dataclass(frozen=True)
-class DropoutState:
+class DropoutState(TensorRecord):
     """One weight vector, and the rate at which each hidden layer's units are left out."""
 
     weights: Float[Tensor, "weights"]
@@ -46,14 +47,6 @@ class DropoutState:
 
     def tensors(self) -> list[Tensor]:
         return [*self.parameters(), self.rates]
-
-    def detach(self) -> "DropoutState":
-        point = {name: value.detach().clone() for name, value in self.point.items()}
-        return DropoutState(self.weights.detach().clone(), self.rates, point)
-
-    def to(self, device: str | torch.device) -> "DropoutState":
-        point = {name: value.to(device) for name, value in self.point.items()}
-        return DropoutState(self.weights.to(device), self.rates.to(device), point)
 
     def pack(self) -> dict[str, Tensor]:
         own = {"weights": self.weights.detach().cpu(), "rates": self.rates.cpu()}

@@ -34,11 +34,12 @@ from models.networks import Network
 from models.posteriors.layout import Layout
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator as fresh_generator
+from models.tensors import TensorRecord
 from models.training.distributed import Part
 
 
 @dataclass(frozen=True)
-class DrawsState:
+class DrawsState(TensorRecord):
     """Whole weight vectors: a point, the members of an ensemble, or the draws of chains.
 
     Point parameters have the draws' axis, too, and one to be broadcast over rows: [draws, 1]. Any
@@ -61,14 +62,6 @@ class DrawsState:
 
     def tensors(self) -> list[Tensor]:
         return self.parameters()
-
-    def detach(self) -> "DrawsState":
-        point = {name: value.detach().clone() for name, value in self.point.items()}
-        return DrawsState(self.weights.detach().clone(), point)
-
-    def to(self, device: str | torch.device) -> "DrawsState":
-        point = {name: value.to(device) for name, value in self.point.items()}
-        return DrawsState(self.weights.to(device), point)
 
     def pack(self) -> dict[str, Tensor]:
         return {**pack_point(self.point), "weights": self.weights.detach().cpu()}

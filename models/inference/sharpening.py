@@ -36,12 +36,6 @@ class SharpenedState(BBBState):
     def parameters(self) -> list[Tensor]:
         return [*super().parameters(), self.rates]
 
-    def detach(self) -> "SharpenedState":
-        return _with_rates(super().detach(), self.rates.detach().clone())
-
-    def to(self, device: str | torch.device) -> "SharpenedState":
-        return _with_rates(super().to(device), self.rates.to(device))
-
     def pack(self) -> dict[str, Tensor]:
         return {**super().pack(), "rates": self.rates.detach().cpu()}
 

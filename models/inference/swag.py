@@ -22,11 +22,12 @@ from models.inference.method import FIXED, Method
 from models.inference.objectives import Loss
 from models.inference.point import DrawsState
 from models.posteriors.layout import Layout
+from models.tensors import TensorRecord
 from models.training.distributed import Part
 
 
 @dataclass(frozen=True)
-class SWAGState:
+class SWAGState(TensorRecord):
     """The present iterate, and what was collected of those before: all values in one vector."""
 
     iterate: DrawsState
@@ -60,12 +61,6 @@ class SWAGState:
 
     def tensors(self) -> list[Tensor]:
         return [*self.parameters(), *self.moments]
-
-    def detach(self) -> "SWAGState":
-        return SWAGState(self.iterate.detach(), *(tensor.clone() for tensor in self.moments))
-
-    def to(self, device: str | torch.device) -> "SWAGState":
-        return SWAGState(self.iterate.to(device), *(tensor.to(device) for tensor in self.moments))
 
     def pack(self) -> dict[str, Tensor]:
         names = ("count", "mean", "squares", "snapshots")

@@ -6,7 +6,7 @@ from typing import Any
 
 from models.config import ModelConfig
 from models.features.columns import Columns
-from models.features.rows import split_rows
+from models.features.splits import split_rows
 from models.features.targets import present
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate, score
@@ -76,10 +76,10 @@ def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProb
     if several:
         where += f", of which the first {len(first)} chose the epoch and the others were scored"
     model = BayesianLanguageModel(
-        config,
-        Vocabulary.fit(learned, required(config.language, "language")),
-        {},
-        derive_seed(training.seed, "prediction") % 2**31,
+        config=config,
+        vocabulary=Vocabulary.fit(learned, required(config.language, "language")),
+        variants_by_prune={},
+        default_seed=derive_seed(training.seed, "prediction") % 2**31,
         notes=(where, *notes_on_objective(config.method)),
     )
     text = ColumnSummary(

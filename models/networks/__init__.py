@@ -1,17 +1,26 @@
 """Networks as pure functions of their weights."""
 
-from models.networks.building import build_network
-from models.networks.mlp import ACTIVATIONS, MLP, gain_of
-from models.networks.network import Inputs, LocallyDrawn, Masks, Network, TensorSlot
+from models.config import ConvolutionalConfig, NetworkConfig, RecurrentConfig
+from models.networks.convolutional import ConvolutionalNetwork
+from models.networks.mlp import ACTIVATIONS as ACTIVATIONS
+from models.networks.mlp import MLP as MLP
+from models.networks.network import Inputs as Inputs
+from models.networks.network import LocallyDrawn as LocallyDrawn
+from models.networks.network import Masks as Masks
+from models.networks.network import Network as Network
+from models.networks.network import TensorSlot as TensorSlot
+from models.networks.recurrent import SequenceNetwork
 
-__all__ = [
-    "ACTIVATIONS",
-    "MLP",
-    "Inputs",
-    "LocallyDrawn",
-    "Masks",
-    "Network",
-    "TensorSlot",
-    "build_network",
-    "gain_of",
-]
+
+def build_network(config: NetworkConfig, inputs: Inputs, num_outputs: int) -> Network:
+    """Build the network that a configuration describes.
+
+    Raises:
+        InvalidData: if the inputs have no tensor of a shape that this kind reads.
+    """
+    match config:
+        case ConvolutionalConfig():
+            return ConvolutionalNetwork.build(config, inputs, num_outputs)
+        case RecurrentConfig():
+            return SequenceNetwork.build(config, inputs, num_outputs)
+    return MLP.build(config, inputs.width, num_outputs)

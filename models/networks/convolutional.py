@@ -13,9 +13,8 @@ from models.config import ConvolutionalConfig, MLPConfig
 from models.exceptions import InvalidData
 from models.layers.convolution import Conv2d, max_pool
 from models.layers.dense import Dense
-from models.networks.assembly import fan_in_of, init_layers, layout_of
 from models.networks.mlp import ACTIVATIONS, MLP, gain_of
-from models.networks.network import Inputs, Masks, TensorSlot, beside
+from models.networks.network import Inputs, Masks, TensorSlot, beside, init_layers, layout_of
 from models.posteriors.layout import Layout, Weights
 
 _MOST_CHANNELS = 4  # a last axis this short, behind longer ones, is that of channels
@@ -112,15 +111,6 @@ class ConvolutionalNetwork:
     def layout(self) -> Layout:
         """Name and shape of each weight tensor."""
         return layout_of(self.layers)
-
-    def prior_layout(self, *, separate_outputs: bool) -> Layout:
-        """The slices of the weight vector that share a prior scale, as `MLP.prior_layout`."""
-        head = self.head.prior_layout(separate_outputs=separate_outputs)
-        return Layout({**layout_of(self.convolutions).shapes, **head.shapes})
-
-    def fan_in(self, name: str) -> int:
-        """Number of inputs of one unit of the layer that the named tensor belongs to."""
-        return fan_in_of(self.layers, name)
 
     @property
     def num_outputs(self) -> int:

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from models.config import MLPConfig
 from models.layers.dense import Dense
-from models.networks.assembly import fan_in_of, init_layers, layout_of
+from models.networks.network import init_layers, layout_of
 from models.posteriors.layout import Layout, Weights
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -45,27 +45,6 @@ class MLP:
     def layout(self) -> Layout:
         """Name and shape of each weight tensor."""
         return layout_of(self.layers)
-
-    def prior_layout(self, *, separate_outputs: bool) -> Layout:
-        """The slices of the weight vector that share a prior scale: tensors, or single outputs.
-
-        Outputs of different meaning (a mean and a log-variance) each have the row of the last
-        weight matrix, and the bias, that lead to them to themselves.
-        """
-        if not separate_outputs:
-            return self.layout
-        last = self.layers[-1].shapes()
-        shapes: dict[str, tuple[int, ...]] = {}
-        for name, shape in self.layout.shapes.items():
-            if name in last:
-                shapes |= {f"{name}.{i}": shape[1:] for i in range(shape[0])}
-            else:
-                shapes[name] = shape
-        return Layout(shapes)
-
-    def fan_in(self, name: str) -> int:
-        """Number of inputs of the layer that the named tensor belongs to."""
-        return fan_in_of(self.layers, name)
 
     @property
     def num_outputs(self) -> int:

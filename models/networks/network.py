@@ -12,11 +12,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.networks.assembly import Layer
 from models.posteriors.layout import Layout, Weights
 
 Masks = Sequence[Float[Tensor, "... _"]]
 """Per masked layer [batch, units], or [S, 1, units] for S samples whose masks all rows share."""
+
+
+@runtime_checkable
+class Layer(Protocol):
+    """A description with named tensors and the number of inputs that one of its units adds up."""
+
+    def shapes(self) -> dict[str, tuple[int, ...]]: ...
+
+    @property
+    def fan_in(self) -> int: ...
 
 
 @runtime_checkable
@@ -49,14 +58,6 @@ class Network(Protocol):
     @property
     def mask_widths(self) -> tuple[int, ...]:
         """Units, per layer, that dropout may leave out."""
-        ...
-
-    def prior_layout(self, *, separate_outputs: bool) -> Layout:
-        """The slices of the weight vector that share a prior scale."""
-        ...
-
-    def fan_in(self, name: str) -> int:
-        """Number of inputs of a unit of the layer that the named tensor belongs to."""
         ...
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
@@ -117,3 +118,43 @@ def beside(
     rest = torch.cat([x[..., : slot.start], x[..., slot.stop :]], dim=-1)
     lead = torch.broadcast_shapes(read.shape[:-1], rest.shape[:-1])
     return torch.cat([part.expand(*lead, -1) for part in (read, rest)], dim=-1)
+
+
+def layout_of(layers: Sequence[Layer]) -> Layout:
+    """Each layer's own tensors, in order; one that two layers read belongs to one of them."""
+    return Layout({name: shape for layer in layers for name, shape in layer.shapes().items()})
+
+
+def fan_in(layers: Sequence[Layer], name: str) -> int:
+    """Number of inputs of a unit of the layer that the named tensor belongs to."""
+    return next(layer.fan_in for layer in layers if name in layer.shapes())
+
+
+def init_layers(
+    layers: Sequence[Layer], gain: float, generator: torch.Generator
+) -> dict[str, Tensor]:
+    """Weights from N(0, gain²/fan-in), biases 0."""
+    weights = {}
+    for layer in layers:
+        for name, shape in layer.shapes().items():
+            scale = gain / math.sqrt(layer.fan_in) if len(shape) > 1 else 0.0
+            weights[name] = torch.randn(shape, generator=generator) * scale
+    return weights
+
+
+def prior_layout(layers: Sequence[Layer], *, separate_outputs: bool) -> Layout:
+    """The slices of the weight vector that share a prior scale: tensors, or single outputs.
+
+    Outputs of different meaning (a mean and a log-variance) must not share one. Each then has its
+    own row of the last layer's weight matrix and its own element of the bias.
+    """
+    shapes = layout_of(layers).shapes
+    if not separate_outputs:
+        return Layout(shapes)
+    slices: dict[str, tuple[int, ...]] = {}
+    for name, shape in shapes.items():
+        if name in layers[-1].shapes():
+            slices |= {f"{name}.{i}": shape[1:] for i in range(shape[0])}
+        else:
+            slices[name] = shape
+    return Layout(slices)

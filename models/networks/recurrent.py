@@ -15,9 +15,8 @@ from models.config import MLPConfig, RecurrentConfig
 from models.exceptions import InvalidData
 from models.layers.embedding import Embedding, TiedDecoder
 from models.layers.recurrent import CELLS, Recurrent, Sequences, State
-from models.networks.assembly import Layer, fan_in_of, init_layers, layout_of
 from models.networks.mlp import MLP
-from models.networks.network import Inputs, Masks, TensorSlot, beside
+from models.networks.network import Inputs, Layer, Masks, TensorSlot, beside, init_layers, layout_of
 from models.posteriors.layout import Layout, Weights
 
 States = tuple[State, ...]
@@ -94,14 +93,6 @@ class LanguageModel:
     def mask_widths(self) -> tuple[int, ...]:
         """Units that dropout may leave out: those that a layer hands on."""
         return tuple(layer.hidden for layer in self.recurrent)
-
-    def prior_layout(self, *, separate_outputs: bool) -> Layout:
-        """The tensors: all outputs are logits and mean the same, so that none stands apart."""
-        return self.layout
-
-    def fan_in(self, name: str) -> int:
-        """Number of inputs of one unit of the layer that the named tensor belongs to."""
-        return fan_in_of(self.layers, name)
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Weights from N(0, 1/fan-in), biases 0."""
@@ -193,15 +184,6 @@ class SequenceNetwork:
     def mask_widths(self) -> tuple[int, ...]:
         """Units that dropout may leave out: those that a layer hands on."""
         return tuple(layer.hidden for layer in self.recurrent)
-
-    def prior_layout(self, *, separate_outputs: bool) -> Layout:
-        """The slices of the weight vector that share a prior scale, as `MLP.prior_layout`."""
-        head = self.head.prior_layout(separate_outputs=separate_outputs)
-        return Layout({**layout_of(self.recurrent).shapes, **head.shapes})
-
-    def fan_in(self, name: str) -> int:
-        """Number of inputs of one unit of the layer that the named tensor belongs to."""
-        return fan_in_of(self.layers, name)
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Weights from N(0, 1/fan-in), biases 0."""

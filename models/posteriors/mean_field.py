@@ -11,6 +11,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from models.tensors import TensorRecord
+
 
 def softplus_inverse(value: float) -> float:
     """rho with softplus(rho) = value, without overflow for large values."""
@@ -60,7 +62,7 @@ class DiagonalNormal:
 
 
 @dataclass(frozen=True)
-class MeanFieldNormal:
+class MeanFieldNormal(TensorRecord):
     """The variational parameters θ = (loc, rho) of a `DiagonalNormal`, which an optimiser moves."""
 
     loc: Float[Tensor, "weights"]
@@ -75,12 +77,3 @@ class MeanFieldNormal:
     def num_weights(self) -> int:
         """Weights that are not pruned."""
         return self.loc.numel() if self.mask is None else int(self.mask.sum())
-
-    def detach(self) -> "MeanFieldNormal":
-        """A copy that shares nothing with the parameters an optimiser moves."""
-        return MeanFieldNormal(self.loc.detach().clone(), self.rho.detach().clone(), self.mask)
-
-    def to(self, device: str | torch.device) -> "MeanFieldNormal":
-        """The same posterior on another device."""
-        mask = None if self.mask is None else self.mask.to(device)
-        return MeanFieldNormal(self.loc.to(device), self.rho.to(device), mask)

@@ -18,19 +18,19 @@ from models.config import (
 )
 from models.exceptions import Stopped
 from models.inference.bbb import BayesByBackprop, BBBState
+from models.inference.builders import build_kernel, build_method
 from models.inference.chains import ChainState, LogPosterior
-from models.inference.diagnosis import ROWS, diagnose
+from models.inference.diagnostics import ROWS, diagnose
 from models.inference.method import Method
-from models.inference.methods import build_kernel, build_method
 from models.inference.point import DrawsState
 from models.inference.sharpening import SharpenedState
 from models.inference.swag import SWAG, SWAGState
+from models.model import TrainedModel
 from models.posteriors.priors import GaussianPrior
 from models.posteriors.pruning import prune
-from models.posteriors.variant import Variant
+from models.posteriors.variants import Variant
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import derive_seed, generator
-from models.trained import TrainedModel
 from models.training.chain_runner import ChainRunner, count_reports
 from models.training.checkpoints import Checkpoints
 from models.training.progress import ProgressReporter

@@ -24,8 +24,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.exceptions import InvalidData
-from models.features.columns import ColumnProfile
-from models.features.selection import check_features, column_of
+from models.features.columns import ColumnProfile, check_features, column_of
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.language.recipe import resolve_language

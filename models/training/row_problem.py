@@ -11,7 +11,7 @@ from models.config import ModelConfig
 from models.features.columns import Columns
 from models.features.rows import Rows
 from models.inference.method import State
-from models.model import BayesianModel, make_ready
+from models.tabular.model import TabularModel, make_ready
 from models.training.distributed import Ranks
 from models.training.preparation import prepare
 from models.training.row_profile import RowProfile
@@ -30,7 +30,7 @@ class RowProblem:
     choose nothing.
     """
 
-    model: BayesianModel
+    model: TabularModel
     task: RowTask
     stopping: Rows | None
     calibration: Rows | None
@@ -68,7 +68,7 @@ class RowProblem:
             total = (log_prob.logsumexp(0) - math.log(len(outputs))).sum()
         return float(ranks.sum(total / len(rows)))
 
-    def finish(self, model: Any) -> BayesianModel:
+    def finish(self, model: Any) -> TabularModel:
         """With metrics, sampling error and detector of every variant, from the scored rows."""
         if self.calibration is not None:  # at the end: nobody waits for it
             model = model.calibrated(self.calibration, SCORE_SAMPLES)
@@ -79,7 +79,7 @@ class RowProblem:
                 variant,
                 metrics=metrics | variant.metrics,
                 error_factors=variant.error_factors or model.measure_error_factors(fraction, x),
-                bfloat16=model.bears_bfloat16(fraction, x),
+                bfloat16=model.tolerates_bfloat16(fraction, x),
                 detector=model.fit_detector(fraction, x),
             )
         notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})

@@ -11,7 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from models.features.columns import Columns, FeatureEncoder, convert, level_text
+from models.features.columns import Columns, convert, level_text
+from models.features.feature_encoder import FeatureEncoder
 from models.features.targets import present
 
 MAX_LEVELS = 50  # of a feature: a card is for people

@@ -9,7 +9,7 @@ from models.config import ChainConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.language.text_problem import text_problem
-from models.trained import TrainedModel
+from models.model import TrainedModel
 from models.training.card import describe_training
 from models.training.checkpoints import Checkpoints
 from models.training.distributed import Ranks

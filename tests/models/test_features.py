@@ -6,8 +6,10 @@ import torch
 
 from models.config import FeatureConfig, SplitBy, SplitTime
 from models.exceptions import InvalidData, InvalidInput
-from models.features.columns import FeatureEncoder, convert, level_text
-from models.features.rows import batches, split_rows
+from models.features.columns import convert, level_text
+from models.features.feature_encoder import FeatureEncoder
+from models.features.rows import batches
+from models.features.splits import split_rows
 from models.features.targets import ClassTarget, NumberTarget, present, target_from_json
 
 

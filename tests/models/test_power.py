@@ -74,8 +74,3 @@ def test_missing_values_and_the_way_to_disk_and_back(prices: np.ndarray) -> None
     inputs = again.encode(prices)
     assert (inputs[::7] == [0.0, 1.0]).all()
     assert np.isfinite(inputs).all()
-
-
-def test_a_column_of_an_earlier_release_is_read_as_it_was() -> None:
-    data = {"encoder": "number", "mean": 1.0, "std": 2.0, "indicator": False}
-    assert encoder_from_json(data) == NumberEncoder(1.0, 2.0, indicator=False)

@@ -22,6 +22,7 @@ from models.features.rows import Rows
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.likelihoods import HeteroscedasticGaussian
 from models.networks import MLP
+from models.networks.network import fan_in
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.priors import EmpiricalBayesPrior
 from models.training.checkpoints import Checkpoints
@@ -91,7 +92,7 @@ def test_scales_that_nothing_makes_grow_start_wide(linear_regression: LinearRegr
     for sigma, expected in (("per_weight", 0.25), ("auto", 0.025)):
         method = BBBConfig(prior=GaussianPriorConfig(sigma=sigma))  # type: ignore[arg-type]
         q = _trainer(linear_regression, method=method).state.current.posterior.distribution()
-        inputs = linear_regression.network.fan_in("dense0.weight")
+        inputs = fan_in(linear_regression.network.layers, "dense0.weight")
         torch.testing.assert_close(q.scale, torch.full_like(q.scale, expected * 2 / inputs**0.5))
 
 

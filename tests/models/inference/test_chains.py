@@ -14,11 +14,10 @@ from models.config import (
 from models.exceptions import Diverged, InvalidData
 from models.features.columns import ColumnProfile
 from models.features.rows import Rows
+from models.inference.builders import build_kernel
 from models.inference.chains import ChainState, LogPosterior
-from models.inference.convergence import effective_sample_size, split_r_hat
-from models.inference.diagnosis import diagnose
+from models.inference.diagnostics import diagnose, effective_sample_size, split_r_hat
 from models.inference.langevin import SGLD, CyclicalSGLD
-from models.inference.methods import build_kernel
 from models.inference.point import DrawsState
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator

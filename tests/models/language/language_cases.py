@@ -14,7 +14,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile
-from models.inference.methods import build_method
+from models.inference.builders import build_method
 from models.language.corpus import Corpus
 from models.language.model import BayesianLanguageModel
 from models.language.text_task import TextTask

@@ -13,6 +13,7 @@ from models.exceptions import InvalidData
 from models.layers.convolution import Conv2d, max_pool
 from models.networks import ACTIVATIONS, Inputs
 from models.networks.convolutional import ConvolutionalNetwork
+from models.networks.network import fan_in, prior_layout
 
 SMALL = ConvolutionalConfig(channels=(3, 4), hidden=(5,), activation="tanh")
 NETWORK = ConvolutionalNetwork.build(SMALL, Inputs.of((2, 8, 9)), 3)
@@ -171,8 +172,8 @@ def test_the_layouts_count_each_weight_once() -> None:
         "dense1.weight": (3, 5),
         "dense1.bias": (3,),
     }
-    assert NETWORK.prior_layout(separate_outputs=False).shapes == NETWORK.layout.shapes
-    separate = NETWORK.prior_layout(separate_outputs=True)
+    assert prior_layout(NETWORK.layers, separate_outputs=False).shapes == NETWORK.layout.shapes
+    separate = prior_layout(NETWORK.layers, separate_outputs=True)
     assert list(separate.shapes)[-3:] == ["dense1.bias.0", "dense1.bias.1", "dense1.bias.2"]
     assert separate.num_weights == NETWORK.layout.num_weights
     assert NETWORK.noise_widths() == [3 * 8 * 9, 4 * 4 * 4, 5, 3]
@@ -185,7 +186,7 @@ def test_initial_outputs_are_of_order_one(activation: str) -> None:
     weights = network.init(torch.Generator().manual_seed(1))
     gain = 1.0 if activation == "tanh" else math.sqrt(2)
     expected = gain / math.sqrt(32 * 9)
-    assert network.fan_in("conv1.weight") == 32 * 9
+    assert fan_in(network.layers, "conv1.weight") == 32 * 9
     assert weights["conv1.weight"].std().item() == pytest.approx(expected, rel=0.03)
     assert not weights["conv1.bias"].any()
     assert 0.2 < network(weights, _randn(64, 784).float()).std().item() < 3

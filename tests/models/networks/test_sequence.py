@@ -12,6 +12,7 @@ from models.config import RecurrentConfig
 from models.layers.embedding import Embedding
 from models.layers.recurrent import Recurrent
 from models.networks import Inputs
+from models.networks.network import fan_in, prior_layout
 from models.networks.recurrent import LanguageModel, SequenceNetwork, recurrent_layers, run
 from models.posteriors.layout import Layout
 
@@ -196,13 +197,13 @@ def test_the_layout_counts_the_tied_tensor_once() -> None:
         "lstm1.hidden.weight": (16, 4),
         "decoder.bias": (9,),
     }
-    assert model.prior_layout(separate_outputs=False).shapes == model.layout.shapes
+    assert prior_layout(model.layers, separate_outputs=False).shapes == model.layout.shapes
 
 
 def test_the_prior_layout_separates_the_outputs_of_a_head() -> None:
     network = SequenceNetwork.build(RecurrentConfig(kind="gru", hidden=(4,)), Inputs.of((7, 3)), 2)
     assert network.layout.shapes["gru0.hidden.bias"] == (4,)
-    separate = network.prior_layout(separate_outputs=True)
+    separate = prior_layout(network.layers, separate_outputs=True)
     assert list(separate.shapes)[-2:] == ["dense0.bias.0", "dense0.bias.1"]
     assert separate.num_weights == network.layout.num_weights
 
@@ -213,6 +214,6 @@ def test_weights_start_at_the_scale_of_their_fan_in(kind: str) -> None:
     weights = model.init(torch.Generator().manual_seed(0))
     fans = {"embedding.weight": 100, f"{kind}0.input.weight": 180, f"{kind}1.hidden.weight": 180}
     for name, fan in fans.items():
-        assert model.fan_in(name) == fan
+        assert fan_in(model.layers, name) == fan
         assert weights[name].std().item() == pytest.approx(1 / math.sqrt(fan), rel=0.05)
     assert not any(weight.any() for name, weight in weights.items() if name.endswith("bias"))

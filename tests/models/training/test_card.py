@@ -13,13 +13,14 @@ from models.artifact import files as checkpoint
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.evaluation.reliability import MAX_BINS, PIT_BINS, pit_histogram, reliability_bins
 from models.exceptions import CorruptArtifact
-from models.features.columns import ColumnProfile, Columns, FeatureEncoder
+from models.features.columns import ColumnProfile, Columns
+from models.features.feature_encoder import FeatureEncoder
 from models.inference.bbb import BBBState
 from models.inference.point import DrawsState
-from models.model import BayesianModel
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.pruning import prune, signal_to_noise
-from models.posteriors.variant import Variant
+from models.posteriors.variants import Variant
+from models.tabular.model import TabularModel
 from models.training.card import MAX_EPOCHS, describe_weights, thin
 from models.training.preparation import prepare
 from models.training.recipe import resolve
@@ -184,7 +185,7 @@ def test_a_class_that_only_held_out_rows_have_is_on_the_card() -> None:
     assert target.levels[-1] == ("elm", 0)
 
 
-def small_model(*, stopping: float = 0.0, refit: bool = False) -> BayesianModel:
+def small_model(*, stopping: float = 0.0, refit: bool = False) -> TabularModel:
     columns, types = table()
     profiles = [
         ColumnProfile(name=n, type=t, shape=(2, 3) if t == "tensor" else None)
@@ -195,13 +196,12 @@ def small_model(*, stopping: float = 0.0, refit: bool = False) -> BayesianModel:
         target="y", network=MLPConfig(hidden=(4,)), training=training, pruning=(0.5,)
     )
     model = train(columns, types, resolve(config, profiles, 200))
-    assert isinstance(model, BayesianModel)
+    assert isinstance(model, TabularModel)
     return model
 
 
 def test_training_leaves_a_card(tmp_path: Path) -> None:
     model = small_model()
-    assert model.card is not None
     rows, curve = model.card["rows"], model.card["learning_curve"]
     assert counts(model) == (161, 0, 19, 20)
     assert rows["columns"][-1]["name"] == "y"
@@ -214,8 +214,7 @@ def test_training_leaves_a_card(tmp_path: Path) -> None:
     assert checkpoint.read(tmp_path).card == stored
 
 
-def counts(model: BayesianModel) -> tuple[int, ...]:
-    assert model.card is not None
+def counts(model: TabularModel) -> tuple[int, ...]:
     rows = model.card["rows"]
     return tuple(rows[use] for use in ("learned", "stopping", "calibration", "held_out"))
 
@@ -226,7 +225,7 @@ def test_every_row_is_accounted_for_once() -> None:
     assert counts(small_model(stopping=0.1, refit=True)) == (161, 0, 19, 20)
 
 
-def test_a_damaged_card_is_refused_and_an_older_artifact_has_none(tmp_path: Path) -> None:
+def test_a_damaged_card_and_a_missing_one_are_refused(tmp_path: Path) -> None:
     checkpoint.write(small_model(), tmp_path)
     path, manifest = tmp_path / "card.json", tmp_path / "manifest.json"
     path.write_text("{}")
@@ -236,5 +235,5 @@ def test_a_damaged_card_is_refused_and_an_older_artifact_has_none(tmp_path: Path
     files = json.loads(manifest.read_text())
     del files["files"]["card.json"]
     manifest.write_text(json.dumps(files))
-    assert checkpoint.read_card(tmp_path) is None
-    assert checkpoint.read(tmp_path).card is None
+    with pytest.raises(CorruptArtifact, match=r"does not name model\.json and card\.json"):
+        checkpoint.read(tmp_path)

@@ -1,4 +1,4 @@
-"""One posterior of a version, with what was measured of it."""
+"""The stored posteriors of a model: the full one and one per pruning fraction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

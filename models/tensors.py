@@ -1,0 +1,33 @@
+"""Copies of frozen records that hold tensors."""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+Record = TypeVar("Record")
+
+
+class TensorRecord:
+    """A frozen dataclass of tensors, dicts of tensors and other such records."""
+
+    def to(self: Record, device: str | torch.device) -> Record:
+        """A copy on the device."""
+        return _map_tensors(self, lambda tensor: tensor.to(device))
+
+    def detach(self: Record) -> Record:
+        """A copy without gradients that shares no memory with the original."""
+        return _map_tensors(self, lambda tensor: tensor.detach().clone())
+
+
+def _map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: _map_tensors(item, change) for name, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {f.name: _map_tensors(getattr(value, f.name), change) for f in fields(value)}
+        return replace(value, **changed)
+    return value
