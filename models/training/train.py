@@ -8,14 +8,14 @@ from pathlib import Path
 from models.config import ChainConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.language.text_problem import text_problem
+from models.language.problem import text_problem
 from models.model import TrainedModel
+from models.tabular.problem import row_problem
 from models.training.card import describe_training
 from models.training.checkpoints import Checkpoints
 from models.training.distributed import Ranks
 from models.training.fitting import Fitting, Problem, StageRunner, total_epochs
 from models.training.progress import Progress, ProgressReporter
-from models.training.row_problem import row_problem
 
 
 def ignore(progress: Progress) -> None:

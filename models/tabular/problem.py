@@ -12,10 +12,10 @@ from models.features.columns import Columns
 from models.features.rows import Rows
 from models.inference.method import State
 from models.tabular.model import TabularModel, make_ready
+from models.tabular.preparation import prepare
+from models.tabular.task import RowTask
 from models.training.distributed import Ranks
-from models.training.preparation import prepare
 from models.training.row_profile import RowProfile
-from models.training.row_task import RowTask
 
 SCORE_SAMPLES = 100  # for the calibration and the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
