@@ -10,7 +10,7 @@ from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.language.problem import text_problem
 from models.model import TrainedModel
-from models.tabular.problem import row_problem
+from models.tabular.preparation import prepare
 from models.training.card import describe_training
 from models.training.checkpoints import Checkpoints
 from models.training.distributed import Ranks
@@ -66,7 +66,7 @@ def train(
     if config.task == "language_model":
         problem = text_problem(columns, config, device)
     else:
-        problem = row_problem(columns, types, config, ranks, device)
+        problem = prepare(columns, types, config, ranks).to(device)
     first = Fitting(problem, stages)
     fit = first.fit()
     if config.training.refit:
