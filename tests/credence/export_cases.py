@@ -19,7 +19,7 @@ import onnxruntime
 import torch
 
 from core.registry import archives
-from credence.exports import METADATA, convert
+from credence.serving.exports import METADATA, convert
 from models.artifact import files as checkpoint
 from models.config import (
     ConvolutionalConfig,
