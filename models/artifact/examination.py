@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from models.artifact import files as checkpoint
-from models.artifact.schema import check_document
 from models.exceptions import CorruptArtifact
 from models.features.columns import Columns, InputColumn
 from models.forecasting.model import Forecaster
@@ -34,7 +33,6 @@ def examine(directory: Path) -> TrainedModel:
         raise CorruptArtifact("is not in the manifest", f"/{min(strange)}")
     for name in files:
         checkpoint.check_file(directory, name, files)
-    check_document(checkpoint.read_json(directory / checkpoint.MODEL))
     model = checkpoint.read(directory)
     try:
         for prune in model.variants:

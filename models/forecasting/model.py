@@ -71,7 +71,7 @@ class Forecaster(BayesianModel):
 
     def series_json(self) -> Json:
         """What an artifact holds beside what it holds of any model."""
-        return {"frame": self.frame.to_json(), "spacing": asdict(self.spacing)}
+        return {"frame": asdict(self.frame), "spacing": asdict(self.spacing)}
 
     @cached_property
     def network(self) -> Network:
@@ -264,8 +264,3 @@ class Forecaster(BayesianModel):
     def _gaussian(self) -> GaussianLikelihood:
         assert isinstance(self.likelihood, HeteroscedasticGaussian | HomoscedasticGaussian)
         return self.likelihood
-
-
-def series_from_json(data: Json) -> Json:
-    """The inverse of `series_json`, as arguments of a `Forecaster`."""
-    return {"frame": Frame.from_json(data["frame"]), "spacing": Spacing(**data["spacing"])}

@@ -1,6 +1,5 @@
 """Scores of strange rows against brute force and closed forms; bounds against their own rate."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,29 +159,6 @@ def test_an_artifact_keeps_its_variants_bounds(trees: BayesianModel, tmp_path: P
     assert [again.detector(p) for p in again.variants] == [
         trees.detector(p) for p in trees.variants
     ]
-
-
-def test_an_artifact_of_an_earlier_release_keeps_its_one_threshold_and_its_score(
-    trees: BayesianModel, tmp_path: Path
-) -> None:
-    checkpoint.write(trees, tmp_path)
-    path = tmp_path / "model.json"
-    document = json.loads(path.read_text())
-    document["ood_threshold"] = 0.125
-    del document["config"]["out_of_distribution"]
-    for variant in document["variants"]:
-        del variant["detector"]
-    checkpoint.write_json(path, document)
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    manifest["files"]["model.json"] = checkpoint._checksum(path)
-    checkpoint.write_json(tmp_path / "manifest.json", manifest)
-
-    old = checkpoint.read(tmp_path)
-    assert isinstance(old, BayesianModel)
-    assert {old.detector(p) for p in old.variants} == {Detector("mutual_information", 0.125)}
-    answer = old.predict(plane(20, 3), PredictOptions())
-    assert answer.entropy is not None
-    np.testing.assert_allclose(answer.ood_score, answer.entropy["epistemic"])
 
 
 def test_before_it_is_scored_a_model_flags_nothing(trees: BayesianModel) -> None:

@@ -227,7 +227,7 @@ def test_every_row_is_accounted_for_once() -> None:
     assert counts(small_model(stopping=0.1, refit=True)) == (161, 0, 19, 20)
 
 
-def test_a_damaged_card_is_refused_and_an_older_artifact_has_none(tmp_path: Path) -> None:
+def test_a_damaged_card_is_refused_and_a_model_without_one_has_none(tmp_path: Path) -> None:
     checkpoint.write(small_model(), tmp_path)
     path, manifest = tmp_path / "card.json", tmp_path / "manifest.json"
     path.write_text("{}")
