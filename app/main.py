@@ -11,7 +11,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from app import errors, openapi
 from app.access.key_ring import KeyRing
-from app.dependencies import Services, refuse_strange_parameters
+from app.dependencies import Services, check_parameters
 from app.health import Health
 from app.http.event_streams import EventStreams
 from app.http.middleware import middleware
@@ -85,7 +85,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         lifespan=_lifespan,
         telemetry=TELEMETRY,
         middleware=middleware(settings.max_body_bytes, settings.body_seconds, key_ring),
-        dependencies=[Depends(refuse_strange_parameters)],
+        dependencies=[Depends(check_parameters)],
         docs_url=None,
         redoc_url=None,
     )

@@ -176,9 +176,8 @@ def print_card(card: Card) -> None:
     """Scores of the variants, rows, settings that were asked for, known limits."""
     print_version(card)
     rows, asked = card["rows"], [s for s in card["recipe"] if s["given"]]
-    if rows is not None:
-        told = f"{rows['learned']} learned from, {rows['held_out']} held out"
-        print_fields({"rows": told, "split": json.dumps(rows["split"])})
+    told = f"{rows['learned']} learned from, {rows['held_out']} held out"
+    print_fields({"rows": told, "split": json.dumps(rows["split"])})
     if asked:
         output.print("Asked for", style="bold")
         print_fields({setting["setting"]: setting["value"] for setting in asked})

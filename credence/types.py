@@ -172,7 +172,7 @@ class Version(TypedDict):
 
 
 class Card(TypedDict):
-    """A model card; what an artifact of an earlier release does not know is null."""
+    """A model card: what a version was trained on and how, how it did, its limits."""
 
     model: str
     version: int
@@ -185,9 +185,9 @@ class Card(TypedDict):
     dataset: str
     job: str
     created_at: str
-    rows: Json | None
+    rows: Json
     recipe: list[Json]
-    learning_curve: list[Json] | None
+    learning_curve: list[Json]
     variants: list[Variant]
     signal_to_noise: Json | None
     out_of_distribution: list[Json]

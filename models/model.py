@@ -67,7 +67,7 @@ class BayesianModel(PosteriorVariants):
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
-    card: Json | None = None  # `models.training.card`; none in artifacts of earlier releases
+    card: Json = field(default_factory=dict)  # of `models.training.card`, once it is scored
     tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
     _fitted: dict[float, Fitted | FittedDraws] = field(default_factory=dict, init=False, repr=False)
 

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from anyio import CapacityLimiter, to_thread
 from fastapi import Request
 
-from core.exceptions import NotParseable, TooLarge, UnsupportedMedia
+from core.exceptions import NotParseable, TooLarge, UnsupportedFormat
 from core.process.disks import on_disk
 
 WRITE_BYTES = 2**20  # one hop to a thread for about so much
@@ -27,7 +27,7 @@ async def received(
     Raises:
         TooLarge: if it has, or inflates to, more than `max_bytes`.
         NotParseable: if it is said to be gzip and is not.
-        UnsupportedMedia: if it is encoded in another way.
+        UnsupportedFormat: if it is encoded in another way.
         Unavailable: if the disk is full.
     """
     with TemporaryDirectory(prefix="upload-", dir=directory) as folder:
@@ -54,7 +54,7 @@ def _sink(request: Request, file: BinaryIO, max_bytes: int) -> "Sink":
         return GzipSink(file, max_bytes)
     if encoding == "identity":
         return Sink(file, max_bytes)
-    raise UnsupportedMedia(f"Content-Encoding may be gzip or identity, not {encoding[:40]!r}")
+    raise UnsupportedFormat(f"Content-Encoding may be gzip or identity, not {encoding[:40]!r}")
 
 
 class Sink:

@@ -49,7 +49,7 @@ class Setting(Response):
     setting: str
     value: object
     given: bool | None = Field(
-        description="true: asked for; false: filled in by the recipe; null: not noted"
+        description="true: asked for; false: filled in by the recipe; null: imported"
     )
 
 
@@ -95,7 +95,7 @@ class Strangeness(Response):
 
 
 class CardResponse(Response):
-    """A model card; what an artifact of an earlier release does not know is null."""
+    """A model card: what a version was trained on and how, how it did, its limits."""
 
     model: str
     version: int
@@ -108,9 +108,9 @@ class CardResponse(Response):
     dataset: str
     job: str
     created_at: datetime
-    rows: CardRows | None
+    rows: CardRows
     recipe: list[Setting]
-    learning_curve: list[CardEpoch] | None
+    learning_curve: list[CardEpoch]
     variants: list[CardVariant]
     signal_to_noise: SignalToNoise | None
     out_of_distribution: list[Strangeness]

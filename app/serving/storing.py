@@ -14,7 +14,7 @@ from anyio import to_thread
 from app.serving.question import Question
 from app.serving.text import is_text
 from core.access.callers import SERVICE, Caller
-from core.access.idempotency import Repeated
+from core.access.idempotency import AlreadyCompleted
 from core.datasets.columns.packing import pack, unpack
 from core.exceptions import Invalid, Unavailable
 from core.predictions.stored_predictions import PackedRows, StoredPrediction, StoredPredictions
@@ -68,14 +68,14 @@ class Storing:
         write = partial(self._stored(caller).add, version.model, version.version, options, packed)
         try:
             return await self._in_time(write, min(seconds, TIMEOUT_SECONDS))
-        except Repeated:  # the same request at the same moment: what it stored is this one's
+        except AlreadyCompleted:  # the same request, at the same time
             made = await self.made_before(caller)
-            assert made is not None, "who was faster has committed"
+            assert made is not None, "the other request has committed"
             return made.id
 
     async def made_before(self, caller: Caller) -> StoredPrediction | None:
         """What the same request has stored before; see `StoredPredictions.made_before`."""
-        if caller.once is None:
+        if caller.operation is None:
             return None
         return await self._in_time(self._stored(caller).made_before, TIMEOUT_SECONDS)
 

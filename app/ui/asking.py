@@ -10,7 +10,7 @@ OF_TABLES = ("regression", "classification")
 
 def question_of(about: Json, card: Json | None, max_samples: int) -> Json:
     """For the scripts of a page. Without a card, ranges and typical values are not known."""
-    columns = {c["name"]: c for c in ((card or {}).get("rows") or {}).get("columns", ())}
+    columns = {c["name"]: c for c in (card["rows"]["columns"] if card else ())}
     return {
         "model": about["model"],
         "version": about["version"],

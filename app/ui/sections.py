@@ -85,7 +85,7 @@ def _scores(card: Json) -> Section:
 def _calibration(card: Json) -> Section:
     variants = card["variants"]
     text = "Whether probabilities mean what they say."
-    absent = "Not measured: of texts it never is, and earlier releases did not keep it."
+    absent = "Not measured for texts."
     if any(v["metrics"].get("reliability") for v in variants):
         charts = [_reliability(variants)]
     elif any(v["metrics"].get("pit") for v in variants):
@@ -315,9 +315,7 @@ def _strangeness(card: Json) -> Section:
 def _weights(card: Json) -> Section:
     found = card["signal_to_noise"]
     text = "How far each weight is from 0, in units of its own uncertainty."
-    absent = (
-        "Not there: the method has no σ per weight, or an earlier release trained this version."
-    )
+    absent = "Not there: the method has no σ per weight."
     if found is None:
         return Section("weights", "Signal-to-noise ratio of the weights", text, absent)
     chart = bar_chart(
@@ -336,11 +334,8 @@ def _weights(card: Json) -> Section:
 
 
 def _learning(card: Json) -> Section:
-    curve = card["learning_curve"] or []
+    curve = card["learning_curve"]
     text = "Of the first fit, before anything was pruned."
-    absent = "An earlier release trained this version: its epochs were not kept."
-    if not curve:
-        return Section("learning", "Learning curve", text, absent)
     epochs = [e["epoch"] for e in curve]
     held_out = [_minus(e["held_out_log_likelihood"]) for e in curve]
     lines: list[Line] = [
@@ -368,7 +363,7 @@ def _learning(card: Json) -> Section:
         unit,
         [("KL", epochs, [e["kl"] for e in curve])],
     )
-    return Section("learning", "Learning curve", text, absent, charts=[losses, divergence])
+    return Section("learning", "Learning curve", text, "", charts=[losses, divergence])
 
 
 def _minus(value: float | None) -> float | None:
@@ -377,9 +372,6 @@ def _minus(value: float | None) -> float | None:
 
 def _rows(card: Json) -> Section:
     found = card["rows"]
-    absent = "An earlier release trained this version: what its rows were was not kept."
-    if found is None:
-        return Section("rows", "Rows", "", absent)
     columns = found["columns"]
     known = [key for key in ("min", "max", "mean", "std") if any(key in c for c in columns)]
     has_levels = any("levels" in c for c in columns)
@@ -394,11 +386,11 @@ def _rows(card: Json) -> Section:
         f"{found['learned']:,} learned from{_others(found)}, {found['held_out']:,} held out "
         f"({_split(found['split'])}). The table is of those that were learned from."
     )
-    return Section("rows", "Rows", text, absent, [Table("Columns", headers, rows)])
+    return Section("rows", "Rows", text, "", [Table("Columns", headers, rows)])
 
 
 def _others(found: Json) -> str:
-    """Rows that were neither learned from nor scored. Older cards have no such counts."""
+    """Rows that were neither learned from nor scored."""
     uses = {"stopping": "that chose the epoch", "calibration": "for calibration"}
     return "".join(f", {found[key]:,} {use}" for key, use in uses.items() if found.get(key))
 

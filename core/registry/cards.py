@@ -1,7 +1,7 @@
 """A version's model card: what the artifact, the registry and the job know of it, in one document.
 
-What a list of models would never need (rows, curves, histograms) is a file of the artifact: the
-database's rows stay small, and versions of releases that had no card are read as they are.
+What a list of models never needs (rows, curves, histograms) is a file of the artifact, so that the
+database's rows stay small.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,12 @@ from core.registry.registry import Version
 from models.artifact.files import read_card
 
 _REGISTERED = ("model", "version", "aliases", "dataset", "job", "created_at")
-_SCORES = {
-    "regression": "epistemic_variance",
-    "forecasting": "epistemic_variance",
-    "classification": "mutual_information",
-}
-_FALSE_ALARMS = 0.01  # of releases that had one threshold for all variants
 _CONFIGURED = ("likelihood", "network", "method", "training")
 _NO_SETTINGS = ("features", "target")  # they stand in the table of columns
 
 
 def read(context: Context, version: Version) -> Json:
-    """The card; what an artifact of an earlier release does not know is null.
+    """The model card of a version.
 
     Raises:
         CorruptArtifact: if the artifact's part of it is damaged.
@@ -34,10 +28,9 @@ def read(context: Context, version: Version) -> Json:
     return compose(context, version, read_card(context.registry.path(version)))
 
 
-def compose(context: Context, version: Version, trained: Json | None) -> Json:
+def compose(context: Context, version: Version, trained: Json) -> Json:
     """The card of what the artifact has kept of training."""
-    about, trained = version.description, trained or {}
-    rows = trained.get("rows")
+    about, rows = version.description, trained["rows"]
     return {
         **{name: getattr(version, name) for name in _REGISTERED},
         "task": about["task"],
@@ -45,11 +38,11 @@ def compose(context: Context, version: Version, trained: Json | None) -> Json:
         "features": about["features"],
         "classes": about["classes"],
         "num_weights": about["num_weights"],
-        "rows": None if rows is None else rows | {"split": about["training"]["split"]},
+        "rows": rows | {"split": about["training"]["split"]},
         "recipe": _recipe(context, version),
-        "learning_curve": trained.get("learning_curve"),
+        "learning_curve": trained["learning_curve"],
         "variants": about["variants"],
-        "signal_to_noise": trained.get("signal_to_noise"),
+        "signal_to_noise": trained["signal_to_noise"],
         "out_of_distribution": _out_of_distribution(about),
         "limits": find_limits(about, rows),
     }
@@ -62,8 +55,8 @@ def _recipe(context: Context, version: Version) -> list[Json]:
     """
     if "imported" in version.description:
         return _settings({name: version.description[name] for name in _CONFIGURED}, None)
-    spec = context.called_by(SERVICE).jobs.get(version.job).spec
-    given = spec.get("given")
+    spec = context.for_caller(SERVICE).jobs.get(version.job).spec
+    given = spec["given"]
     return _settings({k: v for k, v in spec["config"].items() if k not in _NO_SETTINGS}, given)
 
 
@@ -76,16 +69,9 @@ def _settings(settings: Json, given: Sequence[str] | None) -> list[Json]:
 
 
 def _out_of_distribution(about: Json) -> list[Json]:
-    """Per variant, what is compared with which threshold. An older release has one for all."""
-    shared = about.get("out_of_distribution_threshold")
-    if about["task"] not in _SCORES:
-        return []
-    common = {
-        "score": _SCORES[about["task"]],
-        "threshold": shared,
-        "false_alarm_rate": _FALSE_ALARMS,
-    }
+    """Each variant's score and threshold; none of a language model."""
     return [
-        {"prune": variant["prune"]} | common | (variant.get("out_of_distribution") or {})
+        {"prune": variant["prune"]} | variant["out_of_distribution"]
         for variant in about["variants"]
+        if "out_of_distribution" in variant
     ]

@@ -42,7 +42,7 @@ class Imported:
 
     directory: Path
     description: Json
-    card: Json | None
+    card: Json
     num_bytes: int
 
 

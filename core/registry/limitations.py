@@ -30,19 +30,19 @@ _SPLITS = {
 }
 
 
-def find_limits(description: Json, rows: Json | None) -> list[str]:
+def find_limits(description: Json, rows: Json) -> list[str]:
     """Sentences; those of training itself first.
 
     Args:
         description: what the artifact says of itself.
-        rows: `models.training.row_profile.RowProfile` as JSON, if the artifact has it.
+        rows: `models.training.row_profile.RowProfile` as JSON.
     """
     return [
         *description["notes"],
         *_of_method(description),
         *_of_split(description),
         *_of_held_out(description["metrics"]),
-        *(_unknown_rows() if rows is None else _of_rows(rows)),
+        *_of_rows(rows),
     ]
 
 
@@ -91,10 +91,6 @@ def wilson_interval(share: float, rows: int) -> tuple[float, float]:
     reach = math.sqrt(z_squared * (share * (1 - share) + z_squared / 4))
     low, high = ((middle + side * reach) / (1 + z_squared) for side in (-1, 1))
     return max(0.0, low), min(1.0, high)
-
-
-def _unknown_rows() -> Iterator[str]:
-    yield "an earlier release trained this version: what its rows were was not kept"
 
 
 def _of_rows(rows: Json) -> Iterator[str]:

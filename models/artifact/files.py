@@ -61,10 +61,8 @@ def write(model: TrainedModel, directory: Path) -> TrainedModel:
         variants[prune] = replace(variant, num_bytes=path.stat().st_size)
     model = model.with_variants(variants)
     write_json(directory / MODEL, _to_json(model))
-    names = [MODEL, *map(_file_name, variants)]
-    if model.card is not None:
-        write_json(directory / CARD, model.card)
-        names.append(CARD)
+    names = [MODEL, CARD, *map(_file_name, variants)]
+    write_json(directory / CARD, model.card)
     sums = {name: _checksum(directory / name) for name in names}
     write_json(directory / MANIFEST, {"format": FORMAT, "files": sums})
     return model
@@ -86,19 +84,16 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
         raise
     except _UNREADABLE as error:
         raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
-    return replace(model, card=read_json(directory / CARD)) if CARD in files else model
+    return replace(model, card=read_json(directory / CARD))
 
 
-def read_card(directory: Path) -> Json | None:
-    """What training has left for the model's card; None in artifacts of earlier releases.
+def read_card(directory: Path) -> Json:
+    """Return what training recorded for the model card: rows, epochs, weights.
 
     Raises:
         CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
     """
-    files = read_manifest(directory)
-    if CARD not in files:
-        return None
-    check_file(directory, CARD, files)
+    check_file(directory, CARD, read_manifest(directory))
     return read_json(directory / CARD)
 
 
@@ -110,8 +105,10 @@ def read_manifest(directory: Path) -> dict[str, Json]:
             f"{directory} has format {manifest.get('format')}; this release reads {FORMAT}"
         )
     files = manifest.get("files")
-    if not isinstance(files, dict) or MODEL not in files:
-        raise CorruptArtifact(f"{directory / MANIFEST} names no files", "/manifest.json/files")
+    if not isinstance(files, dict) or not {MODEL, CARD} <= files.keys():
+        raise CorruptArtifact(
+            f"{directory / MANIFEST} does not name {MODEL} and {CARD}", "/manifest.json/files"
+        )
     return files
 
 

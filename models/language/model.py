@@ -43,7 +43,7 @@ class BayesianLanguageModel(PosteriorVariants):
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
-    card: Json | None = None  # `models.training.card`; none in artifacts of earlier releases
+    card: Json = field(default_factory=dict)  # of `models.training.card`, once it is scored
     _fitted: dict[float, FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
     @property

@@ -1,19 +1,15 @@
-"""/models/{name}/versions/{version}/card: what it tells of each task, and of older versions."""
+"""/models/{name}/versions/{version}/card: what it tells of each task."""
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-from sqlalchemy import update
 
 from app.schemas.card import CardResponse
 from app.ui.sections import LEVELS, sections
-from core.database.schema import VersionRow
-from models.artifact import files as checkpoint
 from tests.app.cards import TASKS
 from tests.app.conftest import MakeService
 from tests.app.running import Service, carry_out, regression_columns
@@ -159,37 +155,6 @@ def test_each_method_of_a_comparison_has_its_own_settings(make_service: MakeServ
         ["target", "training.epochs", "method.kind"],
         ["target", "training.epochs", "method.kind", "method.members"],
     ]
-
-
-def test_a_version_of_an_earlier_release_has_a_card_too(make_service: MakeService) -> None:
-    own = make_service()
-    make_older(own)
-    found = card(own, "tree")
-    assert (found["rows"], found["learning_curve"], found["signal_to_noise"]) == (None, None, None)
-    assert {o["score"] for o in found["out_of_distribution"]} == {"mutual_information"}
-    assert {s["given"] for s in found["recipe"]} == {None}
-    assert any("earlier release" in limit for limit in found["limits"])
-    page = own.http.get("/models/tree/versions/1/card", headers=HTML).text
-    assert page.count('class="absent"') >= 4
-
-
-def make_older(service: Service) -> None:
-    """As a release without cards has left it: no file, no curves among the metrics."""
-    version = service.context.registry.get("tree", 1)
-    directory = service.context.registry.path(version)
-    (directory / checkpoint.CARD).unlink()
-    manifest = directory / checkpoint.MANIFEST
-    document = json.loads(manifest.read_text())
-    del document["files"][checkpoint.CARD]
-    manifest.write_text(json.dumps(document))
-    description = version.description
-    for metrics in (description["metrics"], *(v["metrics"] for v in description["variants"])):
-        metrics.pop("reliability", None)
-    for variant in description["variants"]:
-        variant.pop("out_of_distribution", None)
-    with service.context.database.begin() as session:
-        statement = update(VersionRow).where(VersionRow.model == "tree", VersionRow.version == 1)
-        session.execute(statement.values(description=description))
 
 
 @pytest.mark.parametrize(

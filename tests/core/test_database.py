@@ -14,13 +14,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError, StatementError
 
+from core.clock import now
 from core.database.database import Database, migrate
-from core.database.migrations import upgrade
-from core.database.schema import AliasRow, Base, ModelRow, UtcDateTime, WorkerRow
+from core.database.schema import AliasRow, Base, ModelRow, WorkerRow
 from core.exceptions import InvalidSetting, Unavailable
-from core.jobs.jobs import Jobs
 from core.jobs.workers import Workers
-from core.names import now
 
 
 def test_a_failing_transaction_changes_nothing(database: Database) -> None:
@@ -129,35 +127,6 @@ def test_migrating_again_changes_nothing(database: Database) -> None:
     Workers(database).beat("worker-1", "cpu", now())
     migrate(database)
     assert len(Workers(database).list()) == 1
-
-
-def test_an_older_database_keeps_its_rows(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """A job of the first release and its event are there after the upgrade."""
-    urls = [f"sqlite:///{tmp_path / 'old.db'}"]
-    with contextlib.suppress(pytest.skip.Exception):
-        urls.append(_new_database(request.getfixturevalue("postgresql_url")))
-    for url in urls:
-        database = Database(url)
-        with database.engine.begin() as connection:
-            upgrade(connection, "0001")
-            connection.execute(_OLD_JOB, {"now": now()})
-            connection.execute(_OLD_EVENT, {"now": now()})
-        migrate(database)
-        [job] = Jobs(database).list().data
-        [event] = Jobs(database).events(job.id)
-        assert (job.id, job.kind, event.data) == ("job_old", "train", {"status": "queued"})
-        database.dispose()
-
-
-_OLD_JOB = sa.text(
-    "INSERT INTO jobs (id, kind, model, dataset, status, attempt, losses, metrics, request, spec,"
-    " last_event, created_at, queued_at) VALUES ('job_old', 'train', 'square', 'ds_old', 'queued',"
-    " 0, 0, '{}', '{}', '{}', 1, :now, :now)"
-).bindparams(sa.bindparam("now", type_=UtcDateTime))
-_OLD_EVENT = sa.text(
-    "INSERT INTO events (job_id, id, type, time, data)"
-    " VALUES ('job_old', 1, 'state', :now, '{\"status\": \"queued\"}')"
-).bindparams(sa.bindparam("now", type_=UtcDateTime))
 
 
 def test_the_schema_of_a_later_release_is_refused(tmp_path: Path) -> None:

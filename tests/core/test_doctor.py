@@ -14,13 +14,13 @@ import pytest
 import redis
 from sqlalchemy import text
 
+from core.clock import now
 from core.context import Context, open_context
 from core.database.schema import WorkerRow
 from core.jobs.jobs import TrainSpec
 from core.maintenance import doctor, doctor_machine
 from core.maintenance.doctor import Check, State, examine, verdict
 from core.maintenance.findings import Finding
-from core.names import now
 from core.settings import Settings, load_settings
 from models.config import ModelConfig
 from tests.core.postgresql import running_postgresql
@@ -184,12 +184,12 @@ def test_a_damaged_sqlite_file(context: Context, tmp_path: Path) -> None:
     assert "file is not a database" in broken(context.settings)["database"]
 
 
-def test_a_database_of_a_newer_and_of_an_older_release(context: Context) -> None:
+def test_a_database_of_a_newer_release_and_one_that_was_never_migrated(context: Context) -> None:
     with context.database.begin() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     assert "9999 is of a newer release" in broken(context.settings)["schema"]
     with context.database.begin() as session:
-        session.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+        session.execute(text("DELETE FROM alembic_version"))
     found = findings(context.settings)["schema"]
     assert (found.state, found.advice) == (State.WARNING, "`credence migrate`")
 

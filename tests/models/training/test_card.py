@@ -202,7 +202,6 @@ def small_model(*, stopping: float = 0.0, refit: bool = False) -> BayesianModel:
 
 def test_training_leaves_a_card(tmp_path: Path) -> None:
     model = small_model()
-    assert model.card is not None
     rows, curve = model.card["rows"], model.card["learning_curve"]
     assert counts(model) == (161, 0, 19, 20)
     assert rows["columns"][-1]["name"] == "y"
@@ -216,7 +215,6 @@ def test_training_leaves_a_card(tmp_path: Path) -> None:
 
 
 def counts(model: BayesianModel) -> tuple[int, ...]:
-    assert model.card is not None
     rows = model.card["rows"]
     return tuple(rows[use] for use in ("learned", "stopping", "calibration", "held_out"))
 
@@ -227,7 +225,7 @@ def test_every_row_is_accounted_for_once() -> None:
     assert counts(small_model(stopping=0.1, refit=True)) == (161, 0, 19, 20)
 
 
-def test_a_damaged_card_is_refused_and_a_model_without_one_has_none(tmp_path: Path) -> None:
+def test_a_damaged_card_and_a_missing_one_are_refused(tmp_path: Path) -> None:
     checkpoint.write(small_model(), tmp_path)
     path, manifest = tmp_path / "card.json", tmp_path / "manifest.json"
     path.write_text("{}")
@@ -237,5 +235,5 @@ def test_a_damaged_card_is_refused_and_a_model_without_one_has_none(tmp_path: Pa
     files = json.loads(manifest.read_text())
     del files["files"]["card.json"]
     manifest.write_text(json.dumps(files))
-    assert checkpoint.read_card(tmp_path) is None
-    assert checkpoint.read(tmp_path).card is None
+    with pytest.raises(CorruptArtifact, match=r"does not name model\.json and card\.json"):
+        checkpoint.read(tmp_path)

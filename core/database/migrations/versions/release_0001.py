@@ -1,4 +1,4 @@
-"""The tables of the first release.
+"""All tables of the first release.
 
 Revision: 0001, after None.
 """
@@ -11,128 +11,256 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+ID = sa.String(64)
+NAME = sa.String(256)
+TIME = sa.DateTime(timezone=True)
+JSON_OR_NULL = sa.JSON(none_as_null=True)
+
 
 def upgrade() -> None:
+    _create_datasets()
+    _create_jobs()
+    _create_models()
+    _create_predictions()
+    _create_keys()
+    _create_requests()
+    op.create_table(
+        "workers",
+        sa.Column("id", NAME, nullable=False),
+        sa.Column("device", NAME, nullable=False),
+        sa.Column("started_at", TIME, nullable=False),
+        sa.Column("heartbeat_at", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_workers"),
+    )
+    op.create_table(
+        "installation",
+        sa.Column("only", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("id", sa.String(12), nullable=False),
+        sa.PrimaryKeyConstraint("only", name="pk_installation"),
+    )
+
+
+def _create_datasets() -> None:
     op.create_table(
         "datasets",
-        sa.Column(
-            "number",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("id", sa.String(length=64), nullable=False),
-        sa.Column("name", sa.String(length=256), nullable=False),
-        sa.Column("format", sa.String(length=16), nullable=False),
+        _number(),
+        sa.Column("id", ID, nullable=False),
+        _owner(),
+        sa.Column("name", NAME, nullable=False),
+        sa.Column("format", sa.String(16), nullable=False),
         sa.Column("rows", sa.BigInteger(), nullable=False),
         sa.Column("columns", sa.JSON(), nullable=False),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
-        sa.Column("sha256", sa.String(length=64), nullable=False),
-        sa.Column("artifact_key", sa.String(length=512), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_datasets")),
-        sa.UniqueConstraint("id", name=op.f("uq_datasets_id")),
-        sa.UniqueConstraint("sha256", "format", name=op.f("uq_datasets_sha256")),
+        sa.Column("stored_bytes", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("sha256", ID, nullable=False),
+        sa.Column("artifact_key", sa.String(512), nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("number", name="pk_datasets"),
+        sa.UniqueConstraint("id", name="uq_datasets_id"),
+        sa.UniqueConstraint("owner", "sha256", "format", name="uq_datasets_owner"),
     )
+
+
+def _create_jobs() -> None:
     op.create_table(
         "jobs",
-        sa.Column(
-            "number",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("id", sa.String(length=64), nullable=False),
-        sa.Column("kind", sa.String(length=16), nullable=False),
-        sa.Column("model", sa.String(length=64), nullable=False),
-        sa.Column("dataset", sa.String(length=64), nullable=False),
-        sa.Column("status", sa.String(length=16), nullable=False),
+        _number(),
+        sa.Column("id", ID, nullable=False),
+        sa.Column("parent", ID, nullable=True),
+        _owner(),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("model", ID, nullable=False),
+        sa.Column("dataset", ID, nullable=False),
+        sa.Column("status", sa.String(16), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("losses", sa.Integer(), nullable=False),
-        sa.Column("worker", sa.String(length=256), nullable=True),
-        sa.Column("lease_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("worker", NAME, nullable=True),
+        sa.Column("lease_until", TIME, nullable=True),
         sa.Column("version", sa.Integer(), nullable=True),
-        sa.Column("progress", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("progress", JSON_OR_NULL, nullable=True),
         sa.Column("metrics", sa.JSON(), nullable=False),
-        sa.Column("error", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("error", JSON_OR_NULL, nullable=True),
         sa.Column("request", sa.JSON(), nullable=False),
         sa.Column("spec", sa.JSON(), nullable=False),
+        sa.Column("request_id", sa.String(128), nullable=True),
+        sa.Column("traceparent", ID, nullable=True),
         sa.Column("last_event", sa.Integer(), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("queued_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("started_at", sa.DateTime(timezone=True), nullable=True),
-        sa.Column("finished_at", sa.DateTime(timezone=True), nullable=True),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_jobs")),
-        sa.UniqueConstraint("id", name=op.f("uq_jobs_id")),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.Column("queued_at", TIME, nullable=False),
+        sa.Column("started_at", TIME, nullable=True),
+        sa.Column("finished_at", TIME, nullable=True),
+        sa.PrimaryKeyConstraint("number", name="pk_jobs"),
+        sa.UniqueConstraint("id", name="uq_jobs_id"),
     )
-    with op.batch_alter_table("jobs", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_jobs_dataset"), ["dataset"], unique=False)
-        batch_op.create_index(batch_op.f("ix_jobs_model"), ["model"], unique=False)
-        batch_op.create_index("ix_jobs_status_queued_at", ["status", "queued_at"], unique=False)
-
-    op.create_table(
-        "models",
-        sa.Column("name", sa.String(length=64), nullable=False),
-        sa.Column("last_version", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_models")),
-    )
-    op.create_table(
-        "workers",
-        sa.Column("id", sa.String(length=256), nullable=False),
-        sa.Column("device", sa.String(length=256), nullable=False),
-        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("heartbeat_at", sa.DateTime(timezone=True), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_workers")),
-    )
+    op.create_index("ix_jobs_dataset", "jobs", ["dataset"])
+    op.create_index("ix_jobs_model", "jobs", ["model"])
+    op.create_index("ix_jobs_status_queued_at", "jobs", ["status", "queued_at"])
+    op.create_index("ix_jobs_parent_status", "jobs", ["parent", "status"])
+    op.create_index("ix_jobs_owner_status", "jobs", ["owner", "status"])
     op.create_table(
         "events",
-        sa.Column("job_id", sa.String(length=64), nullable=False),
+        sa.Column("job_id", ID, nullable=False),
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("type", sa.String(length=16), nullable=False),
-        sa.Column("time", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("type", sa.String(16), nullable=False),
+        sa.Column("time", TIME, nullable=False),
         sa.Column("data", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(
-            ["job_id"], ["jobs.id"], name=op.f("fk_events_job_id"), ondelete="CASCADE"
+            ["job_id"], ["jobs.id"], name="fk_events_job_id", ondelete="CASCADE"
         ),
-        sa.PrimaryKeyConstraint("job_id", "id", name=op.f("pk_events")),
+        sa.PrimaryKeyConstraint("job_id", "id", name="pk_events"),
+    )
+
+
+def _create_models() -> None:
+    op.create_table(
+        "models",
+        sa.Column("name", ID, nullable=False),
+        _owner(),
+        sa.Column("last_version", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_models"),
     )
     op.create_table(
         "versions",
-        sa.Column("model", sa.String(length=64), nullable=False),
+        sa.Column("model", ID, nullable=False),
         sa.Column("version", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("description", sa.JSON(), nullable=False),
-        sa.Column("dataset", sa.String(length=64), nullable=False),
-        sa.Column("job", sa.String(length=64), nullable=False),
-        sa.Column("artifact_key", sa.String(length=512), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["model"], ["models.name"], name=op.f("fk_versions_model")),
-        sa.PrimaryKeyConstraint("model", "version", name=op.f("pk_versions")),
-        sa.UniqueConstraint("artifact_key", name=op.f("uq_versions_artifact_key")),
+        sa.Column("dataset", ID, nullable=False),
+        sa.Column("job", ID, nullable=False),
+        sa.Column("artifact_key", sa.String(512), nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.ForeignKeyConstraint(["model"], ["models.name"], name="fk_versions_model"),
+        sa.PrimaryKeyConstraint("model", "version", name="pk_versions"),
+        sa.UniqueConstraint("artifact_key", name="uq_versions_artifact_key"),
     )
     op.create_table(
         "aliases",
-        sa.Column("model", sa.String(length=64), nullable=False),
-        sa.Column("alias", sa.String(length=64), nullable=False),
+        sa.Column("model", ID, nullable=False),
+        sa.Column("alias", ID, nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["model", "version"],
-            ["versions.model", "versions.version"],
-            name=op.f("fk_aliases_model"),
-        ),
-        sa.PrimaryKeyConstraint("model", "alias", name=op.f("pk_aliases")),
+        _of_a_version("aliases", ondelete=None),
+        sa.PrimaryKeyConstraint("model", "alias", name="pk_aliases"),
     )
 
 
-def downgrade() -> None:
-    op.drop_table("aliases")
-    op.drop_table("versions")
-    op.drop_table("events")
-    op.drop_table("workers")
-    op.drop_table("models")
-    with op.batch_alter_table("jobs", schema=None) as batch_op:
-        batch_op.drop_index("ix_jobs_status_queued_at")
-        batch_op.drop_index(batch_op.f("ix_jobs_model"))
-        batch_op.drop_index(batch_op.f("ix_jobs_dataset"))
+def _create_predictions() -> None:
+    op.create_table(
+        "predictions",
+        sa.Column("id", ID, nullable=False),
+        _owner(),
+        sa.Column("model", ID, nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("options", sa.JSON(), nullable=False),
+        sa.Column("rows", sa.Integer(), nullable=False),
+        sa.Column("inputs", sa.LargeBinary(), nullable=False),
+        sa.Column("future", sa.LargeBinary(), nullable=True),
+        sa.Column("key", ID, server_default="", nullable=False),
+        sa.Column("bytes", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        _of_a_version("predictions"),
+        sa.PrimaryKeyConstraint("id", name="pk_predictions"),
+    )
+    op.create_index("ix_predictions_created_at", "predictions", ["created_at"])
+    op.create_index("ix_predictions_model", "predictions", ["model", "version"])
+    op.create_index("ix_predictions_owner", "predictions", ["owner", "key", "bytes"])
+    op.create_table(
+        "feedback",
+        _number(),
+        sa.Column("id", ID, nullable=False),
+        sa.Column("model", ID, nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("prediction", ID, nullable=True),
+        sa.Column("rows", sa.Integer(), nullable=False),
+        sa.Column("scores", sa.JSON(), nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        _of_a_version("feedback"),
+        sa.PrimaryKeyConstraint("number", name="pk_feedback"),
+        sa.UniqueConstraint("id", name="uq_feedback_id"),
+        sa.UniqueConstraint("prediction", name="uq_feedback_prediction"),
+    )
+    op.create_index("ix_feedback_model", "feedback", ["model", "version"])
+    op.create_table(
+        "feedback_windows",
+        sa.Column("model", ID, nullable=False),
+        sa.Column("version", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("metrics", sa.JSON(), nullable=False),
+        sa.Column("updated_at", TIME, nullable=False),
+        _of_a_version("feedback_windows"),
+        sa.PrimaryKeyConstraint("model", "version", name="pk_feedback_windows"),
+    )
+    op.create_index("ix_feedback_windows_updated_at", "feedback_windows", ["updated_at"])
 
-    op.drop_table("jobs")
-    op.drop_table("datasets")
+
+def _create_keys() -> None:
+    op.create_table(
+        "keys",
+        _number(),
+        sa.Column("id", ID, nullable=False),
+        sa.Column("name", NAME, nullable=False),
+        sa.Column("scope", sa.String(16), nullable=False),
+        _owner(),
+        sa.Column("max_requests_per_minute", sa.Integer(), nullable=True),
+        sa.Column("max_stored_bytes", sa.BigInteger(), nullable=True),
+        sa.Column("max_queued_jobs", sa.Integer(), nullable=True),
+        sa.Column("sha256", ID, nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.Column("last_used_at", TIME, nullable=True),
+        sa.Column("revoked_at", TIME, nullable=True),
+        sa.PrimaryKeyConstraint("number", name="pk_keys"),
+        sa.UniqueConstraint("id", name="uq_keys_id"),
+        sa.UniqueConstraint("sha256", name="uq_keys_sha256"),
+    )
+    op.create_table(
+        "shares",
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("object", ID, nullable=False),
+        sa.Column("reader", NAME, nullable=False),
+        sa.PrimaryKeyConstraint("kind", "object", "reader", name="pk_shares"),
+    )
+
+
+def _create_requests() -> None:
+    op.create_table(
+        "audit",
+        _number(),
+        sa.Column("time", TIME, nullable=False),
+        sa.Column("actor", NAME, nullable=False),
+        sa.Column("key", ID, nullable=True),
+        _owner(),
+        sa.Column("request_id", sa.String(128), nullable=True),
+        sa.Column("action", sa.String(32), nullable=False),
+        sa.Column("object", NAME, nullable=False),
+        sa.Column("details", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("number", name="pk_audit"),
+    )
+    op.create_index("ix_audit_time", "audit", ["time"])
+    op.create_table(
+        "answers",
+        sa.Column("caller", ID, nullable=False),
+        sa.Column("route", NAME, nullable=False),
+        sa.Column("idempotency_key", sa.String(255), nullable=False),
+        sa.Column("fingerprint", ID, nullable=False),
+        sa.Column("resource", ID, nullable=False),
+        sa.Column("status", sa.Integer(), nullable=False),
+        sa.Column("headers", sa.JSON(), nullable=False),
+        sa.Column("body", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("caller", "route", "idempotency_key", name="pk_answers"),
+    )
+    op.create_index("ix_answers_created_at", "answers", ["created_at"])
+
+
+def _number() -> sa.Column[int]:
+    """A key that counts up. SQLite does so for INTEGER alone."""
+    type_ = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+    return sa.Column("number", type_, autoincrement=True, nullable=False)
+
+
+def _owner() -> sa.Column[str]:
+    return sa.Column("owner", NAME, server_default="", nullable=False)
+
+
+def _of_a_version(table: str, ondelete: str | None = "CASCADE") -> sa.ForeignKeyConstraint:
+    columns = ["versions.model", "versions.version"]
+    return sa.ForeignKeyConstraint(
+        ["model", "version"], columns, name=f"fk_{table}_model", ondelete=ondelete
+    )
