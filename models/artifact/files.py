@@ -51,7 +51,7 @@ _UNREADABLE = (
 )  # fmt: skip
 
 
-def write(model: TrainedModel, directory: Path) -> TrainedModel:
+def write_model(model: TrainedModel, directory: Path) -> TrainedModel:
     """Writes the model's files and returns the model with its variants' sizes filled in."""
     directory.mkdir(parents=True, exist_ok=True)
     variants = {}
@@ -68,7 +68,7 @@ def write(model: TrainedModel, directory: Path) -> TrainedModel:
     return model
 
 
-def read(directory: Path, device: str = "cpu") -> TrainedModel:
+def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
     """Reads a model after checking every file against the manifest.
 
     Raises:

@@ -12,7 +12,7 @@ import torch
 from pydantic import TypeAdapter
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import (
     ConvolutionalConfig,
     DropoutConfig,
@@ -232,8 +232,8 @@ def test_next_tokens_are_sorted_and_the_likeliest(model: BayesianLanguageModel) 
 
 
 def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path: Path) -> None:
-    checkpoint.write(model, tmp_path)
-    read = checkpoint.read(tmp_path)
+    write_model(model, tmp_path)
+    read = read_model(tmp_path)
     assert isinstance(read, BayesianLanguageModel)
     assert read.vocabulary == model.vocabulary
     for prune in (0.0, 0.5):
