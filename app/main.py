@@ -55,7 +55,7 @@ from core.release import release
 from core.settings import Settings
 from core.telemetry.tracing import flush_traces, start_tracing
 from models.artifact.files import read_model
-from models.trained import TrainedModel
+from models.model import TrainedModel
 
 # Spans of requests alone: metrics and logs have their own ways, and health checks tell no story.
 TELEMETRY: TelemetryConfig = {

@@ -112,7 +112,9 @@ def skeleton(lines: list[str], method: MethodConfig, epochs: int) -> BayesianLan
     )
     config = resolve(asked, [ColumnProfile(name="text", type="text")], len(lines))
     vocabulary = Vocabulary.fit(lines, config.language or LANGUAGE)
-    return BayesianLanguageModel(config, vocabulary, {}, default_seed=0)
+    return BayesianLanguageModel(
+        config=config, vocabulary=vocabulary, variants_by_prune={}, default_seed=0
+    )
 
 
 @dataclass

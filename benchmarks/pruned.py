@@ -20,8 +20,8 @@ from benchmarks.engine import timed
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.samplers import digits, fit
 from models.artifact.files import read_model, write_model
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 
 HIDDEN = (400, 400)
 PRUNING = (0.75, 0.95)
@@ -52,7 +52,7 @@ def store(folder: Path | None, directory: Path) -> Path:
     return directory
 
 
-def table(model: BayesianModel, repetitions: int) -> str:
+def table(model: TabularModel, repetitions: int) -> str:
     """One line per variant."""
     times = {rows: measure(model, rows, repetitions) for rows in ROWS}
     full = model.variant(0.0)
@@ -72,7 +72,7 @@ def table(model: BayesianModel, repetitions: int) -> str:
     return results.markdown([*headers, *(f"{rows} rows, ms (faster)" for rows in ROWS)], lines)
 
 
-def measure(model: BayesianModel, rows: int, repetitions: int) -> dict[str, list[float]]:
+def measure(model: TabularModel, rows: int, repetitions: int) -> dict[str, list[float]]:
     """Milliseconds of every variant, in turns."""
     width = model.encoder.width
     x = torch.rand(rows, width, generator=torch.Generator().manual_seed(1))

@@ -15,7 +15,7 @@ from core.registry import archives
 from models.artifact.export import Export, Posterior, build
 from models.artifact.files import read_model
 from models.exceptions import InvalidInput
-from models.model import BayesianModel
+from models.tabular.model import TabularModel
 
 Format = Literal["onnx", "torch"]
 METADATA = "credence.json"  # in a .pt2; in ONNX a property called "credence"
@@ -40,7 +40,7 @@ def convert(  # noqa: PLR0917 - in the order in which one says it
         directory = Path(folder) / "artifact"
         archives.unpack(archive, directory, max_bytes=2**63 - 1)
         model = read_model(directory)
-    if not isinstance(model, BayesianModel):
+    if not isinstance(model, TabularModel):
         raise InvalidInput("models of texts are not exported: keep them in the archive")
     export = build(model, posterior=posterior, prune=prune, samples=samples)
     with _quiet():

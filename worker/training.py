@@ -17,8 +17,8 @@ from core.registry.registry import Version
 from core.telemetry import tracing
 from models.artifact.files import read_model, write_model
 from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
+from models.model import TrainedModel
 from models.prediction.threads import training_threads
-from models.trained import TrainedModel
 from models.training.progress import Progress
 from worker.baselines import with_baselines
 from worker.exchange import Exchange

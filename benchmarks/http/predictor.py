@@ -18,7 +18,7 @@ ARTIFACT = "BENCHMARK_ARTIFACT"  # environment variable: where the model is
 
 
 class Predictor:
-    """`BayesianModel.predict` with the arrays of Credence's own answer."""
+    """`TabularModel.predict` with the arrays of Credence's own answer."""
 
     def __init__(self) -> None:
         torch.set_num_threads(1)

@@ -17,12 +17,10 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
-from models.artifact.schema import ModelDocument, VariantDocument, parse_document
+from models.artifact.schema import VariantDocument, parse_document
 from models.artifact.soundness import check_state
-from models.config import FeatureConfig, Json
+from models.config import Json
 from models.exceptions import CorruptArtifact
-from models.features.feature_encoder import FeatureEncoder
-from models.forecasting.features import feature_configs
 from models.forecasting.model import Forecaster
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
@@ -30,9 +28,9 @@ from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.language.model import BayesianLanguageModel
-from models.model import BayesianModel
-from models.posteriors.variants import Variant
-from models.trained import TrainedModel
+from models.model import TrainedModel
+from models.posteriors.variant import Variant
+from models.tabular.model import TabularModel
 
 FORMAT = 1
 MAX_HEADER_BYTES = 2**16  # of a safetensors file: ten tensors take a kilobyte
@@ -41,6 +39,12 @@ STATES: dict[str, type[State]] = {
     "draws": DrawsState,
     "dropout": DropoutState,
     "swag": SWAGState,
+}
+KINDS: dict[str, type[TrainedModel]] = {
+    "regression": TabularModel,
+    "classification": TabularModel,
+    "forecasting": Forecaster,
+    "language_model": BayesianLanguageModel,
 }
 MANIFEST, MODEL, CARD = "manifest.json", "model.json", "card.json"
 
@@ -79,12 +83,14 @@ def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
         check_file(directory, name, files)
     try:
         document = parse_document(read_json(directory / MODEL))
-        model = _from_document(document, directory, device)
+        config, card = document["config"], read_json(directory / CARD)
+        model = KINDS[str(config.task)].from_json(config, {**document}, card)
+        variants = [_read_variant(v, model, directory, device) for v in document["variants"]]
+        return model.with_variants({variant.prune: variant for variant in variants})
     except CorruptArtifact:
         raise
     except _UNREADABLE as error:
         raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
-    return replace(model, card=read_json(directory / CARD))
 
 
 def read_card(directory: Path) -> Json:
@@ -129,23 +135,11 @@ def _to_json(model: TrainedModel) -> Json:
     return {
         "format": FORMAT,
         "config": asdict(model.config),
-        **_own_json(model),
+        **model.to_json(),
         "default_seed": model.default_seed,
         "history": list(model.history),
         "notes": list(model.notes),
         "variants": [_variant_json(variant) for variant in model.variants_by_prune.values()],
-    }
-
-
-def _own_json(model: TrainedModel) -> Json:
-    """The fields that only this kind of model has."""
-    if isinstance(model, BayesianLanguageModel):
-        return {"vocabulary": asdict(model.vocabulary)}
-    return {
-        "stored": list(model.encoder.stored),
-        "encoders": [asdict(encoder) for encoder in model.encoder.encoders],
-        "target": asdict(model.target),
-        **({"series": model.series_json()} if isinstance(model, Forecaster) else {}),
     }
 
 
@@ -159,38 +153,6 @@ def _variant_json(variant: Variant) -> Json:
         "calibration": variant.calibration and asdict(variant.calibration),
         "bfloat16": variant.bfloat16,
         "detector": variant.detector and asdict(variant.detector),
-    }
-
-
-def _from_document(document: ModelDocument, directory: Path, device: str) -> TrainedModel:
-    config = document["config"]
-    common: dict[str, Any] = {
-        "config": config,
-        "variants_by_prune": {},
-        "default_seed": document["default_seed"],
-        "history": tuple(document["history"]),
-        "notes": tuple(document["notes"]),
-    }
-    model: TrainedModel
-    match config.task:
-        case "language_model":
-            model = BayesianLanguageModel(vocabulary=document["vocabulary"], **common)
-        case "forecasting":
-            features = feature_configs(config, document["stored"][0])
-            encoding = _encoding(document, features)
-            model = Forecaster(**encoding, **common, **document["series"], tuned=True)
-        case _:
-            encoding = _encoding(document, config.features or ())
-            model = BayesianModel(**encoding, **common, tuned=True)
-    variants = (_read_variant(v, model, directory, device) for v in document["variants"])
-    return replace(model, variants_by_prune={variant.prune: variant for variant in variants})
-
-
-def _encoding(document: ModelDocument, features: tuple[FeatureConfig, ...]) -> dict[str, Any]:
-    stored, encoders = tuple(document["stored"]), tuple(document["encoders"])
-    return {
-        "encoder": FeatureEncoder(features, stored, encoders),
-        "target": document["target"],
     }
 
 

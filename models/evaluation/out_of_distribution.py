@@ -1,7 +1,7 @@
 """How unlike the training rows a row is: per-row scores, and the bound above which it is flagged.
 
 All scores are read off the predictive mixture, so that each sampler and each method gives them.
-Which one is the default follows from measurement: `benchmarks/strangeness.py`.
+Which one is the default follows from measurement: `benchmarks/out_of_distribution.py`.
 """
 
 import math
@@ -65,7 +65,7 @@ CLASS_SCORES: Mapping[str, Callable[[CategoricalMixture], Float[Tensor, "rows"]]
 }
 
 
-def strangeness(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
+def ood_score(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
     """The score of this name for every row; higher is stranger."""
     if isinstance(mixture, CategoricalMixture):
         return CLASS_SCORES[score](mixture)

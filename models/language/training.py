@@ -19,7 +19,7 @@ from models.language.model import BayesianLanguageModel
 from models.language.trainer import LanguageFitState, WindowTrainer
 from models.language.vocabulary import Vocabulary
 from models.posteriors.pruning import prune
-from models.posteriors.variants import Variant
+from models.posteriors.variant import Variant
 from models.randomness import derive_seed, generator
 from models.training.card import describe_training
 from models.training.preparation import notes_on_objective
@@ -59,7 +59,13 @@ def train_language_model(
     if len(last) > 1:
         where += f", of which the first {len(first)} chose the epoch and the others were scored"
     notes = (where, *notes_on_objective(config.method))
-    model = BayesianLanguageModel(config, vocabulary, {}, seed, notes=notes)
+    model = BayesianLanguageModel(
+        config=config,
+        vocabulary=vocabulary,
+        variants_by_prune={},
+        default_seed=seed,
+        notes=notes,
+    )
     model = _Pass(model, learned, stopping, scores, stages, device).run()
     text = ColumnSummary(
         name=config.target, role="target", type="text", missing=len(values) - len(lines)

@@ -30,13 +30,13 @@ from models.inference.method import Method, State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAG, SWAGState
 from models.language.training import train_language_model
-from models.model import BayesianModel, make_ready
+from models.model import TrainedModel
 from models.posteriors.priors import GaussianPrior
 from models.posteriors.pruning import prune
-from models.posteriors.variants import Variant
+from models.posteriors.variant import Variant
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import derive_seed, generator
-from models.trained import TrainedModel
+from models.tabular.model import TabularModel, make_ready
 from models.training.card import describe_training
 from models.training.chain_runner import Walker, count_rounds
 from models.training.checkpoints import Checkpoints
@@ -104,7 +104,7 @@ def _train_on_rows(  # noqa: PLR0917 - what `train` made of its arguments
     stages: Stages,
     ranks: Ranks,
     device: str,
-) -> BayesianModel:
+) -> TabularModel:
     prepared = prepare(columns, types, config).to(device)
     scores = prepared.scores
     first = _Pass(prepared.model, prepared.rows, prepared.stopping, scores, stages, ranks)
@@ -119,7 +119,7 @@ def _train_on_rows(  # noqa: PLR0917 - what `train` made of its arguments
     return replace(model, card=card)
 
 
-def _again(first: "_Pass", fit: "_Fit") -> BayesianModel:
+def _again(first: "_Pass", fit: "_Fit") -> TabularModel:
     """The model of a second fit, which takes in the rows that chose the epoch of the first."""
     rows = first.rows
     if first.stopping is not None:
@@ -161,7 +161,7 @@ class _Pass:
     show how the fit gets on, and choose nothing. Chains are diagnosed on their inputs.
     """
 
-    model: BayesianModel
+    model: TabularModel
     rows: Rows
     stopping: Rows | None
     seen: Rows
@@ -180,7 +180,7 @@ class _Pass:
         best = self.stages.run(f"{self.prefix}fit", trainer)
         return _Fit(best, trainer.state.history, trainer.state.best_epoch)
 
-    def finish(self, fit: _Fit) -> BayesianModel:
+    def finish(self, fit: _Fit) -> TabularModel:
         """The posteriors that start from a fit's state."""
         model, method, state = self.model, self._method, fit.state
         full, notes = Variant(0.0, state), model.notes
@@ -299,7 +299,7 @@ class _Pass:
         return float(self.ranks.sum(total / len(rows)))
 
 
-def _with_scores(model: BayesianModel, held_out: Rows, columns: Columns) -> BayesianModel:
+def _with_scores(model: TabularModel, held_out: Rows, columns: Columns) -> TabularModel:
     """Of every variant on the held-out rows: metrics, sampling error, what flags strange rows."""
     x, scored = held_out.inputs, {}
     for fraction, variant in model.variants_by_prune.items():
@@ -308,7 +308,7 @@ def _with_scores(model: BayesianModel, held_out: Rows, columns: Columns) -> Baye
             variant,
             metrics=metrics | variant.metrics,
             error_factors=variant.error_factors or model.measure_error_factors(fraction, x),
-            bfloat16=model.bears_bfloat16(fraction, x),
+            bfloat16=model.tolerates_bfloat16(fraction, x),
             detector=model.fit_detector(fraction, x),
         )
     notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})

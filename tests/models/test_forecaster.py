@@ -357,8 +357,8 @@ def test_a_horizon_is_for_forecasts_and_rows_for_tables(forecaster: Forecaster) 
     with pytest.raises(InvalidInput, match="no sampler 'moments'"):
         forecaster.predict(sales(), PredictOptions(sampler="moments"))
     with pytest.raises(InvalidInput, match="no conformal intervals"):
-        forecaster.settle(PredictOptions(interval_kinds=("conformal",)))
-    assert forecaster.settle(PredictOptions()).horizon == 12
+        forecaster.resolve(PredictOptions(interval_kinds=("conformal",)))
+    assert forecaster.resolve(PredictOptions()).horizon == 12
     far = {"month": months(30) + np.timedelta64(2_900_000, "D"), "sales": sales(30)["sales"]}
     with pytest.raises(InvalidInput, match="after the year 9999"):
         forecaster.predict(far, PredictOptions(samples=2, horizon=1000))

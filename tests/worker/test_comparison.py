@@ -22,8 +22,8 @@ from models.config import (
 )
 from models.exceptions import Stopped
 from models.features.splits import split_rows
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from tests.models.language.language_cases import random_lines, trained
 from tests.worker.conftest import QUICK, wait_for, worker
@@ -75,7 +75,7 @@ def compare_job(
     return context.jobs.create_comparison(CompareSpec(**common), [(s, {}) for s in specs], {})
 
 
-def load(context: Context, version: int) -> BayesianModel:
+def load(context: Context, version: int) -> TabularModel:
     return read_model(context.registry.path(context.registry.get("line", version)))
 
 

@@ -18,8 +18,8 @@ import torch
 
 from app.serving.batching import Entry, speed_key
 from models.artifact.files import read_model
-from models.model import BayesianModel
 from models.prediction.prediction import Prediction, PredictOptions
+from models.tabular.model import TabularModel
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
 
@@ -317,7 +317,7 @@ def test_a_herd_of_first_requests_loads_and_asks_once(
     loads: list[int] = []
     read = read_model
 
-    def slow_read(*arguments: Any) -> BayesianModel:
+    def slow_read(*arguments: Any) -> TabularModel:
         loads.append(1)
         time.sleep(0.3)
         return read(*arguments)

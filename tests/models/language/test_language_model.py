@@ -275,5 +275,5 @@ def test_options_that_texts_have_not_are_refused(
     model: BayesianLanguageModel, options: PredictOptions, path: str
 ) -> None:
     with pytest.raises(InvalidInput) as error:
-        model.settle(options)
+        model.resolve(options)
     assert error.value.path == path

@@ -17,10 +17,10 @@ from models.features.columns import ColumnProfile, Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.inference.bbb import BBBState
 from models.inference.point import DrawsState
-from models.model import BayesianModel
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.pruning import prune, signal_to_noise
-from models.posteriors.variants import Variant
+from models.posteriors.variant import Variant
+from models.tabular.model import TabularModel
 from models.training.card import MAX_EPOCHS, describe_weights, thin
 from models.training.preparation import prepare
 from models.training.recipe import resolve
@@ -185,7 +185,7 @@ def test_a_class_that_only_held_out_rows_have_is_on_the_card() -> None:
     assert target.levels[-1] == ("elm", 0)
 
 
-def small_model(*, stopping: float = 0.0, refit: bool = False) -> BayesianModel:
+def small_model(*, stopping: float = 0.0, refit: bool = False) -> TabularModel:
     columns, types = table()
     profiles = [
         ColumnProfile(name=n, type=t, shape=(2, 3) if t == "tensor" else None)
@@ -196,7 +196,7 @@ def small_model(*, stopping: float = 0.0, refit: bool = False) -> BayesianModel:
         target="y", network=MLPConfig(hidden=(4,)), training=training, pruning=(0.5,)
     )
     model = train(columns, types, resolve(config, profiles, 200))
-    assert isinstance(model, BayesianModel)
+    assert isinstance(model, TabularModel)
     return model
 
 
@@ -214,7 +214,7 @@ def test_training_leaves_a_card(tmp_path: Path) -> None:
     assert read_model(tmp_path).card == stored
 
 
-def counts(model: BayesianModel) -> tuple[int, ...]:
+def counts(model: TabularModel) -> tuple[int, ...]:
     rows = model.card["rows"]
     return tuple(rows[use] for use in ("learned", "stopping", "calibration", "held_out"))
 

@@ -14,7 +14,7 @@ import torch
 from models.artifact.files import read_model
 from models.config import BBBConfig, GaussianPriorConfig, Json
 from models.inference.bbb import BayesByBackprop, BBBState
-from models.model import BayesianModel
+from models.tabular.model import TabularModel
 from models.training.distributed import ALONE, Part, Ranks
 from models.training.train import train
 from tests.models.conftest import LinearRegression
@@ -92,7 +92,7 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _fit(case: Case, checkpoints: Path | None = None) -> BayesianModel:
+def _fit(case: Case, checkpoints: Path | None = None) -> TabularModel:
     return train(case.columns, case.types, case.config, checkpoint_dir=checkpoints)
 
 
@@ -107,7 +107,7 @@ def _flat(values: Json, prefix: str = "") -> Json:
     return flat
 
 
-def _assert_close(mine: BayesianModel, theirs: BayesianModel) -> None:
+def _assert_close(mine: TabularModel, theirs: TabularModel) -> None:
     """Parameters, scores and the course of the fit."""
     for prune in mine.variants:
         ours, others = mine.variant(prune), theirs.variant(prune)
