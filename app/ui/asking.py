@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from core.database.schema import Json
+from models.evaluation.scores import COMPARED
 
 OF_TABLES = ("regression", "classification")
 
@@ -20,10 +21,17 @@ def question_of(about: Json, card: Json | None, max_samples: int) -> Json:
         "features": [
             field_of(feature, columns.get(feature["name"])) for feature in about["features"]
         ],
-        "variants": about["variants"],
+        "variants": [_variant(variant) for variant in about["variants"]],
         "forecast": about.get("forecast"),
         "max_samples": max_samples,
     }
+
+
+def _variant(variant: Json) -> Json:
+    """What a variant costs, and its scores by their titles."""
+    scores = {s.title: s.read(variant["metrics"]) for s in COMPARED}
+    known = {title: value for title, value in scores.items() if value is not None}
+    return {key: variant[key] for key in ("prune", "num_weights", "bytes")} | {"scores": known}
 
 
 def field_of(feature: Json, column: Json | None) -> Json:

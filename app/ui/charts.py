@@ -118,6 +118,35 @@ def level_chart(
     return Chart(name, title, reading, {"data": [trace], "layout": layout}, table)
 
 
+def dot_chart(
+    name: str,
+    title: str,
+    reading: str,
+    x_title: str,
+    values: Sequence[tuple[str, float | None]],
+    *,
+    best: float | None = None,
+    level: float | None = None,
+    log: bool = False,
+) -> Chart:
+    """A dot for each named value, the first one on top; those that are the best stand out."""
+    dots = [(value, place) for place, (_, value) in enumerate(values) if value is not None]
+    traces = [
+        {"type": "scatter", "mode": "markers", "meta": role, "x": xs, "y": ys, "name": ""}
+        for role, chosen in (("dots", False), ("best dots", True))
+        for xs, ys in [_columns([dot for dot in dots if (dot[0] == best) == chosen])]
+    ]
+    ticks = {"tickvals": list(range(len(values))), "ticktext": [plain(n) for n, _ in values]}
+    layout = {
+        "xaxis": _axis(x_title) | ({"type": "log"} if log else {}),
+        "yaxis": {"automargin": True, "range": [len(values) - 0.5, -0.5], **ticks},
+        "showlegend": False,
+        "shapes": [] if level is None else [_upright(level)],
+    }
+    table = Table(title, ("method", x_title), [list(value) for value in values])
+    return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
+
+
 def plain(text: str) -> str:
     """A text of somebody's own as plotly shows it letter by letter: it reads some HTML."""
     short = text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
@@ -127,9 +156,12 @@ def plain(text: str) -> str:
 def _trace(line: Line) -> Json:
     name, x, y = line
     mode = "lines+markers" if len(x) <= MARKED_POINTS else "lines"
-    known = [(a, b) for a, b in zip(x, y, strict=True) if b is not None]
-    xs, ys = ([point[i] for point in known] for i in (0, 1))
+    xs, ys = _columns([(a, b) for a, b in zip(x, y, strict=True) if b is not None])
     return {"type": "scatter", "mode": mode, "name": name, "x": xs, "y": ys}
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
 
 
 def _axis(title: str, *, percent: bool = False, whole: bool = False) -> Json:

@@ -6,25 +6,8 @@ from dataclasses import dataclass
 
 from app.ui.charts import Cell, Chart, Line, Table, bar_chart, line_chart, per_variant, variant_name
 from core.database.schema import Json
+from models.evaluation.scores import SCORES, main_scores
 
-SCORES = {
-    "log_likelihood": "log likelihood, nats",
-    "perplexity": "perplexity",
-    "rmse": "RMSE",
-    "mae": "MAE",
-    "crps": "CRPS",
-    "mase": "MASE",
-    "accuracy": "accuracy",
-    "brier": "Brier score",
-    "ece": "ECE, equal widths",
-    "ece_adaptive": "ECE, equal counts",
-    "aurc": "area under risk–coverage",
-    "epistemic_share": "epistemic share",
-    "rows": "rows",
-    "tokens": "tokens",
-    "origins": "origins",
-}
-OF_ERRORS = ("perplexity", "rmse", "accuracy")  # beside the log likelihood, one of them
 _MOST_LEVELS = 50  # in a cell of the table of columns
 LEVELS = tuple(i / 10 for i in range(1, 10))
 DIAGONAL: Line = ("as it should be", [0, 1], [0, 1])
@@ -64,17 +47,16 @@ def sections(card: Json) -> list[Section]:
 
 def _scores(card: Json) -> Section:
     variants = card["variants"]
-    known = [name for name in SCORES if any(name in v["metrics"] for v in variants)]
-    headers = ("variant", *(SCORES[name] for name in known))
-    rows = [
-        [variant_name(v["prune"]), *(v["metrics"].get(name) for name in known)] for v in variants
-    ]
+    known = [s for s in SCORES if any(s.name in v["metrics"] for v in variants)]
+    headers = ("variant", *(score.title for score in known))
+    rows = [[variant_name(v["prune"]), *(s.read(v["metrics"]) for s in known)] for v in variants]
     tables = [Table("Scores on held-out rows", headers, rows)]
     beside = variants[0]["metrics"].get("baselines", {})
     if beside:
-        own = [["this model", *(variants[0]["metrics"].get(name) for name in known)]]
+        own = [["this model", *(score.read(variants[0]["metrics"]) for score in known)]]
         others = [
-            [name.replace("_", " "), *(b.get(s) for s in known)] for name, b in beside.items()
+            [name.replace("_", " "), *(score.read(b) for score in known)]
+            for name, b in beside.items()
         ]
         caption = "Beside methods that need no network"
         tables.append(Table(caption, ("method", *headers[1:]), own + others))
@@ -255,27 +237,26 @@ def _pruning(card: Json) -> Section:
     if len(variants) < 2:
         return Section("pruning", "Pruning", text, absent)
     prunes = [v["prune"] for v in variants]
-    metrics = variants[0]["metrics"]
-    shown = ["log_likelihood", *(name for name in OF_ERRORS if name in metrics)]
+    shown = main_scores(variants[0]["metrics"])
     charts = [
         line_chart(
-            f"pruning-{name.replace('_', '-')}",
-            f"Pruning and {SCORES[name].partition(',')[0]}",
+            f"pruning-{score.name.replace('_', '-')}",
+            f"Pruning and {score.label}",
             "On held-out rows, for each stored variant.",
             "weights removed",
-            SCORES[name],
-            [("variants", prunes, [v["metrics"].get(name) for v in variants])],
+            score.title,
+            [("variants", prunes, [score.read(v["metrics"]) for v in variants])],
             percent=True,
         )
-        for name in shown
+        for score in shown
     ]
-    headers = ("variant", "weights left", "bytes stored", *(SCORES[name] for name in shown))
+    headers = ("variant", "weights left", "bytes stored", *(score.title for score in shown))
     rows: list[list[Cell]] = [
         [
             variant_name(v["prune"]),
             v["num_weights"],
             v["bytes"],
-            *(v["metrics"].get(name) for name in shown),
+            *(score.read(v["metrics"]) for score in shown),
         ]
         for v in variants
     ]

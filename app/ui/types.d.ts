@@ -46,7 +46,7 @@ interface Variant {
   prune: number;
   bytes: number;
   num_weights: number;
-  metrics: Record<string, number | undefined>;
+  scores: Record<string, number | undefined>;
 }
 
 /** What a page must know of a version to predict with it: `question_of` in asking.py. */
