@@ -337,7 +337,7 @@ def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path)
     assert torch.equal(*loc)
 
 
-@pytest.mark.parametrize("older", [{"format": 1}, {}], ids=["another format", "none"])
+@pytest.mark.parametrize("older", [{"format": 0}, {}], ids=["another format", "none"])
 def test_a_checkpoint_of_another_release_is_not_gone_on_from(
     tmp_path: Path, older: dict[str, int]
 ) -> None:
