@@ -14,7 +14,7 @@ from app.http.uploads import received
 from app.openapi import binary_response, file_request, problems
 from app.schemas.card import CardResponse
 from app.schemas.models import VersionResponse
-from app.ui.card import render_card
+from app.ui.card.page import render_card
 from core.clock import now
 from core.context import Context
 from core.exceptions import Invalid, UnsupportedFormat
