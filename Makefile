@@ -45,11 +45,12 @@ chaos: $(INSTALLED)  ## Kill, pause and mislead real services at random: MINUTES
 fuzz: $(INSTALLED)  ## Send anything to a real service for MINUTES=20, SEED=0; tells what repeats a fault
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
 
-check: $(INSTALLED)  ## Format, lint, types, import contracts
+check: $(INSTALLED)  ## Format, lint, types, import contracts; the same of the dashboard's scripts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/javascript/check.py
 
 format: $(INSTALLED)  ## Format and mend what can be mended
 	$(BIN)/ruff format .

@@ -49,14 +49,14 @@ async def get_services(request: Request) -> Services:
 def caller_of(request: Request) -> Caller:
     """Who makes a request, as `KeyMiddleware` has found."""
     caller: Caller = request.state.caller
-    return caller.asking(correlation_id.get(), getattr(request.state, "once", None))
+    return caller.with_request(correlation_id.get(), getattr(request.state, "operation", None))
 
 
 async def get_context(
     request: Request, services: Annotated[Services, Depends(get_services)]
 ) -> Context:
     """Data sets, jobs, registry and the rest of `core`, as the caller sees them."""
-    return services.context.called_by(caller_of(request))
+    return services.context.for_caller(caller_of(request))
 
 
 ServicesDep = Annotated[Services, Depends(get_services)]
@@ -74,7 +74,7 @@ class Paging:
 PagingDep = Annotated[Paging, Depends()]
 
 
-async def refuse_strange_parameters(request: Request) -> None:
+async def check_parameters(request: Request) -> None:
     """Check what no route looks at itself.
 
     Raises:
@@ -133,7 +133,7 @@ class DirectRoute(APIRoute):
             await super().handle(scope, receive, send)
             return
         request = Request(scope, receive, send)
-        await refuse_strange_parameters(request)
+        await check_parameters(request)
         response: Response = await self.endpoint(request, await get_services(request))
         await response(scope, receive, send)
 

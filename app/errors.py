@@ -14,9 +14,10 @@ from starlette.types import Scope as Connection
 
 from app.access.session import ForeignOrigin
 from app.http.validation import describe
+from app.ui.error_page import refusal
 from app.ui.pages import is_page
-from app.ui.refusals import refusal
 from core import exceptions as core
+from core.access.idempotency import KeyReused
 from core.access.keys import Scope
 from models import exceptions as models
 
@@ -69,9 +70,10 @@ STATUSES: Mapping[type[Exception], int] = {
     TooSlow: 408,
     core.Conflict: 409,
     core.TooLarge: 413,
-    core.UnsupportedMedia: 415,
+    core.UnsupportedFormat: 415,
     core.Invalid: 422,
-    core.TooManyRequests: 429,
+    KeyReused: 422,
+    core.LimitReached: 429,
     models.InvalidData: 422,
     models.InvalidInput: 422,
     RequestValidationError: 422,
@@ -151,6 +153,8 @@ def _field_errors(error: Exception) -> list[tuple[str, str]]:
     match error:
         case core.Invalid():
             return error.errors
+        case KeyReused():
+            return [("Idempotency-Key", str(error))]
         case models.ModelError() if error.path:
             return [(error.path, error.message)]
         case RequestValidationError():

@@ -11,7 +11,7 @@ from fastapi.telemetry import TelemetryConfig
 
 from app import errors, openapi
 from app.access.key_ring import KeyRing
-from app.dependencies import Services, refuse_strange_parameters
+from app.dependencies import Services, check_parameters
 from app.health import Health
 from app.http.event_streams import EventStreams
 from app.http.middleware import middleware
@@ -54,8 +54,8 @@ from core.registry.registry import Registry, Version
 from core.release import release
 from core.settings import Settings
 from core.telemetry.tracing import flush_traces, start_tracing
-from models.artifact import files as checkpoint
-from models.trained import TrainedModel
+from models.artifact.files import read_model
+from models.model import TrainedModel
 
 # Spans of requests alone: metrics and logs have their own ways, and health checks tell no story.
 TELEMETRY: TelemetryConfig = {
@@ -85,7 +85,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
         lifespan=_lifespan,
         telemetry=TELEMETRY,
         middleware=middleware(settings.max_body_bytes, settings.body_seconds, key_ring),
-        dependencies=[Depends(refuse_strange_parameters)],
+        dependencies=[Depends(check_parameters)],
         docs_url=None,
         redoc_url=None,
     )
@@ -180,7 +180,7 @@ def _loader(context: Context, throughput: Throughput) -> Callable[[Version], Tra
 
     def load(version: Version) -> TrainedModel:
         torch.set_num_threads(settings.threads)  # OpenMP keeps this per calling thread
-        model = checkpoint.read(context.registry.path(version), device)
+        model = read_model(context.registry.path(version), device)
         warm_up(version.artifact_key, model, throughput)
         return model
 

@@ -14,7 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from app.access.required_scopes import required
 from app.errors import MEDIA_TYPE
-from app.http.idempotency import MAX_LENGTH
+from app.http.idempotency import HEADER, MAX_LENGTH
 from app.schemas.batch import BatchRequest
 from app.schemas.card import CardResponse
 from app.schemas.common import Problem
@@ -25,7 +25,6 @@ from app.schemas.models import AliasRequest, EvaluateRequest
 from app.schemas.predictions import PredictRequest, PredictResponse, TextPredictResponse
 from app.schemas.sharing import SharingRequest
 from app.schemas.training import TrainRequest
-from core.access.idempotency import HEADER
 from core.access.keys import Scope
 
 REFERENCE = "#/components/schemas/{model}"

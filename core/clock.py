@@ -1,21 +1,23 @@
-"""One clock for the times that several machines compare: the database server's.
+"""Two clocks: this machine's, and the database server's for times that several machines compare.
 
-The clocks of workers and replicas may differ by minutes. Nothing is taken from a worker because of
-a time that is stored (`core.process.watch`); what is stored is for people, metrics and the queue's
-order.
+The clocks of workers and replicas may differ by minutes. No lease is judged by a stored time
+(`core.process.watch` measures by a steady clock): stored times are for people, metrics and the
+order of the queue.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.database.dialects import is_sqlite
-from core.names import now
 
 
-def present(session: Session) -> datetime:
-    """The time by PostgreSQL's clock; all who share a SQLite file share this machine's."""
-    if is_sqlite(session):
-        return now()
-    return session.scalars(select(func.clock_timestamp())).one()
+def now() -> datetime:
+    """The time by this machine's clock, in UTC."""
+    return datetime.now(UTC)
+
+
+def database_now(session: Session) -> datetime:
+    """The time by PostgreSQL's clock; with SQLite, which one machine alone uses, as `now`."""
+    return now() if is_sqlite(session) else session.scalars(select(func.clock_timestamp())).one()

@@ -5,7 +5,7 @@ from typing import Any
 
 from core.access.audit import Audit
 from core.access.callers import SERVICE, Caller
-from core.access.idempotency import Answers
+from core.access.idempotency import Replies
 from core.access.shares import Shares
 from core.database.database import Database, migrate
 from core.datasets.datasets import Datasets
@@ -41,10 +41,10 @@ class Context:
     stored_predictions: StoredPredictions
     feedback: Feedback
     shares: Shares
-    answers: Answers
+    replies: Replies
     audit: Audit
 
-    def called_by(self, caller: Caller) -> "Context":
+    def for_caller(self, caller: Caller) -> "Context":
         """The same services, for somebody who does not see everything."""
         return replace(
             self, **_bound(self.settings, self.database, self.store, self.scratch, caller)
@@ -79,7 +79,7 @@ def open_context(settings: Settings) -> Context:
         checkpoints=Checkpoints(bound["jobs"], store),
         queue=Queue(settings),
         workers=Workers(database),
-        answers=Answers(database),
+        replies=Replies(database),
         audit=Audit(database),
         **bound,
     )

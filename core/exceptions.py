@@ -28,7 +28,7 @@ class NotOwner(CredenceError):
     """Whoever asks may see a thing, and not change it."""
 
 
-class TooManyRequests(CredenceError):
+class LimitReached(CredenceError):
     """More than a caller may ask for now; later it may."""
 
     def __init__(self, message: str, retry_after_seconds: int) -> None:
@@ -56,7 +56,7 @@ class QuotaExceeded(TooLarge):
     """More than a caller may keep; the message says how much that is."""
 
 
-class UnsupportedMedia(CredenceError):
+class UnsupportedFormat(CredenceError):
     """A media type that nobody here reads; the message lists those that are."""
 
 

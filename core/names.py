@@ -2,7 +2,6 @@
 
 import re
 import secrets
-from datetime import UTC, datetime
 
 from core.exceptions import Invalid, NotFound
 
@@ -18,11 +17,6 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 def new_id(prefix: str) -> str:
     """An identifier nobody can guess: 96 random bits after the prefix."""
     return f"{prefix}_{secrets.token_hex(12)}"
-
-
-def now() -> datetime:
-    """The present, aware of its time zone, in UTC."""
-    return datetime.now(UTC)
 
 
 def check_identifier(kind: str, identifier: str) -> str:

@@ -12,10 +12,10 @@ from typing import Any, Literal
 import torch
 
 from core.registry import archives
-from models.artifact import files as checkpoint
 from models.artifact.export import Export, Posterior, build
+from models.artifact.files import read_model
 from models.exceptions import InvalidInput
-from models.model import BayesianModel
+from models.tabular.model import TabularModel
 
 Format = Literal["onnx", "torch"]
 METADATA = "credence.json"  # in a .pt2; in ONNX a property called "credence"
@@ -39,8 +39,8 @@ def convert(  # noqa: PLR0917 - in the order in which one says it
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder) / "artifact"
         archives.unpack(archive, directory, max_bytes=2**63 - 1)
-        model = checkpoint.read(directory)
-    if not isinstance(model, BayesianModel):
+        model = read_model(directory)
+    if not isinstance(model, TabularModel):
         raise InvalidInput("models of texts are not exported: keep them in the archive")
     export = build(model, posterior=posterior, prune=prune, samples=samples)
     with _quiet():

@@ -21,7 +21,7 @@ def forget(context: Context) -> None:
     """Remove the rows whose time is up: stored predictions, first answers, lines of the audit."""
     settings, now = context.settings, datetime.now(UTC)
     context.stored_predictions.sweep(now - timedelta(days=settings.stored_days))
-    context.answers.sweep(now - timedelta(hours=settings.idempotency_hours))
+    context.replies.sweep(now - timedelta(hours=settings.idempotency_hours))
     context.audit.sweep(now - timedelta(days=settings.audit_days))
 
 

@@ -86,7 +86,7 @@ class KeyRing:
         Raises:
             ForeignOrigin: from a page of somebody else, if it changes something.
             Unauthorized, Forbidden: as `identify`.
-            TooManyRequests: with a key that has made as many as it may.
+            LimitReached: with a key that has made as many as it may.
         """
         check_origin(connection)
         key = self._key_of(connection)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from time import monotonic
 
-from core.exceptions import TooManyRequests
+from core.exceptions import LimitReached
 
 SECONDS_PER_MINUTE = 60.0
 
@@ -25,7 +25,7 @@ class RateLimit:
         """Take a token.
 
         Raises:
-            TooManyRequests: there is none; the error tells when there will be one.
+            LimitReached: there is none; the error tells when there will be one.
         """
         rate = per_minute / SECONDS_PER_MINUTE
         most, now = max(1.0, rate), self._clock()
@@ -33,7 +33,7 @@ class RateLimit:
         tokens = min(most, tokens + rate * (now - then))
         if tokens < 1:
             self._buckets[key] = (tokens, now)
-            raise TooManyRequests(
+            raise LimitReached(
                 f"this key may make {per_minute} requests a minute", math.ceil((1 - tokens) / rate)
             )
         self._buckets[key] = (tokens - 1, now)

@@ -18,7 +18,7 @@ from fastapi import Request
 
 from app.http.content_encoding import WINDOWS, BodyWriter, body_writer
 from app.http.validation import MAX_ERRORS, Location, Model, pointer, validate
-from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedMedia
+from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedFormat
 
 MAX_BYTES = 64 * 2**20  # parsed JSON takes up to ten times as many; more rows go to /datasets
 MAX_DOCUMENT_BYTES = MAX_BYTES // 4  # of those that pydantic reads, which holds them three times
@@ -50,7 +50,7 @@ async def read_body(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
     """All bytes of a JSON body.
 
     Raises:
-        UnsupportedMedia: if the headers say that it is something else.
+        UnsupportedFormat: if the headers say that it is something else.
         TooLarge: if it has more than `max_bytes`.
     """
     check_json(request)
@@ -73,7 +73,7 @@ async def read_inflated(request: Request) -> bytes:
     """As `read_bytes`, with a `Content-Encoding` undone.
 
     Raises:
-        UnsupportedMedia: for an encoding other than gzip and deflate (which is zlib's format).
+        UnsupportedFormat: for an encoding other than gzip and deflate (which is zlib's format).
         NotParseable: if the body is not what its encoding says.
         TooLarge: if it has, or inflates to, more than `MAX_BYTES`.
     """
@@ -157,22 +157,22 @@ def media_type(request: Request) -> str | None:
 
 
 def check_json(request: Request) -> None:
-    """Raise `UnsupportedMedia` if the headers say that the body is anything but JSON in UTF-8."""
+    """Raise `UnsupportedFormat` if the headers say that the body is anything but JSON in UTF-8."""
     content = _content(request.headers.get("content-type", "application/json"))
     subtype = content.get_content_subtype()
     charset = (content.get_content_charset("utf-8")).replace("-", "")
     if content.get_content_maintype() != "application" or not (
         subtype == "json" or subtype.endswith("+json")
     ):
-        raise UnsupportedMedia("send JSON with Content-Type: application/json")
+        raise UnsupportedFormat("send JSON with Content-Type: application/json")
     if charset not in ("utf8", "usascii"):
-        raise UnsupportedMedia("JSON must be UTF-8")
+        raise UnsupportedFormat("JSON must be UTF-8")
 
 
 def refuse_encoding(request: Request) -> None:
-    """Raise `UnsupportedMedia` for a body that is compressed."""
+    """Raise `UnsupportedFormat` for a body that is compressed."""
     if request.headers.get("content-encoding", "identity") != "identity":
-        raise UnsupportedMedia("only /datasets and /v2 take a Content-Encoding")
+        raise UnsupportedFormat("only /datasets and /v2 take a Content-Encoding")
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Collection
 from typing import BinaryIO
 
-from core.exceptions import NotParseable, TooLarge, UnsupportedMedia
+from core.exceptions import NotParseable, TooLarge, UnsupportedFormat
 
 WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 """How zlib is told which header and checksum to expect."""
@@ -71,14 +71,14 @@ def body_writer(
     """The writer for a `Content-Encoding`, of which the route takes the `known` ones.
 
     Raises:
-        UnsupportedMedia: for another encoding.
+        UnsupportedFormat: for another encoding.
     """
     encoding = (encoding or "identity").lower()
     if encoding == "identity":
         return BodyWriter(file, max_bytes, limit)
     if encoding not in known:
         names = ", ".join(name for name in known if name != "x-gzip")
-        raise UnsupportedMedia(
+        raise UnsupportedFormat(
             f"Content-Encoding may be {names} or identity, not {encoding[:40]!r}"
         )
     return InflatingWriter(file, max_bytes, limit, encoding)

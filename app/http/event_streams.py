@@ -19,7 +19,7 @@ from starlette.types import Send
 
 from app.schemas.jobs import EventResponse
 from core.access.callers import Caller, View
-from core.exceptions import CredenceError, TooManyRequests, Unavailable
+from core.exceptions import CredenceError, LimitReached, Unavailable
 from core.jobs.events import Event
 from core.jobs.jobs import FINAL, Jobs
 
@@ -65,12 +65,12 @@ class EventStreams:
         """Before a stream begins.
 
         Raises:
-            TooManyRequests: the caller has as many as it should.
+            LimitReached: the caller has as many as it should.
             Unavailable: there are as many as one process should hold.
         """
         if caller.key is not None and self._open[caller.key] >= MAX_OF_A_CALLER:
             message = f"{MAX_OF_A_CALLER} event streams are open with this key: end some"
-            raise TooManyRequests(message, RETRY_SECONDS)
+            raise LimitReached(message, RETRY_SECONDS)
         if self._open.total() >= MAX_STREAMS:
             raise Unavailable(f"{MAX_STREAMS} event streams are open here: ask again, or for JSON")
 

@@ -1,9 +1,8 @@
-"""`Idempotency-Key`: a route that makes something makes it once, however often its request comes.
+"""`Idempotency-Key`: a repeated request gets the first one's response, and makes nothing again.
 
-The first answer stands in the transaction that made it (`core.access.idempotency`), and is given
-again to
-the same request: same caller, route, key and body. It is remembered for two days
-(`CREDENCE_IDEMPOTENCY_HOURS`). What made nothing, such as a refusal, is not remembered.
+A request is the same if caller, route, key and body are. Its response is stored in the transaction
+that makes something (`core.access.idempotency`), for `CREDENCE_IDEMPOTENCY_HOURS`. A request that
+makes nothing, such as a refused one, is not stored.
 """
 
 import hashlib
@@ -16,17 +15,24 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.types import Message
 
-from app.dependencies import get_services, refuse_strange_parameters
+from app.dependencies import check_parameters, get_services
 from app.schemas.datasets import DatasetResponse
 from app.schemas.jobs import JobResponse
 from app.schemas.models import VersionResponse
 from core.access.callers import Caller
-from core.access.idempotency import HEADER, NO_ANSWER, Answer, Answers, Once, Remembered, Repeated
+from core.access.idempotency import (
+    NO_REPLY,
+    AlreadyCompleted,
+    Completed,
+    IdempotentOperation,
+    Reply,
+)
 from core.datasets.datasets import Dataset
 from core.exceptions import Invalid
 from core.jobs.jobs import Job
 from core.registry.registry import Version
 
+HEADER = "Idempotency-Key"
 MAX_LENGTH = 255
 REPLAYED = "Idempotency-Replayed"
 JSON = {"Content-Type": "application/json"}
@@ -35,41 +41,44 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class CreatingRoute(APIRoute):
-    """A route whose endpoint makes a job, a data set, a version or feedback."""
+    """A route whose `POST` makes a job, a data set, a version or feedback."""
 
     def get_route_handler(self) -> Handler:
-        return answered_once(super().get_route_handler())
+        return idempotent(super().get_route_handler())
 
 
-def answered_once(handle: Handler) -> Handler:
-    """The handler of a route, for requests that may come twice."""
+def idempotent(handle: Handler) -> Handler:
+    """The handler, preceded by a look for the stored response of the same request."""
 
     async def handle_once(request: Request) -> Response:
         if request.method != "POST":
             return await handle(request)
-        await refuse_strange_parameters(request)  # before the path is looked up anywhere
-        request, once = watched(request, write_answer)
-        if once is None:
+        await check_parameters(request)  # the path goes into a query: no control characters
+        request, operation = with_idempotency_key(request, write_reply)
+        if operation is None:
             return await handle(request)
-        answers = (await get_services(request)).context.answers
-        if found := await to_thread.run_sync(answers.find, once):
-            async for _ in request.stream():  # all of it counts, though nobody reads it
+        find = (await get_services(request)).context.replies.find
+        if completed := await to_thread.run_sync(find, operation):
+            async for _ in request.stream():  # the fingerprint needs the whole body
                 pass
-            return _again(once, found)
+            return _replay(operation, completed)
         try:
             return await handle(request)
-        except Repeated:
-            return _again(once, await _found(answers, once))
+        except AlreadyCompleted:
+            completed = await to_thread.run_sync(find, operation)
+            assert completed is not None, "the other request has committed"
+            return _replay(operation, completed)
 
     return handle_once
 
 
-def watched(
-    request: Request, write: Callable[[Any], Answer] = lambda made: NO_ANSWER
-) -> tuple[Request, Once | None]:
-    """The request with its body's hash taken as it is read, and the key that it came with.
+def with_idempotency_key(
+    request: Request, reply: Callable[[Any], Reply] = lambda made: NO_REPLY
+) -> tuple[Request, IdempotentOperation | None]:
+    """A request that hashes its body while it is read, and its operation if it has a key.
 
-    `write` tells what is answered to what was made.
+    Args:
+        reply: makes the response for what the request has made.
 
     Raises:
         Invalid: the key is empty, too long, or not printable ASCII.
@@ -82,53 +91,44 @@ def watched(
         raise Invalid([(HEADER, message)])
     hashed = _HashedRequest(request)
     caller: Caller = request.state.caller
-    route = f"{request.method} {request.url.path}"
-    once = Once(caller.key or caller.actor, route[:256], key, hashed.fingerprint, write)
-    hashed.state.once = once
-    return hashed, once
+    route = f"{request.method} {request.url.path}"[:256]
+    owner = caller.key or caller.actor
+    hashed.state.operation = IdempotentOperation(owner, route, key, hashed.fingerprint, reply)
+    return hashed, hashed.state.operation
 
 
-def write_answer(made: Job | Version | tuple[Dataset, bool]) -> Answer:
-    """What the routes answer that queue a job, or take in a data set or a version."""
+def write_reply(made: Job | Version | tuple[Dataset, bool]) -> Reply:
+    """The response of the routes that make a job, a version or a data set."""
     if isinstance(made, Job):
-        body = JobResponse.model_validate(made)
-        return _answer(202, f"/jobs/{made.id}", body)
+        return _reply(202, f"/jobs/{made.id}", JobResponse.model_validate(made))
     if isinstance(made, Version):
         place = f"/models/{made.model}/versions/{made.version}"
-        return _answer(201, place, VersionResponse.of(made))
+        return _reply(201, place, VersionResponse.of(made))
     dataset, is_new = made
-    told = DatasetResponse.model_validate(dataset)
-    return _answer(201 if is_new else 200, f"/datasets/{dataset.id}", told)
+    body = DatasetResponse.model_validate(dataset)
+    return _reply(201 if is_new else 200, f"/datasets/{dataset.id}", body)
 
 
-def _answer(status: int, location: str, body: BaseModel) -> Answer:
-    return Answer(status, JSON | {"Location": location}, body.model_dump_json().encode())
+def _reply(status: int, location: str, body: BaseModel) -> Reply:
+    return Reply(status, JSON | {"Location": location}, body.model_dump_json().encode())
 
 
-def _again(once: Once, found: Remembered) -> Response:
-    found.check(once)
-    answer = found.answer
-    return Response(answer.body, answer.status, dict(answer.headers) | {REPLAYED: "true"})
-
-
-async def _found(answers: Answers, once: Once) -> Remembered:
-    found = await to_thread.run_sync(answers.find, once)
-    assert found is not None, "who was faster has committed"
-    return found
+def _replay(operation: IdempotentOperation, completed: Completed) -> Response:
+    completed.check(operation)
+    reply = completed.reply
+    return Response(reply.body, reply.status, dict(reply.headers) | {REPLAYED: "true"})
 
 
 class _HashedRequest(Request):
-    """A request that takes the SHA-256 of its query, of what its body is, and of its body while
-    that is read.
-    """
+    """A request that hashes its query, type, encoding and body while it is read."""
 
     def __init__(self, request: Request) -> None:
-        said = (request.headers.get(name, "") for name in ("content-type", "content-encoding"))
-        self._sha256 = hashlib.sha256("\n".join((request.url.query, *said, "")).encode())
+        kinds = (request.headers.get(name, "") for name in ("content-type", "content-encoding"))
+        self._sha256 = hashlib.sha256("\n".join((request.url.query, *kinds, "")).encode())
         super().__init__(request.scope, self._hashing(request))
 
     def fingerprint(self) -> str:
-        """Of what has been read so far: all of it, when something is made of it."""
+        """The hash of what has been read so far."""
         return self._sha256.hexdigest()
 
     def _hashing(self, request: Request) -> Callable[[], Coroutine[Any, Any, Message]]:

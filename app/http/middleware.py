@@ -12,12 +12,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.access.key_ring import KeyRing
 from app.access.session import ForeignOrigin
 from app.errors import Forbidden, TooSlow, Unauthorized, problem_response
-from core.exceptions import TooLarge, TooManyRequests
+from core.exceptions import LimitReached, TooLarge
 
 MAX_REQUEST_ID = 128
 MIN_BYTES_PER_SECOND = 8192  # of a body, once its first seconds are over: a bad mobile connection
 PROBES = ("/health", "/metrics")
-TELLS_NO_NEWS = (
+KEEPS_VERSIONS = (
     *("/predict", "/v2", "/health", "/metrics", "/docs", "/openapi.json"),
     *("/ui/static", "/ui/plotly"),
 )
@@ -31,7 +31,7 @@ def middleware(max_body_bytes: int, body_seconds: float, key_ring: KeyRing) -> l
         Middleware(RequestLogMiddleware),
         Middleware(KeyMiddleware, key_ring=key_ring),
         Middleware(HeadMiddleware),
-        Middleware(NewsMiddleware),
+        Middleware(ForgetVersionsMiddleware),
         Middleware(BodyLimitMiddleware, max_body_bytes=max_body_bytes, body_seconds=body_seconds),
     ]
 
@@ -112,7 +112,7 @@ class KeyMiddleware:
         if scope["type"] == "http":
             try:
                 caller = self.key_ring.admit(scope)
-            except (Unauthorized, Forbidden, ForeignOrigin, TooManyRequests) as error:
+            except (Unauthorized, Forbidden, ForeignOrigin, LimitReached) as error:
                 await problem_response(error, scope)(scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller
@@ -126,7 +126,7 @@ def _is_probe(scope: Scope, status: int) -> bool:
     return status == 200 and scope["path"].startswith(PROBES)
 
 
-class NewsMiddleware:
+class ForgetVersionsMiddleware:
     """Versions and aliases are looked up anew after any answer that may tell of a change in them.
 
     Predictions remember for a moment what a name means. Whoever moved an alias here, or has seen
@@ -137,7 +137,7 @@ class NewsMiddleware:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith(TELLS_NO_NEWS):
+        if scope["type"] != "http" or scope["path"].startswith(KEEPS_VERSIONS):
             await self.app(scope, receive, send)
             return
 

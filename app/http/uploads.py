@@ -33,7 +33,7 @@ async def received(
     Raises:
         TooLarge: if it has, or inflates to, more than `max_bytes`.
         NotParseable: if it is said to be gzip and is not.
-        UnsupportedMedia: if it is encoded in another way.
+        UnsupportedFormat: if it is encoded in another way.
         Unavailable: if the disk is full.
     """
     limit = f"the body has, or inflates to, more than {max_bytes} bytes (CREDENCE_MAX_BODY_BYTES)"

@@ -10,7 +10,7 @@ T = TypeVar("T")
 DATABASE_SECONDS = 2.0  # a scrape waits no longer: what needs no database is told without it
 
 
-class Inquiry(Generic[T]):
+class BoundedQuery(Generic[T]):
     """Asks in a thread of its own, and not again while an answer is owed: a database that hangs
     takes one thread, not one per scrape.
     """

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Gauge, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from app.metrics.bounded_query import Inquiry
+from app.metrics.bounded_query import BoundedQuery
 from app.serving.admission import Admission
 from app.serving.engine import Engine
 from app.serving.model_cache import LoadedModel
@@ -22,7 +22,7 @@ class BacklogCollector(Collector):
     """Jobs and workers as the database has them; while it is away, nothing but its own gauge."""
 
     def __init__(self, read: Callable[[], Backlog]) -> None:
-        self._inquiry = Inquiry(read)
+        self._inquiry = BoundedQuery(read)
 
     def describe(self) -> list[Metric]:
         return [GaugeMetricFamily("credence_database_up", "")]

@@ -11,7 +11,7 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from app.metrics.bounded_query import Inquiry
+from app.metrics.bounded_query import BoundedQuery
 from core.exceptions import Unavailable
 from core.predictions.feedback import Rolling
 
@@ -38,7 +38,7 @@ class FeedbackCollector(Collector):
     """Gauges of each version that was labelled of late."""
 
     def __init__(self, read: Callable[[], Sequence[Rolling]]) -> None:
-        self._inquiry = Inquiry(read)
+        self._inquiry = BoundedQuery(read)
 
     def describe(self) -> list[Metric]:
         return list(_families([]))

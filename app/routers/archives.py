@@ -14,10 +14,11 @@ from app.http.uploads import received
 from app.openapi import binary_response, file_request, problems
 from app.schemas.card import CardResponse
 from app.schemas.models import VersionResponse
-from app.ui.card import render_card
+from app.ui.card.page import render_card
+from core.clock import now
 from core.context import Context
-from core.exceptions import Invalid, UnsupportedMedia
-from core.names import check_alias, check_model_name, now
+from core.exceptions import Invalid, UnsupportedFormat
+from core.names import check_alias, check_model_name
 from core.process.disks import on_disk
 from core.registry import archives, cards, imports
 from core.registry.imports import Imported
@@ -61,7 +62,7 @@ async def import_version(  # noqa: PLR0917 - what FastAPI passes
         check_alias(alias, "alias")
     media_type = request.headers.get("content-type", "")
     if media_type.partition(";")[0].strip().lower() != TAR:
-        raise UnsupportedMedia(f"send an archive, with Content-Type {TAR}")
+        raise UnsupportedFormat(f"send an archive, with Content-Type {TAR}")
     settings, writers = context.settings, services.writers
     async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:
         version = await to_thread.run_sync(

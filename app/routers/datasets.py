@@ -12,7 +12,7 @@ from app.openapi import file_request, problems
 from app.schemas.common import Limit, PageResponse
 from app.schemas.datasets import DatasetResponse, RowsResponse
 from core.datasets.formats import FORMATS, find_format
-from core.exceptions import UnsupportedMedia
+from core.exceptions import UnsupportedFormat
 
 router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
 
@@ -39,7 +39,7 @@ async def upload(
     """Upload a file as it is; `Content-Encoding: gzip` is allowed. The same bytes are kept once."""
     media_type = request.headers.get("content-type")
     if media_type is None:
-        raise UnsupportedMedia(f"send a Content-Type, one of {', '.join(FORMATS)}")
+        raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(FORMATS)}")
     find_format(media_type)  # refused before a gigabyte is sent
     settings, writers = context.settings, services.writers
     async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:

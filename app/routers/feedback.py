@@ -23,7 +23,7 @@ from app.serving.decode import decode, decode_columns, num_rows
 from app.serving.question import Question
 from app.serving.scoring import ScoredRows, score
 from app.serving.storing import question_of
-from core.access.idempotency import Answer
+from core.access.idempotency import Reply
 from core.context import Context
 from core.exceptions import Invalid
 from core.predictions.feedback import Added, Rolling, describe
@@ -53,13 +53,13 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
     body = await read_body(request)
     asked, rows, truth = await off_loop(len(body), _read, body)
     caller = caller_of(request)
-    seen = services.context.called_by(caller)
+    seen = services.context.for_caller(caller)
     question = await _question(seen, asked, rows, len(body))
     scored = await or_disconnect(request, score(services.predictor, question, truth, caller.view))
     version, window = scored.version, seen.settings.feedback_rows
     write = partial(_write, asked, scored, window)
     added = await to_thread.run_sync(
-        services.context.called_by(caller.writing(write)).feedback.add,
+        services.context.for_caller(caller.with_reply(write)).feedback.add,
         version.model,
         version.version,
         scored.scores,
@@ -128,10 +128,10 @@ async def _question(
     )
 
 
-def _write(asked: FeedbackParameters, scored: ScoredRows, window: int, added: Added) -> Answer:
+def _write(asked: FeedbackParameters, scored: ScoredRows, window: int, added: Added) -> Reply:
     told = _answer(asked, scored, added, window)
     status = 201 if added.is_new else 200
-    return Answer(status, JSON, orjson.dumps(told, option=orjson.OPT_UTC_Z))
+    return Reply(status, JSON, orjson.dumps(told, option=orjson.OPT_UTC_Z))
 
 
 def _answer(asked: FeedbackParameters, scored: ScoredRows, added: Added, window: int) -> Json:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from app.dependencies import DirectRoute, ServicesDep, caller_of, or_disconnect
 from app.http.bodies import media_type, read_body, read_bytes, refuse_encoding
-from app.http.idempotency import watched
+from app.http.idempotency import with_idempotency_key
 from app.http.negotiation import negotiate
 from app.openapi import json_response, option_parameters, problems, request_bodies
 from app.schemas.predictions import (
@@ -61,7 +61,7 @@ async def predict(request: Request, services: ServicesDep) -> Response:
     Rows come as JSON or, with the options in the query, as an Arrow stream; answers leave as what
     `Accept` asks for.
     """
-    request, _ = watched(request)
+    request, _ = with_idempotency_key(request)
     with services.metrics.predict_request() as measure:
         measure.exploring = request.headers.get(EXPLORING) == "1"
         wanted = negotiate(request, tuple(WRITERS))

@@ -10,10 +10,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.access.callers import Caller
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import AuditRow
 from core.database.sweeping import sweep
-from core.names import now
 from core.paging import Page, check_limit, decode_number, page_of
 
 

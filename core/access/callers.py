@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, exists, or_, select, true
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from core.access.idempotency import Answer, Once
+from core.access.idempotency import IdempotentOperation, Reply
 from core.database.schema import DatasetRow, JobRow, ModelRow, ShareRow
 from core.exceptions import NotFound, NotOwner
 
@@ -70,20 +70,33 @@ class Caller:
     key: str | None = None  # its id
     quota: Quota = field(default_factory=Quota)
     request_id: str | None = None
-    once: Once | None = None
+    operation: IdempotentOperation | None = None
 
     @property
     def owner(self) -> str:
         """Whose what this caller makes will be."""
         return self.view.owner
 
-    def writing(self, write: Callable[[Any], Answer]) -> "Caller":
-        """The same, whose request is answered so."""
-        return self if self.once is None else replace(self, once=replace(self.once, write=write))
+    def with_reply(self, reply: Callable[[Any], Reply]) -> "Caller":
+        """This caller, with another function that makes the reply of its operation."""
+        if self.operation is None:
+            return self
+        return replace(self, operation=replace(self.operation, reply=reply))
 
-    def asking(self, request_id: str | None, once: Once | None = None) -> "Caller":
-        """The same, with another request."""
-        return replace(self, request_id=request_id, once=once)
+    def with_request(
+        self, request_id: str | None, operation: IdempotentOperation | None = None
+    ) -> "Caller":
+        """This caller, with another request."""
+        return replace(self, request_id=request_id, operation=operation)
+
+    def record(self, session: Session, resource: str, made: object = None) -> None:
+        """Store id and reply in the transaction that makes `made`, if the operation has a key.
+
+        Raises:
+            AlreadyCompleted: see `core.access.idempotency`.
+        """
+        if self.operation is not None:
+            self.operation.record(session, resource, made)
 
 
 SERVICE = Caller(actor="service")

@@ -1,8 +1,8 @@
-"""Requests that come twice: what was made stands in the transaction that made it, with its answer.
+"""Operations with an idempotency key: what they make and their reply are stored in one transaction.
 
-So there is no moment at which a crash, or the same request at the same time, makes a second one.
-Source: draft-ietf-httpapi-idempotency-key-header-07; there a request that comes while the first one
-runs is a conflict, here it waits for the first one's transaction.
+Neither a crash nor the same operation at the same time can therefore make a second one.
+Source: draft-ietf-httpapi-idempotency-key-header-07. There a repetition
+that arrives while the first one runs is a conflict; here it waits for the first transaction.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,111 +14,111 @@ from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import AnswerRow
 from core.database.sweeping import sweep
-from core.exceptions import CredenceError, Invalid
-from core.names import now
+from core.exceptions import CredenceError
 
-HEADER = "Idempotency-Key"
+
+class AlreadyCompleted(CredenceError):
+    """The same operation, run at the same time, committed first: its reply holds for both."""
+
+
+class KeyReused(CredenceError):
+    """An idempotency key that belongs to another operation of the same caller."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"{key!r} was sent with another request before: take a new key for a new request"
+        )
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a caller was told."""
+class Reply:
+    """What the caller received. `core` only stores it."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-NO_ANSWER = Answer(0, {}, b"")
-"""Of what is made anew from the same request, to the same bytes."""
+NO_REPLY = Reply(0, {}, b"")
+"""For operations whose reply is computed again from the same request, to the same bytes."""
 
 
 @dataclass(frozen=True)
-class Once:
-    """A request that may come again: whose, where to, by which key, and with what in it.
+class IdempotentOperation:
+    """An operation that its caller may repeat.
 
-    `fingerprint` is asked when the body has been read. `write` tells of what was made.
+    Args:
+        caller: the id of the caller's key, or its name.
+        route: what is to be done, such as "POST /train".
+        key: chosen by the caller; unique per caller and route.
+        fingerprint: returns a hash of the operation's content, once that was read completely.
+        reply: returns the reply for what was made.
     """
 
     caller: str
     route: str
-    idempotency_key: str
+    key: str
     fingerprint: Callable[[], str]
-    write: Callable[[Any], Answer]
+    reply: Callable[[Any], Reply]
 
     def record(self, session: Session, resource: str, made: object = None) -> None:
-        """Remember it in the transaction that makes `made`.
+        """Store id and reply in the transaction that makes `made`.
 
         Raises:
-            Repeated: the same request has been answered meanwhile. The transaction must not commit.
+            AlreadyCompleted: the same operation has committed meanwhile. Roll this one back.
         """
-        session.flush()  # so that what fails below is this row
-        answer = self.write(made)
+        session.flush()  # so that only the statement below can violate a constraint
+        reply = self.reply(made)
         row = {
             "caller": self.caller,
             "route": self.route,
-            "idempotency_key": self.idempotency_key,
+            "idempotency_key": self.key,
             "fingerprint": self.fingerprint(),
             "resource": resource,
-            "status": answer.status,
-            "headers": dict(answer.headers),
-            "body": answer.body,
+            "status": reply.status,
+            "headers": dict(reply.headers),
+            "body": reply.body,
             "created_at": now(),
         }
         try:
             session.execute(insert(AnswerRow).values(row))
         except IntegrityError:
-            raise Repeated(self) from None
-
-
-class Repeated(CredenceError):
-    """A request came twice at once, and the other one was faster: its answer is this one's."""
-
-    def __init__(self, once: Once) -> None:
-        super().__init__(f"the request with {HEADER} {once.idempotency_key!r} was answered")
+            raise AlreadyCompleted(f"the operation with the key {self.key!r} is complete") from None
 
 
 @dataclass(frozen=True)
-class Remembered:
-    """What a request has made before, and the answer."""
+class Completed:
+    """A recorded operation: the id of what it made, its fingerprint, and its reply."""
 
     resource: str
     fingerprint: str
-    answer: Answer
+    reply: Reply
 
-    def check(self, once: Once) -> None:
-        """Raise `Invalid` when the request that comes now is another one."""
-        if self.fingerprint != once.fingerprint():
-            message = (
-                f"{once.idempotency_key!r} was sent with another request before: "
-                "take a new key for a new request"
-            )
-            raise Invalid([(HEADER, message)])
+    def check(self, operation: IdempotentOperation) -> None:
+        """Raise `KeyReused` if `operation` has another fingerprint."""
+        if self.fingerprint != operation.fingerprint():
+            raise KeyReused(operation.key)
 
 
-class Answers:
-    """What is remembered."""
+class Replies:
+    """The table of recorded operations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def find(self, once: Once) -> Remembered | None:
-        """What the same caller made with this key on this route before."""
+    def find(self, operation: IdempotentOperation) -> Completed | None:
+        """What the same caller recorded under this key and route, if anything."""
         with self._database.read() as session:
-            return find(session, once)
+            row = session.get(AnswerRow, (operation.caller, operation.route, operation.key))
+        if row is None:
+            return None
+        reply = Reply(row.status, row.headers, row.body)
+        return Completed(row.resource, row.fingerprint, reply)
 
     def sweep(self, before: datetime) -> None:
-        """Forget what was answered before this time."""
+        """Delete what was recorded before this time."""
         sweep(self._database, AnswerRow.created_at, before)
-
-
-def find(session: Session, once: Once) -> Remembered | None:
-    """As `Answers.find`, in the caller's transaction."""
-    row = session.get(AnswerRow, (once.caller, once.route, once.idempotency_key))
-    if row is None:
-        return None
-    answer = Answer(row.status, row.headers, row.body)
-    return Remembered(row.resource, row.fingerprint, answer)

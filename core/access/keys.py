@@ -14,10 +14,11 @@ from sqlalchemy import select, update
 
 from core.access import audit
 from core.access.callers import ANYBODY, EVERYBODY, Caller, Quota, View
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import KeyRow
 from core.exceptions import Conflict, Invalid, InvalidSetting, NotFound
-from core.names import check_identifier, check_name, new_id, now
+from core.names import check_identifier, check_name, new_id
 from core.passwords import read_secret
 
 PREFIX = "cred_"  # so that scanners for leaked secrets can know one

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from core.access.callers import EVERYBODY, Caller
 from core.database.dialects import is_sqlite
 from core.database.schema import DatasetRow, JobRow, ModelRow, PredictionRow, VersionRow
-from core.exceptions import QuotaExceeded, TooManyRequests
+from core.exceptions import LimitReached, QuotaExceeded
 from core.jobs.transitions import UNFINISHED
 
 LOCK = 0x71756F74  # any number that no other lock has: "quot"
@@ -23,7 +23,7 @@ def check_jobs(session: Session, caller: Caller, more: int) -> None:
     """Room for `more` jobs that have not ended.
 
     Raises:
-        TooManyRequests: there will be once some have ended.
+        LimitReached: there will be once some have ended.
     """
     most = caller.quota.queued_jobs
     if most is None:
@@ -32,7 +32,7 @@ def check_jobs(session: Session, caller: Caller, more: int) -> None:
     mine = JobRow.owner == caller.owner, JobRow.status.in_(UNFINISHED), JobRow.parent.is_(None)
     found = session.scalars(select(func.count()).select_from(JobRow).where(*mine)).one()
     if found + more > most:
-        raise TooManyRequests(
+        raise LimitReached(
             f"this key may have {most} jobs that have not ended, and there are {found}: "
             "wait until one has ended, or cancel one",
             RETRY_SECONDS,

@@ -18,8 +18,9 @@ from sqlalchemy.orm import Session
 
 from core.access import audit, shares
 from core.access.callers import DATASET, EVERYBODY, JOB, SERVICE, Caller, check_change
-from core.access.idempotency import Once, Repeated
+from core.access.idempotency import AlreadyCompleted
 from core.access.quotas import check_bytes
+from core.clock import now
 from core.database.database import Database
 from core.database.installation import identity
 from core.database.schema import DatasetRow, JobRow
@@ -30,9 +31,9 @@ from core.datasets.formats.limits import check_size
 from core.datasets.profiles import profile
 from core.exceptions import Conflict, Invalid, NotFound, QuotaExceeded
 from core.jobs.checkpoints import checkpoints_key
-from core.jobs.jobs import UNFINISHED, JobStatus, stop
+from core.jobs.jobs import UNFINISHED, JobStatus, cancel_row
 from core.jobs.results import parts_key
-from core.names import check_identifier, check_name, new_id, now
+from core.names import check_identifier, check_name, new_id
 from core.paging import Page, check_limit, decode_number, page_of
 from core.process.disks import on_disk
 from core.storage import ArtifactStore
@@ -83,7 +84,7 @@ class Datasets:
             sha256: of the file, in hexadecimal, if it is known; else the file is read for it.
 
         Raises:
-            UnsupportedMedia, NotParseable, Invalid, TooLarge: see `core.datasets.formats`.
+            UnsupportedFormat, NotParseable, Invalid, TooLarge: see `core.datasets.formats`.
             QuotaExceeded: the caller has stored as much as it may.
         """
         check_name(name)
@@ -94,7 +95,7 @@ class Datasets:
             return existing, False
         table = canonical(format_.read(source, self._max_bytes))
         size = source.stat().st_size
-        return self._publish(name, format_.name, table, size, sha256, self._caller.once)
+        return self._publish(name, format_.name, table, size, sha256, self._caller)
 
     def add_columns(self, name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[Dataset, bool]:
         """Take in columns from a JSON body; errors have pointers under `/data/columns`."""
@@ -159,7 +160,7 @@ class Datasets:
         others = not_(self._caller.view.of(JOB)), JobRow.parent.is_(None)
         query = select(JobRow).where(_reads(dataset_id), JobRow.status.in_(UNFINISHED), *others)
         for row in session.scalars(query.order_by(JobRow.number).with_for_update()).all():
-            stop(session, row)
+            cancel_row(session, row)
             audit.record(session, self._caller, "job.cancel", row.id, dataset=dataset_id)
 
     def rows(
@@ -220,9 +221,9 @@ class Datasets:
 
     def _remember(self, existing: Dataset) -> None:
         """That the caller's request was answered with what existed."""
-        if self._caller.once is not None:
+        if self._caller.operation is not None:
             with self._database.begin() as session:
-                self._caller.once.record(session, existing.id, (existing, False))
+                self._caller.record(session, existing.id, (existing, False))
 
     def _row(self, dataset_id: str) -> DatasetRow:
         check_identifier("dataset", dataset_id)
@@ -247,7 +248,7 @@ class Datasets:
         table: pa.Table,
         size: int,
         sha256: str,
-        once: Once | None = None,
+        recording: Caller | None = None,
     ) -> tuple[Dataset, bool]:
         """Store the file, then the row that refers to it."""
         check_size(table.nbytes, self._max_bytes, "the data set")
@@ -273,9 +274,9 @@ class Datasets:
                 check_bytes(session, self._caller, row.stored_bytes)
                 session.add(row)
                 audit.record(session, self._caller, "dataset.create", dataset_id, name=name)
-                if once is not None:
-                    once.record(session, dataset_id, (_dataset(row), True))
-        except (QuotaExceeded, Repeated):
+                if recording is not None:
+                    recording.record(session, dataset_id, (_dataset(row), True))
+        except (QuotaExceeded, AlreadyCompleted):
             self._store.delete(row.artifact_key)
             raise
         except IntegrityError:  # after any other error it may be committed all the same
@@ -283,7 +284,7 @@ class Datasets:
             existing = self._find(sha256, format_)
             if existing is None:
                 raise
-            if once is not None:
+            if recording is not None:
                 self._remember(existing)
             return existing, False  # somebody else has sent the same bytes meanwhile
         return _dataset(row), True

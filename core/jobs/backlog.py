@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
-from core.clock import present
+from core.clock import database_now
 from core.database.database import Database
 from core.database.schema import EventRow, JobRow, WorkerRow
-from core.jobs.parts import WHOLES
+from core.jobs.parts import PARENT_KINDS
 from core.jobs.transitions import CLAIMED, JobStatus
 
 LIVE = timedelta(seconds=30)  # a worker beats every 2 s
@@ -42,7 +42,7 @@ def read_backlog(database: Database) -> Backlog:
         Unavailable: when the database does not answer.
     """
     with database.read() as session:
-        moment = present(session)
+        moment = database_now(session)
         queued, oldest = _queue(session)
         claimed, lease_ended, last_event = _claims(session, moment)
         return Backlog(
@@ -65,7 +65,7 @@ def count_jobs(session: Session) -> dict[str, int]:
 
 
 def _queue(session: Session) -> tuple[int, datetime | None]:
-    waits = JobRow.status == JobStatus.QUEUED, JobRow.kind.not_in(WHOLES)
+    waits = JobRow.status == JobStatus.QUEUED, JobRow.kind.not_in(PARENT_KINDS)
     number, oldest = session.execute(
         select(func.count(), func.min(JobRow.queued_at)).where(*waits)
     ).one()
@@ -80,7 +80,7 @@ def _claims(session: Session, moment: datetime) -> tuple[int, int, datetime | No
         select(func.count(), lost, func.min(EventRow.time))
         .select_from(JobRow)
         .outerjoin(EventRow, last)
-        .where(JobRow.status.in_(CLAIMED), JobRow.kind.not_in(WHOLES))
+        .where(JobRow.status.in_(CLAIMED), JobRow.kind.not_in(PARENT_KINDS))
     ).one()
     return claimed, lease_ended, time
 

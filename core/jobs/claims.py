@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from core.clock import present
+from core.clock import database_now
 from core.database.database import Database
 from core.database.schema import JobRow, Json
 from core.jobs import events, parts
@@ -17,12 +17,12 @@ from core.jobs.transitions import (
     FINAL,
     Claim,
     JobStatus,
-    change,
+    change_claimed,
     complete,
     get_row,
-    hold,
+    lock_claimed,
+    record_status,
     requeue,
-    tell,
 )
 
 Pulse = tuple[int, datetime]  # of a claim: its attempt, and a time that each renewal changes
@@ -39,10 +39,10 @@ class Claims:
         claimable = (
             JobRow.id == job_id,
             JobRow.status == JobStatus.QUEUED,
-            JobRow.kind.not_in(parts.WHOLES),
+            JobRow.kind.not_in(parts.PARENT_KINDS),
         )
         with self._job(job_id) as session:
-            moment = present(session)
+            moment = database_now(session)
             statement = update(JobRow).where(*claimable)
             statement = statement.values(
                 status=JobStatus.RUNNING,
@@ -54,34 +54,34 @@ class Claims:
             attempt = session.scalars(statement.returning(JobRow.attempt)).one_or_none()
             if attempt is None:
                 return None
-            tell(session, job_id, JobStatus.RUNNING, attempt=attempt)
+            record_status(session, job_id, JobStatus.RUNNING, attempt=attempt)
         return Claim(job_id, attempt, worker)
 
     def heartbeat(self, claim: Claim, lease_seconds: float) -> JobStatus:
         """Extend the lease; the answer is `running`, or `cancelling` when the worker must stop."""
         with self._database.begin() as session:
-            until = present(session) + timedelta(seconds=lease_seconds)
-            return change(session, claim, lease_until=until)
+            until = database_now(session) + timedelta(seconds=lease_seconds)
+            return change_claimed(session, claim, lease_until=until)
 
     def report(
         self, claim: Claim, progress: Json | None = None, metrics: Json | None = None
     ) -> JobStatus:
         """Replace the progress, merge the metrics, write an event for each; answer as above."""
         with self._job(claim.job_id) as session:
-            status = hold(session, claim)
+            status = lock_claimed(session, claim)
             if progress is not None:
-                change(session, claim, progress=progress)
+                change_claimed(session, claim, progress=progress)
                 events.append(session, claim.job_id, "progress", progress)
             if metrics is not None:
                 merged = get_row(session, claim.job_id).metrics | metrics
-                change(session, claim, metrics=merged)
+                change_claimed(session, claim, metrics=merged)
                 events.append(session, claim.job_id, "metrics", metrics)
             return status
 
     def event(self, claim: Claim, type: EventType, data: Json) -> None:
         """Write an event that changes nothing, such as a line of the log."""
         with self._database.begin() as session:
-            hold(session, claim)
+            lock_claimed(session, claim)
             events.append(session, claim.job_id, type, data)
 
     def finish(
@@ -97,7 +97,7 @@ class Claims:
         if status not in FINAL:
             raise ValueError(f"{status!r} does not end a job: give one of {sorted(FINAL)}")
         with self._job(claim.job_id) as session:
-            held = hold(session, claim)
+            held = lock_claimed(session, claim)
             if held is JobStatus.CANCELLING and status is JobStatus.SUCCEEDED:
                 complete(session, claim, JobStatus.CANCELLED)
                 return JobStatus.CANCELLED
@@ -107,7 +107,7 @@ class Claims:
     def release(self, claim: Claim) -> None:
         """Give the job back because the worker stops; one being cancelled is cancelled."""
         with self._job(claim.job_id) as session:
-            if hold(session, claim) is JobStatus.CANCELLING:
+            if lock_claimed(session, claim) is JobStatus.CANCELLING:
                 complete(session, claim, JobStatus.CANCELLED)
             else:
                 requeue(session, claim.job_id, CLAIMED, "the worker stopped")
@@ -150,7 +150,7 @@ class Claims:
     @contextmanager
     def _job(self, job_id: str) -> Iterator[Session]:
         """A transaction that changes a job; the one that it is a part of follows."""
-        with self._database.begin() as session, parts.settled(session, job_id):
+        with self._database.begin() as session, parts.updating_parent(session, job_id):
             yield session
 
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from core.clock import now
 from core.database.schema import EventRow, JobRow, Json
-from core.names import now
 
 EventType = Literal["state", "progress", "metrics", "log"]
 

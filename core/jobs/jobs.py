@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from core.access import audit
 from core.access.callers import DATASET, JOB, MODEL, SERVICE, Caller, check_change, owner_of
 from core.access.quotas import check_jobs
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import DatasetRow, JobRow, Json
 from core.exceptions import Conflict, Invalid, NotFound
@@ -41,14 +42,14 @@ from core.jobs.transitions import (
     Claim,
     JobStatus,
     Origin,
+    change_status,
     get_row,
     lock_row,
-    move,
     queue_end,
+    record_status,
     requeue,
-    tell,
 )
-from core.names import check_identifier, check_model_name, new_id, now
+from core.names import check_identifier, check_model_name, new_id
 from core.paging import Page, check_limit, decode_number, page_of
 from core.registry import versions
 
@@ -118,7 +119,7 @@ class Jobs(Claims):
         Raises:
             NotFound: when there is no such data set, or no more.
             NotOwner: when the model is to be trained, and its name is another's.
-            TooManyRequests: when the caller has as many jobs as it may.
+            LimitReached: when the caller has as many jobs as it may.
         """
         row = _row(kind, spec, request, origin)
         row.model = check_model_name(model)
@@ -164,12 +165,11 @@ class Jobs(Claims):
             session.add_all([row, *pieces])
             session.flush()
             for told in (row, *(piece for piece in pieces if piece.kind != "chunk")):
-                tell(session, told.id, JobStatus.QUEUED)
+                record_status(session, told.id, JobStatus.QUEUED)
             what = {"kind": row.kind, "model": row.model}
             audit.record(session, self._caller, "job.create", row.id, **what)
             job = _jobs(session, [get_row(session, row.id)])[0]
-            if self._caller.once is not None:
-                self._caller.once.record(session, job.id, job)
+            self._caller.record(session, job.id, job)
             return job
 
     def _check(self, session: Session, row: JobRow) -> None:
@@ -225,7 +225,7 @@ class Jobs(Claims):
             row = self._lock_to_change(session, job_id, "job.cancel")
             if row.status in FINAL:
                 raise Conflict(f"job {job_id} is {row.status} already: it cannot be cancelled")
-            stop(session, row)
+            cancel_row(session, row)
             return _jobs(session, [get_row(session, job_id)])[0]
 
     def resume(self, job_id: str) -> Job:
@@ -236,7 +236,7 @@ class Jobs(Claims):
         Raises:
             Conflict: in any other state, or when the data set or model is not there any more, or
                 no longer shared.
-            NotOwner, TooManyRequests: as for a new job.
+            NotOwner, LimitReached: as for a new job.
         """
         check_identifier("job", job_id)
         stopped = {JobStatus.FAILED, JobStatus.CANCELLED}
@@ -260,7 +260,7 @@ class Jobs(Claims):
 
     def queued_ids(self, job_id: str | None = None) -> Sequence[str]:
         """What workers may claim, next one first: jobs and parts, or those of one job alone."""
-        query = _queued().where(JobRow.kind.not_in(parts.WHOLES))
+        query = _queued().where(JobRow.kind.not_in(parts.PARENT_KINDS))
         if job_id is not None:
             query = query.where(or_(JobRow.id == job_id, JobRow.parent == job_id))
         with self._database.read() as session:
@@ -295,14 +295,14 @@ class Jobs(Claims):
         return row
 
 
-def stop(session: Session, row: JobRow) -> None:
+def cancel_row(session: Session, row: JobRow) -> None:
     """Cancel a locked job that waits, ask the worker of one that runs to stop."""
-    if row.kind in parts.WHOLES:
+    if row.kind in parts.PARENT_KINDS:
         parts.cancel(session, row.id)
-    elif move(session, row.id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now()):
-        tell(session, row.id, JobStatus.CANCELLED)
-    elif move(session, row.id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
-        tell(session, row.id, JobStatus.CANCELLING)
+    elif change_status(session, row.id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now()):
+        record_status(session, row.id, JobStatus.CANCELLED)
+    elif change_status(session, row.id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
+        record_status(session, row.id, JobStatus.CANCELLING)
 
 
 def _datasets(row: JobRow) -> list[str]:

@@ -18,28 +18,28 @@ from typing import Any
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from core.clock import now
 from core.database.schema import JobRow, Json
 from core.jobs import events
 from core.jobs.transitions import (
     CLAIMED,
     UNFINISHED,
     JobStatus,
+    change_status,
     get_row,
     lock_row,
-    move,
     queue_end,
-    tell,
+    record_status,
 )
-from core.names import now
 
 Counts = Counter[str]
 
 UNITS = {"predict": "chunk", "compare": "method"}  # what a whole's progress counts, by its kind
-WHOLES = frozenset(UNITS)  # the kinds that are never claimed
+PARENT_KINDS = frozenset(UNITS)  # the kinds that are never claimed
 PROGRESS_STEP = 0.01  # least growth of a fraction that is worth an event
 
 
-def lock_whole(session: Session, job_id: str) -> str | None:
+def lock_parent(session: Session, job_id: str) -> str | None:
     """Lock the job that this one is a part of, before the part itself; None if it is no part."""
     whole = session.scalars(select(JobRow.parent).where(JobRow.id == job_id)).one_or_none()
     if whole is not None:
@@ -48,15 +48,15 @@ def lock_whole(session: Session, job_id: str) -> str | None:
 
 
 @contextmanager
-def settled(session: Session, job_id: str) -> Iterator[None]:
+def updating_parent(session: Session, job_id: str) -> Iterator[None]:
     """Change a job in this block; the one that it is a part of follows at its end."""
-    whole = lock_whole(session, job_id)
+    whole = lock_parent(session, job_id)
     yield
     if whole is not None:
-        settle(session, whole)
+        update_parent(session, whole)
 
 
-def settle(session: Session, job_id: str) -> None:
+def update_parent(session: Session, job_id: str) -> None:
     """Bring a locked whole to the state that follows from its parts."""
     whole, counts = get_row(session, job_id), _counts(session, job_id)
     if whole.kind == "predict" and counts[JobStatus.FAILED] and _unfinished(counts):
@@ -73,10 +73,10 @@ def cancel(session: Session, job_id: str) -> None:
     """Cancel the parts of a locked whole that wait, ask the workers of the others to stop."""
     _stop(session, job_id)
     if _unfinished(_counts(session, job_id)):
-        if move(session, job_id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
-            tell(session, job_id, JobStatus.CANCELLING)
+        if change_status(session, job_id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
+            record_status(session, job_id, JobStatus.CANCELLING)
     else:
-        settle(session, job_id)
+        update_parent(session, job_id)
 
 
 def restart(session: Session, job_id: str) -> None:
@@ -108,7 +108,7 @@ def _move_all(
     moved = update(JobRow).where(*parts).values(status=new, **values)
     for part in session.execute(moved.returning(JobRow.id, JobRow.kind)).all():
         if part.kind != "chunk":
-            tell(session, part.id, new)
+            record_status(session, part.id, new)
 
 
 def _counts(session: Session, job_id: str) -> Counts:
@@ -123,9 +123,9 @@ def _unfinished(counts: Counts) -> int:
 
 def _start(session: Session, job_id: str) -> None:
     values = {"started_at": now(), "attempt": JobRow.attempt + 1}
-    if move(session, job_id, {JobStatus.QUEUED}, JobStatus.RUNNING, **values):
+    if change_status(session, job_id, {JobStatus.QUEUED}, JobStatus.RUNNING, **values):
         attempt = get_row(session, job_id).attempt
-        tell(session, job_id, JobStatus.RUNNING, attempt=attempt)
+        record_status(session, job_id, JobStatus.RUNNING, attempt=attempt)
 
 
 def _report(session: Session, job_id: str, counts: Counts) -> None:
@@ -174,8 +174,8 @@ def _end(session: Session, job_id: str, counts: Counts) -> None:
         status, error = JobStatus.FAILED, _error(session, whole)
     elif counts[JobStatus.CANCELLED]:
         status = JobStatus.CANCELLED
-    if move(session, job_id, UNFINISHED, status, error=error, finished_at=now()):
-        tell(session, job_id, status, **({"error": error} if error else {}))
+    if change_status(session, job_id, UNFINISHED, status, error=error, finished_at=now()):
+        record_status(session, job_id, status, **({"error": error} if error else {}))
 
 
 def _error(session: Session, whole: JobRow) -> Json | None:

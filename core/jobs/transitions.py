@@ -17,11 +17,10 @@ from typing import Any
 from sqlalchemy import Select, func, select, update
 from sqlalchemy.orm import Session
 
-from core.clock import present
+from core.clock import database_now, now
 from core.database.schema import JobRow, Json
 from core.exceptions import LostClaim, NotFound
 from core.jobs import events
-from core.names import now
 
 
 class JobStatus(StrEnum):
@@ -77,7 +76,7 @@ def _one(session: Session, query: Select[JobRow], job_id: str) -> JobRow:
     return row
 
 
-def move(
+def change_status(
     session: Session, job_id: str, old: Collection[JobStatus], new: JobStatus, **values: Any
 ) -> bool:
     """Go from one of the `old` states to `new`; False, and no change, in any other state."""
@@ -90,7 +89,7 @@ def move(
     return changed.one_or_none() is not None
 
 
-def change(session: Session, claim: Claim, **values: Any) -> JobStatus:
+def change_claimed(session: Session, claim: Claim, **values: Any) -> JobStatus:
     """Set columns of a claimed job; its status after that. `LostClaim` if not ours."""
     changed = session.scalars(
         update(JobRow)
@@ -108,9 +107,9 @@ def change(session: Session, claim: Claim, **values: Any) -> JobStatus:
     return JobStatus(status)
 
 
-def hold(session: Session, claim: Claim) -> JobStatus:
+def lock_claimed(session: Session, claim: Claim) -> JobStatus:
     """Lock a claimed job until the transaction ends; its status. `LostClaim` as in `change`."""
-    return change(session, claim, attempt=claim.attempt)
+    return change_claimed(session, claim, attempt=claim.attempt)
 
 
 def complete(
@@ -123,7 +122,7 @@ def complete(
     version: int | None = None,
 ) -> None:
     """End a job that `hold` has locked."""
-    change(
+    change_claimed(
         session,
         claim,
         status=status,
@@ -135,7 +134,9 @@ def complete(
         finished_at=now(),
     )
     details = {"error": error, "version": version}
-    tell(session, claim.job_id, status, **{k: v for k, v in details.items() if v is not None})
+    record_status(
+        session, claim.job_id, status, **{k: v for k, v in details.items() if v is not None}
+    )
 
 
 def requeue(
@@ -144,19 +145,21 @@ def requeue(
     """Back to the end of the queue from one of the `old` states; False in any other."""
     nobody = {"worker": None, "lease_until": None, "started_at": None, "finished_at": None}
     place = queue_end(session)
-    moved = move(session, job_id, old, JobStatus.QUEUED, queued_at=place, **nobody, **values)
+    moved = change_status(
+        session, job_id, old, JobStatus.QUEUED, queued_at=place, **nobody, **values
+    )
     if moved:
-        tell(session, job_id, JobStatus.QUEUED, reason=reason)
+        record_status(session, job_id, JobStatus.QUEUED, reason=reason)
     return moved
 
 
 def queue_end(session: Session) -> datetime:
     """A time to queue at that is after all who wait: a clock that was set back lets nobody in."""
     last = select(func.max(JobRow.queued_at)).where(JobRow.status == JobStatus.QUEUED)
-    newest, moment = session.scalars(last).one(), present(session)
+    newest, moment = session.scalars(last).one(), database_now(session)
     return moment if newest is None else max(moment, newest + timedelta(microseconds=1))
 
 
-def tell(session: Session, job_id: str, status: JobStatus, **details: Any) -> None:
+def record_status(session: Session, job_id: str, status: JobStatus, **details: Any) -> None:
     """Write the event of a new state."""
     events.append(session, job_id, "state", {"status": status.value, **details})

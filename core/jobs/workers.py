@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
 
-from core.clock import present
+from core.clock import database_now
 from core.database.database import Database
 from core.database.schema import WorkerRow
 
@@ -31,7 +31,7 @@ class Workers:
     def beat(self, worker_id: str, device: str, started_at: datetime) -> None:
         """Tell that this worker lives; those silent for a day are forgotten."""
         with self._database.begin() as session:
-            moment = present(session)
+            moment = database_now(session)
             session.execute(delete(WorkerRow).where(WorkerRow.heartbeat_at < moment - FORGET_AFTER))
             session.merge(
                 WorkerRow(id=worker_id, device=device, started_at=started_at, heartbeat_at=moment)

@@ -17,6 +17,7 @@ from pathlib import Path
 from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
+from core.clock import now
 from core.database.database import opened
 from core.database.schema import DatasetRow, JobRow, VersionRow
 from core.jobs.checkpoints import checkpoints_key
@@ -31,7 +32,6 @@ from core.maintenance.backup_format import (
     Manifest,
     artifact_name,
 )
-from core.names import now
 from core.release import release
 from core.settings import Settings
 from core.storage import DirectoryStore

@@ -12,13 +12,12 @@ from sqlalchemy import func, make_url, select, text
 from sqlalchemy.orm import Session
 
 from core.access.keys import Keys, read_key_file
-from core.clock import present
+from core.clock import database_now, now
 from core.database.database import opened
 from core.database.dialects import is_sqlite
 from core.database.schema import JobRow, VersionRow, WorkerRow
 from core.jobs.backlog import Backlog, read_backlog
 from core.maintenance.findings import Finding, State
-from core.names import now
 from core.settings import Settings
 
 SKEW_SECONDS = 2.0  # of clocks: what NTP keeps a hundred times better
@@ -135,7 +134,7 @@ def keys(settings: Settings) -> Finding:
 def _server_skew(session: Session) -> float:
     """Seconds that this clock is behind the server's; SQLite's is this one."""
     before = now()
-    server = present(session)
+    server = database_now(session)
     return (server - (before + (now() - before) / 2)).total_seconds()
 
 

@@ -18,9 +18,10 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from core.access.callers import MODEL, SERVICE, Caller, check_change
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import FeedbackRow, FeedbackWindowRow, Json, VersionRow
-from core.names import check_identifier, new_id, now
+from core.names import check_identifier, new_id
 from core.registry import versions
 from models.evaluation.metrics import PerRowScores, calibration_error, summarise
 
@@ -73,7 +74,7 @@ class Feedback:
         rows = len(next(iter(packed.values())))  # more than the window holds are no use
         with self._database.begin() as session:
             check_change(session, self._caller, MODEL, model)
-            of = versions.hold(session, model, version, alone=True)
+            of = versions.lock_version(session, model, version, alone=True)
             found = _labels_of(session, prediction)
             row = found or FeedbackRow(
                 id=new_id("fb"), model=model, version=version, prediction=prediction, rows=0
@@ -84,8 +85,7 @@ class Feedback:
             session.flush()
             window = self._move(session, of)
             added = Added(row.id, found is None, new_rows, _rolling(window))
-            if self._caller.once is not None:
-                self._caller.once.record(session, added.id, added)
+            self._caller.record(session, added.id, added)
             return added
 
     def rolling(self, model: str, version: int) -> Rolling:

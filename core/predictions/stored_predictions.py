@@ -10,13 +10,14 @@ from datetime import datetime
 from sqlalchemy import delete
 
 from core.access.callers import EVERYBODY, MODEL, SERVICE, Caller, owner_of
-from core.access.idempotency import find
+from core.access.idempotency import Replies
 from core.access.quotas import check_bytes
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import Json, PredictionRow
 from core.database.sweeping import sweep
 from core.exceptions import NotFound, TooLarge
-from core.names import check_identifier, new_id, now
+from core.names import check_identifier, new_id
 from core.registry import versions
 from models.prediction.prediction import PredictOptions
 
@@ -72,7 +73,7 @@ class StoredPredictions:
         Raises:
             NotFound: if the version was deleted meanwhile.
             QuotaExceeded: the caller has stored as much as it may.
-            Repeated: the same request has stored it meanwhile.
+            AlreadyCompleted: the same request has stored it meanwhile.
             Unavailable: when the database does not answer.
         """
         row = PredictionRow(
@@ -89,28 +90,25 @@ class StoredPredictions:
             created_at=now(),
         )
         with self._database.begin() as session:
-            versions.hold(session, model, version)
+            versions.lock_version(session, model, version)
             check_bytes(session, self._caller, row.bytes)
             session.add(row)
-            if self._caller.once is not None:
-                self._caller.once.record(session, row.id)
+            self._caller.record(session, row.id)
         return row.id
 
     def made_before(self) -> StoredPrediction | None:
         """What the caller's request has stored when it came before.
 
         Raises:
-            Invalid: its Idempotency-Key was sent with another request.
+            KeyReused: its idempotency key belongs to another request.
             NotFound: what it stored is gone.
         """
-        if self._caller.once is None:
+        operation = self._caller.operation
+        completed = operation and Replies(self._database).find(operation)
+        if not (operation and completed):
             return None
-        with self._database.read() as session:
-            remembered = find(session, self._caller.once)
-        if remembered is None:
-            return None
-        remembered.check(self._caller.once)
-        return self.get(remembered.resource)
+        completed.check(operation)
+        return self.get(completed.resource)
 
     def get(self, prediction_id: str) -> StoredPrediction:
         """A question by its id; raises `NotFound`."""

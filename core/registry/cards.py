@@ -55,7 +55,7 @@ def _recipe(context: Context, version: Version) -> list[Json]:
     """
     if "imported" in version.description:
         return _settings({name: version.description[name] for name in _CONFIGURED}, None)
-    spec = context.called_by(SERVICE).jobs.get(version.job).spec
+    spec = context.for_caller(SERVICE).jobs.get(version.job).spec
     given = spec["given"]
     return _settings({k: v for k, v in spec["config"].items() if k not in _NO_SETTINGS}, given)
 

@@ -13,14 +13,15 @@ from sqlalchemy.orm import Session
 
 from core.access import audit, quotas, shares
 from core.access.callers import MODEL, SERVICE, Caller, check_change, owner_of
-from core.access.idempotency import Repeated
+from core.access.idempotency import AlreadyCompleted
+from core.clock import now
 from core.database.database import Database
 from core.database.installation import identity
 from core.database.schema import AliasRow, Json, ModelRow, VersionRow
 from core.exceptions import Conflict, LostClaim, NotFound, NotOwner, QuotaExceeded
 from core.jobs import parts
-from core.jobs.transitions import Claim, JobStatus, complete, hold
-from core.names import check_alias, check_identifier, check_model_name, now
+from core.jobs.transitions import Claim, JobStatus, complete, lock_claimed
+from core.names import check_alias, check_identifier, check_model_name
 from core.paging import Page, check_limit, decode_cursor, page_of
 from core.registry import versions
 from core.storage import ArtifactStore
@@ -92,8 +93,8 @@ class Registry:
         return self.get(model, row.version)
 
     def _publish(self, claim: Claim, row: VersionRow, alias: str | None) -> None:
-        with self._database.begin() as session, parts.settled(session, claim.job_id):
-            is_cancelled = hold(session, claim) is JobStatus.CANCELLING
+        with self._database.begin() as session, parts.updating_parent(session, claim.job_id):
+            is_cancelled = lock_claimed(session, claim) is JobStatus.CANCELLING
             if is_cancelled:
                 complete(session, claim, JobStatus.CANCELLED)
             else:
@@ -135,9 +136,8 @@ class Registry:
                 what = f"{model}/{row.version}"
                 audit.record(session, self._caller, "version.import", what, alias=alias)
                 made = _version(session, row, owner_of(session, self._caller, MODEL, model))
-                if self._caller.once is not None:
-                    self._caller.once.record(session, what, made)
-        except (QuotaExceeded, Repeated, NotOwner):
+                self._caller.record(session, what, made)
+        except (QuotaExceeded, AlreadyCompleted, NotOwner):
             self._store.delete(key)
             raise
         return made
@@ -188,7 +188,7 @@ class Registry:
         check_alias(alias, "alias")
         with self._changed(model, "alias.set", f"{model}/{alias}", version=version) as session:
             row = versions.find(session, model, version)
-            versions.point(session, row, alias)
+            versions.set_alias(session, row, alias)
             return _version(session, row, owner_of(session, self._caller, MODEL, model))
 
     def delete_alias(self, model: str, alias: str) -> None:

@@ -43,7 +43,7 @@ def insert(session: Session, row: VersionRow, alias: str | None) -> None:
     session.add(row)
     session.flush()
     if alias is not None:
-        point(session, row, alias)
+        set_alias(session, row, alias)
 
 
 def find(session: Session, model: str, version: int | str | None) -> VersionRow:
@@ -69,13 +69,13 @@ def aliases(session: Session, row: VersionRow) -> tuple[str, ...]:
     return tuple(session.scalars(query.order_by(AliasRow.alias)))
 
 
-def point(session: Session, row: VersionRow, alias: str) -> None:
+def set_alias(session: Session, row: VersionRow, alias: str) -> None:
     """Create or move an alias; the model's row must be locked."""
     session.merge(AliasRow(model=row.model, alias=alias, version=row.version))
     session.flush()
 
 
-def hold(session: Session, model: str, number: int, *, alone: bool = False) -> VersionRow:
+def lock_version(session: Session, model: str, number: int, *, alone: bool = False) -> VersionRow:
     """A version that stays until the transaction ends; `alone`, no other transaction has it so.
 
     Raises:

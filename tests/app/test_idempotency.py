@@ -165,7 +165,7 @@ def test_what_is_old_is_forgotten(alone: Service) -> None:
     from datetime import UTC, datetime
 
     first = alone.post("/train", TRAIN, headers=once("k")).json()["id"]
-    alone.context.answers.sweep(datetime.now(UTC))
+    alone.context.replies.sweep(datetime.now(UTC))
     with alone.context.database.read() as session:
         assert session.scalars(select(func.count()).select_from(AnswerRow)).one() == 0
     assert alone.post("/train", TRAIN, headers=once("k")).json()["id"] != first

@@ -44,7 +44,7 @@ class People:
 
     def publish(self) -> None:
         view = View("anna", sees_all=False)
-        hers = self.service.context.called_by(Caller(view, "anna"))
+        hers = self.service.context.for_caller(Caller(view, "anna"))
         publish(hers, "secret", regression_columns(), target="price", alias="champion")
 
     def client(self, text: str) -> httpx.Client:

@@ -160,9 +160,9 @@ def _hurry() -> None:
 
 def _follow_clock(file: Path) -> None:
     """All that asks for the time gets it as many seconds off as the file says."""
-    from core import names
+    from core import clock
 
-    real_now, real_time = names.now, time.time
+    real_now, real_time = clock.now, time.time
 
     def offset() -> float:
         return float(file.read_text() or 0)

@@ -15,14 +15,20 @@ from sqlalchemy import func, select
 
 from core.access.audit import Audit
 from core.access.callers import DATASET, MODEL, Caller, View
-from core.access.idempotency import Answer, Answers, Once, Repeated
+from core.access.idempotency import (
+    AlreadyCompleted,
+    IdempotentOperation,
+    KeyReused,
+    Replies,
+    Reply,
+)
 from core.access.keys import Keys, Limits, Scope
 from core.access.quotas import check_bytes
 from core.access.shares import Shares
 from core.database.database import Database
 from core.database.schema import AnswerRow, DatasetRow, JobRow, ModelRow
 from core.datasets.datasets import Datasets
-from core.exceptions import Conflict, Invalid, NotFound, NotOwner, QuotaExceeded, TooManyRequests
+from core.exceptions import Conflict, Invalid, LimitReached, NotFound, NotOwner, QuotaExceeded
 from core.jobs.jobs import Jobs
 from core.jobs.specs import TrainSpec
 from core.registry.registry import Registry
@@ -144,7 +150,7 @@ def test_two_jobs_at_once_do_not_share_the_last_place(database: Database, annas:
         return Jobs(db, anna).create("train", "square", spec_of(dataset.id), {}).id
 
     results = at_once(database, train, train, train)
-    assert sum(isinstance(result, TooManyRequests) for result in results) == 2
+    assert sum(isinstance(result, LimitReached) for result in results) == 2
     assert len(Jobs(database, anna).list().data) == 1
 
 
@@ -156,7 +162,7 @@ def test_two_keys_of_an_owner_share_the_last_place(database: Database, annas: Da
         return lambda db: Jobs(db, who).create("train", "square", spec_of(dataset.id), {}).id
 
     results = at_once(database, *map(train, keys))
-    assert sum(isinstance(result, TooManyRequests) for result in results) == 2
+    assert sum(isinstance(result, LimitReached) for result in results) == 2
 
 
 def test_a_resumed_job_counts_too(database: Database, annas: Datasets) -> None:
@@ -165,7 +171,7 @@ def test_a_resumed_job_counts_too(database: Database, annas: Datasets) -> None:
     first = jobs.create("train", "square", spec_of(dataset.id), {})
     jobs.cancel(first.id)
     second = jobs.create("train", "square", spec_of(dataset.id), {})
-    with pytest.raises(TooManyRequests):
+    with pytest.raises(LimitReached):
         jobs.resume(first.id)
     jobs.cancel(second.id)
     assert jobs.resume(first.id).status == "queued"
@@ -261,38 +267,38 @@ def test_a_limit_below_one_is_refused(database: Database, name: str) -> None:
         limited(database, **{name: 0})
 
 
-def once(fingerprint: str = "f", who: str = "anna") -> Once:
-    def write(made: Any) -> Answer:
-        return Answer(202, {"Location": f"/jobs/{made.id}"}, made.id.encode())
+def once(fingerprint: str = "f", who: str = "anna") -> IdempotentOperation:
+    def write(made: Any) -> Reply:
+        return Reply(202, {"Location": f"/jobs/{made.id}"}, made.id.encode())
 
-    return Once(who, "POST /train", "k", lambda: fingerprint, write)
+    return IdempotentOperation(who, "POST /train", "k", lambda: fingerprint, write)
 
 
 def test_a_request_that_comes_twice_makes_one_job(database: Database, annas: Datasets) -> None:
     """Also at the same moment: whoever is later finds the other's row when it writes its own."""
     dataset, _ = annas.add_columns("rows", ROWS)
-    jobs = Jobs(database, caller("anna", once=once()))
+    jobs = Jobs(database, caller("anna", operation=once()))
 
     def train(_: Database) -> object:
         return jobs.create("train", "square", spec_of(dataset.id), {}).id
 
     results = at_once(database, train, train, train)
-    assert sum(isinstance(result, Repeated) for result in results) == 2
+    assert sum(isinstance(result, AlreadyCompleted) for result in results) == 2
     [made] = [job.id for job in jobs.list().data]
-    found = Answers(database).find(once())
+    found = Replies(database).find(once())
     assert found is not None
-    assert found.answer == Answer(202, {"Location": f"/jobs/{made}"}, made.encode())
+    assert found.reply == Reply(202, {"Location": f"/jobs/{made}"}, made.encode())
     found.check(once())
-    with pytest.raises(Invalid, match="'k' was sent with another request before"):
+    with pytest.raises(KeyReused, match="'k' was sent with another request before"):
         found.check(once("g"))
-    assert Answers(database).find(once(who="ben")) is None
+    assert Replies(database).find(once(who="ben")) is None
 
 
 def test_what_was_not_made_is_not_remembered(database: Database, annas: Datasets) -> None:
-    jobs = Jobs(database, caller("anna", once=once()))
+    jobs = Jobs(database, caller("anna", operation=once()))
     with pytest.raises(NotFound):
         jobs.create("train", "square", spec_of("ds_none"), {})
-    assert Answers(database).find(once()) is None
+    assert Replies(database).find(once()) is None
     assert Audit(database).list(object="ds_none").data == []
     with database.read() as session:
         assert session.scalars(select(func.count()).select_from(AnswerRow)).one() == 0

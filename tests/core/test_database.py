@@ -14,11 +14,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError, StatementError
 
+from core.clock import now
 from core.database.database import Database, migrate
 from core.database.schema import AliasRow, Base, ModelRow, WorkerRow
 from core.exceptions import InvalidSetting, Unavailable
 from core.jobs.workers import Workers
-from core.names import now
 
 
 def test_a_failing_transaction_changes_nothing(database: Database) -> None:

@@ -14,13 +14,13 @@ import pytest
 import redis
 from sqlalchemy import text
 
+from core.clock import now
 from core.context import Context, open_context
 from core.database.schema import WorkerRow
 from core.jobs.jobs import TrainSpec
 from core.maintenance import doctor, doctor_machine
 from core.maintenance.doctor import Check, State, examine, verdict
 from core.maintenance.findings import Finding
-from core.names import now
 from core.settings import Settings, load_settings
 from models.config import ModelConfig
 from tests.core.postgresql import running_postgresql

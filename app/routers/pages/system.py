@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from app.dependencies import Services, ServicesDep
-from app.ui.measured import drift, latency_chart, requests_by_status
 from app.ui.pages import show
-from core.clock import present
+from app.ui.process_metrics import drift, latency_chart, requests_by_status
+from core.clock import database_now
 from core.database.schema import Json
 from core.exceptions import Unavailable
 from core.jobs.backlog import KNOWN, LIVE, Backlog, read_backlog
@@ -54,7 +54,7 @@ def _queue(services: Services) -> tuple[Backlog, list[tuple[Worker, timedelta]]]
     context = services.context
     try:
         with context.database.read() as session:
-            moment = present(session)
+            moment = database_now(session)
         ages = [(w, moment - w.heartbeat_at) for w in context.workers.list()]
         return read_backlog(context.database), [(w, age) for w, age in ages if age < KNOWN]
     except Unavailable:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from core.datasets.formats import arrow, csv, npz, parquet, text
-from core.exceptions import UnsupportedMedia
+from core.exceptions import UnsupportedFormat
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ def find_format(media_type: str) -> Format:
     """The reader for a media type, whose parameters such as `; charset=utf-8` do not matter.
 
     Raises:
-        UnsupportedMedia: listing the types that are read.
+        UnsupportedFormat: listing the types that are read.
     """
     found = FORMATS.get(media_type.partition(";")[0].strip().lower())
     if found is None:
         known = ", ".join(FORMATS)
-        raise UnsupportedMedia(
+        raise UnsupportedFormat(
             f"the media type {media_type[:80]!r} is not read: give one of {known}"
         )
     return found

@@ -21,7 +21,7 @@ from core.exceptions import (
     NotParseable,
     TooLarge,
     Unavailable,
-    UnsupportedMedia,
+    UnsupportedFormat,
 )
 from core.jobs.jobs import Job, Jobs
 from core.storage import ArtifactStore, DirectoryStore
@@ -180,7 +180,7 @@ def test_an_unknown_format_is_refused_with_those_that_are_known(
     datasets: Datasets, upload: Path
 ) -> None:
     with pytest.raises(
-        UnsupportedMedia, match="'application/pickle' is not read: give one of text"
+        UnsupportedFormat, match="'application/pickle' is not read: give one of text"
     ):
         datasets.add("x", "application/pickle", upload)
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import EventRow, JobRow, WorkerRow
 from core.jobs.backlog import read_backlog
 from core.jobs.jobs import Job, Jobs, JobStatus
 from core.jobs.specs import TrainSpec
 from core.jobs.workers import Workers
-from core.names import now
 
 HOUR = timedelta(hours=1)
 

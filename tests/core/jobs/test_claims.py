@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import update
 
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import JobRow
 from core.exceptions import LostClaim
 from core.jobs.jobs import Claim, Job, Jobs, JobStatus
 from core.jobs.specs import TrainSpec
-from core.names import now
 
 LEASE = 60.0
 

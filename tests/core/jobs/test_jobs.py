@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
+from core.clock import now
 from core.database.database import Database
 from core.datasets.datasets import Datasets
 from core.exceptions import Conflict, Invalid, NotFound
 from core.jobs.jobs import EvaluateSpec, Job, Jobs, JobStatus, TrainSpec
-from core.names import now
 
 
 def states(jobs: Jobs, job: Job) -> list[str]:

@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 import torch
 
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import FeedbackRow, FeedbackWindowRow, ModelRow, VersionRow
 from core.exceptions import NotFound
-from core.names import now
 from core.predictions.feedback import MAX_VERSIONS, Feedback
 from core.registry.registry import Registry
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores

@@ -5,11 +5,11 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from core.clock import now
 from core.database.database import Database
 from core.database.schema import ModelRow, VersionRow
 from core.datasets.columns.packing import pack, unpack
 from core.exceptions import NotFound, TooLarge
-from core.names import now
 from core.predictions.stored_predictions import PackedRows, StoredPredictions
 from core.registry.registry import Registry
 from models.features.columns import InputColumn

@@ -1,17 +1,16 @@
 """A method of both clients, written once.
 
-It is a generator, a `Flow`: it yields what it needs of the world, a `Request` to be exchanged or a
-`Sleep`, and returns its result. What is `Sync` runs it while the caller waits, what is `Async`
-while the event loop does something else; the decorators tell type checkers which of the two a
-method is.
+It is a generator, an `Operation`: it yields a `Request` to be sent or a `Sleep`, and returns its
+result. A `Sync` class runs it while the caller waits, an `Async` class within an event loop; the
+decorators tell type checkers which of the two a method is.
 
     class Calls:
         @method
-        def job(self, job_id: str) -> Flow[Job]: ...
+        def job(self, job_id: str) -> Operation[Job]: ...
 
     Client().job("job_1")            # Job
     await AsyncClient().job("job_1") # Job
-    Calls.job(client, "job_1")       # Flow[Job], to be part of another one by `yield from`
+    Calls.job(client, "job_1")       # Operation[Job], part of another one by `yield from`
 """
 
 import inspect
@@ -35,22 +34,22 @@ class Sleep:
     seconds: float
 
 
-Flow = Generator[Request[Any] | Sleep, Any, T]
+Operation = Generator[Request[Any] | Sleep, Any, T]
 
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
     """A list of which the service gives a page at a time: `{"data": […], "next_cursor": …}`."""
 
-    page: Callable[[str | None], Flow[Any]]
+    page: Callable[[str | None], Operation[Any]]
 
 
 class Sync(ABC):
-    """Runs flows while its caller waits."""
+    """Runs operations while its caller waits."""
 
     @abstractmethod
-    def run(self, flow: Flow[T]) -> T:
-        """What the flow returns; raises what it raises."""
+    def run(self, operation: Operation[T]) -> T:
+        """What the operation returns; raises what it raises."""
 
     def iterate(self, listing: Listing[T]) -> Iterator[T]:
         """All of a list, page after page."""
@@ -63,11 +62,11 @@ class Sync(ABC):
 
 
 class Async(ABC):
-    """Runs flows in an event loop."""
+    """Runs operations in an event loop."""
 
     @abstractmethod
-    async def run(self, flow: Flow[T]) -> T:
-        """What the flow returns; raises what it raises."""
+    async def run(self, operation: Operation[T]) -> T:
+        """What the operation returns; raises what it raises."""
 
     async def iterate(self, listing: Listing[T]) -> AsyncIterator[T]:
         """All of a list, page after page."""
@@ -81,14 +80,14 @@ class Async(ABC):
 
 
 class method(Generic[P, T]):  # noqa: N801 - read as a keyword
-    """A method that both clients have; of the class itself it is the flow."""
+    """A method that both clients have; of the class itself it is the operation."""
 
-    def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:
-        self._flow = flow
-        _look_like(self, flow)
+    def __init__(self, operation: Callable[Concatenate[Any, P], Operation[T]]) -> None:
+        self._flow = operation
+        _look_like(self, operation)
 
     @overload
-    def __get__(self, owner: None, _: Any) -> Callable[Concatenate[Any, P], Flow[T]]: ...
+    def __get__(self, owner: None, _: Any) -> Callable[Concatenate[Any, P], Operation[T]]: ...
     @overload
     def __get__(self, owner: Sync, _: Any) -> Callable[P, T]: ...
     @overload
@@ -122,7 +121,7 @@ def _look_like(descriptor: Any, function: Callable[..., Any]) -> None:
 
 
 def _result(signature: inspect.Signature) -> Any:
-    """What a flow returns, or a listing lists; of an annotation that is a string a string."""
+    """What a operation returns, or a listing lists; of an annotation that is a string a string."""
     annotation = signature.return_annotation
     if isinstance(annotation, str):
         return annotation.partition("[")[2].removesuffix("]")

@@ -1,6 +1,6 @@
 """How well each score tells rows unlike the training rows from rows like them: AUROC.
 
-    python -m benchmarks.strangeness --data FOLDER [tables] [digits] [mnist]
+    python -m benchmarks.out_of_distribution --data FOLDER [tables] [digits] [mnist]
 
 Tables lose the top tenth of one feature's values from training: those are the strange rows, the
 usual ones are a random tenth of the rest. The digits of scikit-learn are strange when moved by two
@@ -22,9 +22,9 @@ from torch import Tensor
 from benchmarks import data, results
 from benchmarks.samplers import digits, fit
 from models.evaluation.metrics import auroc
-from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector, strangeness
-from models.model import BayesianModel
+from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector, ood_score
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 
 PRUNING = (0.9, 0.95)
 SAMPLES = 100
@@ -62,7 +62,7 @@ def main() -> None:
             print(f"{case.name}: {time.perf_counter() - started:.0f} s", flush=True)
         print(table(found))
         cells += found
-    results.save("strangeness", {"machine": results.machine(), "cells": cells})
+    results.save("out_of_distribution", {"machine": results.machine(), "cells": cells})
 
 
 def tables(root: Path) -> Iterator[Case]:
@@ -126,13 +126,13 @@ def measure(case: Case) -> Iterator[dict[str, Any]]:
 
 
 def scores(
-    model: BayesianModel, columns: Columns, prune: float, names: list[str]
+    model: TabularModel, columns: Columns, prune: float, names: list[str]
 ) -> dict[str, Tensor]:
     """Every score of every row, by the sampler that is the model's default."""
     x = model.encode({"x": columns["x"]})
-    options = model.settle(PredictOptions(prune=prune, samples=SAMPLES))
+    options = model.resolve(PredictOptions(prune=prune, samples=SAMPLES))
     parts = [
-        {name: strangeness(mixture, name) for name in names}
+        {name: ood_score(mixture, name) for name in names}
         for _, mixture in model.engine.mixtures(
             model.fitted(prune), x, str(options.sampler), int(options.seed or 0), SAMPLES
         )
