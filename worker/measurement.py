@@ -17,7 +17,7 @@ from core.context import Context
 from core.jobs.jobs import MethodSpec
 from core.process.devices import service_device
 from core.telemetry import tracing
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.config import Json
 from models.evaluation.metrics import auroc
 from models.exceptions import Stopped
@@ -47,7 +47,7 @@ def measure(
     """
     with tracing.span("measure"):
         torch.set_num_threads(context.settings.threads)
-        model = checkpoint.read(directory, service_device(context.settings))
+        model = read_model(directory, service_device(context.settings))
         columns = context.datasets.columns(spec.dataset, list(types))
         measured: Json = {
             "num_weights": model.num_weights,

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from core.process.parent import stop_with_stdin
-from models.artifact import files as artifact
+from models.artifact.files import write_model
 from models.exceptions import ModelError, Stopped
 from models.training.train import train
 from worker.shared_folder import SharedFolder
@@ -54,7 +54,7 @@ def run_rank(folder: SharedFolder) -> None:
         raise
     if dist.get_rank() == 0:
         if model is not None:
-            artifact.write(model, folder.model)
+            write_model(model, folder.model)
         folder.write_outcome(error)
     dist.destroy_process_group()
 

@@ -15,7 +15,7 @@ from core.jobs.jobs import Claim, MethodSpec, TrainSpec
 from core.process.devices import job_device
 from core.registry.registry import Version
 from core.telemetry import tracing
-from models.artifact import files as artifact
+from models.artifact.files import read_model, write_model
 from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
@@ -92,7 +92,7 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
         with tracing.span("train", processes=processes):
             folder.write_training(training)
             train_in_processes(folder, processes, threads, on_progress, should_stop)
-        return artifact.read(folder.model)
+        return read_model(folder.model)
     with tracing.span("load data"):
         columns = context.datasets.columns(dataset, names)
     with tracing.span("train"):
@@ -108,7 +108,7 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
             checkpoint_seconds=training.checkpoint_seconds,
         )
         model = with_baselines(model, columns, should_stop)
-    return artifact.write(model, folder.model)
+    return write_model(model, folder.model)
 
 
 def columns_needed(config: ModelConfig) -> list[str]:

@@ -28,7 +28,7 @@ from models.inference.swag import SWAG, SWAGState
 from models.model import TrainedModel
 from models.posteriors.priors import GaussianPrior
 from models.posteriors.pruning import prune
-from models.posteriors.variants import Variant
+from models.posteriors.variant import Variant
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import derive_seed, generator
 from models.tabular.problem import RowProblem
