@@ -7,8 +7,7 @@ predicts.
 
 from pathlib import Path
 
-from models.artifact import files as checkpoint
-from models.artifact.schema import check_document
+from models.artifact.files import MANIFEST, check_file, read_manifest, read_model
 from models.exceptions import CorruptArtifact
 from models.model import TrainedModel
 from models.prediction.options import PredictOptions
@@ -23,13 +22,12 @@ def examine(directory: Path) -> TrainedModel:
     Raises:
         CorruptArtifact: with what is wrong, and in which file or field of `model.json`.
     """
-    files = checkpoint.read_manifest(directory)
-    if strange := {path.name for path in directory.iterdir()} - {*files, checkpoint.MANIFEST}:
+    files = read_manifest(directory)
+    if strange := {path.name for path in directory.iterdir()} - {*files, MANIFEST}:
         raise CorruptArtifact("is not in the manifest", f"/{min(strange)}")
     for name in files:
-        checkpoint.check_file(directory, name, files)
-    check_document(checkpoint.read_json(directory / checkpoint.MODEL))
-    model = checkpoint.read(directory)
+        check_file(directory, name, files)
+    model = read_model(directory)
     try:
         for prune in model.variants:
             _try(model, prune)

@@ -14,14 +14,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
+from models.artifact.schema import VariantDocument, parse_document
 from models.artifact.soundness import check_state
-from models.config import Json, ModelConfig
-from models.evaluation import calibration
-from models.evaluation.out_of_distribution import Detector
+from models.config import Json
 from models.exceptions import CorruptArtifact
 from models.forecasting.model import Forecaster
 from models.inference.bbb import BBBState
@@ -31,7 +29,7 @@ from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
-from models.posteriors.variants import Variant
+from models.posteriors.variant import Variant
 from models.tabular.model import TabularModel
 
 FORMAT = 1
@@ -57,7 +55,7 @@ _UNREADABLE = (
 )  # fmt: skip
 
 
-def write(model: TrainedModel, directory: Path) -> TrainedModel:
+def write_model(model: TrainedModel, directory: Path) -> TrainedModel:
     """Writes the model's files and returns the model with its variants' sizes filled in."""
     directory.mkdir(parents=True, exist_ok=True)
     variants = {}
@@ -74,7 +72,7 @@ def write(model: TrainedModel, directory: Path) -> TrainedModel:
     return model
 
 
-def read(directory: Path, device: str = "cpu") -> TrainedModel:
+def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
     """Reads a model after checking every file against the manifest.
 
     Raises:
@@ -84,8 +82,11 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
     for name in files:
         check_file(directory, name, files)
     try:
-        card = read_json(directory / CARD)
-        return _from_json(read_json(directory / MODEL), card, directory, device)
+        document = parse_document(read_json(directory / MODEL))
+        config, card = document["config"], read_json(directory / CARD)
+        model = KINDS[str(config.task)].from_json(config, {**document}, card)
+        variants = [_read_variant(v, model, directory, device) for v in document["variants"]]
+        return model.with_variants({variant.prune: variant for variant in variants})
     except CorruptArtifact:
         raise
     except _UNREADABLE as error:
@@ -93,7 +94,7 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
 
 
 def read_card(directory: Path) -> Json:
-    """What training has left for the model's card.
+    """Return what training recorded for the model card: rows, epochs, weights.
 
     Raises:
         CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
@@ -130,6 +131,7 @@ def write_json(path: Path, data: Json) -> None:
 
 
 def _to_json(model: TrainedModel) -> Json:
+    """The document of `models.artifact.schema`."""
     return {
         "format": FORMAT,
         "config": asdict(model.config),
@@ -137,52 +139,32 @@ def _to_json(model: TrainedModel) -> Json:
         "default_seed": model.default_seed,
         "history": list(model.history),
         "notes": list(model.notes),
-        "variants": [
-            {
-                "prune": v.prune,
-                "state": _kind_of(v.state),
-                "metrics": v.metrics,
-                "bytes": v.num_bytes,
-                "error_factors": {str(n): factor for n, factor in v.error_factors.items()},
-                "bfloat16": v.bfloat16,
-                "calibration": v.calibration and calibration.to_json(v.calibration),
-                "detector": None if v.detector is None else v.detector.to_json(),
-            }
-            for v in model.variants_by_prune.values()
-        ],
+        "variants": [_variant_json(variant) for variant in model.variants_by_prune.values()],
     }
 
 
-def _from_json(data: Json, card: Json, directory: Path, device: str) -> TrainedModel:
-    config = TypeAdapter(ModelConfig).validate_python(data["config"])
-    model = KINDS[str(config.task)].from_json(config, data, card)
-    return model.with_variants(_read_variants(data, model, directory, device))
+def _variant_json(variant: Variant) -> Json:
+    return {
+        "prune": variant.prune,
+        "state": next(name for name, kind in STATES.items() if isinstance(variant.state, kind)),
+        "metrics": variant.metrics,
+        "num_bytes": variant.num_bytes,
+        "error_factors": dict(variant.error_factors),
+        "calibration": variant.calibration and asdict(variant.calibration),
+        "bfloat16": variant.bfloat16,
+        "detector": variant.detector and asdict(variant.detector),
+    }
 
 
-def _read_variants(
-    data: Json, model: TrainedModel, directory: Path, device: str
-) -> dict[float, Variant]:
-    return {v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]}
-
-
-def _read_variant(data: Json, model: TrainedModel, directory: Path, device: str) -> Variant:
-    path = directory / _file_name(data["prune"])
+def _read_variant(
+    document: VariantDocument, model: TrainedModel, directory: Path, device: str
+) -> Variant:
+    path = directory / _file_name(document["prune"])
     _check_header(path)
-    tensors = load_file(path)
-    state = STATES[data["state"]].unpack(tensors, model.num_weights)
+    state = STATES[document["state"]].unpack(load_file(path), model.num_weights)
     check_state(state, model.network, model.likelihood)
-    state = state.to(device)
-    calibrated, detector = data["calibration"], data["detector"]
-    return Variant(
-        prune=data["prune"],
-        state=state,
-        metrics=data["metrics"],
-        num_bytes=data["bytes"],
-        error_factors={int(n): factor for n, factor in data["error_factors"].items()},
-        calibration=None if calibrated is None else calibration.from_json(calibrated),
-        bfloat16=data["bfloat16"],
-        detector=None if detector is None else Detector(**detector),
-    )
+    fields: dict[str, Any] = {**document, "state": state.to(device)}
+    return Variant(**fields)
 
 
 def _check_header(path: Path) -> None:
@@ -191,10 +173,6 @@ def _check_header(path: Path) -> None:
         length = int.from_bytes(file.read(8), "little")
     if length > MAX_HEADER_BYTES:
         raise CorruptArtifact(f"{path} has a header of {length} bytes; {MAX_HEADER_BYTES} is most")
-
-
-def _kind_of(state: State) -> str:
-    return next(name for name, kind in STATES.items() if isinstance(state, kind))
 
 
 def _file_name(prune: float) -> str:

@@ -4,11 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from core.database.schema import Json
+from models.evaluation.scores import COMPARED
 
 OF_TABLES = ("regression", "classification")
 
 
-def question_of(about: Json, card: Json | None, max_samples: int) -> Json:
+def form_data(about: Json, card: Json | None, max_samples: int) -> Json:
     """For the scripts of a page. Without a card, ranges and typical values are not known."""
     columns = {c["name"]: c for c in (card["rows"]["columns"] if card else ())}
     return {
@@ -18,15 +19,22 @@ def question_of(about: Json, card: Json | None, max_samples: int) -> Json:
         "target": about["target"],
         "classes": about.get("classes"),
         "features": [
-            field_of(feature, columns.get(feature["name"])) for feature in about["features"]
+            _feature(feature, columns.get(feature["name"])) for feature in about["features"]
         ],
-        "variants": about["variants"],
+        "variants": [_variant(variant) for variant in about["variants"]],
         "forecast": about.get("forecast"),
         "max_samples": max_samples,
     }
 
 
-def field_of(feature: Json, column: Json | None) -> Json:
+def _variant(variant: Json) -> Json:
+    """What a variant costs, and its scores by their titles."""
+    scores = {s.title: s.read(variant["metrics"]) for s in COMPARED}
+    known = {title: value for title, value in scores.items() if value is not None}
+    return {key: variant[key] for key in ("prune", "num_weights", "bytes")} | {"scores": known}
+
+
+def _feature(feature: Json, column: Json | None) -> Json:
     """A feature with the range, or levels, and the typical value of the rows learned from."""
     known = column or {}
     field = {key: feature[key] for key in ("name", "type")}

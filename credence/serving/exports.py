@@ -12,8 +12,8 @@ from typing import Any, Literal
 import torch
 
 from core.registry import archives
-from models.artifact import files as checkpoint
 from models.artifact.export import Export, Posterior, build
+from models.artifact.files import read_model
 from models.exceptions import InvalidInput
 from models.tabular.model import TabularModel
 
@@ -39,7 +39,7 @@ def convert(  # noqa: PLR0917 - in the order in which one says it
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder) / "artifact"
         archives.unpack(archive, directory, max_bytes=2**63 - 1)
-        model = checkpoint.read(directory)
+        model = read_model(directory)
     if not isinstance(model, TabularModel):
         raise InvalidInput("models of texts are not exported: keep them in the archive")
     export = build(model, posterior=posterior, prune=prune, samples=samples)

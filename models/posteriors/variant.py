@@ -1,7 +1,7 @@
-"""The stored posteriors of a model: the full one and one per pruning fraction."""
+"""One stored posterior of a model, and what was measured of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from models.config import Json
 from models.evaluation.calibration import Calibration
@@ -32,5 +32,5 @@ class Variant:
             "bytes": self.num_bytes,
             "calibration": self.calibration and self.calibration.describe(),
             "metrics": self.metrics,
-            **({"out_of_distribution": self.detector.to_json()} if self.detector else {}),
+            **({"out_of_distribution": asdict(self.detector)} if self.detector else {}),
         }
