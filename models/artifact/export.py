@@ -17,7 +17,7 @@ from models.evaluation.calibration import ClassCalibration, NumberCalibration
 from models.exceptions import InvalidInput
 from models.features.encoders import CYCLES, DatetimeEncoder, Encoder, NumberEncoder, TensorEncoder
 from models.features.encoders import CategoryEncoder as Levels
-from models.features.feature_encoder import FARTHEST
+from models.features.feature_encoder import MAX_INPUT
 from models.features.power import PowerTransform
 from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState
@@ -177,7 +177,7 @@ class _Exported(nn.Module):
             else _encode(encoder, next(columns))
             for encoder in self._model.encoder.encoders
         ]
-        return torch.cat([part.float() for part in parts], dim=1).clamp(-FARTHEST, FARTHEST)
+        return torch.cat([part.float() for part in parts], dim=1).clamp(-MAX_INPUT, MAX_INPUT)
 
     def _moments(self, outputs: Tensor) -> tuple[Tensor, ...]:
         """See `models.prediction.predictive.GaussianMixture`."""

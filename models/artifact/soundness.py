@@ -11,7 +11,7 @@ from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
-from models.inference.swag import SWAGState, flatten
+from models.inference.swag import SWAGState, all_values
 from models.likelihoods import Likelihood
 from models.networks import Network
 
@@ -50,7 +50,7 @@ def _check_draws(state: DrawsState, weights: int, points: tuple[str, ...]) -> No
 
 def _check_swag(state: SWAGState, weights: int, points: tuple[str, ...]) -> None:
     _check_draws(state.iterate, weights, points)
-    values = flatten(state.iterate).shape
+    values = all_values(state.iterate).shape
     _check("mean", state.mean, values)
     _check("squares", state.squares, values)
     rank = state.snapshots.shape[0] if state.snapshots.ndim == 2 else 0
