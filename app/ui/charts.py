@@ -11,6 +11,7 @@ from core.database.schema import Json
 
 Cell = str | float | None
 Line = tuple[str, Sequence[float], Sequence[float | None]]  # its name, x and y
+Measured = tuple[str, Json]  # the name of a model or variant, and its metrics
 
 MOST_LETTERS = 20  # of a level beside its bar: on a phone they leave half of the width
 MARKED_POINTS = 30  # of a line: with more, dots run into each other
@@ -34,6 +35,9 @@ class Chart:
     reading: str
     figure: Json
     table: Table
+
+
+Content = tuple[Sequence[Table], Sequence[Chart]]  # of a section
 
 
 def line_chart(  # noqa: PLR0917 - a title and two axes
@@ -189,12 +193,17 @@ def _label(text: str, x: float) -> Json:
     }
 
 
-def per_variant(variants: Sequence[Json], read: Callable[[Json], Line | None]) -> list[Line]:
-    """A line per variant that has what it takes, under the variant's name."""
-    found = ((variant_name(v["prune"]), read(v["metrics"])) for v in variants)
+def measured_lines(measured: Sequence[Measured], read: Callable[[Json], Line | None]) -> list[Line]:
+    """A line per model or variant whose metrics have what it takes, under its name."""
+    found = ((name, read(metrics)) for name, metrics in measured)
     return [(name, line[1], line[2]) for name, line in found if line is not None]
 
 
+def variant_metrics(variants: Sequence[Json]) -> list[Measured]:
+    """Names and metrics of the variants of a version."""
+    return [(variant_name(variant["prune"]), variant["metrics"]) for variant in variants]
+
+
 def variant_name(prune: float) -> str:
-    """As people say it."""
+    """The name of a variant for people."""
     return "full posterior" if prune == 0 else f"{100 * prune:g} % pruned"

@@ -1,10 +1,10 @@
 """Scores of versions side by side, the best of each marked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.ui.charts import Chart, Line, line_chart, variant_name
-from app.ui.sections import DIAGONAL, coverage_line, reliability_line
+from app.ui.calibration import calibration_charts
+from app.ui.charts import Chart, line_chart, variant_name
 from core.database.schema import Json
 from models.evaluation.scores import BY_NAME, COMPARED, SCORES, main_scores
 
@@ -76,7 +76,8 @@ def _cells(values: Sequence[float | None], best: float | None) -> list[ScoreCell
 
 def comparison_charts(group: str, chosen: Sequence[Scored]) -> list[Chart]:
     """Quality by size, and how honest each is; `group` tells charts of a page apart."""
-    return [_by_size(group, chosen), *_calibration(group, chosen)]
+    measured = [(scored.name, scored.variant["metrics"]) for scored in chosen]
+    return [_by_size(group, chosen), *calibration_charts(f"{group}-calibration", measured)]
 
 
 def _by_size(group: str, chosen: Sequence[Scored]) -> Chart:
@@ -91,35 +92,3 @@ def _by_size(group: str, chosen: Sequence[Scored]) -> Chart:
             for s in chosen
         ],
     )
-
-
-def _calibration(group: str, chosen: Sequence[Scored]) -> list[Chart]:
-    """Coverage by level of numbers, accuracy by confidence of classes; of texts neither."""
-    covered = _lines(chosen, coverage_line)
-    reliable = _lines(chosen, reliability_line)
-    if covered:
-        words = ("Level and coverage", "level of the interval", "coverage (share of rows inside)")
-        reading = "Below the diagonal intervals are too narrow, above it too wide."
-    elif reliable:
-        words = ("Confidence and accuracy", "confidence", "accuracy (share of right labels)")
-        reading = "Below the diagonal a model is too sure of itself, above it too modest."
-    else:
-        return []
-    title, x, y = words
-    return [
-        line_chart(
-            f"{group}-calibration",
-            title,
-            reading,
-            x,
-            y,
-            covered or reliable,
-            reference=DIAGONAL,
-            percent=True,
-        )
-    ]
-
-
-def _lines(chosen: Sequence[Scored], read: Callable[[Json], Line | None]) -> list[Line]:
-    found = ((scored.name, read(scored.variant["metrics"])) for scored in chosen)
-    return [(name, line[1], line[2]) for name, line in found if line]

@@ -49,7 +49,7 @@ interface Variant {
   scores: Record<string, number | undefined>;
 }
 
-/** What a page must know of a version to predict with it: `question_of` in asking.py. */
+/** What a page must know of a version to predict with it: `form_data` in prediction_form.py. */
 interface Question {
   model: string;
   version: number;

@@ -11,9 +11,9 @@ from app.dependencies import ContextDep
 from app.schemas.compare import USUAL
 from app.ui.charts import Table
 from app.ui.comparison import method_table
+from app.ui.labels import METHODS
 from app.ui.pages import show
 from app.ui.scores import Scored, comparison_charts, score_table
-from app.ui.wording import METHODS
 from core.context import Context
 from core.database.schema import Json
 from core.jobs import comparison

@@ -6,10 +6,10 @@ from fastapi.responses import HTMLResponse
 from app.dependencies import ContextDep, PagingDep
 from app.routers.pages.permissions import card_of, may_change
 from app.schemas.models import ModelResponse, ModelSummary, VersionResponse
-from app.ui.asking import can_fill_in, question_of
+from app.ui.card.page import sections
 from app.ui.pages import show
+from app.ui.prediction_form import can_fill_in, form_data
 from app.ui.scores import headline, known_scores, score_table, trust
-from app.ui.sections import sections
 from core.access.callers import MODEL
 from core.context import Context
 from core.exceptions import NotFound
@@ -60,7 +60,7 @@ def version(request: Request, context: ContextDep, name: str, version: str) -> H
     told = VersionResponse.of(found).model_dump(mode="json")
     card = card_of(request, context, found)
     feedback = context.feedback.rolling(found.model, found.version).metrics
-    question = question_of(told, card, context.settings.max_samples)
+    question = form_data(told, card, context.settings.max_samples)
     return show(
         request,
         "version.html",

@@ -14,7 +14,7 @@ _SPANS = ((86_400, "day"), (3_600, "h"), (60, "min"), (1, "s"))
 _MOST_TEXT = 80  # of a cell: the data set has the rest
 
 
-def tell(value: Cell) -> str:
+def format_value(value: Cell) -> str:
     """Four digits of a fraction, all of a whole number."""
     match value:
         case None:
@@ -28,7 +28,7 @@ def tell(value: Cell) -> str:
     return value
 
 
-def tell_bytes(count: int) -> str:
+def format_bytes(count: int) -> str:
     """In the largest unit of which there is at least one: 1,234,567 is 1.2 MB."""
     size, unit = float(count), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
@@ -36,20 +36,20 @@ def tell_bytes(count: int) -> str:
     return f"{size:.0f} {_UNITS[unit]}" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
 
 
-def tell_span(seconds: float) -> str:
+def format_span(seconds: float) -> str:
     """In the largest unit of which there is at least one: 200 s is 3 min."""
     size, unit = next((span for span in _SPANS if seconds >= span[0]), _SPANS[-1])
     count = int(seconds // size)
     return f"{count} {unit}{'s' if unit == 'day' and count > 1 else ''}"
 
 
-def tell_age(moment: datetime) -> str:
+def format_age(moment: datetime) -> str:
     """How long ago that was."""
     seconds = (datetime.now(UTC) - moment).total_seconds()
-    return "just now" if seconds < 1 else f"{tell_span(seconds)} ago"
+    return "just now" if seconds < 1 else f"{format_span(seconds)} ago"
 
 
-def tell_cell(value: object) -> str:
+def format_cell(value: object) -> str:
     """A value of the data themselves, which is shown as it is, but for its length."""
     if isinstance(value, float):
         return f"{value:.10g}".replace("-", MINUS)

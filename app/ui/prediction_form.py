@@ -9,7 +9,7 @@ from models.evaluation.scores import COMPARED
 OF_TABLES = ("regression", "classification")
 
 
-def question_of(about: Json, card: Json | None, max_samples: int) -> Json:
+def form_data(about: Json, card: Json | None, max_samples: int) -> Json:
     """For the scripts of a page. Without a card, ranges and typical values are not known."""
     columns = {c["name"]: c for c in (card["rows"]["columns"] if card else ())}
     return {
@@ -19,7 +19,7 @@ def question_of(about: Json, card: Json | None, max_samples: int) -> Json:
         "target": about["target"],
         "classes": about.get("classes"),
         "features": [
-            field_of(feature, columns.get(feature["name"])) for feature in about["features"]
+            _feature(feature, columns.get(feature["name"])) for feature in about["features"]
         ],
         "variants": [_variant(variant) for variant in about["variants"]],
         "forecast": about.get("forecast"),
@@ -34,7 +34,7 @@ def _variant(variant: Json) -> Json:
     return {key: variant[key] for key in ("prune", "num_weights", "bytes")} | {"scores": known}
 
 
-def field_of(feature: Json, column: Json | None) -> Json:
+def _feature(feature: Json, column: Json | None) -> Json:
     """A feature with the range, or levels, and the typical value of the rows learned from."""
     known = column or {}
     field = {key: feature[key] for key in ("name", "type")}
