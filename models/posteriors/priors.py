@@ -111,7 +111,7 @@ class EmpiricalBayesPrior:
         return kl + (hyper + constant).sum()
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
-        raise TypeError("the forward KL needs a fixed sigma: a learned one has no optimum")
+        raise TypeError("the forward KL needs a fixed prior: a learned sigma has no optimum")
 
     def _counts(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
         if q.mask is None:
@@ -139,7 +139,7 @@ class RelevancePrior:
         return 0.5 * q.kept((q.loc / q.scale).square().log1p()).sum()
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
-        raise TypeError("the forward KL needs a fixed sigma: a learned one has no optimum")
+        raise TypeError("the forward KL needs a fixed prior: a learned sigma has no optimum")
 
 
 @dataclass(frozen=True)
