@@ -52,7 +52,7 @@ def broken(settings: Settings) -> dict[str, str]:
 def queue_job(context: Context) -> str:
     dataset, _ = context.datasets.add_columns("small", {"x": [1.0, 2.0], "y": [1.0, 4.0]})
     spec = TrainSpec(model="square", dataset=dataset.id, config=ModelConfig(target="y"))
-    return context.jobs.create("train", "square", spec, {"model": "square"}).id
+    return context.jobs.create(spec).id
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import onnxruntime
 import torch
 
 from core.registry import archives
-from credence.exports import METADATA, convert
+from credence.serving.exports import METADATA, convert
 from models.artifact.files import write_model
 from models.config import (
     ConvolutionalConfig,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from credence.commands.options import AsJson, Yes
-from credence.commands.service import DataDir, settings_from
 from credence.rendering import fail, note, print_json, print_table
+from credence.serving.commands.service import DataDir, settings_from
 
 if TYPE_CHECKING:
     from core.access.keys import Key, Keys

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from credence import __version__
 from credence.rendering import fail
 
 if TYPE_CHECKING:
@@ -101,8 +102,13 @@ def _let_idle_threads_sleep() -> None:
 def settings_from(data_dir: Path | None) -> "Settings":
     """Settings with which the service can work; a wrong one ends the command with a message."""
     from core.exceptions import InvalidSetting
+    from core.release import release
     from core.settings import load_settings
     from core.telemetry.logging import configure_logging
+
+    if release() not in (__version__, "unknown"):
+        advice = f"pip install credence-client=={release()}"
+        fail(f"credence {release()} with credence-client {__version__}: {advice}", 2)
 
     try:
         settings = load_settings(**({} if data_dir is None else {"data_dir": data_dir}))

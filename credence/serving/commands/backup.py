@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from credence.commands.service import DataDir
 from credence.rendering import fail
+from credence.serving.commands.service import DataDir
 
 EXIT_REFUSED = 1
 EXIT_WRONG_SETTING = 2

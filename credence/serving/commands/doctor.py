@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from credence.commands.service import DataDir
 from credence.rendering import print_json, print_table
+from credence.serving.commands.service import DataDir
 
 if TYPE_CHECKING:
     from core.maintenance.doctor import Diagnosis
