@@ -19,7 +19,7 @@ from benchmarks import data, results
 from benchmarks.engine import timed
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.samplers import digits, fit
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.prediction.prediction import PredictOptions
 from models.tabular.model import TabularModel
 
@@ -39,7 +39,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as temporary:
         directory = arguments.artifact or store(arguments.data, Path(temporary))
-        print(table(checkpoint.read(directory), arguments.repetitions))
+        print(table(read_model(directory), arguments.repetitions))
 
 
 def store(folder: Path | None, directory: Path) -> Path:
@@ -48,7 +48,7 @@ def store(folder: Path | None, directory: Path) -> Path:
     if folder:
         images, labels = data.mnist(folder, "train")
         columns, epochs = {"x": images, "y": np.array(labels.astype(str), dtype=object)}, 5
-    checkpoint.write(fit(columns, HIDDEN, epochs, PRUNING), directory)
+    write_model(fit(columns, HIDDEN, epochs, PRUNING), directory)
     return directory
 
 

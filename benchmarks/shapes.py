@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, Task, TrainingConfig
 from models.features.columns import ColumnProfile
 from models.tabular.model import TabularModel
@@ -74,5 +74,5 @@ def build(shape: Shape, pruning: tuple[float, ...] = ()) -> TabularModel:
 
 def stored(shape: Shape, directory: Path, device: str = "cpu") -> TabularModel:
     """The same, written to a directory and read back, as a service has it."""
-    checkpoint.write(build(shape), directory)
-    return checkpoint.read(directory, device)
+    write_model(build(shape), directory)
+    return read_model(directory, device)

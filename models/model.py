@@ -19,7 +19,7 @@ from models.exceptions import InvalidInput, UnknownVariant
 from models.features.columns import Columns, InputColumn
 from models.likelihoods import ClassLikelihood, GaussianLikelihood
 from models.networks import Network
-from models.posteriors.variants import Variant
+from models.posteriors.variant import Variant
 from models.prediction.prediction import ClassName, PredictOptions
 
 Encoded = Any
@@ -107,7 +107,7 @@ class TrainedModel(ABC):
     @classmethod
     @abstractmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
-        """The inverse of `to_json`, as arguments of the class."""
+        """Arguments of the class from a parsed `models.artifact.schema.ModelDocument`."""
 
     @classmethod
     def from_json(cls: type[M], config: ModelConfig, data: Json, card: Json) -> M:

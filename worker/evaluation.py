@@ -3,7 +3,7 @@
 from core.context import Context
 from core.datasets.inputs import check_inputs
 from core.jobs.jobs import EvaluateSpec
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.config import Json
 from models.exceptions import InvalidData
 
@@ -11,7 +11,7 @@ from models.exceptions import InvalidData
 def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     """The version's metrics on the data set's labelled rows."""
     version = context.registry.get(spec.model, spec.version)
-    model = checkpoint.read(context.registry.path(version))
+    model = read_model(context.registry.path(version))
     names = [feature.name for feature in model.features] + [model.config.target]
     profiles = context.datasets.get(spec.dataset).columns
     check_inputs(model.inputs, profiles)

@@ -17,14 +17,14 @@ from core.context import Context
 from core.jobs.jobs import MethodSpec
 from core.process.devices import service_device
 from core.telemetry import tracing
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.config import Json
 from models.evaluation.metrics import auroc
 from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.model import TrainedModel
 from models.prediction.prediction import PredictOptions
-from models.training.preparation import prepare
+from models.tabular.preparation import prepare
 
 SAMPLES = 100  # as in a prediction that says nothing else
 MOST_ROWS = 5_000  # on either side: the AUROC's standard error is below 0.006 then (Hanley 1982)
@@ -47,7 +47,7 @@ def measure(
     """
     with tracing.span("measure"):
         torch.set_num_threads(context.settings.threads)
-        model = checkpoint.read(directory, service_device(context.settings))
+        model = read_model(directory, service_device(context.settings))
         columns = context.datasets.columns(spec.dataset, list(types))
         measured: Json = {
             "num_weights": model.num_weights,

@@ -13,7 +13,7 @@ from core.jobs.jobs import ChunkSpec, Claim, JobStatus
 from core.jobs.results import open_writer
 from core.predictions.prediction_table import to_table, with_metadata
 from core.process.devices import service_device
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.exceptions import InvalidData, Stopped
 from models.model import TrainedModel
 
@@ -30,7 +30,7 @@ def run_chunk(
         Stopped: if `should_stop` said so between two blocks of rows.
     """
     version = context.registry.get(spec.model, spec.version)
-    model = checkpoint.read(context.registry.path(version), service_device(context.settings))
+    model = read_model(context.registry.path(version), service_device(context.settings))
     if not model.has_independent_rows:
         message = f"the task {model.task} does not predict offline: send POST /predict"
         raise InvalidData(message, "/model")

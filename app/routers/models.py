@@ -21,7 +21,7 @@ from app.schemas.models import (
     VersionResponse,
 )
 from app.submission import enqueue
-from app.ui.card import render_card
+from app.ui.card.page import render_card
 from app.ui.pages import page
 from core.context import Context
 from core.exceptions import Invalid, NotFound
@@ -136,7 +136,7 @@ def evaluate(
         version=version.version,
         prune=request.prune,
     )
-    job = enqueue(context, "evaluate", spec, spec.model_dump(mode="json"))
+    job = enqueue(context, spec)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)
 

@@ -46,10 +46,10 @@ interface Variant {
   prune: number;
   bytes: number;
   num_weights: number;
-  metrics: Record<string, number | undefined>;
+  scores: Record<string, number | undefined>;
 }
 
-/** What a page must know of a version to predict with it: `question_of` in asking.py. */
+/** What a page must know of a version to predict with it: `form_data` in prediction_form.py. */
 interface Question {
   model: string;
   version: number;

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.prediction.prediction import PredictOptions
 
 SAMPLES = 100
@@ -22,7 +22,7 @@ class Predictor:
 
     def __init__(self) -> None:
         torch.set_num_threads(1)
-        self._model = checkpoint.read(Path(os.environ[ARTIFACT]))
+        self._model = read_model(Path(os.environ[ARTIFACT]))
         self._options = PredictOptions(samples=SAMPLES)
 
     def predict(self, rows: np.ndarray) -> dict[str, np.ndarray]:

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 import httpx
 
 from credence.client.operations import Listing, Operation, Sleep
-from credence.client.requests import Request, creation, request
+from credence.client.requests import Request, creation, request, text
 from credence.exceptions import ClientError, CredenceAPIError, ServiceUnreachable
+from credence.standalone import references, with_references
 
 T = TypeVar("T")
 
@@ -85,6 +86,14 @@ class Calls:
     def call(self, method: str, path: str, **options: Any) -> Operation[Any]:
         """See `requests.request`."""
         return self.send(request(method, path, **options))
+
+    def page_as_file(self, path: str) -> Operation[str]:
+        """A page of the service as one HTML file: its styles and scripts are put into it."""
+        page = yield from self.call("GET", path, headers={"Accept": "text/html"}, read=text)
+        found = {}
+        for address in references(page):
+            found[address] = yield from self.call("GET", address, read=text)
+        return with_references(page, found)
 
     def create(self, path: str, **options: Any) -> Operation[Any]:
         """See `requests.creation`."""

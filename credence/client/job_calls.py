@@ -5,7 +5,7 @@ from pathlib import Path
 
 from credence.client.calls import Calls
 from credence.client.operations import Listing, Operation, Sleep, listing, method
-from credence.client.requests import path, text
+from credence.client.requests import path
 from credence.exceptions import JobFailed
 from credence.progress import job_bar
 from credence.types import ComparedMethod, Job, Json
@@ -95,10 +95,9 @@ class JobCalls(Calls):
         return self.call("GET", result, read=lambda answer: answer.json()["data"])
 
     @method
-    def comparison_picture(self, job_id: str) -> Operation[str]:
-        """The same as a picture: an SVG document."""
-        headers = {"Accept": "image/svg+xml"}
-        return self.call("GET", path("jobs", job_id, "result"), headers=headers, read=text)
+    def comparison_page(self, job_id: str) -> Operation[str]:
+        """The same as one HTML file with charts, which needs neither the service nor a network."""
+        return self.page_as_file(path("jobs", job_id, "result"))
 
     @method
     def download_result(self, job_id: str, file: Path | str) -> Operation[None]:

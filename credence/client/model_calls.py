@@ -4,8 +4,7 @@ from pathlib import Path
 
 from credence.client.calls import Calls
 from credence.client.operations import Listing, Operation, listing, method
-from credence.client.requests import path, text
-from credence.standalone import references, with_references
+from credence.client.requests import path
 from credence.types import AuditLine, Card, Json, Model, Shared, Version
 
 
@@ -38,12 +37,7 @@ class ModelCalls(Calls):
     @method
     def card_page(self, name: str, version: int | str) -> Operation[str]:
         """The same as a page in one file, which needs neither the service nor a network."""
-        card, headers = path("models", name, "versions", version, "card"), {"Accept": "text/html"}
-        page = yield from self.call("GET", card, headers=headers, read=text)
-        found = {}
-        for address in references(page):
-            found[address] = yield from self.call("GET", address, read=text)
-        return with_references(page, found)
+        return self.page_as_file(path("models", name, "versions", version, "card"))
 
     @method
     def export_version(self, name: str, version: int | str, file: Path) -> Operation[None]:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from core.exceptions import Invalid
 from core.registry import archives
 from credence.estimators import fitting, tables
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.features.columns import Columns
 from models.prediction.prediction import Prediction, PredictOptions
 from models.tabular.model import TabularModel
@@ -247,7 +247,7 @@ def _other_names(taken: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
 
 def _packed(model: TabularModel) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint.write(model, Path(folder))
+        write_model(model, Path(folder))
         return b"".join(archives.pack(Path(folder)))
 
 
@@ -257,6 +257,6 @@ def _unpacked(data: bytes) -> TabularModel:
         packed, directory = Path(folder) / "model.tar", Path(folder) / "model"
         packed.write_bytes(data)
         archives.unpack(packed, directory, max_bytes=2**63 - 1)
-        model = checkpoint.read(directory)
+        model = read_model(directory)
     assert isinstance(model, TabularModel)
     return replace(model, tuned=False)

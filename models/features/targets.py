@@ -1,30 +1,37 @@
-"""The target inside and outside the model: standardised numbers, or class indices."""
+"""Encodes the target: numbers are standardised, classes become indices."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
+from annotated_types import Len
 from jaxtyping import Shaped
+from pydantic import Field
 from torch import Tensor
 
-from models.config import Json
+from models.config.ranges import Flag, Number, Positive, Text
 from models.exceptions import InvalidData, InvalidInput
 
 MAX_CLASSES = 1_000
+
+Whole = Annotated[int, Field(strict=True, ge=-(10**300), le=10**300)]
 
 
 @dataclass(frozen=True)
 class NumberTarget:
     """z = (y − mean) / std."""
 
-    mean: float
-    std: float
+    mean: Number
+    std: Positive
+    kind: Literal["number"] = "number"
 
     @classmethod
     def fit(cls, values: np.ndarray) -> "NumberTarget":
-        """
+        """Learn mean and standard deviation from training rows.
+
         Raises:
-            InvalidData: if the target does not vary: nothing could be learned from it.
+            InvalidData: if the target does not vary.
         """
         mean, std = float(values.mean()), float(values.std())
         if std <= 1e-12 * max(1.0, abs(mean)):
@@ -34,21 +41,20 @@ class NumberTarget:
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
         return torch.from_numpy(((values - self.mean) / self.std).astype(np.float32))
 
-    def to_json(self) -> Json:
-        return {"target": "number", **asdict(self)}
-
 
 @dataclass(frozen=True)
 class ClassTarget:
-    """The index of a class; `classes` keep the type they have in the caller's data."""
+    """The index of a class in `classes`, which keep the type that they have in the data."""
 
-    classes: tuple[str | float | bool, ...]
+    classes: Annotated[tuple[Flag | Whole | Number | Text, ...], Len(2, MAX_CLASSES)]
+    kind: Literal["class"] = "class"
 
     @classmethod
     def fit(cls, values: np.ndarray, *, boolean: bool) -> "ClassTarget":
-        """
+        """Collect the classes of the training rows, sorted.
+
         Raises:
-            InvalidData: with fewer than two classes, or more than a network should tell apart.
+            InvalidData: if there are fewer than two classes or more than `MAX_CLASSES`.
         """
         found = sorted(set(values.tolist()))
         if not 2 <= len(found) <= MAX_CLASSES:
@@ -59,7 +65,8 @@ class ClassTarget:
         return cls(tuple(bool(v) for v in found) if boolean else tuple(map(_plain, found)))
 
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
-        """
+        """Return class indices.
+
         Raises:
             InvalidInput: for a class that no training row had.
         """
@@ -71,27 +78,17 @@ class ClassTarget:
             )
         return torch.tensor([index[v] for v in values.tolist()], dtype=torch.int64)
 
-    def to_json(self) -> Json:
-        return {"target": "class", "classes": list(self.classes)}
 
-
-Target = NumberTarget | ClassTarget
+Target = Annotated[NumberTarget | ClassTarget, Field(discriminator="kind")]
 
 
 def _plain(value: str | float) -> str | float:
-    """Whole numbers as integers, as people wrote them."""
+    """Return a whole number as an int, so that classes read 1 rather than 1.0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def target_from_json(data: Json) -> Target:
-    """The inverse of `to_json`."""
-    if data["target"] == "number":
-        return NumberTarget(data["mean"], data["std"])
-    return ClassTarget(tuple(data["classes"]))
-
-
 def present(values: np.ndarray) -> np.ndarray:
-    """True for rows that have a target."""
+    """Return a mask that is True for rows that have a target."""
     if values.dtype == object:
         return np.array([value is not None for value in values.tolist()], dtype=bool)
     return ~np.isnan(values)

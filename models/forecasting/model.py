@@ -71,16 +71,13 @@ class Forecaster(TabularModel):
 
     def to_json(self) -> Json:
         """What an artifact holds of this kind of model."""
-        series = {"frame": self.frame.to_json(), "spacing": asdict(self.spacing)}
+        series = {"frame": asdict(self.frame), "spacing": asdict(self.spacing)}
         return super().to_json() | {"series": series}
 
     @classmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
-        features, series = feature_configs(config, data["encoders"][0]["stored"]), data["series"]
-        return super().own_fields(replace(config, features=features), data) | {
-            "frame": Frame.from_json(series["frame"]),
-            "spacing": Spacing(**series["spacing"]),
-        }
+        features = feature_configs(config, data["stored"][0])
+        return super().own_fields(replace(config, features=features), data) | data["series"]
 
     @cached_property
     def network(self) -> Network:

@@ -1,7 +1,7 @@
 """A trained language model: its vocabulary, network and one posterior per pruned variant."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -77,11 +77,11 @@ class BayesianLanguageModel(TrainedModel):
 
     def to_json(self) -> Json:
         """What an artifact holds of this kind of model."""
-        return {"vocabulary": self.vocabulary.to_json()}
+        return {"vocabulary": asdict(self.vocabulary)}
 
     @classmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
-        return {"vocabulary": Vocabulary.from_json(data["vocabulary"])}
+        return {"vocabulary": data["vocabulary"]}
 
     def resolve(self, options: PredictOptions) -> PredictOptions:
         _check(options)

@@ -31,7 +31,6 @@ from models.features.targets import (
     NumberTarget,
     Target,
     present,
-    target_from_json,
 )
 from models.inference.bbb import BBBState
 from models.inference.method import State
@@ -125,15 +124,17 @@ class TabularModel(TrainedModel):
 
     def to_json(self) -> Json:
         """What an artifact holds of this kind of model."""
-        return {"encoders": self.encoder.to_json(), "target": self.target.to_json()}
+        return {
+            "stored": list(self.encoder.stored),
+            "encoders": [asdict(encoder) for encoder in self.encoder.encoders],
+            "target": asdict(self.target),
+        }
 
     @classmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
-        return {
-            "encoder": FeatureEncoder.from_json(config.features or (), data["encoders"]),
-            "target": target_from_json(data["target"]),
-            "tuned": True,
-        }
+        stored, encoders = tuple(data["stored"]), tuple(data["encoders"])
+        encoder = FeatureEncoder(config.features or (), stored, encoders)
+        return {"encoder": encoder, "target": data["target"], "tuned": True}
 
     def predict(self, columns: Columns, options: PredictOptions) -> Prediction:
         """Predicts by Monte-Carlo sampling. Blocking, stateless, bounded in memory.

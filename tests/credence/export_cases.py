@@ -19,8 +19,8 @@ import onnxruntime
 import torch
 
 from core.registry import archives
-from credence.exports import METADATA, convert
-from models.artifact import files as checkpoint
+from credence.serving.exports import METADATA, convert
+from models.artifact.files import write_model
 from models.config import (
     ConvolutionalConfig,
     DropoutConfig,
@@ -141,7 +141,7 @@ def error(found: np.ndarray, wanted: np.ndarray) -> float:
 def run(name: str, folder: Path) -> dict[str, float]:
     make, options = CASES[name]
     model = make()
-    checkpoint.write(model, folder / name)
+    write_model(model, folder / name)
     archive = folder / f"{name}.tar"
     archive.write_bytes(b"".join(archives.pack(folder / name)))
     wanted = expected(model, options)

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from core.context import Context
 from core.jobs import comparison
 from core.jobs.jobs import CompareSpec, Job, JobStatus, MethodSpec
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.config import (
     BBBConfig,
     CyclicalSGLDConfig,
@@ -72,11 +72,12 @@ def compare_job(
         )
         config = resolve(wanted, stored.columns, stored.rows)
         specs.append(MethodSpec(**common, name=method.kind, config=config))
-    return context.jobs.create_comparison(CompareSpec(**common), [(s, {}) for s in specs], {})
+    whole = CompareSpec(**common, config=specs[0].config, methods=methods)
+    return context.jobs.create_comparison(whole, specs)
 
 
 def load(context: Context, version: int) -> TabularModel:
-    return checkpoint.read(context.registry.path(context.registry.get("line", version)))
+    return read_model(context.registry.path(context.registry.get("line", version)))
 
 
 def test_two_workers_share_the_methods(context: Context, dataset: str, strange: str) -> None:

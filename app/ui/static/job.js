@@ -164,6 +164,9 @@ function row(point) {
   return made;
 }
 
+// The page of a comparison gets its charts when it ends.
+document.addEventListener("htmx:afterSwap", () => Charts.read(place()));
+
 // A job that was resumed has ended before: the service tells when nothing follows, by 204.
 const source = new EventSource(`/jobs/${encodeURIComponent(job)}/events`);
 /** @param {string} type

@@ -5,8 +5,6 @@ import { byId, inputById } from "./dom.js";
 import { facts, table, variantName } from "./parts.js";
 
 const REPETITIONS = 5;
-/** @type {Record<string, string>} */
-const ERRORS = { accuracy: "accuracy", perplexity: "perplexity", mase: "MASE", rmse: "RMSE", crps: "CRPS" };
 
 /** @param {Question} question */
 export async function showVariants(question) {
@@ -31,9 +29,9 @@ function show(variants, chosen, latencies) {
   const name = variantName(variant.prune);
   byId("variant-name").textContent = name;
   byId("variant").setAttribute("aria-valuetext", name);
-  const errors = Object.keys(ERRORS).filter((key) => typeof variants[0].metrics[key] === "number");
+  const titles = Object.keys(variants[0].scores);
   /** @type {(v: Variant) => [string, number | null | undefined][]} */
-  const of = (v) => [...errors.map((key) => /** @type {[string, number | undefined]} */ ([ERRORS[key], v.metrics[key]])), ["log likelihood, nats", v.metrics.log_likelihood], ["weights", v.num_weights], ["stored, kB", v.bytes / 1000], ["latency, ms", latencies.get(v.prune)]];
+  const of = (v) => [...titles.map((title) => /** @type {[string, number | null]} */ ([title, v.scores[title] ?? null])), ["weights", v.num_weights], ["stored, kB", v.bytes / 1000], ["latency, ms", latencies.get(v.prune)]];
   byId("variant-facts").replaceChildren(...facts(of(variant).map(([key, value]) => /** @type {Fact} */ ([key, value === undefined ? "measuring …" : value ?? "—"]))));
   const rows = variants.map((v, i) => ({ cells: [variantName(v.prune), ...of(v).map(([, value]) => value ?? (latencies.has(v.prune) ? "—" : "…"))], class: i === chosen ? "chosen" : null }));
   const headers = ["variant", ...of(variant).map(([key]) => key)];

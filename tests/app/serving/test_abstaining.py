@@ -14,7 +14,7 @@ from app.serving.arrow_format import MEDIA_TYPE
 from app.serving.batching import Batch, Entry
 from core.jobs.specs import ChunkSpec
 from core.predictions.prediction_table import to_table
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.prediction.prediction import PredictOptions
 from models.tabular.model import TabularModel
 from tests.app.running import Service
@@ -31,7 +31,7 @@ def ask(http: httpx.Client, **body: Any) -> dict[str, Any]:
 
 
 def loaded(service: Service, name: str) -> TabularModel:
-    model = checkpoint.read(service.context.registry.path(service.context.registry.get(name, None)))
+    model = read_model(service.context.registry.path(service.context.registry.get(name, None)))
     assert isinstance(model, TabularModel)
     return model
 

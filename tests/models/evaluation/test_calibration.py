@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import (
     BBBConfig,
     EnsembleConfig,
@@ -425,8 +425,8 @@ def test_classes_have_a_temperature() -> None:
 
 
 def test_an_artifact_keeps_its_calibration(line: TabularModel, tmp_path: Path) -> None:
-    checkpoint.write(line, tmp_path)
-    read = checkpoint.read(tmp_path)
+    write_model(line, tmp_path)
+    read = read_model(tmp_path)
     assert isinstance(read, TabularModel)
     for prune in line.variants:
         assert read.variant(prune).calibration == line.variant(prune).calibration

@@ -9,7 +9,7 @@ import torch
 from scipy.stats import binom
 from torch import Tensor
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, OutOfDistributionConfig, TrainingConfig
 from models.evaluation.out_of_distribution import (
     CLASS_SCORES,
@@ -153,8 +153,8 @@ def test_the_score_in_the_answer_is_what_is_compared(trees: TabularModel) -> Non
 
 
 def test_an_artifact_keeps_its_variants_bounds(trees: TabularModel, tmp_path: Path) -> None:
-    checkpoint.write(trees, tmp_path)
-    again = checkpoint.read(tmp_path)
+    write_model(trees, tmp_path)
+    again = read_model(tmp_path)
     assert isinstance(again, TabularModel)
     assert [again.detector(p) for p in again.variants] == [
         trees.detector(p) for p in trees.variants

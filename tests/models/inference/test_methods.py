@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import (
     CyclicalSGLDConfig,
     DropoutConfig,
@@ -119,8 +119,8 @@ def test_chunks_change_nothing(model: TabularModel) -> None:
 
 
 def test_a_stored_model_is_the_same_model(model: TabularModel, tmp_path: Path) -> None:
-    checkpoint.write(model, tmp_path / "model")
-    read = checkpoint.read(tmp_path / "model")
+    write_model(model, tmp_path / "model")
+    read = read_model(tmp_path / "model")
     before, after = (m.predict(X, PredictOptions(samples=30)) for m in (model, read))
     assert np.array_equal(before.mean, after.mean)
     assert np.array_equal(before.variance["total"], after.variance["total"])

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn.functional import conv2d, linear, max_pool2d
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import (
     BBBConfig,
     ConvolutionalConfig,
@@ -157,9 +157,9 @@ def test_an_answer_does_not_depend_on_the_rows_around_it(model: TabularModel) ->
 
 
 def test_a_model_on_disk_is_the_same_model(model: TabularModel, tmp_path: Path) -> None:
-    checkpoint.write(model, tmp_path)
+    write_model(model, tmp_path)
     columns = {name: values[:5] for name, values in _digits().items()}
-    again = checkpoint.read(tmp_path)
+    again = read_model(tmp_path)
     for prune in model.variants:
         options = PredictOptions(prune=prune, samples=10)
         np.testing.assert_array_equal(

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, SplitBy, TrainingConfig
 from models.exceptions import CorruptArtifact, InvalidData, InvalidInput, Stopped, UnknownVariant
 from models.features.columns import ColumnProfile
@@ -112,8 +112,8 @@ def test_the_stated_monte_carlo_error_is_the_real_one(line: TabularModel) -> Non
 
 
 def test_a_model_on_disk_is_the_same_model(line: TabularModel, tmp_path: Path) -> None:
-    written = checkpoint.write(line, tmp_path / "model")
-    read = checkpoint.read(tmp_path / "model")
+    written = write_model(line, tmp_path / "model")
+    read = read_model(tmp_path / "model")
     for prune in line.variants:
         options = PredictOptions(prune=prune)
         before, after = (m.predict({"x": np.linspace(-2, 2, 9)}, options) for m in (line, read))
@@ -132,7 +132,7 @@ def test_a_pruned_variant_is_stored_small(tmp_path: Path) -> None:
         training=replace(QUICK, epochs=1, fine_tune_epochs=0),
         pruning=None,
     )
-    described = checkpoint.write(big, tmp_path / "model").description["variants"]
+    described = write_model(big, tmp_path / "model").description["variants"]
     assert [v["prune"] for v in described] == [0.0, 0.5, 0.75, 0.9, 0.95]
     assert described[-1]["num_weights"] == pytest.approx(
         0.05 * described[0]["num_weights"], rel=0.01
@@ -144,16 +144,16 @@ def test_a_pruned_variant_is_stored_small(tmp_path: Path) -> None:
 def test_a_changed_or_missing_file_is_noticed(
     line: TabularModel, tmp_path: Path, name: str
 ) -> None:
-    checkpoint.write(line, tmp_path / "model")
+    write_model(line, tmp_path / "model")
     path = tmp_path / "model" / name
     data = bytearray(path.read_bytes())
     data[-2] ^= 1
     path.write_bytes(data)
     with pytest.raises(CorruptArtifact, match=name):
-        checkpoint.read(tmp_path / "model")
+        read_model(tmp_path / "model")
     path.unlink()
     with pytest.raises(CorruptArtifact, match=name):
-        checkpoint.read(tmp_path / "model")
+        read_model(tmp_path / "model")
 
 
 def test_a_pruned_variant_keeps_its_uncertainty(line: TabularModel) -> None:
@@ -337,7 +337,7 @@ def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path)
     assert torch.equal(*loc)
 
 
-@pytest.mark.parametrize("older", [{"format": 1}, {}], ids=["another format", "none"])
+@pytest.mark.parametrize("older", [{"format": 0}, {}], ids=["another format", "none"])
 def test_a_checkpoint_of_another_release_is_not_gone_on_from(
     tmp_path: Path, older: dict[str, int]
 ) -> None:
@@ -363,8 +363,8 @@ def test_one_noise_for_all_rows_is_learned_and_stored(tmp_path: Path) -> None:
     training = replace(QUICK, epochs=150, learning_rate=0.05)
     network = MLPConfig(hidden=(8,))
     model = _train(_line(), likelihood="homoscedastic", network=network, training=training)
-    checkpoint.write(model, tmp_path / "model")
-    for one in (model, checkpoint.read(tmp_path / "model")):
+    write_model(model, tmp_path / "model")
+    for one in (model, read_model(tmp_path / "model")):
         answer = one.predict({"x": np.array([-0.5, 0.5])}, PredictOptions())
         aleatoric = answer.variance["aleatoric"]
         assert aleatoric[0] == pytest.approx(aleatoric[1])

@@ -1,0 +1,37 @@
+"""One stored posterior of a model, and what was measured of it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from models.config import Json
+from models.evaluation.calibration import Calibration
+from models.evaluation.out_of_distribution import Detector
+from models.inference.method import State
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One posterior of a version: the full one (prune 0) or a pruned one.
+
+    `error_factors` maps numbers of samples to the factor on the Monte-Carlo error of the mean.
+    `detector` is None before the variant is scored, and always None for language models.
+    """
+
+    prune: float
+    state: State
+    metrics: Json = field(default_factory=dict)
+    num_bytes: int = 0
+    error_factors: Mapping[int, float] = field(default_factory=dict)
+    calibration: Calibration | None = None  # None: not calibrated
+    bfloat16: bool = False  # whether its rounding is small beside the sampling error
+    detector: Detector | None = None
+
+    def describe(self) -> Json:
+        return {
+            "prune": self.prune,
+            "num_weights": self.state.num_weights,
+            "bytes": self.num_bytes,
+            "calibration": self.calibration and self.calibration.describe(),
+            "metrics": self.metrics,
+            **({"out_of_distribution": asdict(self.detector)} if self.detector else {}),
+        }
