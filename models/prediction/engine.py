@@ -45,7 +45,7 @@ _FIT_VALUES = 2**24  # numbers in the mixtures that a scale is fitted to: 128 Mi
 class Engine:
     """A network with its likelihood and target. It holds no weights.
 
-    All it remembers is the noise of the latest questions, which follows from their seeds.
+    All it remembers is the noise of the latest requests, which follows from their seeds.
     """
 
     network: Network

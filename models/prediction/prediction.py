@@ -1,4 +1,4 @@
-"""What is asked of a model and what it answers: plain data, in the callers' units."""
+"""Predictions: plain data, in the callers' units."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -189,7 +189,9 @@ class RowPrediction(Prediction):
         rows = slice(start, stop)
         known = {(interval.kind, interval.level): interval for interval in self.intervals}
         selected = {field.name: _select(getattr(self, field.name), rows) for field in fields(self)}
-        selected["intervals"] = tuple(known[k].select(rows) for k in asked(options) if k in known)
+        selected["intervals"] = tuple(
+            known[k].select(rows) for k in requested_intervals(options) if k in known
+        )
         selected["draws"] = None if self.draws is None else self.draws[:, rows]
         return replace(self, **selected)
 
@@ -222,7 +224,7 @@ def _join(parts: Sequence[Any]) -> Any:
     return parts[0]
 
 
-def asked(options: BatchOptions) -> list[tuple[IntervalKind, float]]:
+def requested_intervals(options: BatchOptions) -> list[tuple[IntervalKind, float]]:
     """The intervals of an answer in their order: credible ones first, each kind by level."""
     kinds = [kind for kind in KINDS if kind in options.interval_kinds]
     return [(kind, level) for kind in kinds for level in options.intervals]
@@ -304,7 +306,7 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
 
 
 def intervals(summary: Arrays, options: BatchOptions) -> tuple[Interval, ...]:
-    """Those intervals of a summary that were asked for; a model may have no conformal ones."""
+    """The requested intervals of a summary; a model may have no conformal ones."""
     return tuple(
         Interval(
             kind=kind,
@@ -312,7 +314,7 @@ def intervals(summary: Arrays, options: BatchOptions) -> tuple[Interval, ...]:
             lower=summary[f"{kind} lower {level}"],
             upper=summary[f"{kind} upper {level}"],
         )
-        for kind, level in asked(options)
+        for kind, level in requested_intervals(options)
         if f"{kind} lower {level}" in summary
     )
 
@@ -323,7 +325,7 @@ def to_prediction(
     detector: Detector,
     classes: tuple[ClassName, ...] | None,
 ) -> RowPrediction:
-    """The answer that a summary makes; `options` are settled and tell how it was sampled."""
+    """The answer that a summary makes; `options` say how it was sampled."""
     aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
     answer = RowPrediction(
         samples=0 if options.sampler == "moments" else options.samples,

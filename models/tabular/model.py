@@ -153,7 +153,7 @@ class TabularModel(TrainedModel):
     @property
     def unknown_options(self) -> Mapping[str, str]:
         return {
-            "top": "next tokens are told by language models alone",
+            "top": "language models alone have next tokens",
             "horizon": f"this {self.task} predicts rows and has no horizon",
         }
 
@@ -253,10 +253,10 @@ class TabularModel(TrainedModel):
         return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
 
     def fit_detector(self, prune: float, x: Float[Tensor, "rows inputs"]) -> Detector:
-        """The bound for the false-alarm rate asked for, from rows that no weight was fitted to."""
-        asked = self.config.out_of_distribution or OutOfDistributionConfig()
+        """The bound for the configured false-alarm rate, from rows that no weight was fitted to."""
+        config = self.config.out_of_distribution or OutOfDistributionConfig()
         usual = self.ood_score(x, prune=prune)
-        return Detector.fit(self.detector(prune).score, usual, asked.false_alarm_rate)
+        return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate)
 
     def ood_score(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
