@@ -24,7 +24,7 @@ from models.artifact.files import read_model, write_model
 from models.features.columns import Columns
 from models.prediction.prediction import Prediction, PredictOptions
 from models.tabular.model import TabularModel
-from models.training.recipe import MIN_ROWS
+from models.tabular.recipe import MIN_ROWS
 
 if TYPE_CHECKING:
     from credence.client import Client

@@ -16,8 +16,8 @@ from models.forecasting.preparation import prepare_series, profile_series
 from models.randomness import derive_seed
 from models.tabular.model import TabularModel
 from models.tabular.problem import RowProblem
+from models.tabular.recipe import MIN_ROWS
 from models.training.distributed import ALONE, Ranks
-from models.training.recipe import MIN_ROWS
 from models.training.row_profile import RowProfile, summarise_columns
 
 

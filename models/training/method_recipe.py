@@ -77,7 +77,7 @@ def plan_fit(
     return replace(_RELEVANCE, kl_weight=round(_RELEVANCE_KL * share, 4))
 
 
-def settle_prior(method: BBBConfig, sigma: float | Literal["auto", "per_weight"]) -> PriorConfig:
+def choose_prior(method: BBBConfig, sigma: float | Literal["auto", "per_weight"]) -> PriorConfig:
     """The prior, with this scale where a Gaussian's was left open.
 
     Raises:
