@@ -248,7 +248,7 @@ class WorkerRow(Base):
 
 
 class InstallationRow(Base):
-    """The one row that tells this database from others; see `core.database.installation`."""
+    """The one row that tells this database from others; see `core.database.statements`."""
 
     __tablename__ = "installation"
     only: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

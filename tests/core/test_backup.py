@@ -18,9 +18,8 @@ from core.context import Context, open_context
 from core.exceptions import InvalidSetting
 from core.jobs.jobs import JobStatus, TrainSpec
 from core.jobs.specs import ChunkSpec
-from core.maintenance.backup import back_up, named
-from core.maintenance.backup_format import BackupFailed
-from core.maintenance.backup_restore import restore
+from core.maintenance.backup import BackupFailed, back_up, named
+from core.maintenance.restore import restore
 from core.settings import load_settings
 from models.config import ModelConfig
 from tests.core.conftest import predict_spec

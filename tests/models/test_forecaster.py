@@ -26,7 +26,7 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
 from models.forecasting.preparation import prepare_series
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from models.training.train import train
 
