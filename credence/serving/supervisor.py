@@ -19,8 +19,7 @@ from core.database.database import opened
 from core.jobs.workers import Workers
 from core.settings import Settings
 from credence import DEFAULT_URL
-from credence.serving.api_thread import ApiThread, address
-from credence.serving.errors import CannotStart
+from credence.serving.api_thread import ApiThread, CannotStart, address
 from credence.serving.worker_process import WorkerProcess
 
 STOP_SECONDS = 9.0  # the contract says 10; the rest is for the interpreter's own exit

@@ -76,8 +76,7 @@ def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> N
     _let_idle_threads_sleep()
     from app.access.binding import check_bind
     from core.exceptions import InvalidSetting, Unavailable
-    from credence.serving.api_thread import listen
-    from credence.serving.errors import CannotStart
+    from credence.serving.api_thread import CannotStart, listen
 
     settings = settings_from(data_dir)
     try:
