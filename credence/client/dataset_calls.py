@@ -7,8 +7,16 @@ from typing import Any
 from credence.client.calls import Calls
 from credence.client.operations import Listing, Operation, listing, method
 from credence.client.requests import path
-from credence.media_types import headers_for
 from credence.types import Dataset, Json
+
+MEDIA_TYPES = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+    ".arrow": "application/vnd.apache.arrow.stream",
+    ".arrows": "application/vnd.apache.arrow.stream",
+    ".npz": "application/x-npz",
+    ".txt": "text/plain",
+}
 
 
 class DatasetCalls(Calls):
@@ -73,3 +81,18 @@ def dataset_of(calls: Calls, data: Any) -> Operation[tuple[str, str | None]]:
         return data, (yield from DatasetCalls.dataset(calls, data))["name"]
     uploaded = yield from DatasetCalls.upload(calls, data)
     return uploaded["id"], uploaded["name"] if isinstance(data, str | Path) else None
+
+
+def headers_for(path: Path) -> dict[str, str]:
+    """The headers of an upload of this file; `.gz` after a known suffix is a content encoding.
+
+    Raises:
+        ValueError: if the suffix is none of those that the service reads.
+    """
+    gzipped = path.suffix == ".gz"
+    suffix = Path(path.stem).suffix if gzipped else path.suffix
+    if suffix not in MEDIA_TYPES:
+        known = ", ".join(MEDIA_TYPES)
+        raise ValueError(f"{path.name}: suffix {suffix!r} is not one of {known} (or these .gz)")
+    headers = {"Content-Type": MEDIA_TYPES[suffix]}
+    return headers | {"Content-Encoding": "gzip"} if gzipped else headers
