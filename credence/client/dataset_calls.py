@@ -20,7 +20,7 @@ MEDIA_TYPES = {
 
 
 class DatasetCalls(Calls):
-    """Upload data and look at what the service understood."""
+    """Upload data sets and read what the service knows of them."""
 
     @method
     def upload(self, data: Any, name: str | None = None) -> Operation[Dataset]:
@@ -33,7 +33,7 @@ class DatasetCalls(Calls):
 
         Raises:
             ValueError: if the file's suffix is not one that the service reads.
-            TypeError: if there are no columns in it.
+            TypeError: if it has no columns.
         """
         if isinstance(data, str | Path):
             file = Path(data)
@@ -65,7 +65,7 @@ class DatasetCalls(Calls):
 
     @method
     def delete_dataset(self, dataset_id: str) -> Operation[None]:
-        """Refused while a queued or running job needs it."""
+        """Delete a data set; refused while a queued or running job needs it."""
         return self.call("DELETE", path("datasets", dataset_id))
 
 
@@ -76,7 +76,7 @@ def model_name_of(data_name: str) -> str:
 
 
 def dataset_of(calls: Calls, data: Any) -> Operation[tuple[str, str | None]]:
-    """The id of the data set that `data` is or becomes, and its name if it has one."""
+    """The id of the data set, uploaded if need be, and its name if it has one."""
     if isinstance(data, str) and data.startswith("ds_") and not Path(data).exists():
         return data, (yield from DatasetCalls.dataset(calls, data))["name"]
     uploaded = yield from DatasetCalls.upload(calls, data)
