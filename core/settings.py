@@ -10,7 +10,6 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from core.exceptions import InvalidSetting
-from core.passwords import read_secret, with_password
 from core.process.cores import available_cores
 from core.process.memory import available_bytes
 from core.telemetry import otel_variables
@@ -22,6 +21,7 @@ from core.urls import (
     to_bucket,
     to_directory,
     with_driver,
+    with_password,
 )
 
 PREFIX = "CREDENCE_"
@@ -213,6 +213,22 @@ def _completed(name: str, url: str | None, servers: tuple[str, ...], file: Path)
         return with_password(url, password)
     except ValueError as error:
         raise ValueError(f"CREDENCE_{name}_URL={mask(url)} {error}") from error
+
+
+def read_secret(path: Path) -> str:
+    """The content of a file that holds a secret, without white space around it.
+
+    Raises:
+        ValueError: the file cannot be read, or is empty.
+    """
+    try:
+        secret = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise ValueError(f"cannot be read ({reason}): give a file that holds the secret") from error
+    if not secret:
+        raise ValueError("is empty: give a file that holds the secret")
+    return secret
 
 
 def load_settings(**overrides: Any) -> Settings:

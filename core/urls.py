@@ -1,8 +1,8 @@
-"""Which URLs of databases, brokers and artifact stores are understood."""
+"""URLs of databases, brokers and artifact stores: which are valid, and their parts."""
 
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
@@ -14,6 +14,8 @@ DATABASE_EXAMPLE = "sqlite:////path/to/file.db or postgresql://user:password@hos
 BROKER_EXAMPLE = "filesystem:// or redis://host:6379/0"
 STORE_EXAMPLE = "file:///path/to/directory or s3://bucket/prefix"
 
+_URL = re.compile(r"(?P<scheme>[^:/]+://)(?P<authority>[^/?#]*)(?P<rest>.*)", re.DOTALL)
+_PASSWORD_PARAMETER = re.compile(r"(?i)[?&]password=")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _PREFIX = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/?")
 
@@ -35,6 +37,21 @@ def with_driver(database_url: str) -> str:
     """The database's URL with the driver that this project installs."""
     scheme, rest = database_url.split("://", 1)
     return f"postgresql+psycopg://{rest}" if scheme in POSTGRESQL else database_url
+
+
+def with_password(url: str, password: str) -> str:
+    """The URL of a server with a password added.
+
+    Raises:
+        ValueError: the URL has a password already.
+    """
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise ValueError("give scheme://user@host/name")
+    user, _, host = match["authority"].rpartition("@")
+    if ":" in user or _PASSWORD_PARAMETER.search(match["rest"]):
+        raise ValueError("has a password already: give it in the URL or in the file, not in both")
+    return f"{match['scheme']}{user}:{quote(password, safe='')}@{host}{match['rest']}"
 
 
 def check_broker_url(url: str) -> str:

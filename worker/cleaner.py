@@ -2,12 +2,12 @@
 whose time is up.
 """
 
-import threading
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from core.context import Context
+from core.process.periodic import Periodic
 from core.process.watch import Watch
 from core.storage.orphans import Orphans
 
@@ -32,15 +32,12 @@ class Cleaner:
         self._context = context
         self._orphans = Orphans(context.database, context.store)
         self._rowless: Watch[str, None] = Watch(ARRIVAL_SECONDS)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="cleaner", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
+        self._periodic = Periodic("cleaning", CLEAN_SECONDS, self.clean)
+        self.start = self._periodic.start
 
     def stop(self) -> None:
-        """Not waited for: what it was removing is removed by the next one."""
-        self._stopped.set()
+        """Start no other round. Does not wait: the next process continues what is interrupted."""
+        self._periodic.stop(wait=False)
 
     def clean(self) -> None:
         """Look once, and remove what is found."""
@@ -51,13 +48,6 @@ class Cleaner:
             self._remove(key)
         for key in self._rowless.unchanged(dict.fromkeys(self._orphans.find_rowless())):
             self._remove(key)
-
-    def _run(self) -> None:
-        while not self._stopped.wait(CLEAN_SECONDS):
-            try:
-                self.clean()
-            except Exception as error:  # a sweep that fails today is made up for by the next
-                log.warning("cleaning failed", error=str(error))
 
     def _remove(self, key: str) -> None:
         log.info("removing what nobody refers to", key=key)

@@ -18,7 +18,7 @@ from models.exceptions import Diverged, ModelError, Stopped
 from worker.evaluation import run_evaluation
 from worker.launcher import ProcessLost
 from worker.lease import Lease
-from worker.limits import OverMemory, OverTime
+from worker.limits import OverLimit
 from worker.metrics import WorkerMetrics
 from worker.prediction import run_chunk
 from worker.training import run_training
@@ -31,8 +31,6 @@ CODES: dict[type[Exception], str] = {  # the first that fits; their messages are
     Diverged: "diverged",
     NotFound: "not_found",
     ProcessLost: "worker_lost",
-    OverTime: "time_limit",
-    OverMemory: "out_of_memory",
     ModelError: "invalid_data",
     CredenceError: "invalid_data",
 }
@@ -193,6 +191,8 @@ def _going_on_from_its_request(job: Job) -> Iterator[None]:
 
 def describe(error: Exception) -> tuple[str, str]:
     """A code for programs and a message for people; unknown errors show no internals."""
+    if isinstance(error, OverLimit):
+        return error.code, str(error)
     for kind, code in CODES.items():
         if isinstance(error, kind):
             return code, str(error)

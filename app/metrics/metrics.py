@@ -14,8 +14,12 @@ from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from app.errors import status_of
-from app.metrics.collectors import BacklogCollector, ModelsCollector, watch_queue
-from app.metrics.feedback_collector import FeedbackCollector
+from app.metrics.collectors import (
+    BacklogCollector,
+    FeedbackCollector,
+    ModelsCollector,
+    watch_queue,
+)
 from app.serving.admission import Admission
 from app.serving.batching import Batch
 from app.serving.engine import Engine

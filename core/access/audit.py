@@ -1,8 +1,5 @@
-"""The audit log: who did what, in the transaction that does it. No change without a line, and no
-line without a change.
-"""
+"""The audit log: who did what. A change and its line are written in the same transaction."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,22 +14,13 @@ from core.database.sweeping import sweep
 from core.paging import Page, check_limit, decode_number, page_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """`actor` is the name of the key that `key` is the id of, or who else it was."""
-
-    time: datetime
-    actor: str
-    key: str | None
-    owner: str
-    request_id: str | None
-    action: str
-    object: str
-    details: dict[str, Any]
-
-
 def record(session: Session, caller: Caller, action: str, object: str, **details: Any) -> None:
-    """Write a line: `action` is a kind and a verb, such as "job.create"."""
+    """Write a line.
+
+    Args:
+        action: a kind of thing and a verb, such as "job.create".
+        object: the identifier of the thing.
+    """
     session.add(
         AuditRow(
             time=now(),
@@ -48,7 +36,7 @@ def record(session: Session, caller: Caller, action: str, object: str, **details
 
 
 class Audit:
-    """Reading it."""
+    """Reads the log, and deletes old lines."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -60,8 +48,8 @@ class Audit:
         object: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[Line]:
-        """Newest first; of one owner, or about one thing."""
+    ) -> Page[AuditRow]:
+        """The lines, newest first; only those of one owner, or about one thing, if given."""
         query = select(AuditRow).order_by(AuditRow.number.desc()).limit(check_limit(limit) + 1)
         if owner is not None:
             query = query.where(AuditRow.owner == owner)
@@ -70,22 +58,9 @@ class Audit:
         if cursor is not None:
             query = query.where(AuditRow.number < decode_number("audit", cursor))
         with self._database.read() as session:
-            rows = session.scalars(query).all()
-        return page_of("audit", [_line(row) for row in rows], [row.number for row in rows], limit)
+            rows = list(session.scalars(query))
+        return page_of("audit", rows, [row.number for row in rows], limit)
 
     def sweep(self, before: datetime) -> None:
-        """Forget the lines before this time."""
+        """Delete the lines before this time."""
         sweep(self._database, AuditRow.time, before)
-
-
-def _line(row: AuditRow) -> Line:
-    return Line(
-        time=row.time,
-        actor=row.actor,
-        key=row.key,
-        owner=row.owner,
-        request_id=row.request_id,
-        action=row.action,
-        object=row.object,
-        details=row.details,
-    )

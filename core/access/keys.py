@@ -19,7 +19,7 @@ from core.database.database import Database
 from core.database.schema import KeyRow
 from core.exceptions import Conflict, Invalid, InvalidSetting, NotFound
 from core.names import check_identifier, check_name, new_id
-from core.passwords import read_secret
+from core.settings import read_secret
 
 PREFIX = "cred_"  # so that scanners for leaked secrets can know one
 RANDOM_BYTES = 32
@@ -199,18 +199,9 @@ def read_key_file(path: Path) -> str:
 
 
 def _key(row: KeyRow) -> Key:
-    return Key(
-        id=row.id,
-        name=row.name,
-        owner=row.owner,
-        scope=Scope(row.scope),
-        limits=Limits(
-            requests_per_minute=row.max_requests_per_minute,
-            stored_bytes=row.max_stored_bytes,
-            queued_jobs=row.max_queued_jobs,
-        ),
-        sha256=row.sha256,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
+    limits = Limits(
+        requests_per_minute=row.max_requests_per_minute,
+        stored_bytes=row.max_stored_bytes,
+        queued_jobs=row.max_queued_jobs,
     )
+    return row.to(Key, scope=Scope(row.scope), limits=limits)

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from core.database.schema import Json
-from core.dotted_paths import flatten
 from core.exceptions import Conflict, NotFound
 from core.jobs.jobs import FINAL, Job, Jobs
+from core.names import dotted_paths
 from models.config import MethodConfig
 
 # In a row of the table, and where a job's metrics have it. Those that no method has are left out.
@@ -32,7 +32,7 @@ MEASURES = ("predict_ms", "bytes", "num_weights")
 
 def names(methods: Sequence[MethodConfig]) -> list[str]:
     """The kinds; with what differs, of several methods of one kind: `sgld chains=8`."""
-    settings = [flatten(asdict(method)) for method in methods]
+    settings = [dotted_paths(asdict(method)) for method in methods]
     return [_name(own, [s for s in settings if s["kind"] == own["kind"]]) for own in settings]
 
 

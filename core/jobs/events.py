@@ -1,8 +1,7 @@
-"""What happened to a job, in order: written with the change that it tells of."""
+"""The events of a job: written in the transaction that makes the change, read in order."""
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -13,20 +12,10 @@ from core.database.schema import EventRow, JobRow, Json
 EventType = Literal["state", "progress", "metrics", "log"]
 
 
-@dataclass(frozen=True)
-class Event:
-    """One event; `id` counts up from 1 within its job."""
-
-    id: int
-    type: str
-    time: datetime
-    data: dict[str, Any]
-
-
 def append(session: Session, job_id: str, type: EventType, data: Json) -> None:
     """Add an event inside the caller's transaction.
 
-    The counter is in the job's row, so its lock orders the writers and no number is left out.
+    The counter is a column of the job's row. Its lock orders the writers, so no number is missing.
     """
     number = session.execute(
         update(JobRow)
@@ -37,12 +26,7 @@ def append(session: Session, job_id: str, type: EventType, data: Json) -> None:
     session.add(EventRow(job_id=job_id, id=number, type=type, time=now(), data=data))
 
 
-def read(session: Session, job_id: str, after: int, limit: int) -> list[Event]:
+def read(session: Session, job_id: str, after: int, limit: int) -> Sequence[EventRow]:
     """At most `limit` events with an id greater than `after`, oldest first."""
-    rows = session.scalars(
-        select(EventRow)
-        .where(EventRow.job_id == job_id, EventRow.id > after)
-        .order_by(EventRow.id)
-        .limit(limit)
-    )
-    return [Event(row.id, row.type, row.time, row.data) for row in rows]
+    of_job = select(EventRow).where(EventRow.job_id == job_id, EventRow.id > after)
+    return session.scalars(of_job.order_by(EventRow.id).limit(limit)).all()

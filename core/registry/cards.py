@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from core.access.callers import SERVICE
 from core.context import Context
 from core.database.schema import Json
-from core.dotted_paths import flatten
+from core.names import dotted_paths
 from core.registry.limitations import find_limits
 from core.registry.registry import Version
 from models.artifact.files import read_card
@@ -63,7 +63,7 @@ def _recipe(context: Context, version: Version) -> list[Json]:
 def _settings(settings: Json, given: Sequence[str] | None) -> list[Json]:
     return [
         {"setting": path, "value": value, "given": None if given is None else path in given}
-        for path, value in flatten(settings).items()
+        for path, value in dotted_paths(settings).items()
         if value is not None
     ]
 

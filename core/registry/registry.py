@@ -257,14 +257,4 @@ def _key(model: str, claim: Claim, attempt: int) -> str:
 
 
 def _version(session: Session, row: VersionRow, owner: str) -> Version:
-    return Version(
-        model=row.model,
-        owner=owner,
-        version=row.version,
-        aliases=versions.aliases(session, row),
-        description=row.description,
-        dataset=row.dataset,
-        job=row.job,
-        created_at=row.created_at,
-        artifact_key=row.artifact_key,
-    )
+    return row.to(Version, owner=owner, aliases=versions.aliases(session, row))
