@@ -11,7 +11,7 @@ from core.clock import now
 from core.database.database import Database
 from core.database.schema import AuditRow
 from core.database.sweeping import sweep
-from core.paging import Page, check_limit, decode_number, page_of
+from core.paging import Page, read_newest
 
 
 def record(session: Session, caller: Caller, action: str, object: str, **details: Any) -> None:
@@ -50,16 +50,13 @@ class Audit:
         cursor: str | None = None,
     ) -> Page[AuditRow]:
         """The lines, newest first; only those of one owner, or about one thing, if given."""
-        query = select(AuditRow).order_by(AuditRow.number.desc()).limit(check_limit(limit) + 1)
+        query = select(AuditRow)
         if owner is not None:
             query = query.where(AuditRow.owner == owner)
         if object is not None:
             query = query.where(AuditRow.object == object)
-        if cursor is not None:
-            query = query.where(AuditRow.number < decode_number("audit", cursor))
         with self._database.read() as session:
-            rows = list(session.scalars(query))
-        return page_of("audit", rows, [row.number for row in rows], limit)
+            return read_newest(session, "audit", query, AuditRow.number, limit, cursor)
 
     def sweep(self, before: datetime) -> None:
         """Delete the lines before this time."""

@@ -48,7 +48,7 @@ from core.jobs.transitions import (
     requeue,
 )
 from core.names import check_identifier, check_model_name, new_id
-from core.paging import Page, check_limit, decode_number, page_of
+from core.paging import Page, check_limit, read_newest
 from core.registry import versions
 
 __all__ = [
@@ -209,17 +209,13 @@ class Jobs(Claims):
         """Jobs that are no parts, newest first; with `parent`, the trainings of that comparison."""
         seen = self._caller.view.of(JOB)
         query = select(JobRow).where(JobRow.parent == parent, JobRow.kind != "chunk", seen)
-        query = query.order_by(JobRow.number.desc()).limit(check_limit(limit) + 1)
         if status is not None:
             query = query.where(JobRow.status == _check_status(status))
         if model is not None:
             query = query.where(JobRow.model == check_model_name(model, "model"))
-        if cursor is not None:
-            query = query.where(JobRow.number < decode_number("jobs", cursor))
         with self._database.read() as session:
-            rows = session.scalars(query).all()
-            jobs = _jobs(session, rows)
-        return page_of("jobs", jobs, [row.number for row in rows], limit)
+            page = read_newest(session, "jobs", query, JobRow.number, limit, cursor)
+            return Page(_jobs(session, page.data), page.next_cursor)
 
     def cancel(self, job_id: str) -> Job:
         """Cancel a queued job at once; let the worker of a running one stop it.
