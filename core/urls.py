@@ -21,7 +21,7 @@ _PREFIX = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/?")
 
 
 def check_database_url(url: str) -> str:
-    """Return the URL, or raise `ValueError` that says what would be right."""
+    """Return the URL, or raise `ValueError` with what would be right."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
@@ -55,14 +55,14 @@ def with_password(url: str, password: str) -> str:
 
 
 def check_broker_url(url: str) -> str:
-    """Return the URL, or raise `ValueError` that says what would be right."""
+    """Return the URL, or raise `ValueError` with what would be right."""
     if _scheme(url, BROKER_EXAMPLE) not in BROKERS:
         raise ValueError(f"give {BROKER_EXAMPLE}")
     return url
 
 
 def check_artifact_url(url: str) -> str:
-    """Return the URL, or raise `ValueError` that says what would be right."""
+    """Return the URL, or raise `ValueError` with what would be right."""
     scheme, parts = _scheme(url, STORE_EXAMPLE), urlsplit(url)
     if scheme == "s3":
         return _check_bucket_url(url)
@@ -93,7 +93,7 @@ def to_directory(artifact_url: str) -> Path:
 
 
 def mask(value: str) -> str:
-    """Hide what may be a password: between the first `:` after the scheme and the last `@`."""
+    """The text without possible passwords: from the first `:` after the scheme to the last `@`."""
     value = re.sub(r"^((?:[\w+.-]+:/+)?+[^:@/]*):.*@", r"\1:***@", value)
     return re.sub(r"(?i)(password=)[^&]*", r"\1***", value)
 
