@@ -1,4 +1,4 @@
-"""How a job is handed over: first the row, which is the truth, then the message that wakes."""
+"""Submits a job: writes its row, then sends the message that wakes a worker."""
 
 import structlog
 from asgi_correlation_id import correlation_id
@@ -16,10 +16,10 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def find_dataset(context: Context, request: RecipeRequest) -> Dataset:
-    """The rows to learn from: those that the request names, or those within it.
+    """The data set of a training request: the one that it names, or made of its inline rows.
 
     Raises:
-        Invalid: naming the field, if there are none, or both.
+        Invalid: it has neither or both, or there is no such data set.
     """
     if (request.dataset is None) == (request.data is None):
         raise Invalid([("/dataset", "give either dataset or data")])
@@ -30,7 +30,7 @@ def find_dataset(context: Context, request: RecipeRequest) -> Dataset:
 
 
 def named_dataset(context: Context, dataset_id: str, path: str) -> Dataset:
-    """The data set that a field of the request names; `Invalid` with the field's path if none."""
+    """The data set that a field names. Raises `Invalid` with the field's `path`."""
     try:
         return context.datasets.get(dataset_id)
     except NotFound as error:
@@ -38,10 +38,13 @@ def named_dataset(context: Context, dataset_id: str, path: str) -> Dataset:
 
 
 def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, request: Json) -> Job:
-    """Create the job and wake a worker; `request` is what the caller will see of it.
+    """Create a job and wake a worker.
+
+    Args:
+        request: what the caller will see as the job's request.
 
     Raises:
-        Invalid: if the data set was deleted meanwhile.
+        Invalid: the data set was deleted meanwhile.
     """
     try:
         job = context.jobs.create(kind, spec.model, spec, request, present_request())
@@ -52,14 +55,14 @@ def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, req
 
 
 def present_request() -> Origin:
-    """The request that is being answered, for the worker's log and trace to go on from."""
+    """The present request, to which the worker's logs and traces will refer."""
     return Origin(correlation_id.get(), current_traceparent())
 
 
 def wake(context: Context, job: Job) -> None:
-    """Tell the workers. Without a broker the job waits until a worker sweeps for queued ones."""
+    """Wake workers for a job or its parts. Without a broker it waits for a worker's sweep."""
     try:
-        for job_id in context.jobs.queued_ids(job.id):  # of a job in parts those
+        for job_id in context.jobs.queued_ids(job.id):
             context.queue.send(job_id)
     except Unavailable as error:
         log.warning("no worker was woken: the job waits", job_id=job.id, reason=str(error))

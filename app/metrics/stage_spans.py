@@ -1,4 +1,4 @@
-"""A prediction's stages in a trace, from the times that are measured for the metrics anyway."""
+"""Trace spans of a prediction's stages, from the times measured for the metrics."""
 
 from time import time_ns
 
@@ -10,10 +10,10 @@ from core.telemetry import tracing
 
 
 def record_stages(measure: PredictMeasure, answer: Answer) -> None:
-    """Add the stages to the request's span, once the answer is written.
+    """Add the stages to the request's span, after the response is encoded.
 
-    Decoding begins with the request; the others end with it, one after the other. What lies between
-    is the search for the model, and its loading.
+    Decoding begins with the request; the other stages follow each other up to its end. The model is
+    resolved and loaded in between.
     """
     request = trace.get_current_span()
     if not request.is_recording():

@@ -108,4 +108,4 @@ def _stream(
         return Response(status_code=204)
     jobs.events(job_id, after, 1)
     identify = partial(request.app.state.key_ring.identify, request.scope)
-    return EventStreamResponse(services.event_streams.tell(jobs, job_id, after, identify))
+    return EventStreamResponse(services.event_streams.stream(jobs, job_id, after, identify))
