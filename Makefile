@@ -11,13 +11,15 @@ help:  ## List the targets
 
 install: $(INSTALLED)  ## Create .venv with the pinned versions
 
-$(INSTALLED): requirements.lock pyproject.toml
+$(INSTALLED): requirements.lock pyproject.toml credence/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--editable ./credence
 	@touch $@
 
 serve: $(INSTALLED)  ## API and one worker on http://127.0.0.1:8000
@@ -45,11 +47,12 @@ chaos: $(INSTALLED)  ## Kill, pause and mislead real services at random: MINUTES
 fuzz: $(INSTALLED)  ## Send anything to a real service for MINUTES=20, SEED=0; tells what repeats a fault
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
 
-check: $(INSTALLED)  ## Format, lint, types, import contracts
+check: $(INSTALLED)  ## Format, lint, types, import contracts; the same of the dashboard's scripts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/javascript/check.py
 
 format: $(INSTALLED)  ## Format and mend what can be mended
 	$(BIN)/ruff format .

@@ -14,8 +14,8 @@ from starlette.types import Scope as Connection
 
 from app.access.session import ForeignOrigin
 from app.http.validation import describe
+from app.ui.error_page import refusal
 from app.ui.pages import is_page
-from app.ui.refusals import refusal
 from core import exceptions as core
 from core.access.idempotency import KeyReused
 from core.access.keys import Scope

@@ -54,8 +54,8 @@ from core.registry.registry import Registry, Version
 from core.release import release
 from core.settings import Settings
 from core.telemetry.tracing import flush_traces, start_tracing
-from models.artifact import files as checkpoint
-from models.trained import TrainedModel
+from models.artifact.files import read_model
+from models.model import TrainedModel
 
 # Spans of requests only: metrics and logs are exported by other means; health checks are excluded.
 TELEMETRY: TelemetryConfig = {
@@ -182,7 +182,7 @@ def _loader(context: Context, throughput: Throughput) -> Callable[[Version], Tra
 
     def load(version: Version) -> TrainedModel:
         torch.set_num_threads(settings.threads)  # OpenMP keeps this per calling thread
-        model = checkpoint.read(context.registry.path(version), device)
+        model = read_model(context.registry.path(version), device)
         warm_up(version.artifact_key, model, throughput)
         return model
 

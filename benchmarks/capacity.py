@@ -21,8 +21,8 @@ from benchmarks import results
 from benchmarks.shapes import Shape, stored
 from models.config import ModelConfig
 from models.features.columns import ColumnProfile
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -64,7 +64,7 @@ def measure(network: str, device: str) -> list[dict[str, Any]]:
     return cells
 
 
-def one(model: BayesianModel, inputs: int, rows: int, samples: int) -> float:
+def one(model: TabularModel, inputs: int, rows: int, samples: int) -> float:
     """Median seconds of one prediction."""
     x = torch.randn(rows, inputs, generator=torch.Generator().manual_seed(1)).to(model.device)
     options = PredictOptions(samples=samples, intervals=(0.9,))

@@ -26,7 +26,8 @@ from models.likelihoods import Categorical
 from models.networks import MLP
 from models.randomness import generator
 from models.training.distributed import ALONE, Ranks
-from models.training.trainer import FitState, Observer, Trainer
+from models.training.row_task import RowTask
+from models.training.trainer import Trainer
 
 WIDTHS = (784, 400, 400, 10)
 STEPS = 16  # in an epoch, whatever the batch
@@ -95,14 +96,10 @@ def epoch(rows: Rows, batch: int, ranks: Ranks) -> float:
     )
     state = method.init(generator(0, "init"))
     config = TrainingConfig(epochs=1, batch_size=batch, learning_rate=1e-3, gradient_clip=10.0)
-    trainer = Trainer(method, rows, None, config, no_score, FitState(state, state), ranks)
+    trainer = Trainer(RowTask(rows, ranks), config, method, state)
     started = time.perf_counter()
-    trainer.run(Observer())
+    trainer.run()
     return time.perf_counter() - started
-
-
-def no_score(*_: object) -> float:
-    raise AssertionError("there are no rows to score")
 
 
 def generated(num_rows: int) -> Rows:

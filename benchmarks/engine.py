@@ -21,8 +21,8 @@ from torch import Tensor
 from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.shapes import Shape, build
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions, Sampler
+from models.tabular.model import TabularModel
 
 NETWORKS = ("784-1200-1200-10", "13-50-50-2")
 ROWS = (1, 32, 256)
@@ -46,7 +46,7 @@ def main() -> None:
     print(memory(build(Shape.parse("784-1200-1200-10"))))
 
 
-def measure(network: str, model: BayesianModel, rows: int, repetitions: int) -> dict[str, Any]:
+def measure(network: str, model: TabularModel, rows: int, repetitions: int) -> dict[str, Any]:
     """Times of each sampler, of a forward pass and of the peak's product, in turns."""
     shape = Shape.parse(network)
     x = torch.randn(rows, shape.inputs, generator=torch.Generator().manual_seed(1))
@@ -62,7 +62,7 @@ def measure(network: str, model: BayesianModel, rows: int, repetitions: int) -> 
     return {"network": network, "rows": rows, "flop": flop(shape, rows), "times": times}
 
 
-def predict(model: BayesianModel, x: Tensor, sampler: Sampler) -> None:
+def predict(model: TabularModel, x: Tensor, sampler: Sampler) -> None:
     """Encoded rows to summaries, without intervals: as a library's mean and variance."""
     model.predict_rows(x, PredictOptions(samples=SAMPLES, sampler=sampler, intervals=()))
 
@@ -116,7 +116,7 @@ def _peak_rates(times: list[float]) -> list[float]:
     return [2 * PEAK_ROWS * PEAK_WIDTH**2 / t for t in times]
 
 
-def memory(model: BayesianModel) -> str:
+def memory(model: TabularModel) -> str:
     """Peak memory of this process after more and more samples."""
     x, lines = torch.randn(16, 784), []
     for samples in (100, 1000, 10_000):

@@ -33,11 +33,12 @@ from models.inference.method import WindowMethod
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate, perplexity, score
 from models.language.model import BayesianLanguageModel
-from models.language.trainer import LanguageFitState, WindowTrainer
+from models.language.text_task import TextTask
 from models.language.vocabulary import Vocabulary
 from models.randomness import generator
 from models.training.recipe import resolve
-from models.training.trainer import EpochResult, Observer
+from models.training.run import EpochResult
+from models.training.trainer import Trainer
 
 MIXTURE = ScaleMixturePriorConfig(kind="scale_mixture", pi=0.75, sigma1=0.001, sigma2=0.75)
 METHODS: dict[str, MethodConfig] = {
@@ -93,10 +94,10 @@ def measure(folder: Path, method: MethodConfig, epochs: int, fraction: float) ->
     bound = build_method(model.config.method, model.network, model.likelihood, corpus.num_targets)
     assert isinstance(bound, WindowMethod)
     state = bound.init(generator(0, "init"))
-    training, begun = model.config.training, LanguageFitState(state, state.detach())
-    run = WindowTrainer(model.network, bound, corpus, training, steps, None, begun)
+    task = TextTask(model.network, corpus, steps)
+    run = Trainer(task, model.config.training, bound, state)
     clock.follow(run)
-    run.run(Observer(on_epoch=clock.on_epoch))
+    run.run(clock.on_epoch)
     return clock.found
 
 
@@ -112,7 +113,9 @@ def skeleton(lines: list[str], method: MethodConfig, epochs: int) -> BayesianLan
     )
     config = resolve(asked, [ColumnProfile(name="text", type="text")], len(lines))
     vocabulary = Vocabulary.fit(lines, config.language or LANGUAGE)
-    return BayesianLanguageModel(config, vocabulary, {}, default_seed=0)
+    return BayesianLanguageModel(
+        config=config, vocabulary=vocabulary, variants_by_prune={}, default_seed=0
+    )
 
 
 @dataclass
@@ -124,7 +127,7 @@ class Clock:
     epochs: int
     found: dict[str, Any] = field(default_factory=lambda: {"epochs_done": []})
 
-    def follow(self, run: WindowTrainer) -> None:
+    def follow(self, run: Trainer) -> None:
         self.run, self.wall, self.cpu = run, time.perf_counter(), time.process_time()
 
     def on_epoch(self, result: EpochResult) -> None:

@@ -24,8 +24,8 @@ from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.evaluation.metrics import auroc
 from models.evaluation.out_of_distribution import CLASS_SCORES
 from models.features.columns import ColumnProfile, Columns
-from models.model import BayesianModel
 from models.prediction.predictive import CategoricalMixture
+from models.tabular.model import TabularModel
 from models.training.progress import Progress
 from models.training.recipe import resolve
 from models.training.train import train
@@ -78,7 +78,7 @@ def measure(folder: Path, units: int, seed: int) -> dict[str, Any]:
     return {"cpu_minutes": minutes, "notes": model.notes, "variants": variants}
 
 
-def fit(folder: Path, units: int, seed: int, kept: Path) -> BayesianModel:
+def fit(folder: Path, units: int, seed: int, kept: Path) -> TabularModel:
     """The recipe with this network; `kept` holds a stopped run's checkpoints."""
     rows = columns(folder, "train")
     profiles = [
@@ -95,7 +95,7 @@ def fit(folder: Path, units: int, seed: int, kept: Path) -> BayesianModel:
     config = resolve(asked, profiles, len(rows["image"]))
     print(config.training, config.method, flush=True)
     trained = train(rows, TYPES, config, on_progress=tell, checkpoint_dir=kept)
-    assert isinstance(trained, BayesianModel)
+    assert isinstance(trained, TabularModel)
     return trained
 
 
@@ -110,9 +110,7 @@ def tell(progress: Progress) -> None:
     print(f"{progress.stage} {progress.epoch}/{progress.epochs} {progress.metrics}", flush=True)
 
 
-def score(
-    model: BayesianModel, prune: float, digits: Columns, strangers: Columns
-) -> dict[str, Any]:
+def score(model: TabularModel, prune: float, digits: Columns, strangers: Columns) -> dict[str, Any]:
     """Metrics of the test rows, and how well each score tells strangers from them."""
     metrics = model.evaluate(digits, prune=prune, samples=SAMPLES)
     usual, strange = (strangeness(model, prune, model.encode(rows)) for rows in (digits, strangers))
@@ -121,7 +119,7 @@ def score(
     return {**size, **metrics, "auroc": {k: auroc(usual[k], strange[k]) for k in SCORES}}
 
 
-def strangeness(model: BayesianModel, prune: float, x: Tensor) -> dict[str, Tensor]:
+def strangeness(model: TabularModel, prune: float, x: Tensor) -> dict[str, Tensor]:
     """Per row the scores of `models.evaluation.out_of_distribution`, of draws without a
     temperature.
     """

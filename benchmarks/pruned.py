@@ -19,9 +19,9 @@ from benchmarks import data, results
 from benchmarks.engine import timed
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.samplers import digits, fit
-from models.artifact import files as checkpoint
-from models.model import BayesianModel
+from models.artifact.files import read_model, write_model
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 
 HIDDEN = (400, 400)
 PRUNING = (0.75, 0.95)
@@ -39,7 +39,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as temporary:
         directory = arguments.artifact or store(arguments.data, Path(temporary))
-        print(table(checkpoint.read(directory), arguments.repetitions))
+        print(table(read_model(directory), arguments.repetitions))
 
 
 def store(folder: Path | None, directory: Path) -> Path:
@@ -48,11 +48,11 @@ def store(folder: Path | None, directory: Path) -> Path:
     if folder:
         images, labels = data.mnist(folder, "train")
         columns, epochs = {"x": images, "y": np.array(labels.astype(str), dtype=object)}, 5
-    checkpoint.write(fit(columns, HIDDEN, epochs, PRUNING), directory)
+    write_model(fit(columns, HIDDEN, epochs, PRUNING), directory)
     return directory
 
 
-def table(model: BayesianModel, repetitions: int) -> str:
+def table(model: TabularModel, repetitions: int) -> str:
     """One line per variant."""
     times = {rows: measure(model, rows, repetitions) for rows in ROWS}
     full = model.variant(0.0)
@@ -72,7 +72,7 @@ def table(model: BayesianModel, repetitions: int) -> str:
     return results.markdown([*headers, *(f"{rows} rows, ms (faster)" for rows in ROWS)], lines)
 
 
-def measure(model: BayesianModel, rows: int, repetitions: int) -> dict[str, list[float]]:
+def measure(model: TabularModel, rows: int, repetitions: int) -> dict[str, list[float]]:
     """Milliseconds of every variant, in turns."""
     width = model.encoder.width
     x = torch.rand(rows, width, generator=torch.Generator().manual_seed(1))

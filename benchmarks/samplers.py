@@ -24,8 +24,8 @@ from benchmarks import results
 from benchmarks.pictures import draw_samplers
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions, Sampler
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -53,7 +53,7 @@ def main() -> None:
     print(time_to_error(cells))
 
 
-def models() -> dict[str, tuple[BayesianModel, Columns]]:
+def models() -> dict[str, tuple[TabularModel, Columns]]:
     """A table with one and with two hidden layers, and images."""
     table, images = generated(2000, 0), digits()
     unseen = {name: values[:ROWS] for name, values in generated(ROWS, 1).items()}
@@ -85,7 +85,7 @@ def fit(
     hidden: tuple[int, ...],
     epochs: int,
     pruning: tuple[float, ...] = (),
-) -> BayesianModel:
+) -> TabularModel:
     """The recipe, with these widths, epochs and variants."""
     x, kind = columns["x"], "category" if columns["y"].dtype == object else "number"
     profiles = [ColumnProfile(name="x", type="tensor", shape=x.shape[1:])]
@@ -100,7 +100,7 @@ def fit(
     return train(columns, types, resolve(config, profiles, len(x)))
 
 
-def measure(name: str, model: BayesianModel, x: Tensor, seeds: int) -> Iterator[dict[str, Any]]:
+def measure(name: str, model: TabularModel, x: Tensor, seeds: int) -> Iterator[dict[str, Any]]:
     """Errors, what `mc_error` said, and milliseconds, per sampler and number of samples."""
     truth = exact(model, x)
     for sampler in SAMPLERS:
@@ -112,7 +112,7 @@ def measure(name: str, model: BayesianModel, x: Tensor, seeds: int) -> Iterator[
     yield {"model": name, "sampler": "moments", "samples": 0, **pooled([moments])}
 
 
-def exact(model: BayesianModel, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def exact(model: TabularModel, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
     """Mean and total variance of the predictive distribution."""
     parts = []
     for seed in range(TRUTH_RUNS):
@@ -126,7 +126,7 @@ def exact(model: BayesianModel, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run(
-    model: BayesianModel,
+    model: TabularModel,
     x: Tensor,
     options: PredictOptions,
     truth: tuple[np.ndarray, np.ndarray],

@@ -2,7 +2,7 @@
 
     python -m benchmarks.servers [--install] [--rounds 5] [--seconds 4] [--rates 100 200 400 800]
 
-All serve the same stored model (784-400-400-10) through `BayesianModel.predict`; what differs is
+All serve the same stored model (784-400-400-10) through `TabularModel.predict`; what differs is
 the server. They take turns in rounds, each round starting with another, and every turn has a server
 of its own: an idle one may take a fifth of a core, and one that adapts to an overload keeps waiting
 after it. Closed loop: 1 and 64 clients. Open loop: requests come at times fixed beforehand, and

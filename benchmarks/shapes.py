@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, Task, TrainingConfig
 from models.features.columns import ColumnProfile
-from models.model import BayesianModel
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -66,13 +66,13 @@ def configure(shape: Shape, pruning: tuple[float, ...] = ()) -> ModelConfig:
     return resolve(config, profiles, ROWS)
 
 
-def build(shape: Shape, pruning: tuple[float, ...] = ()) -> BayesianModel:
+def build(shape: Shape, pruning: tuple[float, ...] = ()) -> TabularModel:
     """A model of this shape, in about a second."""
     types = {INPUT: "tensor", TARGET: "number"}
     return train(columns(shape), types, configure(shape, pruning))
 
 
-def stored(shape: Shape, directory: Path, device: str = "cpu") -> BayesianModel:
+def stored(shape: Shape, directory: Path, device: str = "cpu") -> TabularModel:
     """The same, written to a directory and read back, as a service has it."""
-    checkpoint.write(build(shape), directory)
-    return checkpoint.read(directory, device)
+    write_model(build(shape), directory)
+    return read_model(directory, device)

@@ -43,7 +43,8 @@ from models.inference.builders import build_method
 from models.likelihoods import Categorical, HeteroscedasticGaussian, Likelihood
 from models.networks import MLP
 from models.randomness import generator
-from models.training.trainer import FitState, Observer, Trainer
+from models.training.row_task import RowTask
+from models.training.trainer import Trainer
 
 Clock = Callable[[], float]
 Configs = dict[str, MethodConfig]
@@ -147,7 +148,7 @@ def epoch(problem: Problem, config: MethodConfig, clock: Clock) -> float:
     """Seconds of one epoch from a fresh state."""
     trainer = build_trainer(problem, config)
     started = clock()
-    trainer.run(Observer())
+    trainer.run()
     return clock() - started
 
 
@@ -157,12 +158,7 @@ def build_trainer(problem: Problem, config: MethodConfig) -> Trainer:
     method = build_method(config, network, problem.likelihood, len(problem.rows))
     state = method.init(generator(0, "init"))
     training = TrainingConfig(epochs=1, batch_size=BATCH, learning_rate=RATE, gradient_clip=CLIP)
-    fit_state = FitState(state, state.detach())
-    return Trainer(method, problem.rows, None, training, no_score, fit_state)
-
-
-def no_score(*_: object) -> float:
-    raise AssertionError("there are no rows to score")
+    return Trainer(RowTask(problem.rows), training, method, state)
 
 
 def plain_epoch(problem: Problem, clock: Clock) -> float:
@@ -187,7 +183,7 @@ def breakdown(problem: Problem, config: MethodConfig, steps: int = 100) -> str:
     """Operators by the time they take themselves, over some steps."""
     trainer = build_trainer(Problem(problem.shape, problem.rows[slice(0, steps * BATCH)]), config)
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        trainer.run(Observer())
+        trainer.run()
     return profiler.key_averages().table(sort_by="self_cpu_time_total", row_limit=30)
 
 

@@ -33,7 +33,7 @@ def tell(client: Client, epochs: int | None) -> None:
     )
     upright = {"image": data.test_x.astype(np.float32)}
     turned = {"image": rotate(data.test_x, 90).astype(np.float32)}
-    entropy = model.predict(upright).entropy
+    entropy = model.predict(upright)["predictive_entropy"]
     lines = []
     for share in ANSWERED:
         limit = float(np.quantile(entropy, share))

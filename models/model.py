@@ -1,123 +1,88 @@
-"""A trained model: encoders, network, likelihood and one posterior per pruned variant."""
+"""What every trained model offers, whatever it predicts: rows, forecasts or texts.
 
+Training makes a `TrainedModel`, `models.artifact` stores it, and the service predicts with it.
+`models.tabular`, `models.forecasting` and `models.language` implement it.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
-from models.config import (
-    BBBConfig,
-    EnsembleConfig,
-    FeatureConfig,
-    Json,
-    ModelConfig,
-    OutOfDistributionConfig,
-)
-from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import NumberCalibration
+from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.metrics import PerRowScores
-from models.evaluation.metrics import summarise as summarise_scores
-from models.evaluation.out_of_distribution import Detector
-from models.exceptions import InvalidInput
+from models.exceptions import InvalidInput, UnknownVariant
 from models.features.columns import Columns, InputColumn
-from models.features.feature_encoder import FeatureEncoder
-from models.features.rows import Rows
-from models.features.targets import ClassTarget, NumberTarget, Target, present
-from models.inference.bbb import BBBState
-from models.inference.method import State
-from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
-from models.networks import MLP, Network, build_network
-from models.posteriors.variants import PosteriorVariants, Variant
-from models.prediction.engine import Engine
-from models.prediction.fitted import Fitted
-from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
-from models.prediction.prediction import (
-    Arrays,
-    ClassName,
-    Prediction,
-    PredictOptions,
-    concatenate,
-    summarise,
-    to_prediction,
-)
-from models.prediction.rounding import is_accurate, rounded
-from models.prediction.threads import threads_for
-from models.prediction.weight_draws import FittedDraws
+from models.likelihoods import ClassLikelihood, GaussianLikelihood
+from models.networks import Network
+from models.posteriors.variant import Variant
+from models.prediction.prediction import ClassName, PredictOptions
 
-# By task, a name in `models.evaluation.out_of_distribution`, as docs/method.md compares them.
-DEFAULT_SCORES: Mapping[str, str] = {
-    "regression": "epistemic_variance",
-    "forecasting": "epistemic_variance",
-    "classification": "total_entropy",
-}
+Encoded = Any
+"""Inputs as a kind of model encodes them; where rows are independent, a tensor of rows."""
+
+M = TypeVar("M", bound="TrainedModel")
 
 
-@dataclass(frozen=True)
-class BayesianModel(PosteriorVariants):
-    """Everything needed to predict. Frozen: any number of threads may use one instance."""
+@dataclass(frozen=True, kw_only=True)
+class TrainedModel(ABC):
+    """Everything needed to predict. Frozen: any number of threads may use one instance.
+
+    Args:
+        variants_by_prune: the full posterior under 0.0, a pruned one under its fraction.
+        default_seed: the seed of predictions that name none.
+        history: one record per epoch of training.
+        card: what training knows of its rows (`models.training.card`), once it is scored.
+    """
 
     config: ModelConfig
-    encoder: FeatureEncoder
-    target: Target
     variants_by_prune: Mapping[float, Variant]
     default_seed: int
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
-    card: Json = field(default_factory=dict)  # of `models.training.card`, once it is scored
-    tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
-    _fitted: dict[float, Fitted | FittedDraws] = field(default_factory=dict, init=False, repr=False)
+    card: Json = field(default_factory=dict)
+
+    # What the model is
+
+    described: ClassVar[tuple[str, ...]] = ("likelihood", "network", "method", "training")
+
+    @property
+    @abstractmethod
+    def task(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[InputColumn, ...]:
+        """The columns that a prediction needs, as a data set stores them."""
+
+    @property
+    def future_inputs(self) -> tuple[InputColumn, ...]:
+        """The columns that a prediction needs of the steps ahead."""
+        return ()
 
     @property
     def features(self) -> tuple[FeatureConfig, ...]:
-        return self.encoder.features
-
-    @property
-    def inputs(self) -> tuple[InputColumn, ...]:
-        """What `predict` takes: one column per feature, as it is stored in a data set."""
-        return self.encoder.inputs
-
-    @property
-    def task(self) -> str:
-        return "regression" if isinstance(self.target, NumberTarget) else "classification"
+        return ()
 
     @property
     def classes(self) -> tuple[ClassName, ...] | None:
-        return self.target.classes if isinstance(self.target, ClassTarget) else None
+        return None
+
+    @cached_property
+    @abstractmethod
+    def network(self) -> Network: ...
+
+    @cached_property
+    @abstractmethod
+    def likelihood(self) -> GaussianLikelihood | ClassLikelihood: ...
 
     @property
     def num_weights(self) -> int:
         return self.network.layout.num_weights
-
-    @cached_property
-    def likelihood(self) -> GaussianLikelihood | ClassLikelihood:
-        num_classes = None if self.classes is None else len(self.classes)
-        return build_likelihood(str(self.config.likelihood), num_classes)
-
-    @cached_property
-    def network(self) -> Network:
-        return build_network(self.config.network, self.encoder.layout, self.likelihood.num_outputs)
-
-    @cached_property
-    def engine(self) -> Engine:
-        local = isinstance(self.config.method, BBBConfig) and isinstance(self.network, MLP)
-        return Engine(self.network, self.likelihood, self.target, whole_draws=not local)
-
-    def fitted(self, prune: float) -> Fitted | FittedDraws:
-        """A variant ready for prediction, made at its first use.
-
-        Raises:
-            UnknownVariant: naming the fractions that exist.
-        """
-        if prune not in self._fitted:  # two threads may make the same: the first one stays
-            fitted = make_ready(self.network, self.variant(prune).state)
-            if self.tuned and isinstance(fitted, Fitted):
-                fitted = fitted.tuned(bfloat16=self.variant(prune).bfloat16)
-            self._fitted.setdefault(prune, fitted)
-        return self._fitted[prune]
 
     @property
     def description(self) -> Json:
@@ -125,229 +90,170 @@ class BayesianModel(PosteriorVariants):
         config = asdict(self.config)
         return {
             "task": self.task,
-            "features": [
-                asdict(f) | ({"shape": list(column.shape)} if column.shape else {})
-                for f, column in zip(self.features, self.encoder.inputs, strict=True)
-            ],
+            "features": [asdict(feature) for feature in self.features],
             "target": self.config.target,
             "classes": None if self.classes is None else list(self.classes),
-            **{key: config[key] for key in ("likelihood", "network", "method", "training")},
+            **{key: config[key] for key in self.described},
             "num_weights": self.num_weights,
             "metrics": self.variant(0.0).metrics,
             "variants": [self.variant(prune).describe() for prune in self.variants],
             "notes": list(self.notes),
         }
 
-    def predict(self, columns: Columns, options: PredictOptions) -> Prediction:
-        """Predicts by Monte-Carlo sampling. Blocking, stateless, bounded in memory.
+    @abstractmethod
+    def to_json(self) -> Json:
+        """What an artifact holds of this kind of model beside what it holds of all."""
 
-        Raises:
-            InvalidInput: for a sampler this model does not have, or missing columns.
-            UnknownVariant: for a pruning fraction that is not stored.
-        """
-        return self.predict_rows(self.encode(columns), options)
+    @classmethod
+    @abstractmethod
+    def own_fields(cls, config: ModelConfig, data: Json) -> Json:
+        """Arguments of the class from a parsed `models.artifact.schema.ModelDocument`."""
 
-    def settle(self, options: PredictOptions) -> PredictOptions:
-        """The same options with seed and sampler filled in, once they are known to be possible.
-
-        Of draws that are kept, each is used once: there are no more samples than those.
-
-        Raises:
-            InvalidInput: for a sampler or a kind of interval this model does not have, or a
-                horizon.
-            UnknownVariant: for a pruning fraction that is not stored.
-        """
-        self._check_sampler(options)
-        self._check_intervals(options)
-        if options.top is not None:
-            raise InvalidInput("next tokens are told by language models alone", "/top")
-        if options.horizon is not None:
-            raise InvalidInput(f"this {self.task} predicts rows and has no horizon", "/horizon")
-        kept = self.variant(options.prune).state.num_draws
-        samples = options.samples if kept is None else min(options.samples, kept)
-        seed = self.default_seed if options.seed is None else options.seed
-        sampler = options.sampler or self.engine.samplers[0]
-        return replace(options, samples=samples, seed=seed, sampler=sampler)
-
-    def predict_rows(self, x: Float[Tensor, "rows inputs"], options: PredictOptions) -> Prediction:
-        """`predict` of rows that `encode` made.
-
-        A row's answer does not depend on the rows around it: requests may be joined and cut.
-        """
-        options = self.settle(options)
-        fitted = self.fitted(options.prune)
-
-        def summarise_with(samples: int) -> Arrays:
-            return self._summary(fitted, x, replace(options, samples=samples))
-
-        if options.target_mc_error is None or options.sampler == "moments":
-            summary, samples = summarise_with(options.samples), options.samples
-        else:
-            target = options.target_mc_error
-            summary, samples = until_accurate(summarise_with, target, options.samples)
-        used = replace(options, samples=samples)
-        answer = to_prediction(summary, used, self.detector(options.prune), self.classes)
-        if options.return_draws:
-            calibration = self.variant(options.prune).calibration
-            draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
-            answer = replace(answer, draws=draws)
-        return answer
-
-    def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
-        """Scores on labelled rows.
-
-        Raises:
-            InvalidInput: for missing columns, or classes never seen in training.
-        """
-        truth = columns[self.config.target]
-        options = PredictOptions(prune=prune, samples=samples)
-        scores = self.row_scores(self.encode(columns), truth, options)
-        return summarise_scores(scores) | selective_metrics(scores)
-
-    def row_scores(
-        self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
-    ) -> PerRowScores:
-        """What each row whose truth is known scores (`models.evaluation.metrics`), in the order of
-        the rows.
-
-        Args:
-            truth: a target per row in the caller's units; NaN or None where it is not known.
-
-        Raises:
-            InvalidInput: for classes never seen in training.
-            UnknownVariant: for a pruning fraction that is not stored.
-        """
-        options, known = self.settle(options), np.flatnonzero(present(truth))
-        fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
-        sampler, seed = str(options.sampler), int(options.seed or 0)
-        rows = Rows(x[torch.from_numpy(known).to(x.device)], targets.to(x.device))
-        calibration = self.variant(options.prune).calibration
-        with threads_for(fitted.operations * len(rows) * options.samples):
-            scored = self.engine.row_scores(
-                fitted, rows, sampler, seed, options.samples, calibration
-            )
-        return {name: values.cpu() for name, values in scored.items()}
-
-    def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
-        """Metrics on rows of the table `columns` that no weight was fitted to."""
-        return self._metrics(prune, held_out, samples)
-
-    def _metrics(self, prune: float, rows: Rows, samples: int) -> Json:
-        fitted, calibration = self.fitted(prune), self.variant(prune).calibration
-        return self.engine.score(fitted, rows, self.default_seed, samples, calibration)
-
-    def calibrated(self, rows: Rows, samples: int) -> "BayesianModel":
-        """The same posteriors, each with what these rows say of its predictions.
-
-        No weight may have been fitted to them, nor any epoch chosen by them.
-        """
-        seed = self.default_seed
-        variants = {
-            prune: replace(
-                variant,
-                calibration=self.engine.calibrate(self.fitted(prune), rows, seed, samples),
-            )
-            for prune, variant in self.variants_by_prune.items()
-        }
-        return replace(self, variants_by_prune=variants)
-
-    def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
-        """What the scores of the variants say against them; of rows nothing."""
-        return ()
-
-    def detector(self, prune: float) -> Detector:
-        """What flags a variant's rows; none is flagged before the variant was scored."""
-        return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
-
-    def fit_detector(self, prune: float, x: Float[Tensor, "rows inputs"]) -> Detector:
-        """The bound for the false-alarm rate asked for, from rows that no weight was fitted to."""
-        asked = self.config.out_of_distribution or OutOfDistributionConfig()
-        usual = self.strangeness(x, prune=prune)
-        return Detector.fit(self.detector(prune).score, usual, asked.false_alarm_rate)
-
-    def strangeness(
-        self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
-    ) -> np.ndarray:
-        """Per row the variant's score, in the unit of that score."""
-        options = self.settle(PredictOptions(samples=samples, prune=prune, intervals=()))
-        return self._summary(self.fitted(prune), x, options)["strangeness"]
-
-    def measure_error_factors(
-        self, prune: float, x: Float[Tensor, "rows inputs"]
-    ) -> dict[int, float]:
-        """How much smaller the default sampler's error is than that of independent samples."""
-        if self.engine.whole_draws:
-            return {}
-        fitted, rows = self.fitted(prune), x[:ROWS]
-        plain = self.settle(PredictOptions(prune=prune, intervals=()))
-        return measure_factors(
-            lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n))
+    @classmethod
+    def from_json(cls: type[M], config: ModelConfig, data: Json, card: Json) -> M:
+        """The model that an artifact describes, without posteriors yet."""
+        return cls(
+            config=config,
+            variants_by_prune={},
+            default_seed=data["default_seed"],
+            history=tuple(data["history"]),
+            notes=tuple(data["notes"]),
+            card=card,
+            **cls.own_fields(config, data),
         )
 
-    def bears_bfloat16(self, prune: float, x: Float[Tensor, "rows inputs"]) -> bool:
-        """Whether products in bfloat16 would move the means by less than sampling does."""
-        options = self.settle(PredictOptions(prune=prune, sampler="monte_carlo", intervals=()))
-        fitted, rows = self.fitted(prune), x[:ROWS]
-        if not isinstance(fitted, Fitted):
-            return False
-        exact = self._summary(fitted, rows, options)
-        return is_accurate(exact, self._summary(rounded(fitted), rows, options))
+    # Its posteriors
 
-    def with_variants(self, variants: Mapping[float, Variant]) -> "BayesianModel":
+    @property
+    def variants(self) -> tuple[float, ...]:
+        """Stored pruning fractions, 0.0 (the full posterior) first."""
+        return tuple(sorted(self.variants_by_prune))
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory that the posteriors take."""
+        states = [variant.state for variant in self.variants_by_prune.values()]
+        return sum(tensor.nbytes for state in states for tensor in state.tensors())
+
+    @property
+    def device(self) -> torch.device:
+        """Where the posteriors are."""
+        return next(iter(self.variants_by_prune.values())).state.tensors()[0].device
+
+    def variant(self, prune: float) -> Variant:
+        """
+        Raises:
+            UnknownVariant: naming the fractions that exist.
+        """
+        if prune not in self.variants_by_prune:
+            known = ", ".join(f"{fraction:g}" for fraction in self.variants)
+            raise UnknownVariant(f"no variant with prune {prune:g}; stored are {known}", "/prune")
+        return self.variants_by_prune[prune]
+
+    def with_variants(self: M, variants: Mapping[float, Variant]) -> M:
         """The same model with other posteriors."""
         return replace(self, variants_by_prune=variants)
 
-    def steps(self, columns: Columns) -> int:
-        """Times that the network runs for each row."""
+    # What it can do
+
+    @property
+    def has_independent_rows(self) -> bool:
+        """Whether each row is predicted by itself: rows may share a batch, or be cut into parts."""
+        return True
+
+    @property
+    def takes_labels(self) -> bool:
+        """Whether predictions can be compared with labels that come later."""
+        return True
+
+    @property
+    @abstractmethod
+    def bytes_per_row(self) -> int:
+        """About the memory that an encoded row and its prediction take."""
+
+    @abstractmethod
+    def resolve(self, options: PredictOptions) -> PredictOptions:
+        """The options with every default filled in.
+
+        Raises:
+            InvalidInput: for an option that this model does not have.
+            UnknownVariant: for a pruning fraction that is not stored.
+        """
+
+    # Inputs
+
+    @abstractmethod
+    def encode(self, columns: Columns) -> Encoded:
+        """Columns as network inputs, on the device of the posteriors."""
+
+    def read(self, columns: Columns, future: Columns | None, options: PredictOptions) -> Encoded:
+        """What `predict_rows` takes.
+
+        Args:
+            columns: those that `inputs` names.
+            future: those that `future_inputs` names, a value for each step ahead.
+            options: resolved ones.
+
+        Raises:
+            InvalidInput: naming what is missing or wrong.
+        """
+        return self.encode(columns)
+
+    @abstractmethod
+    def blank(self, size: int) -> Encoded:
+        """Inputs for a first prediction, of about this size."""
+
+    @abstractmethod
+    def example(self, columns: Columns) -> Encoded:
+        """A typical small input out of training data, whose prediction is timed."""
+
+    # How much work they are
+
+    def num_rows(self, given: int, options: PredictOptions) -> int:
+        """How many rows a prediction from `given` input rows has."""
+        return given
+
+    def num_steps(self, columns: Columns) -> int:
+        """How often the network runs for each row."""
         return 1
 
-    def encode(self, columns: Columns) -> Float[Tensor, "rows inputs"]:
-        """Feature columns as network inputs, on the device of the posteriors."""
-        missing = [f.name for f in self.features if f.name not in columns]
-        if missing:
-            raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
-        return self.encoder.encode(columns).to(self.device)
+    def values_per_sample(self, options: PredictOptions) -> int:
+        """How many numbers each sample of a row takes in memory or in the answer."""
+        return 1
 
-    def _check_sampler(self, options: PredictOptions) -> None:
-        known = self.engine.samplers
-        if options.sampler is not None and options.sampler not in known:
-            raise InvalidInput(
-                f"this model has no sampler {options.sampler!r}; it has {', '.join(known)}",
-                "/sampler",
-            )
+    def size(self, x: Encoded) -> int:
+        """Rows of work in encoded inputs: the time of a prediction is learned by it."""
+        return len(x)
 
-    def _check_intervals(self, options: PredictOptions) -> None:
-        """Conformal intervals are none of credible ones: where they come alone, they must exist."""
-        alone = options.intervals and set(options.interval_kinds) == {"conformal"}
-        if alone and not isinstance(self.variant(options.prune).calibration, NumberCalibration):
-            raise InvalidInput(
-                "this version has no conformal intervals: only regressions that were calibrated "
-                "have; ask for credible ones",
-                "/interval_kinds",
-            )
+    # Predictions
 
-    def _summary(self, fitted: Fitted | FittedDraws, x: Tensor, options: PredictOptions) -> Arrays:
-        """Summaries of all rows; `mc_error` is what the sampler's error is measured to be."""
-        sampler, seed = str(options.sampler), int(options.seed or 0)
-        calibration = self.variant(options.prune).calibration
-        score = self.detector(options.prune).score
-        chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
-        with threads_for(fitted.operations * len(x) * options.samples):
-            summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])
-        if sampler == "moments" or isinstance(self.config.method, EnsembleConfig):
-            summary.pop("mc_error", None)  # members are no draws from a known distribution
-        elif (sampler == "sobol" or self.engine.whole_draws) and "mc_error" in summary:
-            factors = self.variant(options.prune).error_factors
-            summary["mc_error"] = summary["mc_error"] * factor_at(factors, options.samples)
-        return summary
+    @abstractmethod
+    def predict_rows(self, x: Encoded, options: PredictOptions) -> Any:
+        """The prediction for encoded inputs. Blocking, stateless, bounded in memory."""
 
+    @abstractmethod
+    def evaluate(self, columns: Columns, *, prune: float = 0.0) -> Json:
+        """Metrics of labelled data.
 
-def make_ready(network: Network, state: State) -> Fitted | FittedDraws:
-    """A state in the form in which its kind predicts fastest.
+        Raises:
+            InvalidData: if there is nothing to compare with.
+        """
 
-    The local estimator is exact for dense layers alone: where weights are shared between positions
-    or steps, whole weight vectors are drawn.
-    """
-    if isinstance(state, BBBState) and isinstance(network, MLP):
-        return Fitted.of(network, state)
-    return FittedDraws.of(network, state)
+    def row_scores(self, x: Encoded, truth: np.ndarray, options: PredictOptions) -> PerRowScores:
+        """The scores of each row whose truth is known, in the order of the rows.
+
+        Args:
+            truth: a target per row in the caller's units; NaN or None where it is unknown.
+
+        Raises:
+            InvalidInput: for a model that does not take labels.
+        """
+        raise InvalidInput(f"a {self.task} takes no labels", "/model")
+
+    def ood_score(self, x: Encoded, samples: int = 100, prune: float = 0.0) -> np.ndarray:
+        """The variant's out-of-distribution score of each row.
+
+        Raises:
+            InvalidInput: for a model without one.
+        """
+        raise InvalidInput(f"a {self.task} has no out-of-distribution score", "/model")

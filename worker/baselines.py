@@ -8,7 +8,7 @@ where it is used: it takes some seconds and 200 MB that other jobs need not spen
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import structlog
@@ -20,8 +20,8 @@ from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.forecasting.backtest import Origin, some, summarise_scores
 from models.forecasting.model import Forecaster
+from models.model import TrainedModel
 from models.prediction.predictive import GaussianMixture
-from models.trained import TrainedModel
 
 MAX_LENGTH = 500  # steps, with which a seasonal fit takes a second; time grows in proportion
 _LEVEL = 90  # %
@@ -39,12 +39,13 @@ def with_baselines(
     Raises:
         Stopped: before the import and before each fit, once `should_stop` says so.
     """
-    if not isinstance(model, Forecaster):
+    if model.task != "forecasting":
         return model
-    chosen = some(model.held_out_origins(columns))
+    forecaster = cast(Forecaster, model)
+    chosen = some(forecaster.held_out_origins(columns))
     if max(origin.first for origin in chosen) > MAX_LENGTH:
         return model
-    season, horizon = model.frame.season, int(model.forecast.horizon or 1)
+    season, horizon = forecaster.frame.season, int(forecaster.forecast.horizon or 1)
     try:
         scores = score("AutoETS", chosen, season, horizon, should_stop)
     except Stopped:
@@ -56,7 +57,7 @@ def with_baselines(
     for prune, variant in model.variants_by_prune.items():
         baselines = variant.metrics["baselines"] | {"auto_ets": scores}
         variants[prune] = replace(variant, metrics=variant.metrics | {"baselines": baselines})
-    return replace(model, variants_by_prune=variants)
+    return model.with_variants(variants)
 
 
 def score(

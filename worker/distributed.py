@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from core.process.parent import stop_with_stdin
-from models.artifact import files as checkpoint
+from models.artifact.files import write_model
 from models.exceptions import ModelError, Stopped
 from worker.exchange import Exchange
 
@@ -45,7 +45,7 @@ def run_rank(exchange: Exchange) -> None:
         raise
     if dist.get_rank() == 0:
         if model is not None:
-            checkpoint.write(model, exchange.model)
+            write_model(model, exchange.model)
         exchange.tell_ending(error)
     dist.destroy_process_group()
 

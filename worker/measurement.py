@@ -6,7 +6,6 @@ All are measured on the model as it is served, read back from its files.
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,21 +17,16 @@ from core.context import Context
 from core.jobs.jobs import MethodSpec
 from core.process.devices import service_device
 from core.telemetry import tracing
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.config import Json
 from models.evaluation.metrics import auroc
 from models.exceptions import Stopped
 from models.features.columns import Columns
-from models.features.targets import present
-from models.forecasting.model import Forecaster
-from models.language.model import BayesianLanguageModel
-from models.model import BayesianModel
+from models.model import TrainedModel
 from models.prediction.prediction import PredictOptions
-from models.trained import TrainedModel
 from models.training.preparation import prepare
 
 SAMPLES = 100  # as in a prediction that says nothing else
-MOST_TOKENS = 50  # of the text that is timed: a line may be a whole book
 MOST_ROWS = 5_000  # on either side: the AUROC's standard error is below 0.006 then (Hanley 1982)
 BLOCK_ROWS = 500  # between two looks at whether to stop
 _WARM_UP = 3  # predictions that make what is made once
@@ -53,14 +47,14 @@ def measure(
     """
     with tracing.span("measure"):
         torch.set_num_threads(context.settings.threads)
-        model = checkpoint.read(directory, service_device(context.settings))
+        model = read_model(directory, service_device(context.settings))
         columns = context.datasets.columns(spec.dataset, list(types))
         measured: Json = {
             "num_weights": model.num_weights,
             "bytes": model.variant(0.0).num_bytes,
             "predict_ms": predict_ms(model, columns, should_stop),
         }
-        if spec.out_of_distribution is not None and isinstance(model, BayesianModel):
+        if spec.out_of_distribution is not None and model.has_independent_rows:
             names = [column.name for column in model.inputs]
             strange = context.datasets.columns(spec.out_of_distribution, names)
             measured["ood_auroc"] = ood_auroc(model, columns, types, strange, should_stop)
@@ -75,7 +69,11 @@ def predict_ms(model: TrainedModel, columns: Columns, should_stop: Callable[[], 
     Raises:
         Stopped: as `measure` does.
     """
-    predict, seconds = _prediction(model, columns), list[float]()
+    options, seconds = PredictOptions(samples=SAMPLES), list[float]()
+
+    def predict() -> None:
+        model.predict_rows(model.example(columns), options)
+
     while len(seconds) < _WARM_UP + _LEAST or (
         len(seconds) < _WARM_UP + _MOST and sum(seconds[_WARM_UP:]) < _SECONDS
     ):
@@ -85,23 +83,8 @@ def predict_ms(model: TrainedModel, columns: Columns, should_stop: Callable[[], 
     return 1e3 * statistics.median(seconds[_WARM_UP:])
 
 
-def _prediction(model: TrainedModel, columns: Columns) -> Callable[[], object]:
-    """What is timed."""
-    options = PredictOptions(samples=SAMPLES)
-    match model:
-        case Forecaster():
-            history = model.blank_history(int(model.forecast.horizon or 1))
-            return partial(model.predict_rows, history, options)
-        case BayesianLanguageModel():
-            values = columns[model.config.target]
-            text = model.encode({model.config.target: values[present(values)][:1]})
-            return partial(model.predict_rows, text[:, : MOST_TOKENS + 1], options)
-    row = {column.name: columns[column.name][:1] for column in model.inputs}
-    return partial(model.predict, row, options)
-
-
 def ood_auroc(
-    model: BayesianModel,
+    model: TrainedModel,
     columns: Columns,
     types: Mapping[str, str],
     strange: Columns,
@@ -117,13 +100,16 @@ def ood_auroc(
     """
     held_out = prepare(columns, types, model.config).scores.inputs.to(model.device)
     some = {name: values[_spread(len(values))] for name, values in strange.items()}
-    sides = (held_out[_spread(len(held_out))], model.encode(some))
-    usual, unusual = (_strangeness(model, x, should_stop) for x in sides)
+    sides = (
+        held_out[_spread(len(held_out))],
+        model.read(some, None, model.resolve(PredictOptions())),
+    )
+    usual, unusual = (_ood_scores(model, x, should_stop) for x in sides)
     return auroc(usual, unusual)
 
 
-def _strangeness(
-    model: BayesianModel,
+def _ood_scores(
+    model: TrainedModel,
     x: Float[Tensor, "rows inputs"],
     should_stop: Callable[[], bool],
 ) -> Float[Tensor, "rows"]:
@@ -132,7 +118,7 @@ def _strangeness(
     for block in x.split(BLOCK_ROWS):
         if should_stop():
             raise Stopped
-        parts.append(torch.from_numpy(model.strangeness(block, SAMPLES)))
+        parts.append(torch.from_numpy(model.ood_score(block, SAMPLES)))
     return torch.cat(parts)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from models.config import ModelConfig
 from models.features.columns import Columns
-from models.trained import TrainedModel
+from models.model import TrainedModel
 from models.training.progress import Progress
 from models.training.train import train
 

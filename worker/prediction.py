@@ -13,9 +13,9 @@ from core.jobs.jobs import ChunkSpec, Claim, JobStatus
 from core.jobs.results import open_writer
 from core.predictions.prediction_table import to_table, with_metadata
 from core.process.devices import service_device
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.exceptions import InvalidData, Stopped
-from models.model import BayesianModel
+from models.model import TrainedModel
 
 BLOCK_BYTES = 2**25  # of inputs and answers that are in memory at a time
 MAX_BLOCK_ROWS = 2**13  # between two looks at whether to stop
@@ -30,9 +30,10 @@ def run_chunk(
         Stopped: if `should_stop` said so between two blocks of rows.
     """
     version = context.registry.get(spec.model, spec.version)
-    model = checkpoint.read(context.registry.path(version), service_device(context.settings))
-    if not isinstance(model, BayesianModel):
-        raise InvalidData("texts are not predicted offline: ask POST /predict", "/model")
+    model = read_model(context.registry.path(version), service_device(context.settings))
+    if not model.has_independent_rows:
+        message = f"the task {model.task} does not predict offline: send POST /predict"
+        raise InvalidData(message, "/model")
     torch.set_num_threads(context.settings.threads)
     with tempfile.TemporaryDirectory(dir=context.scratch.path) as folder:
         path = Path(folder) / "part.parquet"
@@ -41,7 +42,7 @@ def run_chunk(
 
 
 def _tables(
-    context: Context, model: BayesianModel, spec: ChunkSpec, should_stop: Callable[[], bool]
+    context: Context, model: TrainedModel, spec: ChunkSpec, should_stop: Callable[[], bool]
 ) -> Iterator[pa.Table]:
     """The same as `POST /predict` answers for the same rows, block by block."""
     names = [column.name for column in model.inputs]
@@ -51,14 +52,13 @@ def _tables(
             raise Stopped
         rows = slice(start, min(start + step, spec.stop))
         columns = context.datasets.columns(spec.dataset, names, rows)
-        prediction = model.predict(columns, spec.options)
+        prediction = model.predict_rows(model.read(columns, None, spec.options), spec.options)
         yield with_metadata(to_table(prediction), spec.model, spec.version, prediction)
 
 
-def block_rows(model: BayesianModel) -> int:
-    """As many rows as fit, in float64, with their encoding and some arrays per class."""
-    per_row = 8 * (2 * model.encoder.width + 10 * len(model.classes or (1,)))
-    return max(1, min(MAX_BLOCK_ROWS, BLOCK_BYTES // per_row))
+def block_rows(model: TrainedModel) -> int:
+    """As many rows as fit with their encoding and their predictions."""
+    return max(1, min(MAX_BLOCK_ROWS, BLOCK_BYTES // model.bytes_per_row))
 
 
 def _write(path: Path, tables: Iterator[pa.Table]) -> None:

@@ -15,10 +15,10 @@ from core.jobs.jobs import Claim, MethodSpec, TrainSpec
 from core.process.devices import job_device
 from core.registry.registry import Version
 from core.telemetry import tracing
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
+from models.model import TrainedModel
 from models.prediction.threads import training_threads
-from models.trained import TrainedModel
 from models.training.progress import Progress
 from worker.baselines import with_baselines
 from worker.exchange import Exchange
@@ -124,12 +124,12 @@ def _train(
         with tracing.span("train"):
             model = order.carry_out(columns, on_progress, should_stop)
             model = with_baselines(model, columns, should_stop)
-        return checkpoint.write(model, exchange.model)
+        return write_model(model, exchange.model)
     with tracing.span("load data"):
         context.datasets.export(dataset, names, exchange.data)
     with tracing.span("train", processes=order.processes):
         train_together(order, exchange, on_progress, should_stop)
-    return checkpoint.read(exchange.model)
+    return read_model(exchange.model)
 
 
 def columns_needed(config: ModelConfig) -> list[str]:

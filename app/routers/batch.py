@@ -11,14 +11,13 @@ from app.http.idempotency import CreatingRoute
 from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
-from app.serving.forecasts import refuse_series
-from app.serving.text import refuse_texts
+from app.serving.predictor import refuse_dependent_rows
 from app.submission import present_request, wake
 from core.datasets.datasets import Dataset
 from core.datasets.inputs import check_inputs
 from core.jobs.specs import PredictSpec, plan_chunk_rows
 from core.registry.registry import Version
-from models.trained import TrainedModel
+from models.model import TrainedModel
 
 router = APIRouter(tags=["predictions"], route_class=CreatingRoute)
 
@@ -57,9 +56,8 @@ def _spec(
     """What is to be done, once it is known that the model can do it with these data."""
     services.predictor.limits.check(0, request.samples)  # of rows there may be any number
     model: TrainedModel = from_thread.run(services.predictor.cache.get, version)
-    refuse_texts(model.inputs)
-    refuse_series(model)
-    options = model.settle(request.options)
+    refuse_dependent_rows(model)
+    options = model.resolve(request.options)
     check_inputs(model.inputs, dataset.columns)
     settled = {
         "version": version.version,

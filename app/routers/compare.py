@@ -52,7 +52,7 @@ def compare(
 ) -> JobResponse:
     """Train several methods on the same rows; each becomes a version of the model.
 
-    `GET /jobs/{id}/result` has the table of their scores, or a picture of it.
+    `GET /jobs/{id}/result` has the table of their scores, or a page with charts of them.
     """
     dataset = find_dataset(context, request)
     configs = _resolve(context, request, dataset)

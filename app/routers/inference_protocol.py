@@ -32,7 +32,7 @@ from core.context import Context
 from core.exceptions import NotFound, NotParseable
 from core.names import MODEL_NAME
 from core.release import release
-from models.trained import TrainedModel
+from models.model import TrainedModel
 
 router = APIRouter(prefix="/v2", tags=["Open Inference Protocol v2"])
 

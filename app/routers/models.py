@@ -21,7 +21,7 @@ from app.schemas.models import (
     VersionResponse,
 )
 from app.submission import enqueue
-from app.ui.card import render_card
+from app.ui.card.page import render_card
 from app.ui.pages import page
 from core.context import Context
 from core.exceptions import Invalid, NotFound

@@ -1,4 +1,4 @@
-"""`GET /jobs/{id}/result`: what a job in parts came to, in the form that its kind has."""
+"""`GET /jobs/{id}/result`: the predictions of an offline prediction, the table of a comparison."""
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -7,8 +7,9 @@ from fastapi.responses import StreamingResponse
 from app.dependencies import ContextDep
 from app.http.negotiation import negotiate
 from app.openapi import json_response, problems
-from app.pictures import draw_comparison
 from app.schemas.compare import CompareResponse
+from app.ui.comparison import render_comparison
+from app.ui.pages import page
 from core.context import Context
 from core.jobs import comparison
 from core.jobs.jobs import Job
@@ -18,10 +19,10 @@ router = APIRouter(tags=["jobs"])
 
 JSON = "application/json"
 PARQUET = "application/vnd.apache.parquet"
-SVG = "image/svg+xml"
+HTML = "text/html"
 DESCRIPTION = (
     "of an offline prediction one row per row of the data set, in its order; of a comparison one "
-    "row per method, or a picture of the table"
+    "row per method, as JSON or as a page with charts"
 )
 
 
@@ -29,12 +30,14 @@ DESCRIPTION = (
     "/jobs/{job_id}/result",
     response_class=Response,
     responses={
-        200: json_response(CompareResponse, DESCRIPTION, PARQUET, SVG),
+        200: json_response(CompareResponse, DESCRIPTION, PARQUET, HTML),
         **problems(404, 406, 409, 503),
     },
 )
 def get_result(request: Request, context: ContextDep, job_id: str) -> Response:
-    """Predictions as one Parquet file; a comparison's table as JSON, or SVG if `Accept` says so."""
+    """Predictions as one Parquet file. A comparison's table as JSON; for `Accept: text/html`, as
+    browsers ask, a page with charts.
+    """
     job = context.jobs.get(job_id)
     return _compared(request, context, job) if job.kind == "compare" else _predicted(context, job)
 
@@ -46,8 +49,8 @@ def _predicted(context: Context, job: Job) -> Response:
 
 
 def _compared(request: Request, context: Context, job: Job) -> Response:
-    wanted = negotiate(request, (JSON, SVG))
+    wanted = negotiate(request, (JSON, HTML))
     rows = comparison.table(context.jobs, job.id)
-    if wanted == SVG:
-        return Response(draw_comparison(job.model, rows), media_type=SVG)
+    if wanted == HTML:
+        return page(render_comparison(job.model, rows))
     return Response(orjson.dumps({"data": rows}), media_type=JSON)

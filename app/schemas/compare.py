@@ -5,11 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 
-from app.schemas.common import DatasetId, Response
+from app.schemas.common import DatasetId, Json, Response
 from app.schemas.jobs import JobError
 from app.schemas.training import RecipeRequest
 from core.jobs.jobs import JobStatus
 from models.config import MethodConfig
+from models.evaluation.scores import COMPARED, MEASURES
 from models.features.columns import ColumnProfile
 
 MethodKind = Literal[
@@ -58,33 +59,29 @@ class CompareRequest(RecipeRequest):
         return self.given({"kind": method} if isinstance(method, str) else method)
 
 
-class ComparedMethod(Response):
-    """A row of the table. Scores that fit the task are there, null where the training failed."""
+def _describe_scores(schema: Json) -> None:
+    for score in (*COMPARED, *MEASURES):
+        words = ", ".join(filter(None, (score.title, score.direction)))
+        number = {"anyOf": [{"type": "number"}, {"type": "null"}], "description": words}
+        schema["properties"][score.name] = number
 
-    model_config = ConfigDict(extra="allow")
+
+class ComparedMethod(Response):
+    """One row of the table: a method, the scores of its task, and what was measured.
+
+    The scores of a training that failed are null.
+    """
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_describe_scores)
     name: str = Field(description="the kind, and what sets it apart from others of the same kind")
     method: MethodKind
     job: str
     status: JobStatus
     version: int | None
     error: JobError | None
-    log_likelihood: float | None
-    perplexity: float | None = None
-    mase: float | None = None
-    rmse: float | None = None
-    accuracy: float | None = None
-    crps: float | None = None
-    brier: float | None = None
-    coverage: float | None = Field(None, alias="coverage_0.9")
-    ece: float | None = None
-    ood_auroc: float | None
-    train_seconds: float | None
-    predict_ms: float | None
-    bytes: int | None
-    num_weights: int | None
 
 
 class CompareResponse(Response):
-    """A row per method, in the order of the request."""
+    """One row per method, in the order of the request."""
 
     data: list[ComparedMethod]

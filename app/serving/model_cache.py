@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from core.registry.registry import Version
-from models.trained import TrainedModel
+from models.model import TrainedModel
 
 Load = Callable[[Version], TrainedModel]
 

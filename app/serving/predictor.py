@@ -8,26 +8,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 
-from torch import Tensor
-
 from app.http.bodies import off_loop
 from app.metrics.metrics import PredictMeasure
 from app.serving.admission import Admission, Limits
 from app.serving.batching import Computed, Entry, speed_key
 from app.serving.engine import Engine
-from app.serving.forecasts import read_history, refuse_future, rows_of
 from app.serving.model_cache import ModelCache
 from app.serving.question import Answer, Question, Timings
 from app.serving.resolver import Resolver
 from app.serving.scored import Scored
 from app.serving.storing import Storing, with_samples
 from core.access.callers import Caller
-from core.exceptions import Unavailable
+from core.exceptions import Invalid, Unavailable
 from core.predictions.stored_predictions import PackedRows
-from models.forecasting.model import Forecaster
-from models.forecasting.rollout import History
+from models.model import Encoded, TrainedModel
 from models.prediction.prediction import PredictOptions
-from models.trained import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -61,9 +56,9 @@ class Predictor:
                 version = await self.resolver.resolve(caller.view, question.model, question.version)
                 measure.model = version.model
                 model = await self.cache.get(version)
-                options = model.settle(question.options)
-                rows = rows_of(question, options)
-                work = self.limits.check(rows, options.samples, values_per_sample(model, options))
+                options = model.resolve(question.options)
+                rows = model.num_rows(question.num_rows, options)
+                work = self.limits.check(rows, options.samples, model.values_per_sample(options))
                 speed = speed_key(version.artifact_key, options)
                 with self.admission.entered(speed, rows, options.samples, work):
                     with measure.stage("decode"):
@@ -95,7 +90,7 @@ class Predictor:
 
     def encode(
         self, model: TrainedModel, question: Question, options: PredictOptions
-    ) -> tuple[Tensor | History, PackedRows | None]:
+    ) -> tuple[Encoded, PackedRows | None]:
         """The rows as the model takes them, and packed if they are to be stored.
 
         Of texts the longest one counts for all.
@@ -105,13 +100,16 @@ class Predictor:
                 or more to store.
         """
         packed = self.storing.pack(model, question) if question.store else None
-        if isinstance(model, Forecaster):
-            return read_history(model, question, options), packed
-        refuse_future(model, question)
+        refuse_dependent_rows(model, allowed=question.may_be_series)
+        decode_future = question.decode_future
+        if decode_future is not None and not model.future_inputs:
+            message = "this model has no covariates, and needs nothing of the future"
+            raise Invalid([("/future", message)])
         columns = question.decode(model.inputs)
-        rows = len(next(iter(columns.values())))
-        self.limits.check(rows, options.samples, model.steps(columns), "steps")
-        return model.encode(columns), packed
+        rows = model.num_rows(len(next(iter(columns.values()))), options)
+        self.limits.check(rows, options.samples, model.num_steps(columns), "steps")
+        future = None if decode_future is None else decode_future(model.future_inputs)
+        return model.read(columns, future, options), packed
 
     @contextmanager
     def _in_time(self, deadline_seconds: float | None) -> Iterator[None]:
@@ -125,8 +123,8 @@ class Predictor:
             raise Unavailable(message, self.admission.drain_seconds()) from None
 
 
-def values_per_sample(model: TrainedModel, options: PredictOptions) -> int:
-    """How many numbers each sample of a row takes: those that the answer holds, or its paths."""
-    if isinstance(model, Forecaster):
-        return model.paths(options.prune)
-    return len(model.classes or (1,)) if options.return_draws else 1
+def refuse_dependent_rows(model: TrainedModel, *, allowed: bool = False) -> None:
+    """Raise `Invalid` where only rows that are predicted one by one can be read."""
+    if not (allowed or model.has_independent_rows):
+        message = f"the task {model.task} does not predict rows one by one: send POST /predict"
+        raise Invalid([("/model", message)])

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from app.http.bodies import off_loop
 from app.serving.batching import Entry, speed_key
-from app.serving.forecasts import rows_of
-from app.serving.predictor import Predictor, values_per_sample
+from app.serving.predictor import Predictor
 from app.serving.question import Question
 from app.serving.scored import Labelled, Scored
 from app.serving.truth import check_length, read_truth
@@ -21,8 +19,7 @@ from core.exceptions import Invalid
 from core.registry.registry import Version
 from models.evaluation.metrics import PerRowScores
 from models.features.targets import present
-from models.forecasting.rollout import History
-from models.language.model import BayesianLanguageModel
+from models.model import Encoded, TrainedModel
 
 # The scores of a row cost many predictions (CRPS compares all pairs of samples): whoever predicts
 # meanwhile waits for so many rows at most, and not for all of them.
@@ -47,12 +44,12 @@ async def score(predictor: Predictor, question: Question, truth: object, view: V
     """
     version = await predictor.resolver.resolve(view, question.model, question.version)
     model = await predictor.cache.get(version)
-    if isinstance(model, BayesianLanguageModel):
+    if not model.takes_labels:
         raise Invalid([("/model", "is a language model: every text is its own label")])
-    options = model.settle(question.options)
-    rows, samples = rows_of(question, options), options.samples
+    options = model.resolve(question.options)
+    rows, samples = model.num_rows(question.num_rows, options), options.samples
     labels: list[Any] = check_length(truth, rows)
-    work = predictor.limits.check(rows, samples, values_per_sample(model, options))
+    work = predictor.limits.check(rows, samples, model.values_per_sample(options))
     artifact = f"{version.artifact_key} labelled"  # which takes longer: it learns its own speed
     with predictor.admission.entered(speed_key(artifact, options), rows, samples, work):
         encode = partial(predictor.encode, model, question, options)
@@ -60,14 +57,16 @@ async def score(predictor: Predictor, question: Question, truth: object, view: V
         known = await off_loop(question.num_bytes, read_truth, labels, model.classes)
         parts = [
             await _computed(predictor, Entry(artifact, Labelled(model, truths), some, options))
-            for some, truths in _parts(x, known)
+            for some, truths in _parts(model, x, known)
         ]
     return ScoredRows(version, {n: torch.cat([part[n] for part in parts]) for n in parts[0]})
 
 
-def _parts(x: Tensor | History, known: np.ndarray) -> Iterator[tuple[Tensor | History, np.ndarray]]:
-    """Some rows at a time, and only where a truth is known; the steps of a forecast all at once."""
-    if isinstance(x, History):
+def _parts(
+    model: TrainedModel, x: Encoded, known: np.ndarray
+) -> Iterator[tuple[Encoded, np.ndarray]]:
+    """Some rows at a time, and only where a truth is known; rows that depend on others at once."""
+    if not model.has_independent_rows:
         yield x, known
         return
     for start in range(0, len(x), ROWS_AT_ONCE):

@@ -12,17 +12,15 @@ import anyio
 from anyio import to_thread
 
 from app.serving.question import Question
-from app.serving.text import is_text
 from core.access.callers import SERVICE, Caller
 from core.access.idempotency import AlreadyCompleted
 from core.datasets.columns.packing import pack, unpack
 from core.exceptions import Invalid, Unavailable
 from core.predictions.stored_predictions import PackedRows, StoredPrediction, StoredPredictions
 from core.registry.registry import Version
-from models.forecasting.model import Forecaster
 from models.language.prediction import TextPrediction
+from models.model import TrainedModel
 from models.prediction.prediction import Prediction, PredictOptions
-from models.trained import TrainedModel
 
 TIMEOUT_SECONDS = 5.0
 T = TypeVar("T")
@@ -44,10 +42,10 @@ class Storing:
             Invalid: if a language model is asked, or a value is wrong.
             TooLarge: if they take more than may be stored.
         """
-        if is_text(model.inputs):
+        if not model.takes_labels:
             raise Invalid([("/store", "texts are not stored: a language model takes no labels")])
         future = None
-        if question.decode_future is not None and isinstance(model, Forecaster):
+        if question.decode_future is not None and model.future_inputs:
             future = pack(question.decode_future(model.future_inputs), model.future_inputs)
         inputs = pack(question.decode(model.inputs), model.inputs)
         return self._stored(SERVICE).check_size(PackedRows(question.num_rows, inputs, future))

@@ -11,6 +11,7 @@ from core.database.schema import Json
 
 Cell = str | float | None
 Line = tuple[str, Sequence[float], Sequence[float | None]]  # its name, x and y
+Measured = tuple[str, Json]  # the name of a model or variant, and its metrics
 
 MOST_LETTERS = 20  # of a level beside its bar: on a phone they leave half of the width
 MARKED_POINTS = 30  # of a line: with more, dots run into each other
@@ -34,6 +35,9 @@ class Chart:
     reading: str
     figure: Json
     table: Table
+
+
+Content = tuple[Sequence[Table], Sequence[Chart]]  # of a section
 
 
 def line_chart(  # noqa: PLR0917 - a title and two axes
@@ -118,6 +122,35 @@ def level_chart(
     return Chart(name, title, reading, {"data": [trace], "layout": layout}, table)
 
 
+def dot_chart(
+    name: str,
+    title: str,
+    reading: str,
+    x_title: str,
+    values: Sequence[tuple[str, float | None]],
+    *,
+    best: float | None = None,
+    level: float | None = None,
+    log: bool = False,
+) -> Chart:
+    """A dot for each named value, the first one on top; those that are the best stand out."""
+    dots = [(value, place) for place, (_, value) in enumerate(values) if value is not None]
+    traces = [
+        {"type": "scatter", "mode": "markers", "meta": role, "x": xs, "y": ys, "name": ""}
+        for role, chosen in (("dots", False), ("best dots", True))
+        for xs, ys in [_columns([dot for dot in dots if (dot[0] == best) == chosen])]
+    ]
+    ticks = {"tickvals": list(range(len(values))), "ticktext": [plain(n) for n, _ in values]}
+    layout = {
+        "xaxis": _axis(x_title) | ({"type": "log"} if log else {}),
+        "yaxis": {"automargin": True, "range": [len(values) - 0.5, -0.5], **ticks},
+        "showlegend": False,
+        "shapes": [] if level is None else [_upright(level)],
+    }
+    table = Table(title, ("method", x_title), [list(value) for value in values])
+    return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
+
+
 def plain(text: str) -> str:
     """A text of somebody's own as plotly shows it letter by letter: it reads some HTML."""
     short = text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
@@ -127,9 +160,12 @@ def plain(text: str) -> str:
 def _trace(line: Line) -> Json:
     name, x, y = line
     mode = "lines+markers" if len(x) <= MARKED_POINTS else "lines"
-    known = [(a, b) for a, b in zip(x, y, strict=True) if b is not None]
-    xs, ys = ([point[i] for point in known] for i in (0, 1))
+    xs, ys = _columns([(a, b) for a, b in zip(x, y, strict=True) if b is not None])
     return {"type": "scatter", "mode": mode, "name": name, "x": xs, "y": ys}
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]
 
 
 def _axis(title: str, *, percent: bool = False, whole: bool = False) -> Json:
@@ -157,12 +193,17 @@ def _label(text: str, x: float) -> Json:
     }
 
 
-def per_variant(variants: Sequence[Json], read: Callable[[Json], Line | None]) -> list[Line]:
-    """A line per variant that has what it takes, under the variant's name."""
-    found = ((variant_name(v["prune"]), read(v["metrics"])) for v in variants)
+def measured_lines(measured: Sequence[Measured], read: Callable[[Json], Line | None]) -> list[Line]:
+    """A line per model or variant whose metrics have what it takes, under its name."""
+    found = ((name, read(metrics)) for name, metrics in measured)
     return [(name, line[1], line[2]) for name, line in found if line is not None]
 
 
+def variant_metrics(variants: Sequence[Json]) -> list[Measured]:
+    """Names and metrics of the variants of a version."""
+    return [(variant_name(variant["prune"]), variant["metrics"]) for variant in variants]
+
+
 def variant_name(prune: float) -> str:
-    """As people say it."""
+    """The name of a variant for people."""
     return "full posterior" if prune == 0 else f"{100 * prune:g} % pruned"

@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import orjson
 from annotated_types import Interval
 
-from app.ui.wording import METHODS, NETWORKS, SETTINGS
+from app.ui.labels import METHODS, NETWORKS, SETTINGS
 from core.database.schema import Json
 from models.config import MethodConfig, NetworkConfig
 

@@ -13,7 +13,14 @@ from starlette.types import Scope as Connection
 
 from app.access.required_scopes import required
 from app.access.session import is_signed_in
-from app.ui.telling import script_json, tell, tell_age, tell_bytes, tell_cell, tell_span
+from app.ui.format import (
+    format_age,
+    format_bytes,
+    format_cell,
+    format_span,
+    format_value,
+    script_json,
+)
 from core.access.keys import Scope
 from core.release import release
 
@@ -95,11 +102,11 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "tell": tell,
-        "tell_age": tell_age,
-        "tell_bytes": tell_bytes,
-        "tell_cell": tell_cell,
-        "tell_span": tell_span,
+        "format_value": format_value,
+        "format_age": format_age,
+        "format_bytes": format_bytes,
+        "format_cell": format_cell,
+        "format_span": format_span,
         "script_json": script_json,
     }
     environment.globals |= {"assets": ASSETS_URL, "plotly": PLOTLY_URL, "release": release()}

@@ -1,19 +1,14 @@
 """Scores of versions side by side, the best of each marked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.ui.charts import Chart, Line, line_chart, variant_name
-from app.ui.sections import DIAGONAL, SCORES, coverage_line, reliability_line
+from app.ui.calibration import calibration_charts
+from app.ui.charts import Chart, line_chart, variant_name
 from core.database.schema import Json
+from models.evaluation.scores import BY_NAME, COMPARED, SCORES, main_scores
 
-HIGHER_IS_BETTER = ("log_likelihood", "accuracy")
-COMPARED = (
-    *("log_likelihood", "perplexity", "rmse", "mae", "crps", "mase"),
-    *("accuracy", "brier", "ece", "aurc"),
-)
 TRUSTED = "0.9"  # the level of the intervals that are shown everywhere
-HEADLINES = ("accuracy", "perplexity", "mase", "rmse")
 
 
 @dataclass(frozen=True)
@@ -37,52 +32,52 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Score:
-    """A cell: what was measured, if it was, and whether nobody has better."""
+class ScoreCell:
+    """A cell of a table: the value, None if it was not measured, and whether it is the best."""
 
     value: float | None
     is_best: bool
 
 
 def headline(metrics: Json) -> list[tuple[str, float]]:
-    """What is told of a model in one line: its error, and the log likelihood."""
-    names = [*(name for name in HEADLINES if metrics.get(name) is not None)][:1]
-    names += ["log_likelihood"] if metrics.get("log_likelihood") is not None else []
-    return [(SCORES[name].partition(",")[0], metrics[name]) for name in names]
+    """Labels and values of the scores that stand for a version."""
+    return [(score.label, metrics[score.name]) for score in main_scores(metrics)]
+
+
+def known_scores(metrics: Json) -> list[tuple[str, float]]:
+    """Titles and values of all scores that were measured, without coverages and counts."""
+    scores = [score for score in SCORES if score.best is not None and not score.path]
+    return [(s.title, value) for s in scores if (value := s.read(metrics)) is not None]
 
 
 def trust(metrics: Json) -> tuple[str, str] | None:
-    """How far its own doubt can be believed: of numbers how many were inside its intervals."""
+    """How well the model's own uncertainty held: the coverage of its intervals, or its ECE."""
     held = (metrics.get("coverage") or {}).get(TRUSTED)
     if held is not None:
         rows = f"{metrics['rows']:,} {'held-out row' if metrics['rows'] == 1 else 'held-out rows'}"
-        return f"its {100 * float(TRUSTED):g} % intervals held", f"{100 * held:.0f} % of {rows}"
+        return f"inside the {100 * float(TRUSTED):g} % interval", f"{100 * held:.0f} % of {rows}"
     if metrics.get("ece") is not None:
-        return "its probabilities are off by (ECE), held out", f"{100 * metrics['ece']:.1f} %"
+        return "calibration error (ECE), held out", f"{100 * metrics['ece']:.1f} %"
     return None
 
 
-def score_table(metrics: Sequence[Json]) -> tuple[list[str], list[list[Score]]]:
-    """Names of the scores that any has, and a row of them for each."""
-    names = [name for name in COMPARED if any(m.get(name) is not None for m in metrics)]
-    best = {name: _best(name, [m.get(name) for m in metrics]) for name in names}
-    rows = [
-        [Score(m.get(n), m.get(n) is not None and m[n] == best[n]) for n in names] for m in metrics
-    ]
-    return [SCORES[name] for name in names], rows
+def score_table(metrics: Sequence[Json]) -> tuple[list[str], list[list[ScoreCell]]]:
+    """Titles of the scores that any of them has, and a row of cells for each."""
+    columns = [(score, [score.read(m) for m in metrics]) for score in COMPARED]
+    known = [(s, values) for s, values in columns if any(v is not None for v in values)]
+    cells = [_cells(values, score.choose(values)) for score, values in known]
+    rows = [[column[i] for column in cells] for i in range(len(metrics))]
+    return [score.title for score, _ in known], rows
 
 
-def _best(name: str, values: Sequence[float | None]) -> float | None:
-    """None where there is nothing to choose from."""
-    known = [value for value in values if value is not None]
-    if len(known) < 2 or len(set(known)) == 1:
-        return None
-    return max(known) if name in HIGHER_IS_BETTER else min(known)
+def _cells(values: Sequence[float | None], best: float | None) -> list[ScoreCell]:
+    return [ScoreCell(value, value is not None and value == best) for value in values]
 
 
 def comparison_charts(group: str, chosen: Sequence[Scored]) -> list[Chart]:
     """Quality by size, and how honest each is; `group` tells charts of a page apart."""
-    return [_by_size(group, chosen), *_calibration(group, chosen)]
+    measured = [(scored.name, scored.variant["metrics"]) for scored in chosen]
+    return [_by_size(group, chosen), *calibration_charts(f"{group}-calibration", measured)]
 
 
 def _by_size(group: str, chosen: Sequence[Scored]) -> Chart:
@@ -91,41 +86,9 @@ def _by_size(group: str, chosen: Sequence[Scored]) -> Chart:
         "Log likelihood and size",
         "Up is better, left is smaller.",
         "stored, kB",
-        SCORES["log_likelihood"],
+        BY_NAME["log_likelihood"].title,
         [
             (s.name, [s.variant["bytes"] / 1000], [s.variant["metrics"].get("log_likelihood")])
             for s in chosen
         ],
     )
-
-
-def _calibration(group: str, chosen: Sequence[Scored]) -> list[Chart]:
-    """Coverage by level of numbers, accuracy by confidence of classes; of texts neither."""
-    covered = _lines(chosen, coverage_line)
-    reliable = _lines(chosen, reliability_line)
-    if covered:
-        words = ("Level and coverage", "level of the interval", "coverage (share of rows inside)")
-        reading = "Below the diagonal intervals are too narrow, above it too wide."
-    elif reliable:
-        words = ("Confidence and accuracy", "confidence", "accuracy (share of right labels)")
-        reading = "Below the diagonal a model is too sure of itself, above it too modest."
-    else:
-        return []
-    title, x, y = words
-    return [
-        line_chart(
-            f"{group}-calibration",
-            title,
-            reading,
-            x,
-            y,
-            covered or reliable,
-            reference=DIAGONAL,
-            percent=True,
-        )
-    ]
-
-
-def _lines(chosen: Sequence[Scored], read: Callable[[Json], Line | None]) -> list[Line]:
-    found = ((scored.name, read(scored.variant["metrics"])) for scored in chosen)
-    return [(name, line[1], line[2]) for name, line in found if line]

@@ -13,7 +13,7 @@ from app.recipes import settle
 from app.schemas.training import TrainRequest
 from app.ui.fields import KINDS, Choice, Field, as_json, fields_of, pointer
 from app.ui.fields import field as new_field
-from app.ui.wording import TASKS
+from app.ui.labels import TASKS
 from core.context import Context
 from core.database.schema import Json
 from core.datasets.datasets import Dataset

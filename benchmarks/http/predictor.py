@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.prediction.prediction import PredictOptions
 
 SAMPLES = 100
@@ -18,11 +18,11 @@ ARTIFACT = "BENCHMARK_ARTIFACT"  # environment variable: where the model is
 
 
 class Predictor:
-    """`BayesianModel.predict` with the arrays of Credence's own answer."""
+    """`TabularModel.predict` with the arrays of Credence's own answer."""
 
     def __init__(self) -> None:
         torch.set_num_threads(1)
-        self._model = checkpoint.read(Path(os.environ[ARTIFACT]))
+        self._model = read_model(Path(os.environ[ARTIFACT]))
         self._options = PredictOptions(samples=SAMPLES)
 
     def predict(self, rows: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Credence: `BayesianModel.predict` of an artifact that was read back, encoding included."""
+"""Credence: `TabularModel.predict` of an artifact that was read back, encoding included."""
 
 import sys
 import tempfile

@@ -26,7 +26,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile
-from models.model import BayesianModel
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -69,7 +69,7 @@ def columns(images: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
     return {"image": images, "digit": np.array(labels.astype(str), dtype=object)}
 
 
-def fit(arguments: argparse.Namespace) -> BayesianModel:
+def fit(arguments: argparse.Namespace) -> TabularModel:
     """By the recommended recipe, but for what the command line says."""
     images, labels = data.mnist(arguments.data, "train")
     train_columns = columns(images[: arguments.rows], labels[: arguments.rows])
@@ -101,7 +101,7 @@ def _tell(progress: Any) -> None:
 
 
 def table(
-    model: BayesianModel, scores: dict[float, dict[str, Any]], reference: dict[float, float]
+    model: TabularModel, scores: dict[float, dict[str, Any]], reference: dict[float, float]
 ) -> str:
     headers = ("pruned", "weights left", "error", "log likelihood", "ECE", "reference: error")
     lines = [

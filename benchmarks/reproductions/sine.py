@@ -35,8 +35,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile
-from models.model import BayesianModel
 from models.prediction.prediction import Prediction, PredictOptions
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -106,7 +106,7 @@ def sine(count: int, seed: int) -> dict[str, np.ndarray]:
     return {"x": x, "y": 10 * np.sin(2 * np.pi * x) + random.normal(0, 2, count)}
 
 
-def fit(method: MethodConfig, seed: int, batch_size: int | None) -> BayesianModel:
+def fit(method: MethodConfig, seed: int, batch_size: int | None) -> TabularModel:
     """By the recommended recipe."""
     columns = sine(POINTS, seed)
     profiles = [ColumnProfile(name=n, type="number", min=-1.0, max=1.0) for n in columns]

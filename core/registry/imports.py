@@ -15,8 +15,8 @@ from core.exceptions import Invalid
 from core.names import name_problem
 from core.registry import archives
 from core.registry.registry import Version
-from models.artifact import files as checkpoint
 from models.artifact.examination import examine
+from models.artifact.files import CARD, MODEL, read_json
 from models.exceptions import CorruptArtifact
 
 _MOST_EXACT = 2**53  # beyond it, JSON's integers are not the same everywhere
@@ -76,7 +76,7 @@ def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
     size = sum(path.stat().st_size for path in directory.iterdir())
     imported = {"origin": origin and asdict(origin), "bytes": size}
     description = model.description | {"imported": imported}
-    for name, part in ((checkpoint.MODEL, description), (checkpoint.CARD, model.card)):
+    for name, part in ((MODEL, description), (CARD, model.card)):
         _check_plain(part, f"/{name}")
     _check_names(description)
     return Imported(directory, description, model.card, size)
@@ -84,16 +84,16 @@ def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
 
 def _place(path: str) -> str:
     """The path of an error, under the name of its file; fields without one are of `model.json`."""
-    first = path.split("/")[1] if path else checkpoint.MODEL
+    first = path.split("/")[1] if path else MODEL
     is_file = first.endswith((".json", ".safetensors"))
-    return (path or f"/{first}") if is_file else f"/{checkpoint.MODEL}{path}"
+    return (path or f"/{first}") if is_file else f"/{MODEL}{path}"
 
 
 def _read_origin(path: Path) -> Origin | None:
     """Read and delete `origin.json`, which is no part of the artifact."""
     if not path.is_file():
         return None
-    data = checkpoint.read_json(path)
+    data = read_json(path)
     path.unlink()
     try:
         origin = TypeAdapter(Origin).validate_python(data)

@@ -4,8 +4,8 @@ Arrays and frames (`frames`, `prediction`, `asking`) are imported where they are
 line, which needs few of them, is to start at once.
 """
 
+from credence.client.calls import Retries
 from credence.client.clients import AsyncClient, Client
 from credence.client.handles import AsyncTrainedModel, TrainedModel
-from credence.client.retries import Retries
 
 __all__ = ["AsyncClient", "AsyncTrainedModel", "Client", "Retries", "TrainedModel"]

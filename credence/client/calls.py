@@ -1,33 +1,117 @@
-"""What all methods of the client stand on."""
+"""Requests to the service, sent again where that helps and does no harm.
 
+Exponential backoff with full jitter: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture
+Blog, 2015. A `Retry-After` of the service has priority.
+"""
+
+import random
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from itertools import count
 from typing import Any, TypeVar
 
-from credence.client.flows import Flow, Listing
-from credence.client.requests import Request, creation, request
-from credence.client.retries import Retries, exchange
+import httpx
+
+from credence.client.operations import Listing, Operation, Sleep
+from credence.client.requests import Request, creation, request, text
+from credence.exceptions import ClientError, CredenceAPIError, ServiceUnreachable
+from credence.standalone import references, with_references
 
 T = TypeVar("T")
 
+NOT_STARTED = (429, 503)  # refused before any work: repeating does no harm
+UNCERTAIN = (502, 504)  # a proxy's: the service may have done the work
+
+
+@dataclass(frozen=True)
+class Retries:
+    """At most `times` tries after the first one, none begun later than `total_seconds`."""
+
+    times: int = 4
+    total_seconds: float = 60.0
+    first_seconds: float = 0.25
+    longest_seconds: float = 8.0
+
+    def pause(self, failures: int, retry_after_seconds: float | None) -> float:
+        """Seconds until the next try."""
+        if retry_after_seconds is not None:
+            return retry_after_seconds
+        ceiling = min(self.longest_seconds, self.first_seconds * 2.0 ** (failures - 1))
+        return random.uniform(0.0, ceiling)  # noqa: S311 - no secret
+
 
 class Calls:
-    """Requests to the service at `url`; what is refused raises `CredenceAPIError`."""
+    """Requests to the service at `url`; a refusal raises `CredenceAPIError`."""
 
     url: str
     retries: Retries
     progress: bool
 
-    def send(self, request: Request[T]) -> Flow[T]:
-        """The answer of one request, which is sent again where that helps."""
-        return exchange(request, self.retries, self.url)
+    def send(self, request: Request[T]) -> Operation[T]:
+        """Send a request and read its response.
 
-    def call(self, method: str, path: str, **options: Any) -> Flow[Any]:
+        Raises:
+            CredenceAPIError: the service refuses.
+            ServiceUnreachable: there is no response.
+        """
+        deadline = time.monotonic() + self.retries.total_seconds
+        for failures in count(1):
+            retry_after_seconds = None
+            try:
+                response = yield request
+            except httpx.UnsupportedProtocol as error:
+                advice = f"write it as http://{self.url.rpartition('://')[2]}"
+                raise ServiceUnreachable(self.url, str(error), advice) from error
+            except httpx.TransportError as error:
+                reason = str(error) or type(error).__name__
+                failure: ClientError = ServiceUnreachable(self.url, reason)
+                not_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                may_repeat = request.repeatable or not_sent
+            else:
+                if not response.is_error:
+                    return request.read(response)
+                failure = CredenceAPIError.from_response(response)
+                status = response.status_code
+                may_repeat = status in NOT_STARTED or (request.repeatable and status in UNCERTAIN)
+                retry_after_seconds = retry_after(response.headers.get("Retry-After"))
+            pause = self.retries.pause(failures, retry_after_seconds)
+            too_late = failures > self.retries.times or time.monotonic() + pause > deadline
+            if not may_repeat or too_late:
+                raise failure
+            yield Sleep(pause)
+        raise AssertionError("the loop has no end")
+
+    def call(self, method: str, path: str, **options: Any) -> Operation[Any]:
         """See `requests.request`."""
         return self.send(request(method, path, **options))
 
-    def create(self, path: str, **options: Any) -> Flow[Any]:
+    def page_as_file(self, path: str) -> Operation[str]:
+        """A page of the service as one HTML file: its styles and scripts are put into it."""
+        page = yield from self.call("GET", path, headers={"Accept": "text/html"}, read=text)
+        found = {}
+        for address in references(page):
+            found[address] = yield from self.call("GET", address, read=text)
+        return with_references(page, found)
+
+    def create(self, path: str, **options: Any) -> Operation[Any]:
         """See `requests.creation`."""
         return self.send(creation(path, **options))
 
     def pages(self, path: str, **filters: str | None) -> Listing[Any]:
-        """A list, with what it is filtered by."""
+        """A filtered list, page after page."""
         return Listing(lambda cursor: self.call("GET", path, params={**filters, "cursor": cursor}))
+
+
+def retry_after(header: str | None) -> float | None:
+    """Seconds from now, of a header with a number of seconds or a date; None for anything else."""
+    if header is None:
+        return None
+    if header.isdigit():
+        return float(header)
+    try:
+        moment = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())

@@ -7,15 +7,14 @@ from typing import Any, Generic, Self, TypeVar
 
 import httpx
 
-from core.names import model_name_of
 from credence import DEFAULT_URL
-from credence.client.dataset_calls import DatasetCalls, dataset_of
-from credence.client.flows import Flow, method
+from credence.client.calls import Retries
+from credence.client.dataset_calls import DatasetCalls, dataset_of, model_name_of
 from credence.client.handles import AsyncTrainedModel, TrainedModel
 from credence.client.job_calls import JobCalls
 from credence.client.model_calls import ModelCalls
+from credence.client.operations import Operation, method
 from credence.client.prediction_calls import PredictionCalls
-from credence.client.retries import Retries
 from credence.client.transport import AsyncTransport, SyncTransport
 from credence.progress import somebody_watches
 from credence.types import Version
@@ -78,7 +77,7 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         target: str,
         model: str | None = None,
         **settings: Any,
-    ) -> Flow[H]:
+    ) -> Operation[H]:
         """Train a model and wait for it; what is not given follows the recommended recipe.
 
         Args:
@@ -97,7 +96,7 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         return (yield from Api.model(self, job["model"], job["version"]))
 
     @method
-    def model(self, name: str, version: int | str | None = None) -> Flow[H]:
+    def model(self, name: str, version: int | str | None = None) -> Operation[H]:
         """A version of a model, by number or alias; the newest if none is named."""
         return self._at_hand((yield from ModelCalls.version(self, name, version)))
 

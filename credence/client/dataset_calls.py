@@ -1,10 +1,11 @@
 """Data sets."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from credence.client.calls import Calls
-from credence.client.flows import Flow, Listing, listing, method
+from credence.client.operations import Listing, Operation, listing, method
 from credence.client.requests import path
 from credence.media_types import headers_for
 from credence.types import Dataset, Json
@@ -14,7 +15,7 @@ class DatasetCalls(Calls):
     """Upload data and look at what the service understood."""
 
     @method
-    def upload(self, data: Any, name: str | None = None) -> Flow[Dataset]:
+    def upload(self, data: Any, name: str | None = None) -> Operation[Dataset]:
         """Upload a file, or anything with columns; the same bytes again give the same data set.
 
         Args:
@@ -31,9 +32,10 @@ class DatasetCalls(Calls):
             headers, params = headers_for(file), {"name": name or file.name}
             body: Path | bytes = file
         else:
-            from credence.client.frames import ARROW, read_frame, to_stream  # noqa: PLC0415
+            from credence.client.arrow import MEDIA_TYPE, to_stream  # noqa: PLC0415
+            from credence.client.frames import read_frame  # noqa: PLC0415
 
-            headers, body = {"Content-Type": ARROW}, to_stream(read_frame(data).table)
+            headers, body = {"Content-Type": MEDIA_TYPE}, to_stream(read_frame(data).columns)
             params = {"name": name or "data"}
         return self.create("/datasets", params=params, headers=headers, body=body)
 
@@ -43,23 +45,29 @@ class DatasetCalls(Calls):
         return self.pages("/datasets")
 
     @method
-    def dataset(self, dataset_id: str) -> Flow[Dataset]:
+    def dataset(self, dataset_id: str) -> Operation[Dataset]:
         """One data set with its columns."""
         return self.call("GET", path("datasets", dataset_id))
 
     @method
-    def dataset_rows(self, dataset_id: str, limit: int = 20) -> Flow[list[Json]]:
+    def dataset_rows(self, dataset_id: str, limit: int = 20) -> Operation[list[Json]]:
         """The first rows, as records."""
         target, params = path("datasets", dataset_id, "rows"), {"limit": limit}
         return self.call("GET", target, params=params, read=lambda answer: answer.json()["data"])
 
     @method
-    def delete_dataset(self, dataset_id: str) -> Flow[None]:
+    def delete_dataset(self, dataset_id: str) -> Operation[None]:
         """Refused while a queued or running job needs it."""
         return self.call("DELETE", path("datasets", dataset_id))
 
 
-def dataset_of(calls: Calls, data: Any) -> Flow[tuple[str, str | None]]:
+def model_name_of(data_name: str) -> str:
+    """A valid model name from a data set's: `Concrete (v2).csv` becomes `concrete-v2`."""
+    stem = data_name.partition(".")[0].lower()
+    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
+
+
+def dataset_of(calls: Calls, data: Any) -> Operation[tuple[str, str | None]]:
     """The id of the data set that `data` is or becomes, and its name if it has one."""
     if isinstance(data, str) and data.startswith("ds_") and not Path(data).exists():
         return data, (yield from DatasetCalls.dataset(calls, data))["name"]

@@ -1,123 +1,192 @@
-"""Whatever has columns becomes an Arrow table, and arrays become again what came in.
+"""Data with columns → Arrow columns, and a prediction's columns → the same form of data.
 
-    pandas, polars, pyarrow      the same kind of frame (narwhals knows them; none is imported here)
-    a dict of arrays             a dict of arrays; one of more axes is a column of tensors
+    pandas, polars, pyarrow      the same kind of frame (narwhals reads them; none is imported here)
+    a dict of arrays             a dict of arrays; an array with more axes is a column of tensors
     a matrix                     a dict of arrays; its columns are named by their place
     a list of records            a list of records
 
 NaN is a missing value where there is no other one: in pandas, numpy and records.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
-import numpy as np
-import pyarrow as pa
 
+from credence.client.arrow import Column, Kind, Table, numpy
 from credence.types import Feature
 
-ARROW = "application/vnd.apache.arrow.stream"
-Arrays = dict[str, np.ndarray]
+KINDS: dict[Kind, type | tuple[type, ...]] = {
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float, Decimal),
+    "text": str,
+    "time": date,
+}
+
+
+def _lists(table: Table) -> dict[str, list[Any]]:
+    return {name: table.to_pylist(name) for name in table.column_names}
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns, and how to give arrays the form in which these came."""
+    """Columns, and how to give a table the form in which these came."""
 
-    table: pa.Table
-    restore: Callable[[Arrays], Any]
+    columns: Mapping[str, Column]
+    restore: Callable[[Table], Any] = _lists
+
+    @property
+    def num_rows(self) -> int:
+        """The length of each column."""
+        return next((len(column.values) for column in self.columns.values()), 0)
 
 
 def read_frame(data: Any, names: Sequence[str] | None = None) -> Frame:
-    """Anything that has columns.
+    """Read anything that has columns.
 
     Args:
-        names: of a matrix's columns; x0, x1, … by default.
+        names: of a matrix's columns; by default x0, x1, ….
 
     Raises:
         TypeError, ValueError: naming what cannot be read.
     """
+    if _is_array(data):
+        return Frame(_columns(_matrix_columns(data, names)), _arrays)
     match data:
-        case np.ndarray():
-            return Frame(_table(_matrix_columns(data, names)), dict)
+        case Frame():
+            return data
         case Mapping():
-            return Frame(_table(data), dict)
+            return Frame(_columns(data), _arrays if any(map(_is_array, data.values())) else _lists)
         case [Mapping(), *_]:
-            return Frame(_table(_record_columns(data)), _records)
-        case pa.RecordBatch():
-            return read_frame(pa.Table.from_batches([data]))
+            return Frame(_columns(_record_columns(data)), _records)
         case _:
-            return _native(data)
+            return _read_native(data)
 
 
-def select(table: pa.Table, features: Iterable[Feature]) -> pa.Table:
+def select(columns: Mapping[str, Column], features: Iterable[Feature]) -> dict[str, Column]:
     """The columns of these features alone, categories as text.
 
     Raises:
-        ValueError: naming those that are not there.
+        ValueError: naming the features that have no column.
     """
     wanted = {feature["name"]: feature["type"] for feature in features}
-    if missing := [name for name in wanted if name not in table.column_names]:
-        there = ", ".join(table.column_names)
+    if missing := [name for name in wanted if name not in columns]:
+        there = ", ".join(columns)
         raise ValueError(f"no column {', '.join(map(repr, missing))}: there are {there}")
-    columns = {name: _typed(table.column(name), type_) for name, type_ in wanted.items()}
-    return pa.table(columns)
+    picked = {name: columns[name] for name in wanted}
+    codes = {
+        name: _as_text(column)
+        for name, column in picked.items()
+        if wanted[name] == "category" and column.kind in ("integer", "boolean")
+    }
+    return picked | codes
 
 
-def to_stream(table: pa.Table) -> bytes:
-    """A table in Arrow's stream format."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def from_stream(body: bytes) -> pa.Table:
-    """The table of a stream."""
-    return pa.ipc.open_stream(body).read_all()
-
-
-def _native(data: Any) -> Frame:
+def _read_native(data: Any) -> Frame:
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
+        if hasattr(data, "__arrow_c_stream__") and "pyarrow" in sys.modules:
+            return _read_native(sys.modules["pyarrow"].table(data))
         known = (
             "a frame of pandas, polars or pyarrow, a dict of arrays, a matrix, a list of records"
         )
         raise TypeError(f"{type(data).__name__} has no columns: give {known}")
     index = nw.maybe_get_index(frame)
 
-    def restore(arrays: Arrays) -> Any:
-        made: Any = nw.from_dict(arrays, backend=frame.implementation).to_native()
+    def restore(table: Table) -> Any:
+        made: Any = nw.from_dict(_lists(table), backend=frame.implementation).to_native()
         if index is not None and len(index) == len(made):
             made.index = index
         return made
 
-    return Frame(frame.to_arrow().select(frame.columns).replace_schema_metadata(None), restore)
+    return Frame({name: _read_series(name, frame[name]) for name in frame.columns}, restore)
 
 
-def _table(columns: Mapping[str, Any]) -> pa.Table:
+def _read_series(name: str, series: nw.Series[Any]) -> Column:
+    """A frame's column; one without any value keeps the type that the frame says."""
+    if hasattr(getattr(series.to_native(), "type", None), "shape"):  # pyarrow's tensors
+        return Column("tensor", series.to_native().combine_chunks().to_numpy_ndarray())
+    values = series.to_list()
+    if series.is_null().any():
+        values = [
+            None if missing else value
+            for value, missing in zip(values, series.is_null().to_list(), strict=True)
+        ]
+    column = _column(name, values)
+    if isinstance(series.dtype, nw.Categorical | nw.Enum):
+        return _as_text(column)
+    if column.kind == "null" and series.dtype.is_numeric():
+        return Column("number", values)
+    return column
+
+
+def _columns(columns: Mapping[str, Any]) -> dict[str, Column]:
     """Raises `ValueError` for columns of unlike lengths or values of unlike types, by name."""
-    arrays = {name: _array(name, values) for name, values in columns.items()}
-    lengths = {name: len(array) for name, array in arrays.items()}
+    read = {name: _column(name, _without_nan(values)) for name, values in columns.items()}
+    lengths = {name: len(column.values) for name, column in read.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"columns of unlike lengths: {lengths}")
-    return pa.table(arrays)
+    return read
 
 
-def _array(name: str, values: Any) -> "pa.Array[Any]":
-    array = np.asarray(values)
-    if array.ndim > 1:
-        tensors: Any = pa.FixedShapeTensorArray
-        return tensors.from_numpy_ndarray(np.ascontiguousarray(array))
+def _without_nan(values: Any) -> Any:
+    """A list with None for NaN; an array with more axes as it is."""
+    if _is_array(values):
+        if values.ndim > 1:
+            return values
+        times = values.dtype.kind == "M"  # of whatever resolution
+        values = (values.astype("datetime64[us]") if times else values).tolist()
+    return [None if isinstance(v, float) and v != v else v for v in values]  # noqa: PLR0124
+
+
+def _column(name: str, values: Any) -> Column:
+    if _is_array(values):
+        return Column("tensor", values)
+    types = {type(value) for value in values} - {type(None)}
+    if any(type_.__module__ == "numpy" for type_ in types):
+        values = [v.item() if hasattr(v, "item") else v for v in values]
+        types = {type(value) for value in values} - {type(None)}
+    if types and all(issubclass(t, list | tuple) or t.__name__ == "ndarray" for t in types):
+        return _tensors(name, values)
+    if not types:
+        return Column("null", values)
+    for kind, known in KINDS.items():
+        if all(issubclass(t, known) and (t is not bool or kind == "boolean") for t in types):
+            if Decimal in types:
+                values = [float(v) if isinstance(v, Decimal) else v for v in values]
+            return Column(kind, values)
+    names = ", ".join(sorted(type_.__name__ for type_ in types))
+    raise ValueError(f"column {name!r}: values of the types {names}; give values of one type")
+
+
+def _tensors(name: str, values: list[Any]) -> Column:
     try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError) as error:
+        return Column("tensor", numpy().array(values))
+    except ValueError as error:
         raise ValueError(f"column {name!r}: {error}") from error
 
 
-def _matrix_columns(matrix: np.ndarray, names: Sequence[str] | None) -> dict[str, Any]:
+def _as_text(column: Column) -> Column:
+    """Codes of categories may be numbers in a frame; in a file they are text."""
+    if column.kind == "text":
+        return column
+    texts = [None if v is None else str(v) for v in column.values]
+    if column.kind == "boolean":
+        texts = [None if v is None else v.lower() for v in texts]
+    return Column("text", texts)
+
+
+def _is_array(data: Any) -> bool:
+    """Whether it is a numpy array; numpy is loaded if there is one."""
+    return "numpy" in sys.modules and isinstance(data, sys.modules["numpy"].ndarray)
+
+
+def _matrix_columns(matrix: Any, names: Sequence[str] | None) -> dict[str, Any]:
     if matrix.ndim != 2:
         raise ValueError(f"an array of shape {list(matrix.shape)}: give a matrix, rows by columns")
     names = names or [f"x{index}" for index in range(matrix.shape[1])]
@@ -132,12 +201,10 @@ def _record_columns(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: [record.get(name) for record in records] for name in names}
 
 
-def _records(arrays: Arrays) -> list[dict[str, Any]]:
-    columns = [values.tolist() for values in arrays.values()]
-    return [dict(zip(arrays, row, strict=True)) for row in zip(*columns, strict=True)]
+def _arrays(table: Table) -> dict[str, Any]:
+    return {name: table.to_numpy(name) for name in table.column_names}
 
 
-def _typed(column: Any, type_: str) -> Any:
-    """Codes of categories may be numbers in a frame; they are read as text from a file."""
-    is_code = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
-    return column.cast(pa.string()) if type_ == "category" and is_code else column
+def _records(table: Table) -> list[dict[str, Any]]:
+    columns = _lists(table)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from credence.client.calls import Calls
 from credence.client.dataset_calls import dataset_of
-from credence.client.flows import Async, Flow, Sync, method
 from credence.client.job_calls import JobCalls
 from credence.client.model_calls import ModelCalls
+from credence.client.operations import Async, Operation, Sync, method
 from credence.types import Card, Feedback, Json, PredictSettings, Version
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ class Handle:
     @method
     def predict(
         self, rows: Any, *, future: Any = None, **settings: Unpack[PredictSettings]
-    ) -> "Flow[Prediction]":
+    ) -> "Operation[Prediction]":
         """As the client's `predict`, with this version."""
-        from credence.client.asking import ask  # noqa: PLC0415
+        from credence.client.rows import predict_rows  # noqa: PLC0415
 
-        return ask(self._calls, self.description, rows, settings, future)
+        return predict_rows(self._calls, self.description, rows, settings, future)
 
     @method
-    def evaluate(self, data: Any, *, prune: float = 0.0) -> Flow[Json]:
+    def evaluate(self, data: Any, *, prune: float = 0.0) -> Operation[Json]:
         """Scores on labelled rows, which `Client.train` would take: `rmse`, `coverage`, …
 
         Raises:
@@ -78,23 +78,24 @@ class Handle:
         return (yield from JobCalls.finished(self._calls, job["id"]))["metrics"]
 
     @method
-    def feedback(self, rows: Any, truth: Any) -> Flow[Feedback]:
+    def feedback(self, rows: Any, truth: Any, *, prune: float | None = None) -> Operation[Feedback]:
         """Tell what came true of rows, and learn whether this version is still honest.
 
         Args:
             truth: a value per row, None or NaN where it is not known; or the column that has them.
+            prune: the fraction of a pruned variant, which is then the one that is scored.
         """
-        from credence.client.telling import tell  # noqa: PLC0415
+        from credence.client.rows import submit_feedback  # noqa: PLC0415
 
-        return tell(self._calls, self.description, rows, truth)
+        return submit_feedback(self._calls, self.description, rows, truth, prune)
 
     @method
-    def card(self) -> Flow[Card]:
+    def card(self) -> Operation[Card]:
         """The model card: how it was trained, how it did, what its limits are."""
         return ModelCalls.card(self._calls, self.name, self.version)
 
     @method
-    def set_alias(self, alias: str) -> Flow[None]:
+    def set_alias(self, alias: str) -> Operation[None]:
         """Let an alias name this version from now on."""
         return ModelCalls.set_alias(self._calls, self.name, alias, self.version)
 
@@ -106,8 +107,8 @@ class TrainedModel(Handle, Sync):
         self._calls = self._client = client
         self.description = description
 
-    def run(self, flow: Flow[T]) -> T:
-        return self._client.run(flow)
+    def run(self, operation: Operation[T]) -> T:
+        return self._client.run(operation)
 
 
 class AsyncTrainedModel(Handle, Async):
@@ -117,5 +118,5 @@ class AsyncTrainedModel(Handle, Async):
         self._calls = self._client = client
         self.description = description
 
-    async def run(self, flow: Flow[T]) -> T:
-        return await self._client.run(flow)
+    async def run(self, operation: Operation[T]) -> T:
+        return await self._client.run(operation)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from credence.client.calls import Calls
-from credence.client.flows import Flow, Listing, Sleep, listing, method
-from credence.client.requests import path, text
+from credence.client.operations import Listing, Operation, Sleep, listing, method
+from credence.client.requests import path
 from credence.exceptions import JobFailed
 from credence.progress import job_bar
 from credence.types import ComparedMethod, Job, Json
@@ -20,22 +20,22 @@ class JobCalls(Calls):
     """
 
     @method
-    def submit_train(self, request: Json) -> Flow[Job]:
+    def submit_train(self, request: Json) -> Operation[Job]:
         """Queue a training; `request` is the body of `POST /train`."""
         return self.create("/train", json=request)
 
     @method
-    def submit_compare(self, request: Json) -> Flow[Job]:
+    def submit_compare(self, request: Json) -> Operation[Job]:
         """Queue a training for each of several methods; `request` is the body of its route."""
         return self.create("/compare", json=request)
 
     @method
-    def submit_evaluate(self, model: str, request: Json) -> Flow[Job]:
+    def submit_evaluate(self, model: str, request: Json) -> Operation[Job]:
         """Queue an evaluation on labelled data; the job's `metrics` are its result."""
         return self.create(path("models", model, "evaluate"), json=request)
 
     @method
-    def submit_batch(self, request: Json) -> Flow[Job]:
+    def submit_batch(self, request: Json) -> Operation[Job]:
         """Queue the prediction of a whole data set; `request` is the body of its route."""
         return self.create("/predict/batch", json=request)
 
@@ -45,17 +45,17 @@ class JobCalls(Calls):
         return self.pages("/jobs", status=status, model=model)
 
     @method
-    def job(self, job_id: str) -> Flow[Job]:
+    def job(self, job_id: str) -> Operation[Job]:
         """One job as it stands now."""
         return self.call("GET", path("jobs", job_id))
 
     @method
-    def cancel(self, job_id: str) -> Flow[Job]:
+    def cancel(self, job_id: str) -> Operation[Job]:
         """Ask a job to stop; a running one does so between two mini-batches."""
         return self.call("POST", path("jobs", job_id, "cancel"))
 
     @method
-    def resume(self, job_id: str) -> Flow[Job]:
+    def resume(self, job_id: str) -> Operation[Job]:
         """Queue a failed or cancelled job again; it goes on from its checkpoint."""
         return self.call("POST", path("jobs", job_id, "resume"))
 
@@ -65,7 +65,7 @@ class JobCalls(Calls):
         job_id: str,
         on_progress: Callable[[Job], None] | None = None,
         poll_seconds: float = 0.3,
-    ) -> Flow[Job]:
+    ) -> Operation[Job]:
         """Ask until the job has ended, well or not; `on_progress` sees every answer."""
         while True:
             job = yield from JobCalls.job(self, job_id)
@@ -76,7 +76,7 @@ class JobCalls(Calls):
             yield Sleep(poll_seconds)
 
     @method
-    def finished(self, job_id: str) -> Flow[Job]:
+    def finished(self, job_id: str) -> Operation[Job]:
         """Wait for a job, with a bar where somebody watches, and return it.
 
         Raises:
@@ -89,19 +89,18 @@ class JobCalls(Calls):
         return job
 
     @method
-    def comparison(self, job_id: str) -> Flow[list[ComparedMethod]]:
+    def comparison(self, job_id: str) -> Operation[list[ComparedMethod]]:
         """How the methods of a comparison that has ended did, in the order of the request."""
         result = path("jobs", job_id, "result")
         return self.call("GET", result, read=lambda answer: answer.json()["data"])
 
     @method
-    def comparison_picture(self, job_id: str) -> Flow[str]:
-        """The same as a picture: an SVG document."""
-        headers = {"Accept": "image/svg+xml"}
-        return self.call("GET", path("jobs", job_id, "result"), headers=headers, read=text)
+    def comparison_page(self, job_id: str) -> Operation[str]:
+        """The same as one HTML file with charts, which needs neither the service nor a network."""
+        return self.page_as_file(path("jobs", job_id, "result"))
 
     @method
-    def download_result(self, job_id: str, file: Path | str) -> Flow[None]:
+    def download_result(self, job_id: str, file: Path | str) -> Operation[None]:
         """Stream the Parquet file of an offline prediction to `file`: all of it, or nothing."""
         result = path("jobs", job_id, "result")
         return self.call("GET", result, save_as=Path(file), read=lambda _: None)

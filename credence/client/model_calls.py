@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from credence.client.calls import Calls
-from credence.client.flows import Flow, Listing, listing, method
-from credence.client.requests import path, text
-from credence.standalone import references, with_references
+from credence.client.operations import Listing, Operation, listing, method
+from credence.client.requests import path
 from credence.types import AuditLine, Card, Json, Model, Shared, Version
 
 
@@ -18,12 +17,12 @@ class ModelCalls(Calls):
         return self.pages("/models")
 
     @method
-    def versions(self, name: str) -> Flow[Json]:
+    def versions(self, name: str) -> Operation[Json]:
         """One model with its versions, newest first, and its aliases."""
         return self.call("GET", path("models", name))
 
     @method
-    def version(self, name: str, version: int | str | None = None) -> Flow[Version]:
+    def version(self, name: str, version: int | str | None = None) -> Operation[Version]:
         """One version, by number or alias; the newest if none is named."""
         if version is None:
             found = (yield from ModelCalls.versions(self, name))["versions"]
@@ -31,28 +30,23 @@ class ModelCalls(Calls):
         return (yield from self.call("GET", path("models", name, "versions", version)))
 
     @method
-    def card(self, name: str, version: int | str) -> Flow[Card]:
+    def card(self, name: str, version: int | str) -> Operation[Card]:
         """The model card of a version: how it was trained, how it did, what its limits are."""
         return self.call("GET", path("models", name, "versions", version, "card"))
 
     @method
-    def card_page(self, name: str, version: int | str) -> Flow[str]:
+    def card_page(self, name: str, version: int | str) -> Operation[str]:
         """The same as a page in one file, which needs neither the service nor a network."""
-        card, headers = path("models", name, "versions", version, "card"), {"Accept": "text/html"}
-        page = yield from self.call("GET", card, headers=headers, read=text)
-        found = {}
-        for address in references(page):
-            found[address] = yield from self.call("GET", address, read=text)
-        return with_references(page, found)
+        return self.page_as_file(path("models", name, "versions", version, "card"))
 
     @method
-    def export_version(self, name: str, version: int | str, file: Path) -> Flow[None]:
+    def export_version(self, name: str, version: int | str, file: Path) -> Operation[None]:
         """Stream a version's archive to `file`: all of it, or nothing."""
         archive = path("models", name, "versions", version, "archive")
         return self.call("GET", archive, save_as=Path(file), read=lambda _: None)
 
     @method
-    def import_version(self, file: Path, name: str, alias: str | None = None) -> Flow[Version]:
+    def import_version(self, file: Path, name: str, alias: str | None = None) -> Operation[Version]:
         """Make a version of an archive, from this installation or another."""
         return self.create(
             path("models", name, "versions"),
@@ -62,34 +56,34 @@ class ModelCalls(Calls):
         )
 
     @method
-    def delete_model(self, name: str) -> Flow[None]:
+    def delete_model(self, name: str) -> Operation[None]:
         """Delete a model with all its versions."""
         return self.call("DELETE", path("models", name))
 
     @method
-    def delete_version(self, name: str, version: int | str) -> Flow[None]:
+    def delete_version(self, name: str, version: int | str) -> Operation[None]:
         """Delete one version; its number is not used again."""
         return self.call("DELETE", path("models", name, "versions", version))
 
     @method
-    def set_alias(self, name: str, alias: str, version: int) -> Flow[None]:
+    def set_alias(self, name: str, alias: str, version: int) -> Operation[None]:
         """Let an alias name this version from now on."""
         target, body = path("models", name, "aliases", alias), {"version": version}
         return self.call("PUT", target, json=body, read=lambda _: None)
 
     @method
-    def delete_alias(self, name: str, alias: str) -> Flow[None]:
+    def delete_alias(self, name: str, alias: str) -> Operation[None]:
         """Remove an alias; the version it named stays."""
         return self.call("DELETE", path("models", name, "aliases", alias))
 
     @method
-    def sharing(self, kind: Shared, identifier: str) -> Flow[list[str]]:
+    def sharing(self, kind: Shared, identifier: str) -> Operation[list[str]]:
         """The owners who see a thing beside its own, by name."""
         target = path(kind, identifier, "sharing")
         return self.call("GET", target, read=lambda answer: answer.json()["with"])
 
     @method
-    def share(self, kind: Shared, identifier: str, readers: list[str]) -> Flow[list[str]]:
+    def share(self, kind: Shared, identifier: str, readers: list[str]) -> Operation[list[str]]:
         """Let these owners, and nobody else, see a thing; "*" is everybody."""
         target, body = path(kind, identifier, "sharing"), {"with": readers}
         return self.call("PUT", target, json=body, read=lambda answer: answer.json()["with"])

@@ -1,25 +1,28 @@
-"""A prediction as a notebook shows it: a line per row, its uncertainty drawn, not only written."""
+"""A prediction as HTML for notebooks: a line per row with its uncertainty drawn."""
 
 from html import escape
-from typing import TYPE_CHECKING
-
-import numpy as np
+from math import sqrt
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from credence.client.prediction import Prediction
 
 MOST_ROWS = 20
 WIDTH, HEIGHT, DOT = 300, 16, 3  # of a row's drawing, in pixels
-USUAL, STRANGE = "#3b6fb6", "#c77700"  # told apart by who sees no red or green, too
+USUAL, UNLIKE_TRAINING = "#3b6fb6", "#c77700"  # people without red-green vision see both
+Row = tuple[list[str], tuple[float, float, float]]  # cells; start, dot and end of the drawing
 
 
 def to_html(prediction: "Prediction") -> str:
-    """A table of the first rows; what is unlike training has another colour, and says so."""
-    headers, rows = (_numbers if prediction.classes is None else _classes)(prediction)
-    strange = prediction.out_of_distribution[:MOST_ROWS]
+    """A table of the first rows; rows unlike those of training have another colour and a mark."""
+    table = prediction.table
+    first = {name: table.to_pylist(name)[:MOST_ROWS] for name in table.column_names}
+    unlike = first["out_of_distribution"]
+    headers, rows = (_numbers if prediction.classes is None else _classes)(first, unlike)
     lines = [
-        "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + f"<td>{_mark(odd)}</td></tr>"
-        for cells, odd in zip(rows, strange, strict=True)
+        f"<tr><td>{i}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}"
+        f"<td>{_drawing(*places, unlike=odd)}</td><td>{'unlike training' if odd else ''}</td></tr>"
+        for i, ((cells, places), odd) in enumerate(zip(rows, unlike, strict=True))
     ]
     head = "".join(f"<th>{name}</th>" for name in ["row", *headers, ""])
     left = len(prediction) - len(lines)
@@ -28,58 +31,56 @@ def to_html(prediction: "Prediction") -> str:
     return f"{title}<table><tr>{head}</tr>{''.join(lines)}</table>{more}"
 
 
-def _numbers(prediction: "Prediction") -> tuple[list[str], list[list[str]]]:
-    """Mean, both kinds of deviations, and an interval per row on one axis: that of the usual rows,
-    since one strange row may be so wide that nothing would be left of the others.
+def _numbers(columns: dict[str, list[Any]], unlike: list[bool]) -> tuple[list[str], list[Row]]:
+    """Mean, deviations, and an interval per row.
+
+    The axis is that of the rows like those of training: one other row may be so wide that nothing
+    would be left of them.
     """
-    level = next((n[6:] for n in prediction.table.column_names if n.startswith("lower_")), None)
-    shown = slice(0, MOST_ROWS)
-    mean, std = prediction.mean[shown], prediction.std[shown]
-    lower, upper = (mean - std, mean + std) if level is None else prediction.interval(float(level))
-    lower, upper = lower[shown], upper[shown]
-    usual = ~prediction.out_of_distribution[shown]
-    usual = usual if usual.any() else ~usual
-    low, high = float(np.nanmin(lower[usual])), float(np.nanmax(upper[usual]))
+    level = next((name[6:] for name in columns if name.startswith("lower_")), None)
+    means = columns["mean"]
+    deviations = [list(map(sqrt, columns[f"{k}_variance"])) for k in ("aleatoric", "epistemic")]
+    if level is None:
+        total = list(map(sqrt, columns["total_variance"]))
+        bounds = [(m - s, m + s) for m, s in zip(means, total, strict=True)]
+    else:
+        bounds = list(zip(columns[f"lower_{level}"], columns[f"upper_{level}"], strict=True))
+    usual = [b for b, odd in zip(bounds, unlike, strict=True) if not odd] or bounds
+    low, high = min(lower for lower, _ in usual), max(upper for _, upper in usual)
     scale = WIDTH / (high - low or 1.0)
-    numbers = zip(
-        mean, prediction.aleatoric[shown], prediction.epistemic[shown], lower, upper,
-        prediction.out_of_distribution[shown], strict=True,
-    )  # fmt: skip
-    rows = [
-        [str(i), f"{m:.4g}", f"{a:.3g}", f"{e:.3g}",
-         _span((a0 - low) * scale, (m - low) * scale, (a1 - low) * scale, odd=bool(odd))]
-        for i, (m, a, e, a0, a1, odd) in enumerate(numbers)
-    ]  # fmt: skip
-    name = "mean ± std" if level is None else f"{float(level):.0%} interval"
-    ends = f"{name}, {low:.4g} to {high:.4g}"
-    return ["mean", "± aleatoric", "± epistemic", ends], rows
-
-
-def _classes(prediction: "Prediction") -> tuple[list[str], list[list[str]]]:
-    """The likeliest class, and how much of the whole each class has."""
-    shown = slice(0, MOST_ROWS)
-    numbers = zip(
-        prediction.labels[shown], prediction.probabilities[shown], prediction.aleatoric[shown],
-        prediction.epistemic[shown], prediction.out_of_distribution[shown], strict=True,
-    )  # fmt: skip
-    rows = [
-        [str(i), escape(str(label)), f"{max(p):.0%}", f"{a:.3g}", f"{e:.3g}",
-         _span(0.0, float(max(p)) * WIDTH, WIDTH, odd=bool(odd))]
-        for i, (label, p, a, e, odd) in enumerate(numbers)
-    ]  # fmt: skip
-    headers = [
-        "label",
-        "probability",
-        "aleatoric (nats)",
-        "epistemic (nats)",
-        "probability, 0 to 1",
+    rows: list[Row] = [
+        (
+            [f"{mean:.4g}", f"{aleatoric:.3g}", f"{epistemic:.3g}"],
+            ((lower - low) * scale, (mean - low) * scale, (upper - low) * scale),
+        )
+        for mean, aleatoric, epistemic, (lower, upper) in zip(
+            means, *deviations, bounds, strict=True
+        )
     ]
-    return headers, rows
+    name = "mean ± std" if level is None else f"{float(level):.0%} interval"
+    axis = f"{name}, {low:.4g} to {high:.4g}"
+    return ["mean", "± aleatoric", "± epistemic", axis], rows
 
 
-def _span(start: float, dot: float, end: float, *, odd: bool) -> str:
-    """A line with a dot on it; what is beyond the axis is at its end."""
-    colour, middle = STRANGE if odd else USUAL, HEIGHT // 2
+def _classes(columns: dict[str, list[Any]], unlike: list[bool]) -> tuple[list[str], list[Row]]:
+    """The most probable class and its probability."""
+    names = [name for name in columns if name.startswith("probability_")]
+    best = [max(row) for row in zip(*(columns[name] for name in names), strict=True)]
+    entropies = columns["expected_entropy"], columns["mutual_information"]
+    rows: list[Row] = [
+        (
+            [escape(str(label)), f"{p:.0%}", f"{expected:.3g}", f"{mutual:.3g}"],
+            (0.0, p * WIDTH, WIDTH),
+        )
+        for label, p, expected, mutual in zip(columns["label"], best, *entropies, strict=True)
+    ]
+    headers = ["label", "probability", "expected entropy (nats)", "mutual information (nats)"]
+    return [*headers, "probability, 0 to 1"], rows
+
+
+def _drawing(start: float, dot: float, end: float, *, unlike: bool) -> str:
+    """A line with a dot on it; what is beyond the axis is drawn at its end."""
+    colour, middle = UNLIKE_TRAINING if unlike else USUAL, HEIGHT // 2
     start, dot, end = (min(max(at, 0.0), WIDTH) for at in (start, dot, end))
     return (
         f'<svg width="{WIDTH + 2 * DOT}" height="{HEIGHT}"><g transform="translate({DOT})">'
@@ -87,7 +88,3 @@ def _span(start: float, dot: float, end: float, *, odd: bool) -> str:
         f'stroke-width="2" opacity="0.5"/><circle cx="{dot:.1f}" cy="{middle}" r="{DOT}" '
         f'fill="{colour}"/></g></svg>'
     )
-
-
-def _mark(odd: bool) -> str:
-    return "unlike training" if odd else ""

@@ -1,150 +1,160 @@
-"""What a prediction says, as arrays: how much the model does not know beside what it predicts."""
+"""A prediction as arrays: what the model predicts and how much it does not know."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
-from credence.client.frames import Arrays
+from credence.client.arrow import Table, numpy
 from credence.client.pictures import to_html
+
+if TYPE_CHECKING:
+    from numpy import ndarray
 
 
 class Interval(NamedTuple):
     """Bounds per row; NaN where a conformal one is unbounded."""
 
-    lower: np.ndarray
-    upper: np.ndarray
+    lower: "ndarray"
+    upper: "ndarray"
 
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """A model's answer for some rows, in their order; of a forecast for the steps ahead.
+    """A model's predictions for some rows, in their order; of a forecast for the steps ahead.
+
+    The columns of `table` are those of the service's Arrow answers; `prediction["mean"]` is one
+    of them as a numpy array.
 
     Attributes:
-        table: the service's answer as it came: all its columns, variances and entropies.
+        classes: the class labels of a classifier, else None.
+        restore: makes of a table what the rows came in.
     """
 
-    table: pa.Table
+    table: Table
     classes: tuple[str | int | float | bool, ...] | None
-    restore: Callable[[Arrays], Any]
+    restore: Callable[[Table], Any]
 
     def __len__(self) -> int:
         return self.table.num_rows
 
     def __repr__(self) -> str:
         rows = f"{len(self)} rows" if len(self) != 1 else "1 row"
-        strange = int(self.out_of_distribution.sum())
-        told = f", {strange} unlike those of training" if strange else ""
-        return f"<Prediction of {self.model} version {self.version}: {rows}{told}>"
+        unlike = sum(self.table.to_pylist("out_of_distribution"))
+        about = f", {unlike} unlike those of training" if unlike else ""
+        return f"<Prediction of {self.model} version {self.version}: {rows}{about}>"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return to_html(self)
 
+    def __getitem__(self, name: str) -> "ndarray":
+        """A column as an array.
+
+        Raises:
+            ValueError: there is no such column; the message names those that there are.
+        """
+        if name not in self.table.column_names:
+            there = ", ".join(self.table.column_names)
+            raise ValueError(f"the prediction of {self.model} has no {name!r}: it has {there}")
+        return self.table.to_numpy(name)
+
     @property
     def model(self) -> str:
         """The model's name."""
-        return self._told("model")
+        return self.table.metadata["model"]
 
     @property
     def version(self) -> int:
-        """Its version's number."""
-        return int(self._told("version"))
+        """The version's number."""
+        return int(self.table.metadata["version"])
 
     @property
     def samples(self) -> int:
         """How many weight draws were used."""
-        return int(self._told("samples"))
+        return int(self.table.metadata["samples"])
 
     @property
     def seed(self) -> int:
-        """What makes the same answer again."""
-        return int(self._told("seed"))
+        """The seed that gives the same prediction again."""
+        return int(self.table.metadata["seed"])
 
     @property
     def id(self) -> str | None:
-        """By which labels can come back, of a prediction with `store=True`."""
-        return self._told("id") if b"id" in self._metadata else None
+        """The identifier for feedback, of a prediction with `store=True`."""
+        return self.table.metadata.get("id")
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> "ndarray":
         """Predicted values; of classes their probabilities, rows × classes."""
-        return self._column("mean") if self.classes is None else self.probabilities
+        return self["mean"] if self.classes is None else self.probabilities
 
     @property
-    def std(self) -> np.ndarray:
+    def std(self) -> "ndarray":
         """Standard deviation of the predictive distribution, in the target's unit."""
-        return np.sqrt(self._number("total_variance"))
+        return self._deviation("total")
 
     @property
-    def aleatoric(self) -> np.ndarray:
-        """What the data leave open, however much of them there is: a standard deviation in the
-        target's unit; of classes nats of entropy.
-        """
-        if self.classes is not None:
-            return self._column("expected_entropy")
-        return np.sqrt(self._column("aleatoric_variance"))
+    def aleatoric_deviation(self) -> "ndarray":
+        """Standard deviation of the noise, in the target's unit: more data would not reduce it."""
+        return self._deviation("aleatoric")
 
     @property
-    def epistemic(self) -> np.ndarray:
-        """What the model does not know, and more data would tell: as `aleatoric`."""
-        if self.classes is not None:
-            return self._column("mutual_information")
-        return np.sqrt(self._column("epistemic_variance"))
+    def epistemic_deviation(self) -> "ndarray":
+        """Standard deviation of what the model does not know; more data would reduce it."""
+        return self._deviation("epistemic")
 
     @property
-    def mc_error(self) -> np.ndarray:
+    def mc_error(self) -> "ndarray":
         """Standard error of `mean` from finite sampling; NaN where it cannot be estimated."""
-        return self._column("mc_error") if self.classes is None else self._classes("mc_error")
+        return self["mc_error"] if self.classes is None else self._per_class("mc_error")
 
     @property
-    def labels(self) -> np.ndarray:
-        """The likeliest class of each row."""
-        return np.asarray(self._class_column("label").to_pylist())
+    def labels(self) -> "ndarray":
+        """The most probable class of each row."""
+        self._check_classes()
+        return self["label"]
 
     @property
-    def probabilities(self) -> np.ndarray:
+    def probabilities(self) -> "ndarray":
         """Rows × classes, in the order of `classes`."""
-        return self._classes("probability")
+        return self._per_class("probability")
 
     @property
-    def entropy(self) -> np.ndarray:
-        """Of the predicted probabilities, in nats: `aleatoric` + `epistemic`."""
-        return self._class_column("predictive_entropy").to_numpy()
+    def out_of_distribution(self) -> "ndarray":
+        """True for rows unlike those of training: their prediction is a guess."""
+        return self["out_of_distribution"]
 
     @property
-    def out_of_distribution(self) -> np.ndarray:
-        """Which rows are unlike those of training: what is said of them is a guess."""
-        return self._column("out_of_distribution").astype(bool)
+    def ood_score(self) -> "ndarray":
+        """The score that is compared with the threshold of the version's detector."""
+        return self["ood_score"]
 
     @property
-    def ood_score(self) -> np.ndarray:
-        """What is compared with the threshold of the version's detector."""
-        return self._column("ood_score")
+    def abstained(self) -> "ndarray":
+        """With `abstain_above`: True for rows that a person should decide."""
+        return self["abstained"]
 
     @property
-    def abstained(self) -> np.ndarray:
-        """With `abstain_above`: rows to leave to a human."""
-        return self._column("abstained").astype(bool)
+    def times(self) -> "ndarray":
+        """Of a forecast: the times of the steps ahead."""
+        return self["time"]
 
     @property
-    def times(self) -> np.ndarray:
-        """Of a forecast: of the steps ahead."""
-        return self._column("time")
-
-    @property
-    def draws(self) -> np.ndarray:
+    def draws(self) -> "ndarray":
         """With `return_draws`: samples × rows (× classes)."""
-        return np.moveaxis(np.asarray(self.table.column("draws").to_pylist(), dtype=float), 0, 1)
+        np = numpy()
+        draws: ndarray = np.moveaxis(np.asarray(self["draws"], dtype=float), 0, 1)
+        return draws
 
     def interval(self, level: float = 0.9, kind: str = "credible") -> Interval:
-        """Bounds that hold the target with this probability, as the model believes (`credible`) or
-        as held-out rows have shown (`conformal`).
+        """Bounds that contain the target with probability `level`.
+
+        Args:
+            kind: `credible`, by the predictive distribution, or `conformal`, by the errors on
+                held-out rows.
 
         Raises:
-            ValueError: for a level that was not asked for; the message tells which were.
+            ValueError: this level was not requested; the message names those that were.
         """
         prefix = "" if kind == "credible" else f"{kind}_"
         if f"{prefix}lower_{level}" not in self.table.column_names:
@@ -152,48 +162,25 @@ class Prediction:
             known = ", ".join(f"{at} ({k.rstrip('_') or 'credible'})" for k, at in there) or "none"
             hint = f"predict with intervals=[{level}]"
             raise ValueError(f"no {kind} interval of level {level}, there are: {known}; {hint}")
-        bounds = (self._column(f"{prefix}{end}_{level}") for end in ("lower", "upper"))
-        return Interval(*bounds)
+        return Interval(self[f"{prefix}lower_{level}"], self[f"{prefix}upper_{level}"])
 
     def to_frame(self) -> Any:
-        """The same kind of frame that the rows came in, row by row (of pandas with its index)."""
-        told = ["out_of_distribution", "ood_score", "abstained"]
-        front = {"time": self.times} if "time" in self.table.column_names else {}
-        if self.classes is None:
-            names = ["mean", "std", "aleatoric", "epistemic"]
-            told = [n for n in self.table.column_names if "lower_" in n or "upper_" in n] + told
-        else:
-            front["label"] = self.labels
-            names = ["entropy", "aleatoric", "epistemic"]
-            told = [n for n in self.table.column_names if n.startswith("probability_")] + told
-        known = {name: getattr(self, name) for name in names}
-        rest = {n: self._column(n) for n in told if n in self.table.column_names}
-        return self.restore(front | known | rest)
+        """All columns in the form that the rows came in; of pandas with its index."""
+        return self.restore(self.table)
 
-    @property
-    def _metadata(self) -> dict[bytes, bytes]:
-        return self.table.schema.metadata or {}
-
-    def _told(self, name: str) -> str:
-        return self._metadata[name.encode()].decode()
-
-    def _column(self, name: str) -> np.ndarray:
-        if name not in self.table.column_names:
-            raise ValueError(f"{self.model} was not asked for {name}, or cannot tell it")
-        return self.table.column(name).to_numpy()
-
-    def _number(self, name: str) -> np.ndarray:
+    def _deviation(self, kind: str) -> "ndarray":
         if self.classes is not None:
-            raise ValueError(f"{self.model} predicts classes: see probabilities and entropy")
-        return self._column(name)
+            raise ValueError(f"{self.model} predicts classes: see probabilities and the entropies")
+        deviation: ndarray = numpy().sqrt(self[f"{kind}_variance"])
+        return deviation
 
-    def _class_column(self, name: str) -> Any:
+    def _check_classes(self) -> None:
         if self.classes is None:
             raise ValueError(f"{self.model} predicts numbers: see mean, std and interval()")
-        return self.table.column(name)
 
-    def _classes(self, name: str) -> np.ndarray:
-        """Columns per class stand in the order of the classes."""
-        self._class_column("label")
+    def _per_class(self, name: str) -> "ndarray":
+        """Columns per class, in the order of the classes."""
+        self._check_classes()
         names = [n for n in self.table.column_names if n.startswith(f"{name}_")]
-        return np.column_stack([self._column(n) for n in names])
+        columns: ndarray = numpy().column_stack([self[n] for n in names])
+        return columns

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any, Unpack
 
 from credence.client.calls import Calls
-from credence.client.flows import Flow, method
 from credence.client.model_calls import ModelCalls
+from credence.client.operations import Operation, method
 from credence.client.requests import creation, path, request, text
 from credence.types import (
     Feedback,
@@ -31,7 +31,7 @@ class PredictionCalls(Calls):
         version: int | str | None = None,
         future: Any = None,
         **settings: Unpack[PredictSettings],
-    ) -> "Flow[Prediction]":
+    ) -> "Operation[Prediction]":
         """Predict rows; many of them go in several requests.
 
         Args:
@@ -44,15 +44,15 @@ class PredictionCalls(Calls):
         Raises:
             ValueError: a feature has no column.
         """
-        from credence.client.asking import ask  # noqa: PLC0415
+        from credence.client.rows import predict_rows  # noqa: PLC0415
 
         described = yield from ModelCalls.version(self, model, version)
-        return (yield from ask(self, described, rows, settings, future))
+        return (yield from predict_rows(self, described, rows, settings, future))
 
     @method
     def predict_texts(
         self, model: str, texts: list[str], *, version: int | str | None = None, top: int = 10
-    ) -> Flow[TextAnswer]:
+    ) -> Operation[TextAnswer]:
         """How likely texts are to a language model, and what may follow them."""
         asked: Json = {"model": model, "inputs": texts, "top": top}
         if version is not None:
@@ -60,25 +60,25 @@ class PredictionCalls(Calls):
         return self.call("POST", "/predict", json=asked, repeatable=True)
 
     @method
-    def submit_predict(self, request_: Json) -> Flow[PredictionAnswer]:
+    def submit_predict(self, request_: Json) -> Operation[PredictionAnswer]:
         """Predict; `request_` is the body of `POST /predict`, and the answer is as it comes."""
         if request_.get("store"):
             return self.create("/predict", json=request_)
         return self.send(request("POST", "/predict", json=request_, repeatable=True))
 
     @method
-    def submit_feedback(self, request_: Json) -> Flow[Feedback]:
+    def submit_feedback(self, request_: Json) -> Operation[Feedback]:
         """Tell what came true; `request_` is the body of `POST /feedback`."""
         return self.send(creation("/feedback", json=request_))
 
     @method
     def rolling_feedback(
         self, name: str, version: int | str | None = None
-    ) -> Flow[RollingFeedback]:
+    ) -> Operation[RollingFeedback]:
         """What the labels of a version say, by number or alias; of the newest by default."""
         return self.call("GET", path("models", name, "feedback"), params={"version": version})
 
     @method
-    def metrics(self) -> Flow[str]:
+    def metrics(self) -> Operation[str]:
         """The service's metrics in Prometheus' text format."""
         return self.call("GET", "/metrics", read=text)

@@ -9,7 +9,7 @@ from typing import IO, Any, TypeVar
 
 import httpx
 
-from credence.client.flows import Async, Flow, Sleep, Sync
+from credence.client.operations import Async, Operation, Sleep, Sync
 from credence.client.requests import Request
 
 T = TypeVar("T")
@@ -20,30 +20,30 @@ Outcome = httpx.Response | Exception | None
 
 
 class SyncTransport(Sync):
-    """Runs flows with an `httpx.Client`."""
+    """Runs operations with an `httpx.Client`."""
 
     _http: httpx.Client
 
-    def run(self, flow: Flow[T]) -> T:
+    def run(self, operation: Operation[T]) -> T:
         try:
-            step = next(flow)
+            step = next(operation)
             while True:
-                step = _go_on(flow, self._outcome(step))
+                step = _go_on(operation, self._outcome(step))
         except StopIteration as end:
             return end.value
         finally:
-            flow.close()
+            operation.close()
 
     def _outcome(self, step: Request[Any] | Sleep) -> Outcome:
         if isinstance(step, Sleep):
             time.sleep(step.seconds)
             return None
         try:
-            return self._exchange(step)
+            return self._send(step)
         except Exception as error:
             return error
 
-    def _exchange(self, request: Request[Any]) -> httpx.Response:
+    def _send(self, request: Request[Any]) -> httpx.Response:
         with (
             _opened(request.body) as body,
             self._http.stream(**_arguments(request), content=body) as response,
@@ -58,30 +58,30 @@ class SyncTransport(Sync):
 
 
 class AsyncTransport(Async):
-    """Runs flows with an `httpx.AsyncClient`, in asyncio."""
+    """Runs operations with an `httpx.AsyncClient`, in asyncio."""
 
     _http: httpx.AsyncClient
 
-    async def run(self, flow: Flow[T]) -> T:
+    async def run(self, operation: Operation[T]) -> T:
         try:
-            step = next(flow)
+            step = next(operation)
             while True:
-                step = _go_on(flow, await self._outcome(step))
+                step = _go_on(operation, await self._outcome(step))
         except StopIteration as end:
             return end.value
         finally:
-            flow.close()
+            operation.close()
 
     async def _outcome(self, step: Request[Any] | Sleep) -> Outcome:
         if isinstance(step, Sleep):
             await asyncio.sleep(step.seconds)
             return None
         try:
-            return await self._exchange(step)
+            return await self._send(step)
         except Exception as error:
             return error
 
-    async def _exchange(self, request: Request[Any]) -> httpx.Response:
+    async def _send(self, request: Request[Any]) -> httpx.Response:
         with _opened(request.body) as body:
             content = body if isinstance(body, bytes) else _chunks(body)
             async with self._http.stream(**_arguments(request), content=content) as response:
@@ -94,8 +94,8 @@ class AsyncTransport(Async):
         return response
 
 
-def _go_on(flow: Flow[Any], outcome: Outcome) -> Request[Any] | Sleep:
-    return flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
+def _go_on(operation: Operation[Any], outcome: Outcome) -> Request[Any] | Sleep:
+    return operation.throw(outcome) if isinstance(outcome, Exception) else operation.send(outcome)
 
 
 def _arguments(request: Request[Any]) -> dict[str, Any]:

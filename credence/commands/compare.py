@@ -40,7 +40,8 @@ def compare(
     seed: Seed = None,
     set_: Settings = None,
     picture: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Where to draw the table, as SVG.")
+        Path | None,
+        typer.Option(dir_okay=False, help="Where to write the charts, as one HTML file."),
     ] = None,
     as_json: AsJson = False,
     follow_: Follow = True,
@@ -50,7 +51,7 @@ def compare(
 
     Examples:
 
-    `credence compare concrete.csv --target y --methods bbb,swag,map --picture methods.svg`
+    `credence compare concrete.csv --target y --methods bbb,swag,map --picture methods.html`
 
     `credence compare ds_01 --target y --out-of-distribution others.csv --hidden 50`
 
@@ -75,5 +76,5 @@ def compare(
         rows = client.comparison(job["id"])
         print_json(rows) if as_json else print_comparison(rows)
         if picture is not None:
-            picture.write_text(client.comparison_picture(job["id"]), encoding="utf-8")
+            picture.write_text(client.comparison_page(job["id"]), encoding="utf-8")
     check_succeeded(job)

@@ -25,7 +25,7 @@ def connect(url: str | None) -> "Iterator[Client]":
     from credence.client import Client  # noqa: PLC0415
 
     try:
-        with Client(url, retries=RETRIES) as client:
+        with Client(url, retries=RETRIES, progress=False) as client:  # commands show their own
             yield client
     except CredenceAPIError as error:
         request = f" (request {error.request_id})" if error.request_id else ""

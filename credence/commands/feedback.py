@@ -1,4 +1,4 @@
-"""`credence feedback`: rows whose truth is known in, how honest the model was out."""
+"""`credence feedback`: send rows whose truth is known, show how well they were predicted."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,14 +7,12 @@ import typer
 
 from credence.commands.connection import connect
 from credence.commands.options import AsJson, ModelArgument, Url
-from credence.commands.predict import ROWS_PER_REQUEST
-from credence.commands.reading import existing, rows_of
-from credence.prediction_rows import BadRows, Rows
+from credence.commands.row_files import BadRows, Columns, existing, rows_of
 from credence.rendering import flatten, print_json, print_table
-from credence.types import Feature, Feedback, Json, Version
+from credence.types import Feature, Feedback, Version
 
 if TYPE_CHECKING:
-    from credence.client import Client
+    from credence.client import TrainedModel
 
 TYPES = {bool: "boolean", int: "number", float: "number", str: "category"}
 
@@ -38,50 +36,45 @@ def feedback(
 
     Example: `credence feedback concrete measured.csv --truth y`
     """
-    request: Json = {} if prune is None else {"prune": prune}
     with connect(url) as client:
-        card = client.version(model, version)
-        request |= {"model": model, "version": card["version"]}
-        with rows_of(file, [*_features(card, truth), _target(card, truth)]) as rows:
-            told = _tell(client, request, rows, truth)
-    print_json(told) if as_json else _print(card, told)
+        model_ = client.model(model, version)
+        about = model_.description
+        with rows_of(file, [*_features(about, truth), _target(about, truth)]) as rows:
+            result = _submit(model_, rows.all(), truth, prune)
+    print_json(result) if as_json else _print(about, result)
 
 
-def _features(card: Version, truth: str) -> list[Feature]:
-    if card["task"] not in ("regression", "classification"):
+def _features(about: Version, truth: str) -> list[Feature]:
+    if about["task"] not in ("regression", "classification"):
         raise typer.BadParameter(
-            f"{card['model']} is a model of {card['task']}: use POST /feedback"
+            f"{about['model']} is a model of {about['task']}: use POST /feedback"
         )
-    if truth in {feature["name"] for feature in card["features"]}:
+    if truth in {feature["name"] for feature in about["features"]}:
         raise typer.BadParameter(
-            f"{truth} is a feature of {card['model']}: name the column of the target"
+            f"{truth} is a feature of {about['model']}: name the column of the target"
         )
-    return card["features"]
+    return about["features"]
 
 
-def _target(card: Version, truth: str) -> Feature:
+def _target(about: Version, truth: str) -> Feature:
     """The column of the truth, of the type that the classes have, or of numbers."""
-    classes = card.get("classes")
+    classes = about.get("classes")
     return {"name": truth, "type": TYPES[type(classes[0])] if classes else "number"}
 
 
-def _tell(client: "Client", request: Json, rows: Rows, truth: str) -> Feedback:
-    """Every row whose truth is known, and the last answer: its window has seen them all."""
-    told: Feedback | None = None
-    for batch in rows.batches(ROWS_PER_REQUEST):
-        labels = [record.pop(truth) for record in batch]
-        if any(label is not None for label in labels):
-            told = client.submit_feedback(request | {"inputs": batch, "truth": labels})
-    if told is None:
+def _submit(model: "TrainedModel", rows: Columns, truth: str, prune: float | None) -> Feedback:
+    from credence.client.frames import Frame  # noqa: PLC0415
+
+    if all(label is None for label in rows[truth].values):
         raise BadRows(f"no row has a value in the column {truth!r}")
-    return told
+    return model.feedback(Frame(rows), truth, prune=prune)
 
 
-def _print(card: Version, told: Feedback) -> None:
+def _print(about: Version, feedback: Feedback) -> None:
     """The window's metrics beside those on held-out rows."""
-    rolling, held_out = flatten(told["rolling"]["metrics"]), flatten(card["metrics"])
+    rolling, held_out = flatten(feedback["rolling"]["metrics"]), flatten(about["metrics"])
     left_out = ("expected_log_likelihood",)  # which is the held-out one
     rows = [[name, value, held_out.get(name)] for name, value in rolling.items()]
-    title = f"{told['model']} version {told['version']}"
+    title = f"{feedback['model']} version {feedback['version']}"
     shown = [row for row in rows if row[0] not in left_out]
     print_table(["metric", "labelled", "held out"], shown, title)

@@ -1,30 +1,27 @@
 """`credence predict`: rows in, predictions with their uncertainty out."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from credence.commands.connection import connect
 from credence.commands.options import AsJson, ModelArgument, Url
-from credence.commands.reading import STANDARD_INPUT, existing, rows_of
-from credence.prediction_files import BINARY, ResultFormat, result_writer
-from credence.prediction_rows import BadRows, Rows
+from credence.commands.prediction_files import BINARY, ResultFormat, result_writer
+from credence.commands.row_files import STANDARD_INPUT, Columns, RowFormat, existing, rows_of
 from credence.progress import rows_bar, somebody_watches
-from credence.questions import future_of, inputs_of
 from credence.rendering import print_json
-from credence.row_files import RowFormat
-from credence.types import Json, Version
+from credence.types import Feature, Json, Version
 
 if TYPE_CHECKING:
-    from credence.client import Client
+    from credence.client import Client, TrainedModel
+    from credence.client.arrow import Table
 
-ROWS_PER_REQUEST = 1_000  # with the 10,000 samples that a request may ask for: the default MAX_WORK
 TEXTS_PER_REQUEST = 100  # whose work counts their tokens, too
-ALL = sys.maxsize
 
 
 def predict(
@@ -89,22 +86,28 @@ def predict(
         "horizon": horizon,
         "top": top,
     }
-    request: Json = {key: value for key, value in given.items() if value is not None}
+    settings: Json = {key: value for key, value in given.items() if value is not None}
     result = _checked(format_, as_json=as_json)
     with connect(url) as client, ExitStack() as files:
-        described = client.version(model, version)
-        request |= {"model": model, "version": described["version"]}
-        rows = files.enter_context(rows_of(file, inputs_of(described), from_))
-        request |= _future(described, future)
+        from credence.client.rows import future_of, inputs_of  # noqa: PLC0415
+
+        trained = client.model(model, version)
+        about = trained.description
+        rows = files.enter_context(rows_of(file, inputs_of(about), from_))
+        wanted = future_of(about) if about["task"] == "forecasting" else []
+        steps = _future(about, wanted, future)
         if as_json:
-            (question,) = _questions(described, rows, ALL)
-            print_json(client.submit_predict(request | question))
+            print_json(client.submit_predict(_document(about, rows.all(), steps, settings)))
+        elif about["task"] == "language_model":
+            texts = (part for batch in rows.batches for part in _parts(batch))
+            _write(texts, lambda batch: _predict_texts(client, about, batch, settings), result)
         else:
-            _predict_in_parts(client, request, described, rows, result)
+            batches = iter([rows.all()]) if about["task"] == "forecasting" else rows.batches
+            _write(batches, lambda batch: _predict_rows(trained, batch, steps, settings), result)
 
 
 def _checked(format_: ResultFormat | None, *, as_json: bool) -> ResultFormat:
-    """The format that is wanted; a terminal shows no bytes."""
+    """The requested format; a terminal shows no bytes."""
     if as_json and format_:
         raise typer.BadParameter("give either --json or --format")
     if format_ in BINARY and sys.stdout.isatty():
@@ -112,46 +115,79 @@ def _checked(format_: ResultFormat | None, *, as_json: bool) -> ResultFormat:
     return format_ or ("table" if sys.stdout.isatty() else "csv")
 
 
-def _predict_in_parts(
-    client: "Client", request: Json, version: Version, rows: Rows, format_: ResultFormat
-) -> None:
-    """A table is its own progress; of a file that is written something is to be seen."""
-    visible = somebody_watches() and not sys.stdout.isatty()
-    size = TEXTS_PER_REQUEST if version["task"] == "language_model" else ROWS_PER_REQUEST
-    first_row = 1
-    with result_writer(format_) as write, rows_bar(None, visible=visible) as show:
-        for question in _questions(version, rows, size):
-            write(client.submit_predict(request | question), first_row)
-            first_row += len(question["inputs"])
-            show(len(question["inputs"]))
-
-
-def _questions(version: Version, rows: Rows, size: int) -> Iterator[Json]:
-    """The rows in parts of a request each, and in the form that the model reads."""
-    if version["task"] == "forecasting":
-        yield {"inputs": _columns(list(rows.records))}
-        return
-    for batch in rows.batches(size):
-        is_text = version["task"] == "language_model"
-        yield {"inputs": [row["text"] for row in batch] if is_text else batch}
-
-
-def _future(version: Version, file: Path | None) -> Json:
-    """What is to be told of the steps ahead, if the model wants to know."""
-    wanted = future_of(version) if version["task"] == "forecasting" else []
+def _future(about: Version, wanted: list[Feature], file: Path | None) -> Columns | None:
+    """The covariates of the steps ahead, of a model that has any."""
     names = ", ".join(feature["name"] for feature in wanted)
     if wanted and file is None:
-        message = f"{version['model']} needs {names} of the steps ahead: give --future FILE"
+        message = f"{about['model']} needs {names} of the steps ahead: give --future FILE"
         raise typer.BadParameter(message)
     if file is None:
-        return {}
+        return None
     if not wanted:
-        raise typer.BadParameter(f"{version['model']} has no covariates: leave out --future")
+        raise typer.BadParameter(f"{about['model']} has no covariates: leave out --future")
     with rows_of(file, wanted) as rows:
-        return {"future": _columns(list(rows.records))}
+        return rows.all()
 
 
-def _columns(records: list[Json]) -> Json:
-    if not records:
-        raise BadRows("there are no rows")
-    return {name: [record[name] for record in records] for name in records[0]}
+def _write(
+    batches: Iterator[Columns], predict: "Callable[[Columns], Table]", format_: ResultFormat
+) -> None:
+    """Predict and write batch after batch, with a bar unless a table on the terminal shows it."""
+    visible = somebody_watches() and not sys.stdout.isatty()
+    first_row = 1
+    with result_writer(format_) as write, rows_bar(None, visible=visible) as show:
+        for batch in batches:
+            write(predict(batch), first_row)
+            length = len(next(iter(batch.values())).values)
+            first_row += length
+            show(length)
+
+
+def _predict_rows(
+    model: "TrainedModel", rows: Columns, future: Columns | None, settings: Json
+) -> "Table":
+    from credence.client.frames import Frame  # noqa: PLC0415
+
+    steps = None if future is None else Frame(future)
+    return model.predict(Frame(rows), future=steps, **settings).table
+
+
+def _parts(texts: Columns) -> Iterator[Columns]:
+    column = texts["text"]
+    for start in range(0, len(column.values), TEXTS_PER_REQUEST):
+        values = column.values[start : start + TEXTS_PER_REQUEST]
+        yield {"text": replace(column, values=values)}
+
+
+def _predict_texts(client: "Client", about: Version, texts: Columns, settings: Json) -> "Table":
+    """A row per text, with the most probable next token; `--json` has all of them."""
+    from credence.client.arrow import Column, from_stream, to_stream  # noqa: PLC0415
+
+    response: Any = client.submit_predict(_document(about, texts, None, settings))
+    tokens, entropy = [best[0] for best in response["next_tokens"]], response["entropy"]
+    numbers = {
+        "log_likelihood": response["log_likelihood"],
+        "perplexity": response["perplexity"],
+        "predictive_entropy": entropy["total"],
+        "expected_entropy": entropy["aleatoric"],
+        "mutual_information": entropy["epistemic"],
+    }
+    columns = {name: Column("number", values) for name, values in numbers.items()}
+    columns["next_token"] = Column("text", [token["token"] for token in tokens])
+    columns["next_probability"] = Column("number", [token["probability"] for token in tokens])
+    table = from_stream(to_stream(columns))
+    table.metadata |= {
+        name: str(response[name]) for name in ("model", "version", "prune", "samples")
+    }
+    return table
+
+
+def _document(about: Version, rows: Columns, future: Columns | None, settings: Json) -> Json:
+    """The body of `POST /predict`."""
+    from credence.client.rows import to_json  # noqa: PLC0415
+
+    inputs: Any = to_json(rows)
+    if about["task"] == "language_model":
+        inputs = inputs["text"]
+    document = {"model": about["model"], "version": about["version"], "inputs": inputs} | settings
+    return document if future is None else document | {"future": to_json(future)}

@@ -20,10 +20,10 @@ from sklearn.utils.validation import (
 from core.exceptions import Invalid
 from core.registry import archives
 from credence.estimators import fitting, tables
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.features.columns import Columns
-from models.model import BayesianModel
 from models.prediction.prediction import Prediction, PredictOptions
+from models.tabular.model import TabularModel
 from models.training.recipe import MIN_ROWS
 
 if TYPE_CHECKING:
@@ -245,18 +245,18 @@ def _other_names(taken: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
     return names
 
 
-def _packed(model: BayesianModel) -> bytes:
+def _packed(model: TabularModel) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        checkpoint.write(model, Path(folder))
+        write_model(model, Path(folder))
         return b"".join(archives.pack(Path(folder)))
 
 
-def _unpacked(data: bytes) -> BayesianModel:
+def _unpacked(data: bytes) -> TabularModel:
     """With the kernels that it was trained with: the same bits, wherever it is read."""
     with tempfile.TemporaryDirectory() as folder:
         packed, directory = Path(folder) / "model.tar", Path(folder) / "model"
         packed.write_bytes(data)
         archives.unpack(packed, directory, max_bytes=2**63 - 1)
-        model = checkpoint.read(directory)
-    assert isinstance(model, BayesianModel)
+        model = read_model(directory)
+    assert isinstance(model, TabularModel)
     return replace(model, tuned=False)

@@ -12,13 +12,13 @@ from core.datasets.columns.conversion import to_numpy
 from core.datasets.profiles import profile
 from core.exceptions import Invalid
 from models.config import ModelConfig
-from models.model import BayesianModel
 from models.prediction.threads import training_threads
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
 
-def fit(table: pa.Table, request: Mapping[str, Any], device: str | None) -> BayesianModel:
+def fit(table: pa.Table, request: Mapping[str, Any], device: str | None) -> TabularModel:
     """Trains on a table as `POST /train` would: the same request, rows and seed, the same weights.
 
     Raises:
@@ -34,7 +34,7 @@ def fit(table: pa.Table, request: Mapping[str, Any], device: str | None) -> Baye
         model = train(columns, types, config, device=device or _device())
     finally:
         torch.set_num_threads(threads)
-    assert isinstance(model, BayesianModel)
+    assert isinstance(model, TabularModel)
     return model
 
 

@@ -1,6 +1,6 @@
 """Write the dashboards: `python docker/grafana/build.py [FOLDER]`.
 
-The JSON files in `dashboards/` are its output and nothing else; a test compares them.
+The JSON files in `dashboards/` are its output. A test compares them.
 """
 
 import json
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from boards import serving, training, uncertainty
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 HERE = Path(__file__).parent
 
@@ -15,7 +16,7 @@ HERE = Path(__file__).parent
 def write(folder: Path) -> None:
     """One file per dashboard."""
     for board in (serving, training, uncertainty):
-        text = json.dumps(board.build(), indent=1, ensure_ascii=False)
+        text = json.dumps(board.build(), cls=JSONEncoder, indent=1, ensure_ascii=False)
         name = board.__name__.rpartition(".")[2]
         (folder / f"{name}.json").write_text(text + "\n")
 

@@ -7,19 +7,12 @@ predicts.
 
 from pathlib import Path
 
-import numpy as np
-import torch
-
-from models.artifact import files as checkpoint
-from models.artifact.schema import check_document
+from models.artifact.files import MANIFEST, check_file, read_manifest, read_model
 from models.exceptions import CorruptArtifact
-from models.features.columns import Columns, InputColumn
-from models.forecasting.model import Forecaster
-from models.language.model import BayesianLanguageModel
-from models.model import BayesianModel
+from models.model import TrainedModel
 from models.prediction.prediction import PredictOptions
-from models.trained import TrainedModel
 
+_SIZE = 2  # rows, steps or tokens
 _SAMPLES = 2  # enough for a variance
 
 
@@ -29,13 +22,12 @@ def examine(directory: Path) -> TrainedModel:
     Raises:
         CorruptArtifact: with what is wrong, and in which file or field of `model.json`.
     """
-    files = checkpoint.read_manifest(directory)
-    if strange := {path.name for path in directory.iterdir()} - {*files, checkpoint.MANIFEST}:
+    files = read_manifest(directory)
+    if strange := {path.name for path in directory.iterdir()} - {*files, MANIFEST}:
         raise CorruptArtifact("is not in the manifest", f"/{min(strange)}")
     for name in files:
-        checkpoint.check_file(directory, name, files)
-    check_document(checkpoint.read_json(directory / checkpoint.MODEL))
-    model = checkpoint.read(directory)
+        check_file(directory, name, files)
+    model = read_model(directory)
     try:
         for prune in model.variants:
             _try(model, prune)
@@ -45,40 +37,13 @@ def examine(directory: Path) -> TrainedModel:
 
 
 def _try(model: TrainedModel, prune: float) -> None:
-    """A first prediction, of a row in which everything is missing and of one in which nothing is.
+    """Predict from blank inputs: of rows one lacks all values, and one lacks none.
 
     Raises:
         CorruptArtifact: if it is not finite.
     """
-    options = PredictOptions(prune=prune, samples=_SAMPLES)
-    if isinstance(model, BayesianLanguageModel):
-        told = model.predict({model.config.target: np.array([""], object)}, options)
-        found = [told.log_likelihood]
-    elif isinstance(model, Forecaster):
-        answer = model.predict_rows(model.blank_history(1), options)
-        found = [answer.mean, *answer.variance.values()]
-    else:
-        found = _predict(model, options)
-    if not all(np.isfinite(values).all() for values in found):
+    prediction = model.predict_rows(
+        model.blank(_SIZE), PredictOptions(prune=prune, samples=_SAMPLES)
+    )
+    if not prediction.is_finite:
         raise CorruptArtifact("predicts numbers that are not finite")
-
-
-def _predict(model: BayesianModel, options: PredictOptions) -> list[np.ndarray]:
-    rows = [model.encode(_row(model.inputs, missing)) for missing in (True, False)]
-    answer = model.predict_rows(torch.cat(rows), options)
-    return [answer.mean, *answer.variance.values()]
-
-
-def _row(inputs: tuple[InputColumn, ...], missing: bool) -> Columns:
-    return {column.name: _value(column, missing) for column in inputs}
-
-
-def _value(column: InputColumn, missing: bool) -> np.ndarray:
-    match column.type:
-        case "category":
-            return np.array([None if missing else "?"], object)
-        case "datetime":
-            return np.array(["NaT" if missing else "2026-01-01"], "datetime64[us]")
-        case "tensor":
-            return np.zeros((1, *(column.shape or ())), np.float32)
-    return np.array([np.nan if missing else 1.0])

@@ -26,9 +26,9 @@ from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.likelihoods import Bernoulli, Categorical
-from models.model import BayesianModel
 from models.posteriors.layout import Weights
 from models.prediction.weight_draws import FittedDraws, Functions
+from models.tabular.model import TabularModel
 
 Posterior = Literal["full", "mean"]
 
@@ -48,7 +48,7 @@ class Export:
 
 
 def build(
-    model: BayesianModel, *, posterior: Posterior = "full", prune: float = 0.0, samples: int = 100
+    model: TabularModel, *, posterior: Posterior = "full", prune: float = 0.0, samples: int = 100
 ) -> Export:
     """
     Args:
@@ -74,13 +74,13 @@ def build(
     )
 
 
-def _draws(state: State, model: BayesianModel, samples: int) -> Functions:
+def _draws(state: State, model: TabularModel, samples: int) -> Functions:
     fitted = FittedDraws.of(model.network, state)
     count = min(samples, fitted.num_draws or samples)
     return fitted.source.functions(model.default_seed, 0, count)
 
 
-def _mean(state: State, model: BayesianModel) -> Functions:
+def _mean(state: State, model: TabularModel) -> Functions:
     """One function, without a spread: aleatoric uncertainty is all that it tells."""
     match state:
         case BBBState():
@@ -103,7 +103,7 @@ def _mean(state: State, model: BayesianModel) -> Functions:
 
 
 def _describe(
-    model: BayesianModel, posterior: Posterior, prune: float, functions: Functions
+    model: TabularModel, posterior: Posterior, prune: float, functions: Functions
 ) -> Json:
     """What somebody needs who has the graph alone."""
     features = [
@@ -141,7 +141,7 @@ def _meaning(encoder: Encoder) -> Json:
 class _Exported(nn.Module):
     """Columns as one float64 matrix, then each tensor feature: as float32."""
 
-    def __init__(self, model: BayesianModel, functions: Functions, prune: float) -> None:
+    def __init__(self, model: TabularModel, functions: Functions, prune: float) -> None:
         super().__init__()
         self._model = model
         self._calibration = model.variant(prune).calibration

@@ -10,35 +10,27 @@ manifest.json         size and SHA-256 of each file above
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
+from models.artifact.schema import VariantDocument, parse_document
 from models.artifact.soundness import check_state
-from models.config import FeatureConfig, Json, ModelConfig
-from models.evaluation import calibration
-from models.evaluation.out_of_distribution import Detector
+from models.config import Json
 from models.exceptions import CorruptArtifact
-from models.features.feature_encoder import FeatureEncoder
-from models.features.targets import target_from_json
-from models.forecasting.features import feature_configs
-from models.forecasting.model import Forecaster, series_from_json
+from models.forecasting.model import Forecaster
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.language.model import BayesianLanguageModel
-from models.language.vocabulary import Vocabulary
-from models.model import BayesianModel
-from models.posteriors.variants import Variant
-from models.trained import TrainedModel
+from models.model import TrainedModel
+from models.posteriors.variant import Variant
+from models.tabular.model import TabularModel
 
 FORMAT = 1
 MAX_HEADER_BYTES = 2**16  # of a safetensors file: ten tensors take a kilobyte
@@ -47,6 +39,12 @@ STATES: dict[str, type[State]] = {
     "draws": DrawsState,
     "dropout": DropoutState,
     "swag": SWAGState,
+}
+KINDS: dict[str, type[TrainedModel]] = {
+    "regression": TabularModel,
+    "classification": TabularModel,
+    "forecasting": Forecaster,
+    "language_model": BayesianLanguageModel,
 }
 MANIFEST, MODEL, CARD = "manifest.json", "model.json", "card.json"
 
@@ -57,7 +55,7 @@ _UNREADABLE = (
 )  # fmt: skip
 
 
-def write(model: TrainedModel, directory: Path) -> TrainedModel:
+def write_model(model: TrainedModel, directory: Path) -> TrainedModel:
     """Writes the model's files and returns the model with its variants' sizes filled in."""
     directory.mkdir(parents=True, exist_ok=True)
     variants = {}
@@ -74,7 +72,7 @@ def write(model: TrainedModel, directory: Path) -> TrainedModel:
     return model
 
 
-def read(directory: Path, device: str = "cpu") -> TrainedModel:
+def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
     """Reads a model after checking every file against the manifest.
 
     Raises:
@@ -84,16 +82,19 @@ def read(directory: Path, device: str = "cpu") -> TrainedModel:
     for name in files:
         check_file(directory, name, files)
     try:
-        model = _from_json(read_json(directory / MODEL), directory, device)
+        document = parse_document(read_json(directory / MODEL))
+        config, card = document["config"], read_json(directory / CARD)
+        model = KINDS[str(config.task)].from_json(config, {**document}, card)
+        variants = [_read_variant(v, model, directory, device) for v in document["variants"]]
+        return model.with_variants({variant.prune: variant for variant in variants})
     except CorruptArtifact:
         raise
     except _UNREADABLE as error:
         raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
-    return replace(model, card=read_json(directory / CARD))
 
 
 def read_card(directory: Path) -> Json:
-    """What training has left for the model's card.
+    """Return what training recorded for the model card: rows, epochs, weights.
 
     Raises:
         CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
@@ -130,114 +131,40 @@ def write_json(path: Path, data: Json) -> None:
 
 
 def _to_json(model: TrainedModel) -> Json:
+    """The document of `models.artifact.schema`."""
     return {
         "format": FORMAT,
         "config": asdict(model.config),
-        **_own_json(model),
+        **model.to_json(),
         "default_seed": model.default_seed,
         "history": list(model.history),
         "notes": list(model.notes),
-        **({"series": model.series_json()} if isinstance(model, Forecaster) else {}),
-        "variants": [
-            {
-                "prune": v.prune,
-                "state": _kind_of(v.state),
-                "metrics": v.metrics,
-                "bytes": v.num_bytes,
-                "error_factors": {str(n): factor for n, factor in v.error_factors.items()},
-                "bfloat16": v.bfloat16,
-                "calibration": v.calibration and calibration.to_json(v.calibration),
-                "detector": None if v.detector is None else v.detector.to_json(),
-            }
-            for v in model.variants_by_prune.values()
-        ],
+        "variants": [_variant_json(variant) for variant in model.variants_by_prune.values()],
     }
 
 
-def _own_json(model: TrainedModel) -> Json:
-    """What a kind of model has beside configuration and posteriors."""
-    match model:
-        case BayesianLanguageModel():
-            return {"vocabulary": model.vocabulary.to_json()}
-        case BayesianModel():
-            return {
-                "encoders": model.encoder.to_json(),
-                "target": model.target.to_json(),
-            }
+def _variant_json(variant: Variant) -> Json:
+    return {
+        "prune": variant.prune,
+        "state": next(name for name, kind in STATES.items() if isinstance(variant.state, kind)),
+        "metrics": variant.metrics,
+        "num_bytes": variant.num_bytes,
+        "error_factors": dict(variant.error_factors),
+        "calibration": variant.calibration and asdict(variant.calibration),
+        "bfloat16": variant.bfloat16,
+        "detector": variant.detector and asdict(variant.detector),
+    }
 
 
-def _from_json(data: Json, directory: Path, device: str) -> TrainedModel:
-    config = TypeAdapter(ModelConfig).validate_python(data["config"])
-    match config.task:
-        case "language_model":
-            text = _language_model(config, data)
-            return replace(text, variants_by_prune=_read_variants(data, text, directory, device))
-    rows = _model_of_rows(config, data)
-    variants = _read_variants(data, rows, directory, device)
-    return replace(rows, variants_by_prune=variants, tuned=True)
-
-
-def _language_model(config: ModelConfig, data: Json) -> BayesianLanguageModel:
-    return BayesianLanguageModel(
-        config=config,
-        vocabulary=Vocabulary.from_json(data["vocabulary"]),
-        variants_by_prune={},
-        default_seed=data["default_seed"],
-        history=tuple(data["history"]),
-        notes=tuple(data["notes"]),
-    )
-
-
-def _model_of_rows(config: ModelConfig, data: Json) -> BayesianModel:
-    build, features = _kind_of_model(config, data)
-    return build(
-        config=config,
-        encoder=FeatureEncoder.from_json(features, data["encoders"]),
-        target=target_from_json(data["target"]),
-        variants_by_prune={},
-        default_seed=data["default_seed"],
-        history=tuple(data["history"]),
-        notes=tuple(data["notes"]),
-    )
-
-
-def _kind_of_model(
-    config: ModelConfig, data: Json
-) -> tuple[Callable[..., BayesianModel], tuple[FeatureConfig, ...]]:
-    """What the task's model is made by, and the features that its encoders are of."""
-    match config.task:
-        case "forecasting":
-            stored = data["encoders"][0]["stored"]
-            return partial(Forecaster, **series_from_json(data["series"])), feature_configs(
-                config, stored
-            )
-    return BayesianModel, config.features or ()
-
-
-def _read_variants(
-    data: Json, model: TrainedModel, directory: Path, device: str
-) -> dict[float, Variant]:
-    return {v["prune"]: _read_variant(v, model, directory, device) for v in data["variants"]}
-
-
-def _read_variant(data: Json, model: TrainedModel, directory: Path, device: str) -> Variant:
-    path = directory / _file_name(data["prune"])
+def _read_variant(
+    document: VariantDocument, model: TrainedModel, directory: Path, device: str
+) -> Variant:
+    path = directory / _file_name(document["prune"])
     _check_header(path)
-    tensors = load_file(path)
-    state = STATES[data["state"]].unpack(tensors, model.num_weights)
+    state = STATES[document["state"]].unpack(load_file(path), model.num_weights)
     check_state(state, model.network, model.likelihood)
-    state = state.to(device)
-    calibrated, detector = data["calibration"], data["detector"]
-    return Variant(
-        prune=data["prune"],
-        state=state,
-        metrics=data["metrics"],
-        num_bytes=data["bytes"],
-        error_factors={int(n): factor for n, factor in data["error_factors"].items()},
-        calibration=None if calibrated is None else calibration.from_json(calibrated),
-        bfloat16=data["bfloat16"],
-        detector=None if detector is None else Detector(**detector),
-    )
+    fields: dict[str, Any] = {**document, "state": state.to(device)}
+    return Variant(**fields)
 
 
 def _check_header(path: Path) -> None:
@@ -246,10 +173,6 @@ def _check_header(path: Path) -> None:
         length = int.from_bytes(file.read(8), "little")
     if length > MAX_HEADER_BYTES:
         raise CorruptArtifact(f"{path} has a header of {length} bytes; {MAX_HEADER_BYTES} is most")
-
-
-def _kind_of(state: State) -> str:
-    return next(name for name, kind in STATES.items() if isinstance(state, kind))
 
 
 def _file_name(prune: float) -> str:

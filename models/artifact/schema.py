@@ -1,7 +1,7 @@
-"""What `model.json` may say: types and ranges of every field, as `models.artifact.files` writes
-them.
+"""What `model.json` may hold: types and ranges of every field.
 
-Artifacts of this installation are read without it; one that comes from elsewhere is compared first.
+Encoders, targets, calibrations and the like are their own dataclasses, whose annotations say the
+ranges. Reading checks them all, whoever wrote the file.
 """
 
 import math
@@ -11,149 +11,55 @@ from annotated_types import Interval, Len
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from models.config import Json, ModelConfig
-from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES
+from models.config import FeatureType, Json, ModelConfig
+from models.config.ranges import Count, Flag, NotNegative, Text
+from models.evaluation.calibration import Calibration
+from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector
 from models.exceptions import CorruptArtifact
-from models.features.encoders import MAX_LEVELS
-from models.features.targets import MAX_CLASSES
+from models.features.columns import convertible
+from models.features.encoders import CategoryEncoder, Encoder, TensorEncoder
+from models.features.targets import NumberTarget, Target
+from models.forecasting.spacing import Spacing
+from models.forecasting.windows import Frame
+from models.language.vocabulary import Vocabulary
 
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-1e300, le=1e300)]
-NotNegative = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=1e300)]
-Positive = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, le=1e300)]
-Probability = Annotated[float, Field(strict=True, ge=0, le=1)]
-Count = Annotated[int, Field(strict=True, ge=0, le=2**53)]
-Steps = Annotated[int, Field(strict=True, ge=0, le=100_000)]
-Side = Annotated[int, Field(strict=True, ge=1, le=2**24)]
-Text = Annotated[str, Field(strict=True, max_length=2**16)]
-Flag = Annotated[bool, Field(strict=True)]
+_MAX_TENSOR = 2**26  # numbers per row
 
-
-class Power(TypedDict):
-    centre: Number
-    scale: Positive
-    exponent: Annotated[float, Field(strict=True, ge=0, le=2)]
-
-
-class InstantDocument(TypedDict):
-    mean: Number
-    std: NotNegative
-    indicator: Flag
-    power: Power | None
-
-
-class NumberDocument(InstantDocument):
-    encoder: Literal["number"]
-    stored: Literal["number", "boolean"]
-
-
-class CategoryDocument(TypedDict):
-    encoder: Literal["category"]
-    stored: Literal["number", "boolean", "category"]
-    levels: Annotated[list[Text], Len(0, MAX_LEVELS)]
-
-
-class DatetimeDocument(TypedDict):
-    encoder: Literal["datetime"]
-    stored: Literal["datetime"]
-    instant: InstantDocument
-    cycles: list[Literal["hour", "weekday", "year"]]
-
-
-class TensorDocument(TypedDict):
-    encoder: Literal["tensor"]
-    stored: Literal["tensor"]
-    shape: Annotated[list[Side], Len(1, 8)]
-    mean: Number
-    std: NotNegative
-
-
-EncoderDocument = Annotated[
-    NumberDocument | CategoryDocument | DatetimeDocument | TensorDocument,
-    Field(discriminator="encoder"),
-]
-
-
-class NumberTargetDocument(TypedDict):
-    target: Literal["number"]
-    mean: Number
-    std: Positive
-
-
-class ClassTargetDocument(TypedDict):
-    target: Literal["class"]
-    classes: Annotated[list[Flag | Count | Number | Text], Len(2, MAX_CLASSES)]
-
-
-class NumberCalibrationDocument(TypedDict):
-    variance_scale: Positive
-    residuals: Annotated[list[NotNegative], Len(0, 10_000)]
-    rows: Count
-
-
-class ClassCalibrationDocument(TypedDict):
-    temperature: Positive
-    rows: Count
-
-
-class DetectorDocument(TypedDict):
-    score: Text
-    threshold: Number
-    false_alarm_rate: Probability
+Rows = Annotated[int, Interval(ge=0, lt=10**9)]
 
 
 class VariantDocument(TypedDict):
+    """The fields of a `Variant`; `state` names the type of what is in its safetensors file."""
+
     prune: Annotated[float, Interval(ge=0, lt=1)]
     state: Literal["mean_field", "draws", "dropout", "swag"]
     metrics: Json
-    bytes: Count
-    error_factors: Annotated[
-        dict[Annotated[str, Field(pattern=r"^\d{1,9}$")], NotNegative], Len(0, 100)
-    ]
+    num_bytes: Count
+    error_factors: Annotated[dict[Rows, NotNegative], Len(0, 100)]
+    calibration: Calibration | None
     bfloat16: Flag
-    calibration: NumberCalibrationDocument | ClassCalibrationDocument | None
-    detector: DetectorDocument | None
-
-
-class VocabularyDocument(TypedDict):
-    level: Literal["word", "character"]
-    tokens: Annotated[list[Text], Len(3, 10_000_000)]
-
-
-class ChangeDocument(TypedDict):
-    mean: Number
-    std: Positive
-
-
-class FrameDocument(TypedDict):
-    context: Steps
-    season: Steps
-    is_log: Flag
-    floor: NotNegative
-    usual: Positive
-    spread: Positive
-    change: ChangeDocument
-
-
-class SpacingDocument(TypedDict):
-    unit: Literal["month", "microsecond", "number"]
-    step: Positive
-    month_end: Flag
-    is_regular: Flag
+    detector: Detector | None
 
 
 class SeriesDocument(TypedDict):
-    frame: FrameDocument
-    spacing: SpacingDocument
+    """What a forecaster has beside what models of rows have."""
+
+    frame: Frame
+    spacing: Spacing
 
 
 class ModelDocument(TypedDict):
+    """Models of rows have encoders and a target, models of texts a vocabulary.
+
+    `stored` are the types of the columns before they are read as their features' types.
+    """
+
     format: Literal[1]
     config: ModelConfig
-    encoders: NotRequired[Annotated[list[EncoderDocument], Len(1, 100_000)]]
-    target: NotRequired[
-        Annotated[NumberTargetDocument | ClassTargetDocument, Field(discriminator="target")]
-    ]
-    vocabulary: NotRequired[VocabularyDocument]
+    stored: NotRequired[list[FeatureType]]
+    encoders: NotRequired[Annotated[list[Encoder], Len(1, 100_000)]]
+    target: NotRequired[Target]
+    vocabulary: NotRequired[Vocabulary]
     series: NotRequired[SeriesDocument]
     default_seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)]
     history: Annotated[list[dict[str, Any]], Len(0, 100_000)]
@@ -161,50 +67,68 @@ class ModelDocument(TypedDict):
     variants: Annotated[list[VariantDocument], Len(1, 17)]
 
 
-def check_document(data: Json) -> None:
-    """Raise `CorruptArtifact` with the path of the first field that is wrong."""
+def parse_document(data: Json) -> ModelDocument:
+    """The document with its dataclasses built.
+
+    Raises:
+        CorruptArtifact: with the path of the first field that is wrong.
+    """
     try:
-        TypeAdapter(ModelDocument).validate_python(data)
+        document = TypeAdapter(ModelDocument).validate_python(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise CorruptArtifact(first["msg"], "/".join(["", *map(str, first["loc"])])) from error
-    _check_features(data)
-    _check_variants(data)
+    if "encoders" in document:
+        _check_encoders(document)
+    _check_variants(document)
+    return document
 
 
-def _check_features(data: Json) -> None:
-    """A feature per encoder, of its kind, under a name of its own; levels and classes once."""
-    if "encoders" not in data:
-        return
-    kinds = {"boolean": "number"}
-    features = data["config"].get("features") or []
-    for i, encoder in enumerate(data["encoders"]):
-        if len(set(encoder.get("levels", ()))) < len(encoder.get("levels", ())):
-            raise CorruptArtifact("holds a level twice", f"/encoders/{i}/levels")
-        if encoder["encoder"] == "tensor" and math.prod(encoder["shape"]) > 2**26:
-            raise CorruptArtifact("is larger than any tensor that is read", f"/encoders/{i}/shape")
-    if data["config"].get("task") == "forecasting":
-        return
-    if len(features) != len(data["encoders"]):
-        message = f"has {len(data['encoders'])} for {len(features)} features"
+def _check_encoders(document: ModelDocument) -> None:
+    for i, encoder in enumerate(document["encoders"]):
+        match encoder:
+            case CategoryEncoder(levels=levels) if len(set(levels)) < len(levels):
+                raise CorruptArtifact("holds a level twice", f"/encoders/{i}/levels")
+            case TensorEncoder(shape=shape) if math.prod(shape) > _MAX_TENSOR:
+                message = f"a tensor may have at most {_MAX_TENSOR} numbers"
+                raise CorruptArtifact(message, f"/encoders/{i}/shape")
+    if len(document["stored"]) != len(document["encoders"]):
+        message = f"has {len(document['encoders'])} encoders for {len(document['stored'])} columns"
         raise CorruptArtifact(message, "/encoders")
-    if len({feature["name"] for feature in features}) < len(features):
+    if document["config"].task != "forecasting":  # whose features follow from the series
+        _check_features(document)
+
+
+def _check_features(document: ModelDocument) -> None:
+    """One encoder per feature, which fits its type; every name once."""
+    features, encoders = document["config"].features or (), document["encoders"]
+    if len(features) != len(encoders):
+        message = f"has {len(encoders)} encoders for {len(features)} features"
+        raise CorruptArtifact(message, "/encoders")
+    if len({feature.name for feature in features}) < len(features):
         raise CorruptArtifact("names a feature twice", "/config/features")
-    for i, (feature, encoder) in enumerate(zip(features, data["encoders"], strict=True)):
-        if kinds.get(feature["type"], feature["type"]) != encoder["encoder"]:
-            message = f"is for another type than the feature's, {feature['type']}"
-            raise CorruptArtifact(message, f"/encoders/{i}/encoder")
+    columns = zip(features, encoders, document["stored"], strict=True)
+    for i, (feature, encoder, stored) in enumerate(columns):
+        kind = "number" if feature.type == "boolean" else feature.type
+        if encoder.kind != kind:
+            message = f"is a {encoder.kind} encoder; the feature is of type {feature.type}"
+            raise CorruptArtifact(message, f"/encoders/{i}/kind")
+        if not convertible(stored, feature.type):
+            message = f"a column of type {stored} cannot be read as {feature.type}"
+            raise CorruptArtifact(message, f"/stored/{i}")
 
 
-def _check_variants(data: Json) -> None:
-    fractions = [variant["prune"] for variant in data["variants"]]
+def _check_variants(document: ModelDocument) -> None:
+    fractions = [variant["prune"] for variant in document["variants"]]
     if 0 not in fractions or len(set(fractions)) < len(fractions):
         raise CorruptArtifact("must hold the full posterior, prune 0, and each once", "/variants")
-    scores = NUMBER_SCORES if data.get("target", {}).get("target") == "number" else CLASS_SCORES
-    for i, variant in enumerate(data["variants"]):
-        detector, found = variant["detector"], variant["calibration"] or {}
-        if detector and detector["score"] not in scores:
-            raise CorruptArtifact("is no score of this task", f"/variants/{i}/detector/score")
-        residuals = found.get("residuals", [])
-        if residuals != sorted(residuals):
+    is_number = isinstance(document.get("target"), NumberTarget)
+    scores = set(NUMBER_SCORES if is_number else CLASS_SCORES)
+    for i, variant in enumerate(document["variants"]):
+        detector, calibration = variant["detector"], variant["calibration"]
+        if detector and detector.score not in scores:
+            message = f"is no score of this task; it has {', '.join(sorted(scores))}"
+            raise CorruptArtifact(message, f"/variants/{i}/detector/score")
+        residuals = getattr(calibration, "residuals", ())
+        if list(residuals) != sorted(residuals):
             raise CorruptArtifact("do not increase", f"/variants/{i}/calibration/residuals")

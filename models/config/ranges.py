@@ -1,14 +1,24 @@
-"""Ranges that several configurations share, and how pydantic reads the dataclasses."""
+"""Types with ranges, for configurations and for what artifacts store; how pydantic reads them."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from annotated_types import Interval, Len
+from pydantic import Field
 
 Width = Annotated[int, Interval(ge=1, le=16_384)]
 ColumnName = Annotated[str, Len(1, 256)]
 Scale = Annotated[float, Interval(ge=1e-6, le=1e3)]
 Fraction = Annotated[float, Interval(gt=0.0, lt=1.0)]
+
+# Stored values. Strict: text is no number. Up to 1e300, so that a product of two is still noticed.
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-1e300, le=1e300)]
+NotNegative = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=1e300)]
+Positive = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, le=1e300)]
+Probability = Annotated[float, Field(strict=True, ge=0, le=1)]
+Count = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Text = Annotated[str, Field(strict=True, max_length=2**16)]
+Flag = Annotated[bool, Field(strict=True)]
 
 Json = dict[str, Any]
 

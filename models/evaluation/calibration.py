@@ -9,12 +9,15 @@ arXiv 1604.04173, §5.2 for residuals in units of a predicted deviation).
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Len
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from models.config import Json
+from models.config.ranges import Count, NotNegative, Positive
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 # log c and log T are N(0, ½²) a priori: two thirds of fits have a variance within a factor of 1.65.
@@ -59,9 +62,9 @@ class NumberCalibration:
     `rows` rows, or evenly spread order statistics of theirs.
     """
 
-    variance_scale: float
-    residuals: tuple[float, ...]
-    rows: int
+    variance_scale: Positive
+    residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
+    rows: Count
 
     def apply(self, mixture: Mixture) -> GaussianMixture:
         """All deviations about the mean times √c: shares and their decomposition stay."""
@@ -85,8 +88,8 @@ class NumberCalibration:
 class ClassCalibration:
     """A temperature T of all logits: probabilities are as p^(1/T)."""
 
-    temperature: float
-    rows: int
+    temperature: Positive
+    rows: Count
 
     def apply(self, mixture: Mixture) -> CategoricalMixture:
         assert isinstance(mixture, CategoricalMixture)
@@ -97,18 +100,6 @@ class ClassCalibration:
 
 
 Calibration = NumberCalibration | ClassCalibration
-
-
-def to_json(calibration: Calibration) -> Json:
-    """All of it, as an artifact holds it."""
-    return asdict(calibration)
-
-
-def from_json(data: Json) -> Calibration:
-    """The inverse of `to_json`."""
-    if "temperature" in data:
-        return ClassCalibration(data["temperature"], data["rows"])
-    return NumberCalibration(data["variance_scale"], tuple(data["residuals"]), data["rows"])
 
 
 def fit_scale(seen: Sequence[Calibrating]) -> float:

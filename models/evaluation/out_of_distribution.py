@@ -1,19 +1,20 @@
 """How unlike the training rows a row is: per-row scores, and the bound above which it is flagged.
 
 All scores are read off the predictive mixture, so that each sampler and each method gives them.
-Which one is the default follows from measurement: `benchmarks/strangeness.py`.
+Which one is the default follows from measurement: `benchmarks/out_of_distribution.py`.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import FALSE_ALARMS, Json
+from models.config import FALSE_ALARMS
+from models.config.ranges import Number, Probability, Text
 from models.evaluation.calibration import conformal_rank
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture, variance
 
@@ -64,7 +65,7 @@ CLASS_SCORES: Mapping[str, Callable[[CategoricalMixture], Float[Tensor, "rows"]]
 }
 
 
-def strangeness(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
+def ood_score(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
     """The score of this name for every row; higher is stranger."""
     if isinstance(mixture, CategoricalMixture):
         return CLASS_SCORES[score](mixture)
@@ -75,9 +76,9 @@ def strangeness(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
 class Detector:
     """Which score tells strange rows, above what, and how often a usual row is flagged."""
 
-    score: str
-    threshold: float = math.inf
-    false_alarm_rate: float = FALSE_ALARMS
+    score: Text
+    threshold: Number = math.inf
+    false_alarm_rate: Probability = FALSE_ALARMS
 
     @classmethod
     def fit(cls, score: str, usual: Float[np.ndarray, "rows"], rate: float) -> "Detector":
@@ -95,7 +96,3 @@ class Detector:
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
         """Which rows are unlike those of training; what is no number is."""
         return ~(scores <= self.threshold)
-
-    def to_json(self) -> Json:
-        """As artifacts and versions tell it."""
-        return asdict(self)

@@ -1,13 +1,17 @@
 """One encoder per column type. Each is a frozen record of what training rows looked like."""
 
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 import numpy as np
+from annotated_types import Interval, Len
 from jaxtyping import Shaped
+from pydantic import Field
 
-from models.config import FeatureConfig, Json
+from models.config import FeatureConfig
+from models.config.ranges import Flag, NotNegative, Number, Text
 from models.exceptions import InvalidInput
 from models.features.power import PowerTransform
 
@@ -15,19 +19,22 @@ MAX_LEVELS = 256  # rarer levels share the slot of the unknown ones: a wider one
 
 Matrix = Shaped[np.ndarray, "rows width"]
 _DAY = 86_400e6  # microseconds
-CYCLES = {"hour": (_DAY, 24), "weekday": (7 * _DAY, 7), "year": (365.2425 * _DAY, 12)}
+Cycle = Literal["hour", "weekday", "year"]
+CYCLES: Mapping[Cycle, tuple[float, int]] = {
+    "hour": (_DAY, 24),
+    "weekday": (7 * _DAY, 7),
+    "year": (365.2425 * _DAY, 12),
+}
 
 
 @runtime_checkable
-class Encoder(Protocol):
+class ColumnEncoder(Protocol):
     """Values of one column → a block of network inputs."""
 
     @property
     def width(self) -> int: ...
 
     def encode(self, values: np.ndarray) -> Matrix: ...
-
-    def to_json(self) -> Json: ...
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,11 @@ class NumberEncoder:
     without variance has no input of its own.
     """
 
-    mean: float
-    std: float
-    indicator: bool
+    mean: Number
+    std: NotNegative
+    indicator: Flag
     power: PowerTransform | None = None
+    kind: Literal["number"] = "number"
 
     @classmethod
     def fit(cls, values: np.ndarray, *, may_be_skewed: bool = False) -> "NumberEncoder":
@@ -69,9 +77,6 @@ class NumberEncoder:
             parts.append(missing.astype(np.float64))
         return np.stack(parts, axis=1) if parts else np.empty((len(values), 0))
 
-    def to_json(self) -> Json:
-        return {"encoder": "number", **asdict(self)}
-
 
 @dataclass(frozen=True)
 class CategoryEncoder:
@@ -81,7 +86,8 @@ class CategoryEncoder:
     then stay at the prior, so that an unknown level raises the epistemic variance, as it should.
     """
 
-    levels: tuple[str, ...]
+    levels: Annotated[tuple[Text, ...], Len(0, MAX_LEVELS)]
+    kind: Literal["category"] = "category"
 
     @classmethod
     def fit(cls, values: np.ndarray) -> "CategoryEncoder":
@@ -103,9 +109,6 @@ class CategoryEncoder:
             one_hot[np.arange(len(values)), index] = 1.0
         return one_hot
 
-    def to_json(self) -> Json:
-        return {"encoder": "category", "levels": list(self.levels)}
-
 
 @dataclass(frozen=True)
 class DatetimeEncoder:
@@ -116,7 +119,8 @@ class DatetimeEncoder:
     """
 
     instant: NumberEncoder
-    cycles: tuple[str, ...]
+    cycles: tuple[Cycle, ...]
+    kind: Literal["datetime"] = "datetime"
 
     @classmethod
     def fit(cls, values: np.ndarray) -> "DatetimeEncoder":
@@ -143,13 +147,6 @@ class DatetimeEncoder:
             parts.append(np.nan_to_num(waves, nan=0.0))  # the centre of the circle: no phase known
         return np.concatenate(parts, axis=1)
 
-    def to_json(self) -> Json:
-        return {
-            "encoder": "datetime",
-            "instant": asdict(self.instant),
-            "cycles": list(self.cycles),
-        }
-
 
 @dataclass(frozen=True)
 class TensorEncoder:
@@ -158,9 +155,10 @@ class TensorEncoder:
     One scale keeps what images mean: per-pixel scales would blow up pixels that hardly ever vary.
     """
 
-    shape: tuple[int, ...]
-    mean: float
-    std: float
+    shape: Annotated[tuple[Annotated[int, Interval(ge=1, le=2**24)], ...], Len(1, 8)]
+    mean: Number
+    std: NotNegative
+    kind: Literal["tensor"] = "tensor"
 
     @classmethod
     def fit(cls, values: np.ndarray) -> "TensorEncoder":
@@ -183,8 +181,10 @@ class TensorEncoder:
         flat = values.reshape(len(values), self.width).astype(np.float32)  # also of no rows
         return (flat - np.float32(self.mean)) / np.float32(self.std)
 
-    def to_json(self) -> Json:
-        return {"encoder": "tensor", **asdict(self), "shape": list(self.shape)}
+
+Encoder = Annotated[
+    NumberEncoder | CategoryEncoder | DatetimeEncoder | TensorEncoder, Field(discriminator="kind")
+]
 
 
 def _microseconds(values: np.ndarray) -> np.ndarray:
@@ -206,22 +206,3 @@ def fit_encoder(feature: FeatureConfig, values: np.ndarray) -> Encoder:
             return DatetimeEncoder.fit(values)
         case "tensor":
             return TensorEncoder.fit(values)
-
-
-def encoder_from_json(data: Json) -> Encoder:
-    """The inverse of `to_json`."""
-    fields = {key: value for key, value in data.items() if key not in ("encoder", "stored")}
-    match data["encoder"]:
-        case "number":
-            return _number_encoder(fields)
-        case "category":
-            return CategoryEncoder(tuple(fields["levels"]))
-        case "datetime":
-            return DatetimeEncoder(_number_encoder(fields["instant"]), tuple(fields["cycles"]))
-        case _:
-            return TensorEncoder(tuple(fields["shape"]), fields["mean"], fields["std"])
-
-
-def _number_encoder(fields: Json) -> NumberEncoder:
-    power = fields["power"]
-    return NumberEncoder(**fields | {"power": power and PowerTransform(**power)})

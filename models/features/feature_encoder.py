@@ -10,14 +10,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import FeatureConfig, Json
+from models.config import FeatureConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns, InputColumn, convert
 from models.features.encoders import (
     Encoder,
     NumberEncoder,
     TensorEncoder,
-    encoder_from_json,
     fit_encoder,
 )
 from models.networks import Inputs, TensorSlot
@@ -108,12 +107,3 @@ class FeatureEncoder:
         """Columns that did not vary in training and are therefore left out."""
         pairs = zip(self.features, self.encoders, strict=True)
         return [feature.name for feature, encoder in pairs if encoder.width == 0]
-
-    def to_json(self) -> list[Json]:
-        pairs = zip(self.stored, self.encoders, strict=True)
-        return [{"stored": stored, **encoder.to_json()} for stored, encoder in pairs]
-
-    @classmethod
-    def from_json(cls, features: Sequence[FeatureConfig], data: list[Json]) -> "FeatureEncoder":
-        stored = tuple(item["stored"] for item in data)
-        return cls(tuple(features), stored, tuple(encoder_from_json(item) for item in data))

@@ -5,9 +5,13 @@ with 2 − λ for z < 0; logarithms where the exponent is 0. Monotone and smooth
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from jaxtyping import Float
+from pydantic import Field
+
+from models.config.ranges import Number, Positive
 
 Values = Float[np.ndarray, "rows"]
 
@@ -27,9 +31,9 @@ class PowerTransform:
     So that the transform does not depend on the column's units, nor on a few extreme values.
     """
 
-    centre: float
-    scale: float
-    exponent: float
+    centre: Number
+    scale: Positive
+    exponent: Annotated[float, Field(strict=True, ge=_MIN_EXPONENT, le=_MAX_EXPONENT)]
 
     @classmethod
     def fit(cls, values: Values) -> "PowerTransform | None":

@@ -1,24 +1,30 @@
 """The target inside and outside the model: standardised numbers, or class indices."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
+from annotated_types import Len
 from jaxtyping import Shaped
+from pydantic import Field
 from torch import Tensor
 
-from models.config import Json
+from models.config.ranges import Flag, Number, Positive, Text
 from models.exceptions import InvalidData, InvalidInput
 
 MAX_CLASSES = 1_000
+
+Whole = Annotated[int, Field(strict=True, ge=-(10**300), le=10**300)]
 
 
 @dataclass(frozen=True)
 class NumberTarget:
     """z = (y − mean) / std."""
 
-    mean: float
-    std: float
+    mean: Number
+    std: Positive
+    kind: Literal["number"] = "number"
 
     @classmethod
     def fit(cls, values: np.ndarray) -> "NumberTarget":
@@ -34,15 +40,13 @@ class NumberTarget:
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
         return torch.from_numpy(((values - self.mean) / self.std).astype(np.float32))
 
-    def to_json(self) -> Json:
-        return {"target": "number", **asdict(self)}
-
 
 @dataclass(frozen=True)
 class ClassTarget:
     """The index of a class; `classes` keep the type they have in the caller's data."""
 
-    classes: tuple[str | float | bool, ...]
+    classes: Annotated[tuple[Flag | Whole | Number | Text, ...], Len(2, MAX_CLASSES)]
+    kind: Literal["class"] = "class"
 
     @classmethod
     def fit(cls, values: np.ndarray, *, boolean: bool) -> "ClassTarget":
@@ -71,23 +75,13 @@ class ClassTarget:
             )
         return torch.tensor([index[v] for v in values.tolist()], dtype=torch.int64)
 
-    def to_json(self) -> Json:
-        return {"target": "class", "classes": list(self.classes)}
 
-
-Target = NumberTarget | ClassTarget
+Target = Annotated[NumberTarget | ClassTarget, Field(discriminator="kind")]
 
 
 def _plain(value: str | float) -> str | float:
     """Whole numbers as integers, as people wrote them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def target_from_json(data: Json) -> Target:
-    """The inverse of `to_json`."""
-    if data["target"] == "number":
-        return NumberTarget(data["mean"], data["std"])
-    return ClassTarget(tuple(data["classes"]))
 
 
 def present(values: np.ndarray) -> np.ndarray:

@@ -79,7 +79,7 @@ class Forecast:
         """Var_w E(y_h | w); divided by S, as everywhere."""
         return _between(self.means, self._within, self.num_paths)
 
-    def strangeness(self) -> PerStep:
+    def ood_score(self) -> PerStep:
         """Epistemic variance of the next change, which is compared with that of held-out rows."""
         changes = self.paths.changes.flatten(2)
         return _between(changes.mean(1), changes.var(1).mean(0), self.num_paths)
@@ -95,7 +95,7 @@ class Forecast:
             "mean": self.mean(),
             "aleatoric": self.aleatoric(),
             "epistemic": self.epistemic(),
-            "strangeness": self.strangeness(),
+            "ood_score": self.ood_score(),
         }
         if self.num_samples > 1:
             summary["mc_error"] = (self.means.var(0) / self.num_samples).sqrt()

@@ -8,14 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from models.config import EnsembleConfig, ForecastConfig, Json
+from models.config import EnsembleConfig, ForecastConfig, Json, ModelConfig
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.rows import Rows
 from models.features.targets import present
 from models.forecasting.backtest import Origin, backtest, origins, ran_away
-from models.forecasting.features import Known, joined, known_of, static_width
+from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
 from models.forecasting.recipe import held_out_steps
@@ -24,19 +24,19 @@ from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
-from models.model import BayesianModel
 from models.networks import Inputs, Network, TensorSlot, build_network
 from models.prediction.engine import Engine
 from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.prediction import Arrays, Prediction, PredictOptions, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
+from models.tabular.model import TabularModel
 
 _LAST = np.datetime64("9999-12-31", "us")  # that RFC 3339 can write
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forecaster(BayesianModel):
+class Forecaster(TabularModel):
     """Its rows are windows, its target the next change; what it is asked about is a history.
 
     Samples are whole functions, of every method: one weight draw takes a path through all steps.
@@ -69,9 +69,15 @@ class Forecaster(BayesianModel):
     def description(self) -> Json:
         return super().description | {"forecast": asdict(self.forecast)}
 
-    def series_json(self) -> Json:
-        """What an artifact holds beside what it holds of any model."""
-        return {"frame": self.frame.to_json(), "spacing": asdict(self.spacing)}
+    def to_json(self) -> Json:
+        """What an artifact holds of this kind of model."""
+        series = {"frame": asdict(self.frame), "spacing": asdict(self.spacing)}
+        return super().to_json() | {"series": series}
+
+    @classmethod
+    def own_fields(cls, config: ModelConfig, data: Json) -> Json:
+        features = feature_configs(config, data["stored"][0])
+        return super().own_fields(replace(config, features=features), data) | data["series"]
 
     @cached_property
     def network(self) -> Network:
@@ -102,17 +108,18 @@ class Forecaster(BayesianModel):
         """How many paths each weight draw makes."""
         return paths_per_draw(self.variant(prune).state.num_draws)
 
-    def settle(self, options: PredictOptions) -> PredictOptions:
+    def resolve(self, options: PredictOptions) -> PredictOptions:
         """As of any model; the horizon is the one trained for, if none is given."""
-        settled = super().settle(replace(options, horizon=None))
+        settled = super().resolve(replace(options, horizon=None))
         return replace(settled, horizon=options.horizon or self.forecast.horizon)
 
-    def read(self, columns: Columns, future: Columns | None, horizon: int) -> History:
+    def read(self, columns: Columns, future: Columns | None, options: PredictOptions) -> History:
         """One series, its rows in the order of time, and the covariates of the steps ahead.
 
         Raises:
             InvalidInput: naming what is missing or wrong in either.
         """
+        horizon = int(options.horizon or 1)
         missing = [column.name for column in self.inputs if column.name not in columns]
         if missing:
             raise InvalidInput(f"missing columns: {', '.join(missing)}", "/inputs")
@@ -138,14 +145,14 @@ class Forecaster(BayesianModel):
             InvalidInput: for a history that cannot be gone on from, or an option that is not there.
             UnknownVariant: for a pruning fraction that is not stored.
         """
-        options = self.settle(options)
-        return self.predict_rows(self.read(columns, future, int(options.horizon or 1)), options)
+        options = self.resolve(options)
+        return self.predict_rows(self.read(columns, future, options), options)
 
     def predict_rows(self, x: Tensor | History, options: PredictOptions) -> Prediction:
         """`predict` of what `read` made; of windows, the next change."""
         if not isinstance(x, History):
             return super().predict_rows(x, options)
-        options = self.settle(options)
+        options = self.resolve(options)
         made: list[Forecast] = []
 
         def summarise(samples: int) -> Arrays:
@@ -182,7 +189,7 @@ class Forecaster(BayesianModel):
         if self.frame.is_log and (lowest := float(np.nanmin(truth))) <= 0:
             raise InvalidInput(f"this model forecasts logarithms; {lowest:g} has none", "/truth")
         known = torch.from_numpy(np.flatnonzero(present(truth)))
-        rolled = self.roll_out(x, self.settle(options))
+        rolled = self.roll_out(x, self.resolve(options))
         scores = rolled.scores(torch.from_numpy(truth).to(x.past.device))
         return {name: values.cpu()[known] for name, values in scores.items()}
 
@@ -219,8 +226,26 @@ class Forecaster(BayesianModel):
         firsts = [len(one) - steps for one, steps in zip(series, held_out, strict=True)]
         return origins(series, firsts, self.frame.span, int(self.forecast.horizon or 1))
 
-    def blank_history(self, horizon: int) -> History:
-        """A flat past, for a first run of a model that was just loaded."""
+    @property
+    def has_independent_rows(self) -> bool:
+        """Steps of a path depend on those before them."""
+        return False
+
+    def num_rows(self, given: int, options: PredictOptions) -> int:
+        """The steps ahead."""
+        return int(options.horizon or 1)
+
+    def values_per_sample(self, options: PredictOptions) -> int:
+        """The paths of a weight draw."""
+        return self.paths(options.prune)
+
+    def example(self, columns: Columns) -> History:
+        """A flat past."""
+        return self.blank(int(self.forecast.horizon or 1))
+
+    def blank(self, size: int) -> History:
+        """A flat past, and so many steps ahead, at most as many as in training."""
+        horizon = min(size, int(self.forecast.horizon or 1))
         static = static_width(self.encoder, self.config)
         dynamic = self.encoder.width - static
         past = torch.zeros(1, self.frame.span, dtype=torch.float64)
@@ -231,7 +256,7 @@ class Forecaster(BayesianModel):
     def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
         """Metrics of forecasts from these origins, and of the seasonal naive beside them."""
         horizon = int(self.forecast.horizon or 1)
-        options = self.settle(PredictOptions(samples=samples, prune=prune))
+        options = self.resolve(PredictOptions(samples=samples, prune=prune))
         history = History.concatenate([self._at(origin, horizon) for origin in chosen])
         return backtest(self.roll_out(history, options), chosen, self.frame.season, horizon)
 
@@ -252,7 +277,7 @@ class Forecaster(BayesianModel):
         return history.to(self.device)
 
     def _with_error(self, summary: Arrays, options: PredictOptions, samples: int) -> Arrays:
-        """As `BayesianModel` tells the error of its means."""
+        """As `TabularModel` tells the error of its means."""
         if isinstance(self.config.method, EnsembleConfig):
             summary.pop("mc_error", None)
         elif "mc_error" in summary:
@@ -264,8 +289,3 @@ class Forecaster(BayesianModel):
     def _gaussian(self) -> GaussianLikelihood:
         assert isinstance(self.likelihood, HeteroscedasticGaussian | HomoscedasticGaussian)
         return self.likelihood
-
-
-def series_from_json(data: Json) -> Json:
-    """The inverse of `series_json`, as arguments of a `Forecaster`."""
-    return {"frame": Frame.from_json(data["frame"]), "spacing": Spacing(**data["spacing"])}

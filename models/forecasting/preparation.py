@@ -126,11 +126,11 @@ def _skeleton(
 ) -> Forecaster:
     seed = derive_seed(config.training.seed, "prediction") % 2**31
     return Forecaster(
-        config,
-        encoder,
-        frame.change,
-        {},
-        seed,
+        config=config,
+        encoder=encoder,
+        target=frame.change,
+        variants_by_prune={},
+        default_seed=seed,
         notes=tuple(_notes(spacing, series)),
         frame=frame,
         spacing=spacing,

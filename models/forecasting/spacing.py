@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from models.config.ranges import Flag, Positive
 from models.exceptions import InvalidData
 
 _MINUTE = 60_000_000  # microseconds
@@ -25,9 +26,9 @@ class Spacing:
     """
 
     unit: Literal["month", "microsecond", "number"]
-    step: float
-    month_end: bool = False
-    is_regular: bool = True
+    step: Positive
+    month_end: Flag = False
+    is_regular: Flag = True
 
     @classmethod
     def fit(cls, series: Sequence[np.ndarray]) -> "Spacing":

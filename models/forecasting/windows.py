@@ -12,14 +12,16 @@ log p(y) = log p(r) − log c + log |du/dy|.
 Scaling by the window: Salinas et al. 2020 (DeepAR, arXiv 1704.04110), §3.3.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float64
+from pydantic import Field
 from torch import Tensor
 
-from models.config import Json
+from models.config.ranges import Flag, NotNegative, Positive
 from models.exceptions import InvalidData
 from models.features.targets import NumberTarget
 
@@ -30,6 +32,8 @@ _FLAT = 0.05  # quantile of the training windows' scale ÷ size below which none
 _BOUND = 10.0
 
 STANDARD = NumberTarget(0.0, 1.0)
+
+StepCount = Annotated[int, Field(strict=True, ge=0, le=100_000)]
 
 Pasts = Float64[Tensor, "*rows span"]
 
@@ -50,12 +54,12 @@ class Frame:
     `floor` is the least scale ÷ size of a window; one that is all zeros has the `usual` scale.
     """
 
-    context: int
-    season: int
-    is_log: bool
-    floor: float = 0.0
-    usual: float = 1.0
-    spread: float = 1.0
+    context: StepCount
+    season: StepCount
+    is_log: Flag
+    floor: NotNegative = 0.0
+    usual: Positive = 1.0
+    spread: Positive = 1.0
     change: NumberTarget = STANDARD
 
     @property
@@ -95,13 +99,6 @@ class Frame:
         reading = self.read(past)
         changes = (following - reading.base) / reading.scale
         return ((changes - self.change.mean) / self.change.std).float()
-
-    def to_json(self) -> Json:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Json) -> "Frame":
-        return cls(**{**data, "change": NumberTarget(**data["change"])})
 
     def _with_floor(self, past: Pasts) -> "Frame":
         scales, sizes = past.std(-1, correction=0), past.abs().mean(-1)

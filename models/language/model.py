@@ -1,17 +1,19 @@
 """A trained language model: its vocabulary, network and one posterior per pruned variant."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from models.config import FeatureConfig, Json, ModelConfig, RecurrentConfig
+from models.config import Json, ModelConfig, RecurrentConfig
 from models.exceptions import InvalidInput
 from models.features.columns import Columns, InputColumn
+from models.features.targets import present
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate
 from models.language.prediction import (
@@ -23,27 +25,23 @@ from models.language.prediction import (
 )
 from models.language.vocabulary import Vocabulary
 from models.likelihoods import Categorical
+from models.model import TrainedModel
 from models.networks.recurrent import LanguageModel
-from models.posteriors.variants import PosteriorVariants, Variant
 from models.prediction.prediction import PredictOptions
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 
 DEFAULT_TOP = 10
+_EXAMPLE_TOKENS = 50
 _EVALUATED_STREAMS = 10  # read side by side: their starts know no prefix, one token in thousands
 
 
-@dataclass(frozen=True)
-class BayesianLanguageModel(PosteriorVariants):
+@dataclass(frozen=True, kw_only=True)
+class BayesianLanguageModel(TrainedModel):
     """Everything needed to predict. Frozen: any number of threads may use one instance."""
 
-    config: ModelConfig
     vocabulary: Vocabulary
-    variants_by_prune: Mapping[float, Variant]
-    default_seed: int
-    history: tuple[Json, ...] = ()
-    notes: tuple[str, ...] = ()
-    card: Json = field(default_factory=dict)  # of `models.training.card`, once it is scored
+    described: ClassVar[tuple[str, ...]] = (*TrainedModel.described, "language")
     _fitted: dict[float, FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -51,20 +49,8 @@ class BayesianLanguageModel(PosteriorVariants):
         return "language_model"
 
     @property
-    def features(self) -> tuple[FeatureConfig, ...]:
-        return ()
-
-    @property
     def inputs(self) -> tuple[InputColumn, ...]:
         return (InputColumn(name=self.config.target, type="text"),)
-
-    @property
-    def classes(self) -> None:
-        return None
-
-    @property
-    def num_weights(self) -> int:
-        return self.network.layout.num_weights
 
     @cached_property
     def network(self) -> LanguageModel:
@@ -87,26 +73,17 @@ class BayesianLanguageModel(PosteriorVariants):
 
     @property
     def description(self) -> Json:
-        config = asdict(self.config)
-        shown = ("likelihood", "network", "method", "training", "language")
-        return {
-            "task": self.task,
-            "features": [],
-            "target": self.config.target,
-            "classes": None,
-            **{key: config[key] for key in shown},
-            "vocabulary_size": len(self.vocabulary),
-            "num_weights": self.num_weights,
-            "metrics": self.variant(0.0).metrics,
-            "variants": [self.variant(prune).describe() for prune in self.variants],
-            "notes": list(self.notes),
-        }
+        return super().description | {"vocabulary_size": len(self.vocabulary)}
 
-    def with_variants(self, variants: Mapping[float, Variant]) -> "BayesianLanguageModel":
-        """The same model with other posteriors."""
-        return replace(self, variants_by_prune=variants)
+    def to_json(self) -> Json:
+        """What an artifact holds of this kind of model."""
+        return {"vocabulary": asdict(self.vocabulary)}
 
-    def settle(self, options: PredictOptions) -> PredictOptions:
+    @classmethod
+    def own_fields(cls, config: ModelConfig, data: Json) -> Json:
+        return {"vocabulary": data["vocabulary"]}
+
+    def resolve(self, options: PredictOptions) -> PredictOptions:
         _check(options)
         kept = self.variant(options.prune).state.num_draws
         return replace(
@@ -117,10 +94,39 @@ class BayesianLanguageModel(PosteriorVariants):
             top=DEFAULT_TOP if options.top is None else options.top,
         )
 
-    def steps(self, columns: Columns) -> int:
+    @property
+    def has_independent_rows(self) -> bool:
+        """Texts differ in length, and share draws that cost more than reading them."""
+        return False
+
+    @property
+    def takes_labels(self) -> bool:
+        """A text is its own label."""
+        return False
+
+    @property
+    def bytes_per_row(self) -> int:
+        """The probabilities of all tokens, in float64."""
+        return 8 * len(self.vocabulary)
+
+    def num_steps(self, columns: Columns) -> int:
         """Of the longest text, its end included."""
         texts = columns[self.config.target]
         return 1 + max(len(self.vocabulary.encode(str(text))) for text in texts)
+
+    def size(self, x: Int[Tensor, "texts steps"]) -> int:
+        """The steps of all texts."""
+        return x[:, 1:].numel()
+
+    def blank(self, size: int) -> Int[Tensor, "1 steps"]:
+        """One text of so many ends."""
+        return torch.full((1, size + 1), self.vocabulary.end, device=self.device)
+
+    def example(self, columns: Columns) -> Int[Tensor, "1 steps"]:
+        """The first text, of `_EXAMPLE_TOKENS` at most: a line may be a whole book."""
+        texts = columns[self.config.target]
+        x = self.encode({self.config.target: texts[present(texts)][:1]})
+        return x[:, : _EXAMPLE_TOKENS + 1]
 
     def encode(self, columns: Columns) -> Int[Tensor, "texts steps"]:
         """An end before each text's tokens and one after them, then padding."""
@@ -140,7 +146,7 @@ class BayesianLanguageModel(PosteriorVariants):
         self, x: Int[Tensor, "texts steps"], options: PredictOptions
     ) -> TextPrediction:
         """`predict` of texts that `encode` made."""
-        options = self.settle(options)
+        options = self.resolve(options)
         parts = [self._predict(part, options) for part in x.split(texts_at_once(self.network))]
         return parts[0] if len(parts) == 1 else _joined(parts)
 

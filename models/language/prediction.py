@@ -63,6 +63,11 @@ class TextPrediction:
     entropy: Arrays
 
     @property
+    def is_finite(self) -> bool:
+        """Whether all log likelihoods are finite numbers."""
+        return bool(np.isfinite(self.log_likelihood).all())
+
+    @property
     def num_rows(self) -> int:
         return len(self.log_likelihood)
 

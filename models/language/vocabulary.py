@@ -4,8 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated, Literal
 
-from models.config import Json, LanguageConfig
+from annotated_types import Len
+
+from models.config import LanguageConfig
+from models.config.ranges import Text
 from models.exceptions import InvalidData
 
 END, UNKNOWN = "<eos>", "<unk>"
@@ -21,8 +25,8 @@ class Vocabulary:
     holds it: its probability is small then, and no likelihood is infinite.
     """
 
-    level: str
-    tokens: tuple[str, ...]
+    level: Literal["word", "character"]
+    tokens: Annotated[tuple[Text, ...], Len(3, 10_000_000)]
 
     @classmethod
     def fit(cls, lines: Iterable[str], config: LanguageConfig) -> "Vocabulary":
@@ -61,13 +65,6 @@ class Vocabulary:
             numbers += self.encode(line)
             numbers.append(self.end)
         return numbers
-
-    def to_json(self) -> Json:
-        return {"level": self.level, "tokens": list(self.tokens)}
-
-    @classmethod
-    def from_json(cls, data: Json) -> "Vocabulary":
-        return cls(data["level"], tuple(data["tokens"]))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

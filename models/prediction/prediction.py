@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration, NumberCalibration
-from models.evaluation.out_of_distribution import Detector, strangeness
+from models.evaluation.out_of_distribution import Detector, ood_score
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 Sampler = Literal["sobol", "monte_carlo", "moments"]
@@ -19,7 +19,7 @@ KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # in the order of a
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions:
-    """How to predict; a `seed` or `sampler` of None takes the model's own (`model.settle`).
+    """How to predict; a `seed` or `sampler` of None takes the model's own (`model.resolve`).
 
     With `target_mc_error`, sampling ends as soon as the `mc_error` of every row is below it;
     `samples` is the most that are drawn then. `top`, of language models: next tokens that are told;
@@ -105,6 +105,11 @@ class Prediction:
         return replace(self, abstained=None if above is None else ~(self.uncertainty <= above))
 
     @property
+    def is_finite(self) -> bool:
+        """Whether all means and variances are finite numbers."""
+        return all(np.isfinite(values).all() for values in (self.mean, *self.variance.values()))
+
+    @property
     def num_rows(self) -> int:
         return len(self.mean)
 
@@ -144,7 +149,7 @@ def summarise(
 ) -> Arrays:
     """Every per-row array of an answer by name; `bounds` names its intervals.
 
-    `strangeness` is the score of that name (`models.evaluation.out_of_distribution`). A variance
+    `ood_score` is the score of that name (`models.evaluation.out_of_distribution`). A variance
     scale
     leaves a mean where it was, and so the error of that: which is the raw one.
     """
@@ -155,7 +160,7 @@ def summarise(
         raw, summary = mixture, _summarise_classes(mixture)
     else:
         summary = _summarise_numbers(mixture, options, calibration)
-    summary["strangeness"] = strangeness(mixture, score)
+    summary["ood_score"] = ood_score(mixture, score)
     if mixture.num_samples > 1:
         summary["mc_error"] = raw.mc_error()
     return {name: value.cpu().numpy() for name, value in summary.items()}
@@ -248,8 +253,8 @@ def to_prediction(
             "total": aleatoric + epistemic,
         },
         epistemic_share=epistemic_share(summary),
-        out_of_distribution=detector.flags(summary["strangeness"]),
-        ood_score=summary["strangeness"],
+        out_of_distribution=detector.flags(summary["ood_score"]),
+        ood_score=summary["ood_score"],
         mc_error=summary.get("mc_error"),
     )
     if classes is None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from models.config import Json
 from models.inference.bbb import BBBState
 from models.posteriors.pruning import signal_to_noise
-from models.posteriors.variants import Variant
+from models.posteriors.variant import Variant
 from models.training.row_profile import RowProfile
 
 MAX_EPOCHS = 200  # of a learning curve: more are not seen

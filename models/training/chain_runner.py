@@ -1,32 +1,31 @@
-"""Runs chains: mini-batches, what is kept, reports, and a check every step."""
+"""Runs Markov chains over mini-batches, and keeps positions."""
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
-from models.config import Json, TrainingConfig
-from models.exceptions import Diverged, Stopped
-from models.features.rows import Rows, batches
+from models.config import Json
+from models.exceptions import Diverged
 from models.inference.chains import ChainState, Kernel, LogPosterior, Terms
 from models.randomness import generator
-from models.training.trainer import EpochResult, Observer, required
+from models.training.row_task import RowTask
+from models.training.run import EpochResult, Run
 
-_ROUNDS = 100  # reports of a run
+_REPORTS = 100  # of a run, at most
 
 
 @dataclass
-class Walker:
-    """Moves chains step by step; in step with `Trainer`, it can be stopped and resumed anywhere."""
+class ChainRunner(Run):
+    """Moves chains step by step. Its `epochs` are reports, evenly spread over the steps."""
 
+    task: RowTask
     kernel: Kernel
     posterior: LogPosterior
-    rows: Rows
-    config: TrainingConfig
     state: ChainState
-    step: int = 0
-    history: list[EpochResult] = field(default_factory=list)
-    _order: list[Tensor] = field(default_factory=list, repr=False)  # of the present epoch
+
+    def __post_init__(self) -> None:
+        self._kept = {step: i for i, step in enumerate(self.kernel.kept_steps)}
 
     @property
     def num_steps(self) -> int:
@@ -34,69 +33,53 @@ class Walker:
 
     @property
     def epochs(self) -> int:
-        """Rounds that are reported."""
-        return count_rounds(self.kernel)
+        return count_reports(self.kernel)
 
-    def saved(self) -> tuple[dict[str, Tensor], Json]:
-        """All that a resumed run needs."""
-        history = [asdict(result) for result in self.history]
-        return self.state.pack(), {"step": self.step, "history": history}
+    @property
+    def finished(self) -> bool:
+        return self.step >= self.num_steps
 
-    def resume(self, tensors: dict[str, Tensor], counters: Json) -> None:
-        """Goes on from what `saved` gave."""
-        self.state, self.step = self.state.restored(tensors), counters["step"]
-        self.history = [EpochResult(**result) for result in counters["history"]]
-
-    def run(self, observer: Observer) -> ChainState:
-        """Runs to the last step.
-
-        Raises:
-            Stopped: between two steps, when the observer asks for it.
-            Diverged: when a density is not finite.
-        """
-        kept = {step: i for i, step in enumerate(self.kernel.kept_steps)}
-        while self.step < self.num_steps:
-            if observer.should_stop():
-                raise Stopped
-            noise = generator(self.config.seed, "walk", self.step, device=self.rows.inputs.device)
-            batch = self._batch()
-            terms = self.kernel.move(self.posterior, self.state, batch, self.step, noise)
-            check_finite(terms, self.step, by_gradient=not self.kernel.uses_all_rows)
-            self.step += 1
-            if self.step in kept:
-                self.state.kept[kept[self.step]] = self.state.values
-            self._report(terms, observer)
+    @property
+    def result(self) -> ChainState:
         return self.state
 
-    def _batch(self) -> Rows:
-        if self.kernel.uses_all_rows:
-            return self.rows
-        size = min(required(self.config.batch_size, "batch_size"), len(self.rows))
-        epoch, number = divmod(self.step, -(-len(self.rows) // size))
-        if number == 0 or not self._order:
-            self._order = list(batches(len(self.rows), size, self.config.seed, epoch))
-        return self.rows[self._order[number].to(self.rows.inputs.device)]
+    def pack(self) -> tuple[dict[str, Tensor], Json]:
+        return self.state.pack(), {}
 
-    def _report(self, terms: Terms, observer: Observer) -> None:
+    def unpack(self, tensors: dict[str, Tensor], counters: Json) -> None:
+        self.state = self.state.restored(tensors)
+
+    def advance(self) -> EpochResult | None:
+        """One step of all chains; keeps their positions where the kernel says so."""
+        rows, kernel = self.task.rows, self.kernel
+        if not kernel.uses_all_rows:
+            rows = self.task.take(self._next_batch()[1])
+        noise = generator(self.config.seed, "walk", self.step, device=self.task.device)
+        terms = kernel.move(self.posterior, self.state, rows, self.step, noise)
+        check_finite(terms, self.step, by_gradient=not kernel.uses_all_rows)
+        self.step += 1
+        if self.step in self._kept:
+            self.state.kept[self._kept[self.step]] = self.state.values
+        return self._report(terms)
+
+    def _report(self, terms: Terms) -> EpochResult | None:
         done, before = (step * self.epochs // self.num_steps for step in (self.step, self.step - 1))
         if done == before:
-            return
-        rows = len(self.rows)
-        nll = -float(terms.log_likelihood.mean()) / rows
-        penalty = -float(terms.log_prior.mean()) / rows
-        self.history.append(EpochResult(done, nll + penalty, nll, penalty, None))
-        observer.on_epoch(self.history[-1])
+            return None
+        nll = -float(terms.log_likelihood.mean()) / self.task.num_data
+        penalty = -float(terms.log_prior.mean()) / self.task.num_data
+        return EpochResult(done, nll + penalty, nll, penalty, None)
 
 
-def count_rounds(kernel: Kernel) -> int:
+def count_reports(kernel: Kernel) -> int:
     """How often a run reports."""
-    return min(_ROUNDS, kernel.kept_steps[-1])
+    return min(_REPORTS, kernel.kept_steps[-1])
 
 
 def check_finite(terms: Terms, step: int, *, by_gradient: bool) -> None:
-    """A chain that has left all numbers behind is told at once.
+    """Stops a run whose chains have left the range of numbers.
 
-    A random walk's proposal may be as improbable as it likes: it is refused, no more.
+    Proposals of a random walk may have a density of 0: they are refused.
     """
     if by_gradient and not math.isfinite(float(terms.log_density.sum())):
         raise Diverged(

@@ -14,8 +14,8 @@ from models.features.rows import Rows
 from models.features.splits import Division, divide_rows
 from models.features.targets import ClassTarget, NumberTarget, Target, present
 from models.forecasting.preparation import prepare_series, profile_series
-from models.model import BayesianModel
 from models.randomness import derive_seed
+from models.tabular.model import TabularModel
 from models.training.recipe import MIN_ROWS
 from models.training.row_profile import RowProfile, summarise_columns
 
@@ -28,7 +28,7 @@ class Prepared:
     is short, the same windows choose the epoch and are scored.
     """
 
-    model: BayesianModel
+    model: TabularModel
     rows: Rows
     stopping: Rows | None
     calibration: Rows | None
@@ -131,13 +131,20 @@ def _skeleton(
     config: ModelConfig,
     target: Target,
     notes: Sequence[str],
-) -> BayesianModel:
+) -> TabularModel:
     encoder = FeatureEncoder.fit(config.features or (), types, columns)
     notes = [*notes, *notes_on_objective(config.method)]
     if constant := encoder.constant_columns():
         notes.append(f"constant columns were left out: {', '.join(constant)}")
     seed = derive_seed(config.training.seed, "prediction") % 2**31
-    return BayesianModel(config, encoder, target, {}, seed, notes=tuple(notes))
+    return TabularModel(
+        config=config,
+        encoder=encoder,
+        target=target,
+        variants_by_prune={},
+        default_seed=seed,
+        notes=tuple(notes),
+    )
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
@@ -163,7 +170,7 @@ def _target_type(target: Target, stored: str) -> str:
     return "boolean" if stored == "boolean" else "category"
 
 
-def _rows(model: BayesianModel, columns: Columns, index: np.ndarray) -> Rows:
+def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:
     side = _side(columns, index)
     weights = None
     if model.config.weight is not None:

@@ -22,7 +22,7 @@ from core.datasets.datasets import Dataset
 from core.jobs.specs import TrainSpec
 from core.registry.registry import Version
 from core.settings import load_settings
-from models.artifact import files as checkpoint
+from models.artifact.files import write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.training.recipe import resolve
 from models.training.train import train
@@ -155,7 +155,7 @@ def carry_out(context: Context, job_id: str) -> Version:
     types = {c.name: c.type for c in context.datasets.get(spec.dataset).columns}
     trained = train(context.datasets.columns(spec.dataset), types, spec.config)
     directory = context.settings.data_dir / f"artifact-{job_id}"
-    trained = checkpoint.write(trained, directory)
+    trained = write_model(trained, directory)
     return context.registry.publish(
         claim, spec.model, directory, trained.description, spec.dataset, spec.alias
     )

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from app.schemas.card import CardResponse
-from app.ui.sections import LEVELS, sections
+from app.ui.calibration import LEVELS
+from app.ui.card.page import sections
 from tests.app.cards import TASKS
 from tests.app.conftest import MakeService
 from tests.app.running import Service, carry_out, regression_columns
@@ -32,7 +33,7 @@ def test_a_card_tells_what_its_schema_says(cards: Service, model: str) -> None:
     version = cards.http.get(f"/models/{model}/versions/1").json()
     assert found["variants"] == version["variants"]
     assert found["rows"]["learned"] > found["rows"]["held_out"] > 0
-    told = next(section for section in sections(found) if section.name == "rows").text
+    told = cards.http.get(f"/models/{model}/versions/1/card", headers=HTML).text
     for use, words in (("stopping", "that chose the epoch"), ("calibration", "for calibration")):
         assert (f"{found['rows'][use]} {words}" in told) == (found["rows"][use] > 0)
     assert [c["role"] for c in found["rows"]["columns"]][-1] == "target"

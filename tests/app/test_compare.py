@@ -1,13 +1,12 @@
-"""POST /compare and its result: every method settled at once, one table, one picture."""
+"""POST /compare and its result: every method settled at once, one table, one page."""
 
 from typing import Any, get_args
-from xml.etree import ElementTree as ET
 
 import httpx
 import pytest
 
-from app.pictures import draw_comparison
 from app.schemas.compare import USUAL, MethodKind
+from app.ui.comparison import method_charts, render_comparison
 from core.jobs.jobs import JobStatus
 from models.config import MethodConfig
 from tests.app.conftest import MakeService
@@ -15,7 +14,7 @@ from tests.app.running import Service
 from tests.app.test_batch import dataset_of, run
 
 TINY = {"network": {"hidden": [4]}, "training": {"epochs": 2}}
-SVG = "image/svg+xml"
+HTML = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}  # as browsers ask
 
 
 @pytest.fixture
@@ -31,10 +30,6 @@ def compare(service: Service, **body: Any) -> httpx.Response:
 def errors(answer: httpx.Response) -> dict[str, str]:
     assert answer.status_code == 422, answer.text
     return {error["path"]: error["message"] for error in answer.json()["errors"]}
-
-
-def texts(svg: str) -> list[str]:
-    return [e.text or "" for e in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
 def test_a_small_request_is_filled_in_with_the_recipe(own: Service) -> None:
@@ -143,7 +138,7 @@ def test_strange_rows_need_the_features(own: Service) -> None:
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
-def test_the_result_is_a_table_and_a_picture(own: Service, task: str) -> None:
+def test_the_result_is_a_table_and_a_page(own: Service, task: str) -> None:
     tree = {"dataset": dataset_of(own, "tree"), "target": "tree", "features": ["x", "y"]}
     numbers = task == "regression"
     body = {} if numbers else tree
@@ -169,11 +164,11 @@ def test_the_result_is_a_table_and_a_picture(own: Service, task: str) -> None:
         assert version["metrics"]["log_likelihood"] == row["log_likelihood"]
         assert version["variants"][0]["bytes"] == row["bytes"]
         assert (version["num_weights"], row["ood_auroc"]) == (row["num_weights"], None)
-    picture = own.http.get(path, headers={"Accept": "image/avif,image/svg+xml,*/*;q=0.8"})
-    assert picture.headers["content-type"] == SVG
-    assert {"log likelihood", "training, s", "RMSE" if numbers else "accuracy"} <= set(
-        texts(picture.text)
-    )
+    page = own.http.get(path, headers=HTML)
+    assert page.headers["content-type"].startswith("text/html")
+    assert "unsafe-inline" not in page.headers["content-security-policy"]
+    for title in ("log likelihood, nats", "training, s", "RMSE" if numbers else "accuracy"):
+        assert f'<th scope="col">{title}</th>' in page.text
     assert own.http.get(path, headers={"Accept": "text/csv"}).status_code == 406
 
 
@@ -194,13 +189,39 @@ def test_one_job_counts_and_is_listed(own: Service) -> None:
     assert run(own, job)["status"] == JobStatus.SUCCEEDED
 
 
-def test_names_cannot_break_the_picture() -> None:
-    """A failed method, one value for all, a value of nobody, and text that XML would misread."""
+def test_names_cannot_break_the_page() -> None:
+    """A failed method, one value for all, a value of nobody, and text that HTML would misread."""
     row = {"name": "a<b & 'c'", "status": "succeeded", "version": 1, "log_likelihood": -1234.5}
     failed = {"name": "d", "status": "failed", "version": None, "log_likelihood": None}
-    found = texts(draw_comparison("x & y", [row, failed]))
-    assert "a<b & 'c' (version 1)" in found
-    assert "d (failed)" in found
-    assert "−1.23 k" in found
-    assert "RMSE" not in found
-    assert texts(draw_comparison("none", [failed]))[-1] == "d (failed)"
+    (chart,) = method_charts([row, failed])
+    assert chart.table.rows == [["a<b & 'c'", -1234.5], ["d (failed)", None]]
+    assert chart.figure["layout"]["yaxis"]["ticktext"] == ["a&lt;b &amp; 'c'", "d (failed)"]
+    assert [(trace["x"], trace["y"]) for trace in chart.figure["data"]] == [
+        ([-1234.5], [0]),
+        ([], []),
+    ]
+    page = render_comparison("x & y", [row, failed])
+    assert "a&lt;b &amp; &#39;c&#39;" in page
+    assert "−1234" in page
+    assert "RMSE" not in page
+    assert "a<b" not in page
+    assert method_charts([failed]) == []
+    assert "d" in render_comparison("none", [failed])
+
+
+def test_the_best_stands_out_where_there_is_one() -> None:
+    common = {"status": "succeeded", "version": 1, "rmse": 2.0}
+    rows = [
+        common | {"name": "a", "log_likelihood": -2.0, "coverage_0.9": 0.99, "predict_ms": 1.0},
+        common | {"name": "b", "log_likelihood": -1.0, "coverage_0.9": 0.88, "predict_ms": 99.0},
+    ]
+    charts = {chart.name: chart.figure for chart in method_charts(rows)}
+    best = {name: figure["data"][1]["y"] for name, figure in charts.items()}
+    assert best == {
+        "method-log_likelihood": [1],
+        "method-rmse": [],
+        "method-coverage_0-9": [1],
+        "method-predict_ms": [0],
+    }
+    assert charts["method-predict_ms"]["layout"]["xaxis"]["type"] == "log"
+    assert charts["method-coverage_0-9"]["layout"]["shapes"][0]["x0"] == 0.9

@@ -12,9 +12,9 @@ from scipy import stats
 
 from core.database.schema import PredictionRow
 from core.datasets.columns.packing import unpack
-from models.artifact import files as checkpoint
-from models.model import BayesianModel
+from models.artifact.files import read_model
 from models.prediction.prediction import Prediction
+from models.tabular.model import TabularModel
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
 from worker.cleaner import Cleaner
@@ -47,7 +47,7 @@ def answered_again(service: Service, prediction_id: str) -> Prediction:
     """What the version says to the question that is kept, read back from its files."""
     kept = service.context.stored_predictions.get(prediction_id)
     version = service.context.registry.get(kept.model, kept.version)
-    model: BayesianModel = checkpoint.read(service.context.registry.path(version))
+    model: TabularModel = read_model(service.context.registry.path(version))
     return model.predict(unpack(kept.packed.inputs, model.inputs), kept.options)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from core.context import Context
 from core.database.schema import DatasetRow, EventRow, JobRow, VersionRow
 from core.jobs.jobs import FINAL
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from worker.cleaner import Cleaner
 
 NEXT = {  # a job's states, and those that may follow
@@ -75,7 +75,7 @@ def _of_versions(context: Context, job: JobRow) -> Iterator[str]:
         yield f"is {job.status} with versions {[row.version for row in rows]}"
     for row in rows:
         try:
-            checkpoint.read(context.store.local_path(row.artifact_key))
+            read_model(context.store.local_path(row.artifact_key))
         except Exception as error:
             yield f"version {row.version} cannot be read: {error}"
 

@@ -19,8 +19,8 @@ import onnxruntime
 import torch
 
 from core.registry import archives
-from credence.exports import METADATA, convert
-from models.artifact import files as checkpoint
+from credence.serving.exports import METADATA, convert
+from models.artifact.files import write_model
 from models.config import (
     ConvolutionalConfig,
     DropoutConfig,
@@ -33,8 +33,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile, Columns
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -63,7 +63,7 @@ def columns() -> tuple[Columns, dict[str, str]]:
     return table, TYPES | {"picture": "tensor", "y": "number", "label": "category"}
 
 
-def trained(target: str, method: MethodConfig | None = None, **settings: Any) -> BayesianModel:
+def trained(target: str, method: MethodConfig | None = None, **settings: Any) -> TabularModel:
     table, types = columns()
     features = tuple(FeatureConfig(name=n, type=t) for n, t in TYPES.items())  # type: ignore[arg-type]
     if "network" in settings:
@@ -78,7 +78,7 @@ def trained(target: str, method: MethodConfig | None = None, **settings: Any) ->
         for n, t in types.items()
     ]  # fmt: skip
     model = train(table, types, resolve(config, profiles, ROWS))
-    assert isinstance(model, BayesianModel)
+    assert isinstance(model, TabularModel)
     return model
 
 
@@ -93,7 +93,7 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def raw(model: BayesianModel, description: dict[str, Any], names: list[str]) -> list[np.ndarray]:
+def raw(model: TabularModel, description: dict[str, Any], names: list[str]) -> list[np.ndarray]:
     """What the graph takes, made by what its description says."""
     table = dict(columns()[0])
     for feature in description["features"]:
@@ -108,7 +108,7 @@ def raw(model: BayesianModel, description: dict[str, Any], names: list[str]) -> 
     return [features if name == "features" else table[name].astype(np.float32) for name in names]
 
 
-def expected(model: BayesianModel, options: dict[str, Any]) -> dict[str, np.ndarray]:
+def expected(model: TabularModel, options: dict[str, Any]) -> dict[str, np.ndarray]:
     """The engine's answer from the same draws; a method without whole draws gives those alone."""
     table, prune = columns()[0], options.get("prune", 0.0)
     if options.get("posterior") == "mean":
@@ -141,7 +141,7 @@ def error(found: np.ndarray, wanted: np.ndarray) -> float:
 def run(name: str, folder: Path) -> dict[str, float]:
     make, options = CASES[name]
     model = make()
-    checkpoint.write(model, folder / name)
+    write_model(model, folder / name)
     archive = folder / f"{name}.tar"
     archive.write_bytes(b"".join(archives.pack(folder / name)))
     wanted = expected(model, options)
@@ -155,7 +155,7 @@ def run(name: str, folder: Path) -> dict[str, float]:
     return errors
 
 
-def answer_of(path: Path, model: BayesianModel) -> dict[str, np.ndarray]:
+def answer_of(path: Path, model: TabularModel) -> dict[str, np.ndarray]:
     extra = {METADATA: ""}
     program = torch.export.load(path, extra_files=extra)
     description = json.loads(extra[METADATA])
@@ -163,7 +163,7 @@ def answer_of(path: Path, model: BayesianModel) -> dict[str, np.ndarray]:
     return dict(zip(description["outputs"], [f.numpy() for f in found], strict=True))
 
 
-def onnx_answer_of(path: Path, model: BayesianModel) -> dict[str, np.ndarray]:
+def onnx_answer_of(path: Path, model: TabularModel) -> dict[str, np.ndarray]:
     onnx.checker.check_model(onnx.load(path), full_check=True)
     session = onnxruntime.InferenceSession(path)
     description = json.loads(session.get_modelmeta().custom_metadata_map["credence"])

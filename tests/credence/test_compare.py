@@ -3,11 +3,11 @@
 import csv
 import json
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from credence.client import Client
+from credence.standalone import references
 from credence.types import Version
 from tests.credence.running import Service, credence
 
@@ -27,7 +27,7 @@ def strangers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_file_becomes_a_table_and_a_picture(
     service: Service, table: Path, strangers: Path, tmp_path: Path
 ) -> None:
-    picture = tmp_path / "methods.svg"
+    picture = tmp_path / "methods.html"
     options = ["--target", "y", "--name", "several", "--methods", "map,bbb", *TINY]
     options += ["--out-of-distribution", str(strangers), "--picture", str(picture)]
     done = credence("compare", str(table), *options, url=service.url)
@@ -36,7 +36,9 @@ def test_a_file_becomes_a_table_and_a_picture(
     assert header.split()[:3] == ["method", "version", "log_likelihood"]
     assert {"ood_auroc", "train_seconds", "predict_ms", "bytes"} < set(header.split())
     assert [line.split()[0] for line in lines] == ["map", "bbb"]
-    assert "several" in "".join(ET.parse(picture).getroot().itertext())
+    page = picture.read_text()
+    assert "<h1>several</h1>" in page
+    assert "Plotly.react" in page  # its script is in the file
 
 
 def test_one_that_fails_leaves_the_table_and_exits_with_4(service: Service, table: Path) -> None:
@@ -63,7 +65,7 @@ def test_it_can_be_left_alone_and_watched_later(service: Service, table: Path) -
     watched = credence("jobs", "watch", job, url=service.url)
     assert watched.returncode == 0, watched.stderr
     assert watched.stdout.splitlines()[1].startswith("map")
-    refused = credence("compare", str(table), *options, "--picture", "a.svg", url=service.url)
+    refused = credence("compare", str(table), *options, "--picture", "a.html", url=service.url)
     assert refused.returncode == 2
     assert "--no-follow" in refused.stderr
 
@@ -89,4 +91,6 @@ def test_the_client_does_the_same(client: Client, version: Version) -> None:
     rows = client.comparison(job["id"])
     assert [row["method"] for row in rows] == ["map", "mle"]
     assert client.job(rows[0]["job"])["parent"] == job["id"]
-    assert ET.fromstring(client.comparison_picture(job["id"])).tag.endswith("svg")
+    page = client.comparison_page(job["id"])
+    assert '<th scope="row">mle</th>' in page
+    assert references(page) == []

@@ -44,8 +44,8 @@ def test_rows_in_any_form_get_the_same_answer(client: Client, truth: Json, rows:
     told = truth["variance"]
     np.testing.assert_allclose(prediction.mean, truth["mean"], rtol=1e-5)
     np.testing.assert_allclose(prediction.std**2, told["total"], rtol=1e-5)
-    np.testing.assert_allclose(prediction.aleatoric**2, told["aleatoric"], rtol=1e-5)
-    np.testing.assert_allclose(prediction.epistemic**2, told["epistemic"], rtol=1e-5)
+    np.testing.assert_allclose(prediction.aleatoric_deviation**2, told["aleatoric"], rtol=1e-5)
+    np.testing.assert_allclose(prediction.epistemic_deviation**2, told["epistemic"], rtol=1e-5)
     np.testing.assert_allclose(prediction.interval(0.9).lower, truth["intervals"][0]["lower"], 1e-5)
     assert prediction.out_of_distribution.tolist() == truth["out_of_distribution"]
     assert (prediction.model, prediction.version, prediction.seed) == ("small", 1, 3)
@@ -57,7 +57,10 @@ def test_a_frame_keeps_its_index(client: Client) -> None:
     rows = ROWS.set_index(pd.Index(["second", "first"], name="row"))
     frame = client.predict("small", rows, intervals=[0.5]).to_frame()
     assert frame.index.tolist() == ["second", "first"]
-    assert list(frame)[:6] == ["mean", "std", "aleatoric", "epistemic", "lower_0.5", "upper_0.5"]
+    assert list(frame)[:6] == [
+        "mean", "aleatoric_variance", "epistemic_variance", "total_variance",
+        "mc_error", "lower_0.5",
+    ]  # fmt: skip
 
 
 def test_a_notebook_shows_the_uncertainty(client: Client) -> None:
@@ -107,8 +110,9 @@ def test_five_lines(service: Service, capsys: pytest.CaptureFixture[str]) -> Non
     assert prediction.labels.tolist() == best.tolist()
     np.testing.assert_allclose(prediction.probabilities.sum(axis=1), 1.0, rtol=1e-6)
     entropy = -(prediction.probabilities * np.log(prediction.probabilities)).sum(axis=1)
-    np.testing.assert_allclose(prediction.entropy, entropy, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(prediction.aleatoric + prediction.epistemic, entropy, atol=1e-5)
+    np.testing.assert_allclose(prediction["predictive_entropy"], entropy, rtol=1e-5, atol=1e-6)
+    parts = prediction["expected_entropy"] + prediction["mutual_information"]
+    np.testing.assert_allclose(parts, entropy, atol=1e-5)
     assert next(iter(prediction.to_frame())) == "label"
     assert "and 60 more rows" in prediction._repr_html_()
 

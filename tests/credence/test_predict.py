@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from credence.prediction_files import write_csv
-from credence.prediction_tables import print_prediction
-from credence.types import PredictionAnswer, Version
+from credence.client.arrow import Column, from_stream, to_stream
+from credence.commands.prediction_files import write_csv
+from credence.commands.prediction_table import print_prediction
+from credence.types import Version
 from tests.credence.running import CREDENCE, Service, credence, environment
 
 ROWS = "kind,x0,x1,y\nodd,0.5,1.0,9\neven,,2.0,9\nnew,1.5,-1.0,9\n"
@@ -26,7 +27,7 @@ def test_a_pipe_gets_csv_with_a_line_per_row(service: Service) -> None:
     for row in rows:
         parts = float(row["aleatoric_variance"]) + float(row["epistemic_variance"])
         assert parts == pytest.approx(float(row["total_variance"]))
-        assert float(row["lower_50"]) < float(row["mean"]) < float(row["upper_50"])
+        assert float(row["lower_0.5"]) < float(row["mean"]) < float(row["upper_0.5"])
     assert "not features, ignored: y" in done.stderr
 
 
@@ -74,22 +75,22 @@ def test_a_terminal_gets_a_table(service: Service, tmp_path: Path) -> None:
 
 
 def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
-    answer: PredictionAnswer = {
-        "model": "m", "version": 1, "prune": 0.0, "samples": 100, "seed": 1, "sampler": "sobol",
-        "mean": [2.0], "variance": {"aleatoric": [0.5], "epistemic": [0.5], "total": [1.0]},
-        "intervals": [
-            {"level": 0.9, "kind": "credible", "lower": [1.0], "upper": [3.0]},
-            {"level": 0.9, "kind": "conformal", "lower": [0.5], "upper": [3.5]},
-            {"level": 0.99, "kind": "conformal", "lower": [None], "upper": [None]},
-        ],
-        "mc_error": None, "out_of_distribution": [False], "ood_score": [0.5], "timings_ms": {},
+    numbers = {
+        "mean": 2.0, "aleatoric_variance": 0.5, "epistemic_variance": 0.5, "total_variance": 1.0,
+        "lower_0.9": 1.0, "upper_0.9": 3.0,
+        "conformal_lower_0.9": 0.5, "conformal_upper_0.9": 3.5,
+        "conformal_lower_0.99": None, "conformal_upper_0.99": None, "ood_score": 0.5,
     }  # fmt: skip
-    write_csv(answer, 1)
+    columns = {name: Column("number", [value]) for name, value in numbers.items()}
+    columns["out_of_distribution"] = Column("boolean", [False])
+    table = from_stream(to_stream(columns))
+    table.metadata |= {"model": "m", "version": "1", "prune": "0.0", "samples": "100"}
+    write_csv(table, 1)
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert (row["lower_90"], row["conformal_lower_90"], row["conformal_upper_99"]) == (
+    assert (row["lower_0.9"], row["conformal_lower_0.9"], row["conformal_upper_0.99"]) == (
         "1.0", "0.5", "",
     )  # fmt: skip
-    print_prediction(answer, 1)
+    print_prediction(table, 1)
     shown = " ".join(capsys.readouterr().out.split())
     assert "unbounded" in shown
     assert "0.5 to 3.5" in shown

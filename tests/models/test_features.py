@@ -1,16 +1,21 @@
 """Columns of every type, and what users really send: gaps, new levels, constants, duplicates."""
 
+import json
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
 import torch
+from pydantic import TypeAdapter
 
 from models.config import FeatureConfig, SplitBy, SplitTime
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import convert, level_text
+from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import batches
 from models.features.splits import split_rows
-from models.features.targets import ClassTarget, NumberTarget, present, target_from_json
+from models.features.targets import ClassTarget, NumberTarget, Target, present
 
 
 def feature(name: str, kind: str) -> FeatureConfig:
@@ -103,7 +108,9 @@ EXAMPLES = {
 def test_encoders_survive_json(kind: str) -> None:
     values = EXAMPLES[kind]
     encoder = fit(kind, values)
-    again = FeatureEncoder.from_json(encoder.features, encoder.to_json())
+    stored = json.loads(json.dumps([asdict(one) for one in encoder.encoders]))
+    again = replace(encoder, encoders=TypeAdapter(tuple[Encoder, ...]).validate_python(stored))
+    assert again == encoder
     torch.testing.assert_close(again.encode({"a": values}), encoder.encode({"a": values}))
 
 
@@ -132,7 +139,8 @@ def test_targets_keep_the_callers_types() -> None:
     with pytest.raises(InvalidInput, match="unknown classes"):
         numbers.encode(np.array([7.0]))
     for target in (numbers, NumberTarget(1.0, 2.0)):
-        assert target_from_json(target.to_json()) == target
+        stored = json.loads(json.dumps(asdict(target)))
+        assert TypeAdapter(Target).validate_python(stored) == target
 
 
 def test_targets_that_teach_nothing_are_refused() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import (
     BBBConfig,
     DropoutConfig,
@@ -257,7 +257,7 @@ def test_paths_that_run_away_leave_a_model_that_says_so(
         "prune 0: sample paths run away; metrics that are not finite are null",
     )
     scored = {0.0: replace(model.variant(0.0), metrics=metrics)}
-    checkpoint.write(model.with_variants(scored), tmp_path / "model")
+    write_model(model.with_variants(scored), tmp_path / "model")
     answer = model.predict(sales(), PredictOptions(samples=10))
     assert not np.isfinite(answer.mean).all()
 
@@ -303,8 +303,8 @@ def test_a_thousandfold_series_has_a_thousandfold_forecast(transform: str) -> No
 
 
 def test_a_stored_forecaster_answers_the_same(forecaster: Forecaster, tmp_path: Path) -> None:
-    checkpoint.write(forecaster, tmp_path / "model")
-    again = checkpoint.read(tmp_path / "model")
+    write_model(forecaster, tmp_path / "model")
+    again = read_model(tmp_path / "model")
     assert isinstance(again, Forecaster)
     for prune in (0.0, 0.5):
         options = PredictOptions(samples=20, prune=prune)
@@ -313,7 +313,7 @@ def test_a_stored_forecaster_answers_the_same(forecaster: Forecaster, tmp_path: 
     described = again.description
     assert described["task"] == "forecasting"
     assert described["forecast"]["horizon"] == 12
-    assert described["variants"] == checkpoint.write(again, tmp_path / "b").description["variants"]
+    assert described["variants"] == write_model(again, tmp_path / "b").description["variants"]
 
 
 @pytest.mark.parametrize(
@@ -357,8 +357,8 @@ def test_a_horizon_is_for_forecasts_and_rows_for_tables(forecaster: Forecaster) 
     with pytest.raises(InvalidInput, match="no sampler 'moments'"):
         forecaster.predict(sales(), PredictOptions(sampler="moments"))
     with pytest.raises(InvalidInput, match="no conformal intervals"):
-        forecaster.settle(PredictOptions(interval_kinds=("conformal",)))
-    assert forecaster.settle(PredictOptions()).horizon == 12
+        forecaster.resolve(PredictOptions(interval_kinds=("conformal",)))
+    assert forecaster.resolve(PredictOptions()).horizon == 12
     far = {"month": months(30) + np.timedelta64(2_900_000, "D"), "sales": sales(30)["sales"]}
     with pytest.raises(InvalidInput, match="after the year 9999"):
         forecaster.predict(far, PredictOptions(samples=2, horizon=1000))

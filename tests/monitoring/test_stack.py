@@ -183,6 +183,6 @@ def test_each_model_has_its_variables_values(watched: Prometheus) -> None:
     for board in DASHBOARDS.values():
         for variable in board["templating"]["list"]:
             if variable["type"] == "query":
-                (match,) = re.findall(r"label_values\((\w+), (\w+)\)", variable["definition"])
+                (match,) = re.findall(r"label_values\((\w+), (\w+)\)", variable["query"])
                 metric, label = match
                 assert watched.get(f"label/{label}/values", **{"match[]": metric})

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from core.context import Context
 from core.jobs import comparison
 from core.jobs.jobs import CompareSpec, Job, JobStatus, MethodSpec
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.config import (
     BBBConfig,
     CyclicalSGLDConfig,
@@ -22,8 +22,8 @@ from models.config import (
 )
 from models.exceptions import Stopped
 from models.features.splits import split_rows
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from tests.models.language.language_cases import random_lines, trained
 from tests.worker.conftest import QUICK, wait_for, worker
@@ -75,8 +75,8 @@ def compare_job(
     return context.jobs.create_comparison(CompareSpec(**common), [(s, {}) for s in specs], {})
 
 
-def load(context: Context, version: int) -> BayesianModel:
-    return checkpoint.read(context.registry.path(context.registry.get("line", version)))
+def load(context: Context, version: int) -> TabularModel:
+    return read_model(context.registry.path(context.registry.get("line", version)))
 
 
 def test_two_workers_share_the_methods(context: Context, dataset: str, strange: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from core.context import Context
 from core.jobs.jobs import Job, JobStatus, TrainSpec
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.exceptions import Diverged, InvalidData, ModelError, Stopped
 from models.training.progress import Progress
 from tests.worker.conftest import QUICK, train_job, wait_until, worker
@@ -74,7 +74,7 @@ def test_a_job_outlives_its_processes_and_its_worker(context: Context, dataset: 
     done = context.jobs.get(job.id)
     assert (done.attempt, done.version) == (3, 1)
     assert min(_fractions(context, job, 2) + _fractions(context, job, 3)) > 0.15
-    model = checkpoint.read(context.registry.path(context.registry.get("line")))
+    model = read_model(context.registry.path(context.registry.get("line")))
     assert model.variants == (0.0, 0.5)
     assert model.variant(0.5).metrics["rows"] == 20
 

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from core.context import Context
 from core.jobs.jobs import Job, JobStatus, PredictSpec
 from core.jobs.results import join
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from tests.worker.conftest import QUICK, add_line, train_job, wait_for, wait_until, worker
 from worker.metrics import WorkerMetrics
 from worker.prediction import BLOCK_BYTES, MAX_BLOCK_ROWS, block_rows
@@ -50,7 +50,7 @@ def predict_job(context: Context, dataset: str, *, samples: int = 100, chunk_row
 def check_result(context: Context, job: Job) -> None:
     """Every row once, in order, as the model predicts them all together."""
     spec = PredictSpec.model_validate(job.spec)
-    model = checkpoint.read(context.registry.path(context.registry.get("line", 1)))
+    model = read_model(context.registry.path(context.registry.get("line", 1)))
     expected = model.predict(context.datasets.columns(job.dataset), spec.options)
     content = b"".join(join(context.results.paths(job.id)))
     table = parquet.read_table(io.BytesIO(content))
@@ -125,7 +125,7 @@ def test_a_chunk_that_cannot_be_predicted_fails_the_job(
 
 def test_rows_in_memory_are_bounded_by_what_they_take(context: Context, trained: str) -> None:
     version = context.registry.get("line", 1)
-    model = checkpoint.read(context.registry.path(version))
+    model = read_model(context.registry.path(version))
     assert block_rows(model) == MAX_BLOCK_ROWS
     wide = replace(model, encoder=replace(model.encoder, encoders=model.encoder.encoders * 10**4))
     assert block_rows(wide) * 2 * wide.encoder.width * 8 <= BLOCK_BYTES

@@ -7,7 +7,7 @@ import pytest
 
 from core.context import Context
 from core.jobs.jobs import EvaluateSpec, JobStatus
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from tests.worker.conftest import QUICK, add_line, train_job
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner, describe
@@ -29,7 +29,7 @@ def test_a_training_job_publishes_a_version(
     assert done.progress["fraction"] == pytest.approx(1.0)
     version = context.registry.get("line", "champion")
     assert version.job == job.id
-    model = checkpoint.read(context.registry.path(version))
+    model = read_model(context.registry.path(version))
     assert model.variants == (0.0, 0.5)
     assert not context.checkpoints.exists(job.id)
     kinds = [event.type for event in context.jobs.events(job.id)]
@@ -141,7 +141,7 @@ def test_an_evaluation_scores_a_version(
     done = context.jobs.get(job.id)
     assert (done.status, done.version) == (JobStatus.SUCCEEDED, 1)
     assert done.metrics["rows"] == 50
-    model = checkpoint.read(context.registry.path(context.registry.get("line")))
+    model = read_model(context.registry.path(context.registry.get("line")))
     columns = context.datasets.columns(other)
     assert done.metrics["log_likelihood"] == pytest.approx(
         model.evaluate(columns, prune=0.5)["log_likelihood"]

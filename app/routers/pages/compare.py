@@ -9,9 +9,11 @@ from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep
 from app.schemas.compare import USUAL
+from app.ui.charts import Table
+from app.ui.comparison import method_table
+from app.ui.labels import METHODS
 from app.ui.pages import show
 from app.ui.scores import Scored, comparison_charts, score_table
-from app.ui.wording import METHODS
 from core.context import Context
 from core.database.schema import Json
 from core.jobs import comparison
@@ -91,5 +93,5 @@ def _compared(name: str, target: str, task: str, scored: Sequence[Scored]) -> Js
     }
 
 
-def _table(context: Context, job: Job) -> list[Json] | None:
-    return comparison.table(context.jobs, job.id) if job.status in FINAL else None
+def _table(context: Context, job: Job) -> Table | None:
+    return method_table(comparison.table(context.jobs, job.id)) if job.status in FINAL else None

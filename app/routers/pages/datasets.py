@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep, PagingDep
-from app.ui.columns import MOST_CHARTS, column_charts, sample_step
+from app.ui.column_charts import MOST_CHARTS, column_charts, sample_step
 from app.ui.pages import show
 
 router = APIRouter(include_in_schema=False)

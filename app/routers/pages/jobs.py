@@ -8,9 +8,8 @@ from fastapi.responses import HTMLResponse
 from app.dependencies import ContextDep, PagingDep
 from app.schemas.common import ModelName
 from app.schemas.jobs import JobResponse
-from app.ui.charts import Table
+from app.ui.comparison import method_charts, method_table
 from app.ui.pages import show
-from core.context import Context
 from core.database.schema import Json
 from core.jobs import comparison
 from core.jobs.jobs import FINAL, Job, JobStatus
@@ -66,6 +65,8 @@ def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
     """A job as it stands; the page's script reads its events from the first one on."""
     found = context.jobs.get(job_id)
     error = found.error or {}
+    is_compared = found.kind == "compare" and found.status in FINAL
+    methods = comparison.table(context.jobs, found.id) if is_compared else []
     return show(
         request,
         "job.html",
@@ -76,21 +77,11 @@ def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
         is_final=found.status in FINAL,
         advice=ADVICE.get(error.get("code", ""), GENERAL_ADVICE),
         parts=context.jobs.parts(found.id) if found.kind == "compare" else [],
-        table=_table(context, found),
+        table=method_table(methods) if methods else None,
+        charts=method_charts(methods),
         again=_again(found),
         needs_change=error.get("code") in NEEDS_CHANGE,
     )
-
-
-def _table(context: Context, found: Job) -> Table | None:
-    """Of a comparison that has ended."""
-    if found.kind != "compare" or found.status not in FINAL:
-        return None
-    rows = comparison.table(context.jobs, found.id)
-    left_out = ("job", "method", "error", "version")
-    headers = [name for name in rows[0] if name not in left_out]
-    cells = [[row[name] for name in headers] for row in rows]
-    return Table("Methods", tuple(name.replace("_", " ") for name in headers), cells)
 
 
 def _again(found: Job) -> Json | None:

@@ -6,10 +6,10 @@ from fastapi.responses import HTMLResponse
 from app.dependencies import ContextDep, PagingDep
 from app.routers.pages.permissions import card_of, may_change
 from app.schemas.models import ModelResponse, ModelSummary, VersionResponse
-from app.ui.asking import can_fill_in, question_of
+from app.ui.card.page import sections
 from app.ui.pages import show
-from app.ui.scores import headline, score_table, trust
-from app.ui.sections import sections
+from app.ui.prediction_form import can_fill_in, form_data
+from app.ui.scores import headline, known_scores, score_table, trust
 from core.access.callers import MODEL
 from core.context import Context
 from core.exceptions import NotFound
@@ -60,7 +60,8 @@ def version(request: Request, context: ContextDep, name: str, version: str) -> H
     found = context.registry.get(name, version)
     told = VersionResponse.model_validate(found).model_dump(mode="json")
     card = card_of(request, context, found)
-    question = question_of(told, card, context.settings.max_samples)
+    feedback = context.feedback.rolling(found.model, found.version).metrics
+    question = form_data(told, card, context.settings.max_samples)
     return show(
         request,
         "version.html",
@@ -72,7 +73,8 @@ def version(request: Request, context: ContextDep, name: str, version: str) -> H
         sections=sections(card) if card else [],
         question=question,
         can_fill_in=can_fill_in(question),
-        feedback=context.feedback.rolling(found.model, found.version).metrics,
+        feedback=feedback,
+        feedback_scores=known_scores(feedback),
         may_change=may_change(request, context, found),
         has_data=card is not None and _is_there(context, found.dataset),
     )

@@ -9,8 +9,8 @@ from app.dependencies import ContextDep
 from app.routers.pages.permissions import card_of
 from app.schemas.common import ModelName, Reference
 from app.schemas.models import ModelSummary, VersionResponse
-from app.ui.asking import can_fill_in, question_of
 from app.ui.pages import show
+from app.ui.prediction_form import can_fill_in, form_data
 from core.context import Context
 from core.database.schema import Json
 from core.exceptions import NotFound
@@ -39,7 +39,7 @@ def predict(
     found = context.registry.get(model, version)
     told = VersionResponse.model_validate(found).model_dump(mode="json")
     card = card_of(request, context, found)
-    question = question_of(told, card, context.settings.max_samples)
+    question = form_data(told, card, context.settings.max_samples)
     return show(
         request,
         "predict.html",

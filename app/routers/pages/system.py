@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from app.dependencies import Services, ServicesDep
-from app.ui.measured import drift, latency_chart, requests_by_status
 from app.ui.pages import show
+from app.ui.process_metrics import drift, latency_chart, requests_by_status
 from core.clock import database_now
 from core.database.schema import Json, WorkerRow
 from core.exceptions import Unavailable

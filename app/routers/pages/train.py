@@ -7,9 +7,9 @@ from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep
 from app.http.bodies import parse, refuse_non_finite
+from app.ui.labels import METHODS
 from app.ui.pages import show
 from app.ui.training_form import training_form
-from app.ui.wording import METHODS
 from core.database.schema import Json
 
 router = APIRouter(include_in_schema=False)

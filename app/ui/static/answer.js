@@ -1,6 +1,7 @@
 // An answer of POST /predict as people read it: a line that is read out, pictures, a table, a file.
 
 import { csvLine } from "./cells.js";
+import { byId } from "./dom.js";
 import { fan, root } from "./figures.js";
 import { draw, element, facts, table, tell } from "./parts.js";
 import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
@@ -8,7 +9,11 @@ import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
 const MOST_SHOWN = 200; // rows on the page: the file has all
 
 /** What of each row there is to tell: `cells` for the page, `columns` for the file, `needsLook`;
- *  `isBeyond` of a single row that is unlike those of training. */
+ *  `isBeyond` of a single row that is unlike those of training.
+ * @param {any} answer
+ * @param {PredictBody} body
+ * @param {Question} question
+ * @returns {Digest} */
 export function digest(answer, body, question) {
   const isBeyond = answer.out_of_distribution?.length === 1 && answer.out_of_distribution[0];
   return { isBeyond, ...digests[question.task](answer, body, question) };
@@ -17,34 +22,43 @@ export function digest(answer, body, question) {
 const UNRELIABLE = "Beyond what was learned neither number is to be relied on, nor how they split.";
 const ONE_SAMPLE = "not known from one sample";
 
-/** What networks disagree on takes two of them: of one the service tells 0. */
+/** What networks disagree on takes two of them: of one the service tells 0.
+ * @param {AnyAnswer} answer
+ * @param {number[]} values
+ * @returns {(number | string)[]} */
 const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() => ONE_SAMPLE) : values);
 
+/** What is remarkable about a row.
+ * @param {AnyAnswer} answer
+ * @param {number} i */
 const looks = (answer, i) => [answer.out_of_distribution?.[i] && "unlike training", answer.abstained?.[i] && "left to people"].filter(Boolean).join(", ");
 
 const digests = {
+  /** @param {RegressionAnswer} answer
+   * @param {PredictBody} body
+   * @returns {Digest} */
   regression(answer, body) {
-    const deviations = ["aleatoric", "epistemic", "total"].map((kind) => root(answer.variance[kind]));
-    deviations[1] = epistemicOf(answer, deviations[1]);
+    const [aleatoric, total] = [root(answer.variance.aleatoric), root(answer.variance.total)];
+    const epistemic = epistemicOf(answer, root(answer.variance.epistemic));
     const credible = answer.intervals[0];
-    const rows = answer.mean.map((mean, i) => ({ mean, aleatoric: deviations[0][i], total: deviations[2][i], lower: credible.lower[i], upper: credible.upper[i] }));
+    const rows = answer.mean.map((mean, i) => ({ mean, aleatoric: aleatoric[i], total: total[i], lower: credible.lower[i], upper: credible.upper[i] }));
     const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // a strange row is far from where the others differ
     const scale = extent(usual.length ? usual : rows);
-    const isOff = ({ mean }) => mean < scale[0] || mean > scale[1];
-    const level = (interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "conformal" ? " conformal" : ""}`;
-    const drawn = (row) => intervalStrip(row, scale, `mean ${tell(row.mean)}, ± ${tell(row.total)}, ${level(credible)} from ${tell(row.lower)} to ${tell(row.upper)}`);
+    const isOff = (/** @type {StripRow} */ { mean }) => mean < scale[0] || mean > scale[1];
+    const level = (/** @type {Interval} */ interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "conformal" ? " conformal" : ""}`;
+    const drawn = (/** @type {StripRow} */ row) => intervalStrip(row, scale, `mean ${tell(row.mean)}, ± ${tell(row.total)}, ${level(credible)} from ${tell(row.lower)} to ${tell(row.upper)}`);
     return {
-      portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale.map(tell), level(credible)) : null,
+      portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale, level(credible)) : null,
       headers: ["row", "mean", `${tell(scale[0])} to ${tell(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level)],
       rows: rows.map((row, i) => [
         i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [looks(answer, i), isOff(row) && "beyond the picture"].filter(Boolean).join(", ")),
-        deviations[0][i], deviations[1][i], row.total,
+        aleatoric[i], epistemic[i], row.total,
         ...answer.intervals.map((one) => element("span", { class: "interval" }, `${bound(one.lower[i])} to ${bound(one.upper[i])}`)),
       ]),
       needsLook: answer.mean.map((_, i) => looks(answer, i) !== ""),
       facts: rows.length === 1 ? [
-        ["mean", tell(rows[0].mean)], ["± aleatoric", deviations[0][0], "aleatoric"], ["± epistemic", deviations[1][0], "epistemic"],
-        ...answer.intervals.map((one) => [level(one), `${bound(one.lower[0])} to ${bound(one.upper[0])}`]),
+        ["mean", tell(rows[0].mean)], ["± aleatoric", aleatoric[0], "aleatoric"], ["± epistemic", epistemic[0], "epistemic"],
+        ...answer.intervals.map((one) => /** @type {Fact} */ ([level(one), `${bound(one.lower[0])} to ${bound(one.upper[0])}`])),
         ["Monte-Carlo error", mcError(answer.mc_error)],
       ] : [["rows", rows.length], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
       summary: rows.length === 1 ? `${tell(rows[0].mean)} ± ${tell(rows[0].total)}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, rows.length),
@@ -55,13 +69,16 @@ const digests = {
       }),
     };
   },
+  /** @param {ClassificationAnswer} answer
+   * @param {PredictBody} body
+   * @returns {Digest} */
   classification(answer, body) {
     const { labels, classes, probabilities, entropy } = answer;
     const epistemic = epistemicOf(answer, entropy.epistemic);
     const most = Math.log(classes.length);
-    const list = (row) => classes.map((name, k) => `${name} ${tell(row[k])}`).join(", ");
+    const list = (/** @type {number[]} */ row) => classes.map((name, k) => `${name} ${tell(row[k])}`).join(", ");
     return {
-      headers: ["row", "label", "probability", "± of the model", "probabilities", "entropy: aleatoric", "epistemic", "of at most " + tell(most), "remark"],
+      headers: ["row", "label", "probability", "± of the model", "probabilities", "entropy: aleatoric", "epistemic", `of at most ${tell(most)}`, "remark"],
       rows: labels.map((label, i) => {
         const k = classes.indexOf(label);
         return [
@@ -74,7 +91,7 @@ const digests = {
       needsLook: labels.map((_, i) => looks(answer, i) !== ""),
       legend: classes.map(String),
       facts: labels.length === 1 ? [
-        ["label", String(labels[0])], ...classes.map((name, k) => [String(name), probabilities[0][k]]),
+        ["label", String(labels[0])], ...classes.map((name, k) => /** @type {Fact} */ ([String(name), probabilities[0][k]])),
         ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
       ] : [["rows", labels.length], ["Monte-Carlo error, at most", mcError(answer.mc_error?.flat())]],
       summary: labels.length === 1 ? `${labels[0]}, with probability ${tell(Math.max(...probabilities[0]))}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, labels.length),
@@ -85,9 +102,14 @@ const digests = {
       }),
     };
   },
+  /** @param {ForecastAnswer} answer
+   * @param {PredictBody} body
+   * @param {Question} question
+   * @returns {Digest} */
   forecasting(answer, body, question) {
     const [aleatoric, epistemic] = [root(answer.variance.aleatoric), epistemicOf(answer, root(answer.variance.epistemic))];
     const { time } = question.forecast;
+    const last = answer.mean.length - 1;
     const headers = ["time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), "remark"];
     const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), looks(answer, i)]);
     const history = { x: body.inputs[time], y: body.inputs[question.target] };
@@ -95,7 +117,7 @@ const digests = {
       headers, rows,
       needsLook: answer.times.map((_, i) => looks(answer, i) !== ""),
       facts: [["steps", answer.times.length], ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
-      summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${tell(answer.mean.at(-1))} ± ${tell(Math.sqrt(answer.variance.total.at(-1)))}`,
+      summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${tell(answer.mean[last])} ± ${tell(Math.sqrt(answer.variance.total[last]))}`,
       draw: () => draw("fan", fan(answer, history, question.target), { headers, rows }),
       file: file({ inputs: [] }, {
         [time]: answer.times, mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
@@ -104,80 +126,98 @@ const digests = {
       }),
     };
   },
+  /** @param {TextAnswer} answer
+   * @param {PredictBody} body
+   * @returns {Digest} */
   language_model(answer, body) {
     const { entropy } = answer;
+    /** @type {string[]} */
+    const texts = body.inputs;
     return {
       headers: ["text", "next tokens", "log likelihood, nats", "perplexity", "entropy: aleatoric", "epistemic"],
-      rows: body.inputs.map((text, i) => [text || "(nothing yet)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], epistemicOf(answer, entropy.epistemic)[i]]),
-      needsLook: body.inputs.map(() => false),
-      facts: [["texts", body.inputs.length]],
-      summary: body.inputs.length === 1 ? `Next: ${answer.next_tokens[0][0].token}, with probability ${tell(answer.next_tokens[0][0].probability)}` : `${body.inputs.length} texts`,
+      rows: texts.map((text, i) => [text || "(nothing yet)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], epistemicOf(answer, entropy.epistemic)[i]]),
+      needsLook: texts.map(() => false),
+      facts: [["texts", texts.length]],
+      summary: texts.length === 1 ? `Next: ${answer.next_tokens[0][0].token}, with probability ${tell(answer.next_tokens[0][0].probability)}` : `${texts.length} texts`,
       file: file({ inputs: [] }, {
-        text: body.inputs, log_likelihood: answer.log_likelihood, perplexity: answer.perplexity, next_token: answer.next_tokens.map((list) => list[0].token),
+        text: texts, log_likelihood: answer.log_likelihood, perplexity: answer.perplexity, next_token: answer.next_tokens.map((list) => list[0].token),
         probability: answer.next_tokens.map((list) => list[0].probability), predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
       }),
     };
   },
 };
 
-const bound = (value) => (value === null ? "unbounded" : tell(value));
+const bound = (/** @type {number | null} */ value) => (value === null ? "unbounded" : tell(value));
 
-/** It is 0 where the mean is worked out, without any drawing. */
+/** It is 0 where the mean is worked out, without any drawing.
+ * @param {(number | null)[] | null | undefined} errors */
 function mcError(errors) {
-  if (!errors?.length || errors.includes(null)) return "not known";
-  return Math.max(...errors) || "the mean needs no sampling";
+  const known = (errors ?? []).filter((error) => error !== null);
+  if (!errors?.length || known.length < errors.length) return "not known";
+  return Math.max(...known) || "the mean needs no sampling";
 }
 
+/** @param {AnyAnswer} answer
+ * @param {number} rows */
 function counted(answer, rows) {
-  const count = (flags) => (flags || []).filter(Boolean).length;
+  const count = (/** @type {boolean[] | null | undefined} */ flags) => (flags || []).filter(Boolean).length;
   const strange = count(answer.out_of_distribution);
   const left = count(answer.abstained);
   return `${rows.toLocaleString("en")} rows; ${strange || "none"} unlike those of training${answer.abstained ? `; ${left || "none"} left to people` : ""}`;
 }
 
+/** @param {{ token: string, probability: number }[]} list most probable first */
 function tokens(list) {
   const most = list[0].probability;
   const items = list.map(({ token, probability }) => element("li", {}, element("code", {}, token), element("span", {}, tell(probability)), shareStrip([probability / most], `${token}: ${tell(probability)}`)));
   return element("ol", { class: "tokens" }, ...items);
 }
 
-/** Header and lines of all rows: what was asked, then what was answered. */
+/** Header and lines of all rows: what was asked, then what was answered.
+ * @param {{ inputs?: any }} body
+ * @param {Record<string, Value[] | null | undefined>} answered */
 function file({ inputs }, answered) {
-  const known = Object.entries(answered).filter(([, values]) => values);
+  const known = Object.entries(answered).flatMap(([name, values]) => (values ? [{ name, values }] : []));
   const asked = inputs.length ? Object.keys(inputs[0]) : [];
-  const lines = known[0][1].map((_, i) => csvLine([...asked.map((name) => inputs[i][name]), ...known.map(([, values]) => values[i])]));
-  return [csvLine([...asked, ...known.map(([name]) => name)]), ...lines].join("\r\n");
+  const lines = known[0].values.map((_, i) => csvLine([...asked.map((name) => inputs[i][name]), ...known.map(({ values }) => values[i])]));
+  return [csvLine([...asked, ...known.map(({ name }) => name)]), ...lines].join("\r\n");
 }
 
-/** The one row's picture, with the ends of its scale and what its parts are. */
+/** The one row's picture, with the ends of its scale and what its parts are.
+ * @param {Element} drawn
+ * @param {[low: number, high: number]} scale
+ * @param {string} level */
 function portrait(drawn, [low, high], level) {
   const key = [["mean", "mean"], ["aleatoric", "± aleatoric"], ["epistemic", "± total, with epistemic"], ["whisker", level]];
   const items = key.map(([kind, name]) => element("span", {}, element("i", { class: kind }), name));
-  return element("div", { class: "portrait" }, drawn, element("p", { class: "ends" }, element("span", {}, low), element("span", {}, high)), element("p", { class: "legend" }, ...items));
+  return element("div", { class: "portrait" }, drawn, element("p", { class: "ends" }, element("span", {}, tell(low)), element("span", {}, tell(high))), element("p", { class: "legend" }, ...items));
 }
 
-/** Put a digest on the page; with `onlyLooks`, those rows alone. */
+/** Put a digest on the page; with `onlyLooks`, those rows alone.
+ * @param {Digest} told
+ * @param {boolean} onlyLooks */
 export function show(told, onlyLooks) {
-  const section = document.getElementById("answer");
+  const section = byId("answer");
   section.hidden = false;
-  const summary = document.getElementById("summary");
+  const summary = byId("summary");
   summary.textContent = told.summary;
   summary.classList.toggle("strange", told.rows.length === 1 && told.needsLook[0]);
-  const caution = document.getElementById("caution");
+  const caution = byId("caution");
   caution.textContent = told.isBeyond ? UNRELIABLE : "";
   caution.hidden = !told.isBeyond;
-  document.getElementById("facts").replaceChildren(element("dl", { class: "facts" }, ...facts(told.facts)));
+  byId("facts").replaceChildren(element("dl", { class: "facts" }, ...facts(told.facts)));
   told.draw?.();
   const lines = told.rows.map((cells, i) => ({ cells, class: told.needsLook[i] ? "strange" : null }));
   const wanted = onlyLooks ? lines.filter((line) => line.class) : lines;
   const caption = wanted.length > MOST_SHOWN ? `The first ${MOST_SHOWN} of ${wanted.length.toLocaleString("en")} rows; the file has all` : "Every row";
-  if (told.portrait) document.getElementById("pictures").replaceChildren(told.portrait);
-  else if (!told.draw) document.getElementById("pictures").replaceChildren();
+  if (told.portrait) byId("pictures").replaceChildren(told.portrait);
+  else if (!told.draw) byId("pictures").replaceChildren();
   const parts = told.portrait ? [] : [table(caption, told.headers, wanted.slice(0, MOST_SHOWN))];
   if (told.legend) parts.unshift(legend(told.legend));
-  document.getElementById("results").replaceChildren(...parts);
-  document.getElementById("only-strange-label").hidden = !(told.rows.length > 1 && told.needsLook.some(Boolean));
+  byId("results").replaceChildren(...parts);
+  byId("only-strange-label").hidden = !(told.rows.length > 1 && told.needsLook.some(Boolean));
 }
 
+/** @param {string[]} names */
 const legend = (names) =>
   element("p", { class: "legend" }, ...names.map((name, k) => element("span", {}, element("i", { class: `series-${1 + (k % 6)}` }), name)));

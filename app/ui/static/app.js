@@ -1,24 +1,31 @@
 // What every page of the dashboard needs: the API, what it refuses, buttons that change something.
 
+import { asError, byId } from "./dom.js";
+
 /** A refusal of the API: its problem document, RFC 9457. */
 export class Refusal extends Error {
+  /** @param {Problem} problem */
   constructor(problem) {
     super(problem.detail || problem.title || "the service did not answer as it should");
     this.problem = problem;
   }
 }
 
-/** The answer of a route as JSON, null without one; throws a Refusal, or what `signal` is aborted with. */
+/** The answer of a route as JSON, null without one; throws a Refusal, or what `signal` is aborted with.
+ * @param {string} method
+ * @param {string} path
+ * @param {unknown} [body]
+ * @param {Record<string, string>} [headers]
+ * @param {AbortSignal | null} [signal]
+ * @returns {Promise<any>} */
 export async function api(method, path, body, headers = {}, signal = null) {
-  const options = { method, signal, headers: { Accept: "application/json", ...headers } };
-  if (body !== undefined) {
-    options.headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(body);
-  }
-  if (path === "/predict") options.headers["X-Credence-Exploring"] = "1"; // says nothing of drift
+  /** @type {Record<string, string>} */
+  const sent = { Accept: "application/json", ...headers };
+  if (body !== undefined) sent["Content-Type"] = "application/json";
+  if (path === "/predict") sent["X-Credence-Exploring"] = "1"; // says nothing of drift
   let response, text;
   try {
-    response = await fetch(path, options);
+    response = await fetch(path, { method, signal, headers: sent, body: JSON.stringify(body) });
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;
@@ -32,6 +39,8 @@ export async function api(method, path, body, headers = {}, signal = null) {
 /** A key of its own per thing to be made, so that asking twice makes one. */
 export const once = () => ({ "Idempotency-Key": crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
 
+/** The JSON in a text, null if it is none.
+ * @param {string} text */
 export function parsed(text) {
   try {
     return JSON.parse(text);
@@ -44,43 +53,57 @@ export function askForAKey() {
   location.assign(`/ui/sign-in?next=${encodeURIComponent(location.pathname)}`);
 }
 
-/** Say something that is read out, too, and goes away. */
+/** Say something that is read out, too, and goes away.
+ * @param {string} message
+ * @param {"good" | "bad"} [kind] */
 export function notify(message, kind = "good") {
   const notice = document.createElement("p");
   notice.className = `notice ${kind}`;
   notice.textContent = message;
-  document.getElementById("notices").append(notice);
+  byId("notices").append(notice);
   setTimeout(() => notice.remove(), kind === "good" ? 5000 : 15000);
 }
 
 /** Show a refusal at the fields of a form whose `data-path` it names, the rest in its `.wrong`.
- *  `focus` is false where nobody has sent the form: who is typing stays there. */
-export function showRefusal(form, refusal, { focus = true } = {}) {
+ *  `focus` is false where nobody has sent the form: who is typing stays there.
+ * @param {HTMLElement} form
+ * @param {unknown} thrown
+ * @param {{ focus?: boolean }} [options] */
+export function showRefusal(form, thrown, { focus = true } = {}) {
+  const errors = (thrown instanceof Refusal && thrown.problem.errors) || [];
   clearRefusal(form);
   const rest = [];
-  for (const { path, message } of refusal.problem?.errors || []) {
+  for (const { path, message } of errors) {
     const field = fieldOf(form, path);
     if (!field) rest.push(`${path}: ${message}`);
     else mark(field, message);
   }
-  const wrong = form.querySelector(".wrong");
+  const wrong = wrongOf(form);
   const told = form.querySelectorAll("[aria-invalid]").length;
-  wrong.textContent = rest.length ? rest.join("; ") : told ? "Please look at the marked fields." : refusal.message;
+  wrong.textContent = rest.length ? rest.join("; ") : told ? "Please look at the marked fields." : asError(thrown).message;
   wrong.hidden = false;
-  if (focus) form.querySelector("[aria-invalid]")?.focus();
+  const invalid = /** @type {HTMLElement | null} */ (form.querySelector("[aria-invalid]"));
+  if (focus) invalid?.focus();
 }
 
+/** The place of a form for what is wrong with the whole of it.
+ * @param {HTMLElement} form */
+const wrongOf = (form) => /** @type {HTMLElement} */ (form.querySelector(".wrong"));
+
+/** @param {HTMLElement} form */
 export function clearRefusal(form) {
   for (const field of form.querySelectorAll("[aria-invalid]")) {
     field.removeAttribute("aria-invalid");
     field.removeAttribute("aria-errormessage");
   }
   for (const told of form.querySelectorAll(".told")) told.remove();
-  form.querySelector(".wrong").hidden = true;
+  wrongOf(form).hidden = true;
 }
 
 /** The field of a path, or of what it is a part of; what is put away, such as the form of one row
- *  while many are pasted, is none. What is folded up is one: it gets unfolded. */
+ *  while many are pasted, is none. What is folded up is one: it gets unfolded.
+ * @param {HTMLElement} form
+ * @param {string} path */
 function fieldOf(form, path) {
   for (let at = path; at; at = at.slice(0, at.lastIndexOf("/"))) {
     const fields = form.querySelectorAll(`[data-path="${CSS.escape(at)}"]`);
@@ -90,6 +113,9 @@ function fieldOf(form, path) {
   return null;
 }
 
+/**
+ * @param {Element} field
+ * @param {string} message */
 function mark(field, message) {
   const told = document.createElement("p");
   told.className = "told";
@@ -97,16 +123,17 @@ function mark(field, message) {
   told.textContent = message;
   field.setAttribute("aria-invalid", "true");
   field.setAttribute("aria-errormessage", told.id);
-  for (let fold = field.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
-  field.closest(".field").append(told);
+  for (let fold = field.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null) fold.open = true;
+  field.closest(".field")?.append(told);
 }
 
 /** `<button data-call="PUT /models/x/aliases/y" data-body='{…}' data-confirm="…" data-then="/ui/…">`;
- * with `data-refresh="#part"` in place of `data-then` htmx fetches that part anew, and no more. */
+ * with `data-refresh="#part"` in place of `data-then` htmx fetches that part anew, and no more.
+ * @param {HTMLButtonElement} button */
 async function carryOut(button) {
   const { call, body, confirm: question, then, refresh, done } = button.dataset;
   if (question && !window.confirm(question)) return;
-  const [method, path] = call.split(" ");
+  const [method, path] = (call ?? "").split(" ");
   button.disabled = true;
   try {
     await api(method, path, body && JSON.parse(body), method === "POST" ? once() : {});
@@ -118,18 +145,19 @@ async function carryOut(button) {
     if (done) sessionStorage.setItem("notice", done);
     if (then) location.assign(then);
     else location.reload();
-  } catch (refusal) {
-    notify(refusal.message, "bad");
+  } catch (error) {
+    notify(asError(error).message, "bad");
     button.disabled = false;
   }
 }
 
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-call]");
+  const target = /** @type {Element} */ (event.target);
+  const button = /** @type {HTMLButtonElement | null} */ (target.closest("[data-call]"));
   if (button) carryOut(button);
 });
 
-document.getElementById("theme").addEventListener("click", () => {
+byId("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const isDark = getComputedStyle(root).getPropertyValue("--is-dark").trim() === "1";
   root.dataset.theme = isDark ? "light" : "dark";

@@ -1,6 +1,7 @@
 // What a version predicts along one feature, or over two, the others held at typical values.
 
 import { api, clearRefusal, showRefusal } from "./app.js";
+import { asError, byId, findInput, inputById } from "./dom.js";
 import { axis, deviations, heatMap, plain, predictiveBand, probabilities, root } from "./figures.js";
 import { draw, tell, title } from "./parts.js";
 
@@ -9,38 +10,41 @@ const BESIDE = 25; // points of either side of a map
 const SAMPLES = 100;
 const BEYOND = 0.5; // of the range, on either side: there ignorance should grow
 
-/** Where a feature is asked: beyond its range by half of it on both sides, or at each level. */
+/** Where a feature is asked: beyond its range by half of it on both sides, or at each level.
+ * @param {Feature} feature
+ * @param {number} points */
 function grid(feature, points) {
   if (feature.levels) {
     const { levels } = feature;
     return { values: levels, drawn: levels.map(plain), axis: axis(plain(feature.name), { type: "category" }), marks: [], isLine: false };
   }
   const isTime = feature.type === "datetime";
-  const number = (value) => (isTime ? Date.parse(value) : value);
+  const number = (/** @type {any} */ value) => (isTime ? Date.parse(value) : value);
   const [low, high] = [number(feature.min), number(feature.max)];
   const span = high - low || Math.abs(low) || 1;
   const step = (span * (1 + 2 * BEYOND)) / (points - 1);
   const values = Array.from({ length: points }, (_, i) => low - BEYOND * span + i * step);
-  const told = (value) => (isTime ? new Date(value).toISOString() : Number(value.toPrecision(8)));
+  const told = (/** @type {number} */ value) => (isTime ? new Date(value).toISOString() : Number(value.toPrecision(8)));
   const drawn = values.map(told);
   return { values: drawn, drawn, axis: axis(plain(feature.name)), marks: [told(low), told(high)], isLine: true };
 }
 
+/** @param {Question} question */
 export async function showBand(question) {
-  const form = document.getElementById("band");
-  const [xs, ys] = ["band-x", "band-y"].map((id) => document.getElementById(id));
+  const form = byId("band");
+  const [xs, ys] = [inputById("band-x"), findInput("band-y")];
   let asked = new AbortController();
   const update = async () => {
     asked.abort();
     asked = new AbortController();
-    const x = question.features[xs.value];
-    const y = ys?.value ? question.features[ys.value] : null;
+    const x = question.features[Number(xs.value)];
+    const y = ys?.value ? question.features[Number(ys.value)] : null;
     clearRefusal(form);
     try {
       await (y && y !== x ? overTwo(question, x, y, asked.signal) : alongOne(question, x, asked.signal));
       tellHeld(question, [x, y]);
-    } catch (refusal) {
-      if (refusal.name !== "AbortError") showRefusal(form, refusal, { focus: false });
+    } catch (error) {
+      if (asError(error).name !== "AbortError") showRefusal(form, error, { focus: false });
     }
   };
   form.addEventListener("change", update);
@@ -48,17 +52,30 @@ export async function showBand(question) {
   await update();
 }
 
+/**
+ * @param {Question} question
+ * @param {(Feature | null)[]} chosen */
 function tellHeld({ features }, chosen) {
   const held = features.filter((feature) => !chosen.includes(feature));
   const told = held.map(({ name, typical }) => `${name} = ${typical === null ? "missing" : typeof typical === "number" ? tell(typical) : typical}`);
-  document.getElementById("band-held").textContent = held.length ? `Held: ${told.join(", ")}` : "";
+  byId("band-held").textContent = held.length ? `Held: ${told.join(", ")}` : "";
 }
 
+/** @param {Question} question
+ * @returns {Row} */
 const typical = ({ features }) => Object.fromEntries(features.map(({ name, typical }) => [name, typical]));
 
+/**
+ * @param {Question} question
+ * @param {Row[]} inputs
+ * @param {AbortSignal} signal */
 const predict = ({ model, version }, inputs, signal) =>
   api("POST", "/predict", { model, version: String(version), inputs, samples: SAMPLES }, {}, signal);
 
+/**
+ * @param {Question} question
+ * @param {Feature} feature
+ * @param {AbortSignal} signal */
 async function alongOne(question, feature, signal) {
   const { values, drawn, axis: along, marks } = grid(feature, ALONE);
   const base = typical(question);
@@ -71,8 +88,12 @@ async function alongOne(question, feature, signal) {
   draw("band-unknown", deviations(drawn, answer, along, isClasses ? "entropy, nats" : `standard deviation of ${plain(question.target)}`, marks), numbers(name, values, answer));
 }
 
+/**
+ * @param {string} name
+ * @param {Value[]} values
+ * @param {RegressionAnswer | ClassificationAnswer} answer */
 function numbers(name, values, answer) {
-  if (answer.entropy) {
+  if ("classes" in answer) {
     const headers = [name, ...answer.classes, "aleatoric entropy", "epistemic entropy"].map(String);
     return { headers, rows: values.map((value, i) => [value, ...answer.probabilities[i], answer.entropy.aleatoric[i], answer.entropy.epistemic[i]]) };
   }
@@ -80,6 +101,11 @@ function numbers(name, values, answer) {
   return { headers: [name, "mean", "± aleatoric", "± epistemic"], rows: values.map((value, i) => [value, answer.mean[i], aleatoric[i], epistemic[i]]) };
 }
 
+/**
+ * @param {Question} question
+ * @param {Feature} x
+ * @param {Feature} y
+ * @param {AbortSignal} signal */
 async function overTwo(question, x, y, signal) {
   const [across, up] = [grid(x, BESIDE), grid(y, BESIDE)];
   const base = typical(question);
@@ -87,7 +113,7 @@ async function overTwo(question, x, y, signal) {
   const answer = await predict(question, rows, signal);
   const isClasses = question.task === "classification";
   const [known, unknown] = isClasses
-    ? [answer.probabilities.map((row) => row[0]), answer.entropy.epistemic]
+    ? [answer.probabilities.map((/** @type {number[]} */ row) => row[0]), answer.entropy.epistemic]
     : [answer.mean, root(answer.variance.epistemic)];
   const names = isClasses ? [`probability of ${answer.classes[0]}`, "epistemic entropy, nats"] : [`mean of ${question.target}`, "epistemic standard deviation"];
   const range = across.isLine && up.isLine ? { type: "rect", x0: across.marks[0], x1: across.marks[1], y0: up.marks[0], y1: up.marks[1] } : null;
@@ -100,8 +126,10 @@ async function overTwo(question, x, y, signal) {
   draw("band-unknown", heatMap(a, b, unknown, names[1], "heat of ignorance", axes, range), told);
 }
 
+/** @param {number[]} values */
 const scale = (values) => `From ${tell(Math.min(...values))}, pale, to ${tell(Math.max(...values))}.`;
 
-/** Maps are smooth between numbers alone: levels stand at 0, 1, 2, … */
+/** Maps are smooth between numbers alone: levels stand at 0, 1, 2, …
+ * @param {ReturnType<typeof grid>} grid */
 const levelled = ({ axis: own, drawn, isLine }) =>
   isLine ? own : { ...own, type: "linear", tickvals: drawn.map((_, i) => i), ticktext: drawn };

@@ -1,9 +1,12 @@
 // Tables as people have them: CSV, or cells that were copied from a spreadsheet.
 
-/** Lines of cells, RFC 4180; the separator is a tab, semicolon or comma, whichever the first line has. */
+/** Lines of cells, RFC 4180; the separator is a tab, semicolon or comma, whichever the first line has.
+ * @param {string} text */
 export function readCells(text) {
   const separator = ["\t", ";", ","].find((one) => text.split(/\r?\n/, 1)[0].includes(one)) || ",";
+  /** @type {string[][]} */
   const lines = [];
+  /** @type {string[]} */
   let line = [];
   let cell = "";
   let quoted = false;
@@ -24,7 +27,10 @@ export function readCells(text) {
   return lines;
 }
 
-/** As `/predict` takes it: empty is missing, what is no number stays text, which is refused by its cell. */
+/** As `/predict` takes it: empty is missing, what is no number stays text, which is refused by its cell.
+ * @param {string} cell
+ * @param {string} type
+ * @returns {Value} */
 export function value(cell, type) {
   const text = cell.trim();
   if (text === "") return null;
@@ -33,7 +39,9 @@ export function value(cell, type) {
   return text;
 }
 
-/** Every row has a cell for each column: of one that has not, nobody knows which cell is whose. */
+/** Every row has a cell for each column: of one that has not, nobody knows which cell is whose.
+ * @param {string[][]} lines
+ * @param {string[]} header */
 function checkLengths(lines, header) {
   const at = lines.findIndex((line) => line.length !== header.length);
   if (at < 0) return;
@@ -41,7 +49,9 @@ function checkLengths(lines, header) {
   throw new Error(`Row ${at + 1} has ${cells} and there are ${header.length} columns: give every row one cell for each, empty where its value is missing, and in quotes where a separator is in it.`);
 }
 
-/** Records of pasted lines, and which columns were left out. Throws an Error that says what is missing. */
+/** Records of pasted lines, and which columns were left out. Throws an Error that says what is missing.
+ * @param {string} text
+ * @param {Feature[]} features */
 export function readRows(text, features) {
   const lines = readCells(text);
   const names = features.map((feature) => feature.name);
@@ -51,17 +61,19 @@ export function readRows(text, features) {
   if (!hasNames && first.length !== names.length) {
     throw new Error(`The first line has ${first.length} cells and the model ${names.length} features. Put names in the first line, or give ${names.join(", ")} in this order.`);
   }
-  const header = hasNames ? lines.shift().map((cell) => cell.trim()) : names;
+  const header = hasNames ? first : names;
+  if (hasNames) lines.shift();
   const missing = names.filter((name) => !header.includes(name));
   if (missing.length) throw new Error(`There is no column ${missing.join(", ")}. The model needs ${names.join(", ")}.`);
   if (!lines.length) throw new Error("There are names but no rows below them.");
   checkLengths(lines, header);
-  const columns = features.map((feature) => [feature, header.indexOf(feature.name)]);
-  const rows = lines.map((cells) => Object.fromEntries(columns.map(([{ name, type }, at]) => [name, value(cells[at], type)])));
+  const columns = features.map(({ name, type }) => ({ name, type, at: header.indexOf(name) }));
+  const rows = lines.map((cells) => Object.fromEntries(columns.map(({ name, type, at }) => [name, value(cells[at], type)])));
   return { rows, leftOut: header.filter((name) => !names.includes(name)) };
 }
 
-/** Columns of pasted lines with names in the first one; numbers where all cells of a column are. */
+/** Columns of pasted lines with names in the first one; numbers where all cells of a column are.
+ * @param {string} text */
 export function readColumns(text) {
   const [header, ...lines] = readCells(text);
   if (!header || !lines.length) throw new Error("Names in the first line, and rows below them.");
@@ -73,7 +85,8 @@ export function readColumns(text) {
   }));
 }
 
-/** One line of a CSV file. */
+/** One line of a CSV file.
+ * @param {(Value | undefined)[]} cells */
 export const csvLine = (cells) => cells.map((cell) => {
   const text = cell === null || cell === undefined ? "" : String(cell);
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

@@ -4,9 +4,10 @@
 // Scripts of pages draw more with `Charts.show(place, figure)`.
 
 const root = document.documentElement;
-const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+const css = (/** @type {string} */ name) => getComputedStyle(root).getPropertyValue(name).trim();
 
 // What a trace's `meta` says it is. The same kind of uncertainty has the same colour everywhere.
+/** @type {Record<string, ((colours: Colours) => object) | undefined>} */
 const roles = {
   reference: ({ muted }) => ({ line: { color: muted, dash: "dot", width: 2 }, hoverinfo: "skip" }),
   mean: ({ ink }) => ({ line: { color: ink, width: 2 }, marker: { color: ink, size: 5 } }),
@@ -17,14 +18,23 @@ const roles = {
   inner: ({ series, raised }) => band(series[0], raised),
   "aleatoric line": ({ aleatoric }) => ({ line: { color: aleatoric, width: 2, dash: "dash" } }),
   "epistemic line": ({ epistemic }) => ({ line: { color: epistemic, width: 2 } }),
+  dots: ({ series }) => ({ marker: { color: series[0], size: 9 } }),
+  "best dots": ({ series }) => ({ marker: { color: series[1], size: 12, symbol: "diamond" } }),
   history: ({ muted }) => ({ line: { color: muted, width: 2 } }),
   "heat of means": ({ surface, series }) => heat(surface, series[0]),
   "heat of ignorance": ({ surface, epistemic }) => heat(surface, epistemic),
 };
+/** @param {string} colour
+ * @param {string} ground */
 const band = (colour, ground) => ({ mode: "lines", fill: "tonexty", fillcolor: between(ground, colour, 0.5), line: { width: 0, color: colour } });
+/** @param {string} from
+ * @param {string} to */
 const heat = (from, to) => ({ colorscale: [[0, from], [1, to]] });
 
-/** Between two colours as #rrggbb: a band over another hides it, so that both keep their own. */
+/** Between two colours as #rrggbb: a band over another hides it, so that both keep their own.
+ * @param {string} from
+ * @param {string} to
+ * @param {number} share */
 function between(from, to, share) {
   const mix = [1, 3, 5].map((at) => {
     const [a, b] = [from, to].map((colour) => parseInt(colour.slice(at, at + 2), 16));
@@ -33,9 +43,12 @@ function between(from, to, share) {
   return `#${mix.join("")}`;
 }
 
+/** @param {Figure} figure
+ * @param {Colours} colours
+ * @returns {Figure} */
 function coloured(figure, colours) {
   const data = figure.data.map((trace) => ({ ...trace, ...roles[trace.meta]?.(colours) }));
-  const axis = (own) => ({
+  const axis = (/** @type {object} */ own) => ({
     ...own,
     gridcolor: colours.grid,
     zerolinecolor: colours.grid,
@@ -49,7 +62,7 @@ function coloured(figure, colours) {
       ...layout,
       xaxis: axis(layout.xaxis),
       yaxis: axis(layout.yaxis),
-      shapes: (layout.shapes || []).map((shape) => ({ ...shape, line: { color: colours.mark, dash: "dash", width: 1.5 } })),
+      shapes: (layout.shapes || []).map((/** @type {object} */ shape) => ({ ...shape, line: { color: colours.mark, dash: "dash", width: 1.5 } })),
       colorway: colours.series,
       font: { family: css("--font"), size: 13, color: colours.ink },
       hoverlabel: { bgcolor: colours.surface, font: { color: colours.ink } },
@@ -61,6 +74,7 @@ function coloured(figure, colours) {
   };
 }
 
+/** @typedef {ReturnType<typeof themeColours>} Colours */
 function themeColours() {
   return {
     ink: css("--ink"),
@@ -75,8 +89,12 @@ function themeColours() {
   };
 }
 
-const shown = new Map(); // place → its figure, without colours
+/** Places, and their figures without colours.
+ * @type {Map<HTMLElement, Figure>} */
+const shown = new Map();
 
+/** @param {HTMLElement} place
+ * @param {Figure} figure */
 function show(place, figure) {
   shown.set(place, figure);
   const { data, layout } = coloured(figure, themeColours());
@@ -91,13 +109,15 @@ function draw() {
   }
 }
 
-/** Draw the charts within a part of the page whose figures stand in it as JSON. */
+/** Draw the charts within a part of the page whose figures stand in it as JSON.
+ * @param {ParentNode} part */
 function read(part) {
-  for (const place of part.querySelectorAll("[data-figure]")) {
-    show(place, JSON.parse(document.getElementById(place.dataset.figure).textContent));
+  for (const place of /** @type {NodeListOf<HTMLElement>} */ (part.querySelectorAll("[data-figure]"))) {
+    show(place, JSON.parse(document.getElementById(place.dataset.figure ?? "")?.textContent ?? ""));
   }
 }
 
+/** @param {boolean} is */
 function onPaper(is) {
   root.classList.toggle("paper", is);
   draw();

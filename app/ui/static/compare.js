@@ -1,33 +1,43 @@
 // Versions that are ticked come side by side; methods are trained side by side.
 
 import { api, once, showRefusal } from "./app.js";
+import { byId, inputById } from "./dom.js";
 import { document_, element } from "./parts.js";
 
 const choice = document.getElementById("choice");
-let address = null;
+let address = "";
 let asking = false;
 choice?.addEventListener("change", async () => {
-  const ticked = [...choice.querySelectorAll(":checked")].map((box) => box.value);
+  const ticked = checkedIn(choice, ":checked");
   address = ticked.length ? `/ui/compare?versions=${ticked.join(",")}` : "/ui/compare";
   history.replaceState(null, "", address);
   if (asking) return; // what is ticked meanwhile comes after
   asking = true;
-  for (let shown = null; shown !== address; ) {
+  for (let shown = ""; shown !== address; ) {
     shown = address;
     await htmx.ajax("GET", shown, { source: choice, target: "#comparison", select: "#comparison", swap: "outerHTML" });
   }
   asking = false;
-  Charts.read(document.getElementById("comparison"));
+  Charts.read(byId("comparison"));
 });
+
+/** The values of the boxes that are ticked.
+ * @param {HTMLElement} place
+ * @param {string} selector */
+function checkedIn(place, selector) {
+  const boxes = /** @type {NodeListOf<HTMLInputElement>} */ (place.querySelectorAll(selector));
+  return [...boxes].map((box) => box.value);
+}
 
 const form = document.getElementById("compare");
 if (form) {
+  /** @type {Record<string, { name: string, columns: string[] }>} */
   const datasets = document_("datasets");
-  const [dataset, target, model] = ["c-dataset", "c-target", "c-model"].map((id) => document.getElementById(id));
+  const [dataset, target, model] = ["c-dataset", "c-target", "c-model"].map(inputById);
   const fill = () => {
     const { name, columns } = datasets[dataset.value];
     target.replaceChildren(...columns.map((column) => element("option", { value: column }, column)));
-    target.value = columns.at(-1);
+    target.value = columns[columns.length - 1];
     model.value = `${name.toLowerCase().replace(/\.[a-z]+$/, "").replaceAll(/[^a-z0-9._-]+/g, "-").replace(/^[^a-z0-9]+/, "").slice(0, 48) || "methods"}-methods`;
   };
   dataset.addEventListener("change", fill);
@@ -35,7 +45,7 @@ if (form) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
-      const job = await api("POST", "/compare", request(dataset, target, model), once());
+      const job = await api("POST", "/compare", request(form), once());
       location.assign(`/ui/jobs/${job.id}`);
     } catch (refusal) {
       showRefusal(form, refusal);
@@ -43,14 +53,16 @@ if (form) {
   });
 }
 
-function request(dataset, target, model) {
-  const epochs = document.getElementById("c-epochs").value;
-  const strange = document.getElementById("c-strange").value;
+/** The body of POST /compare.
+ * @param {HTMLElement} form */
+function request(form) {
+  const epochs = inputById("c-epochs").value;
+  const strange = inputById("c-strange").value;
   return {
-    model: model.value,
-    dataset: dataset.value,
-    target: target.value,
-    methods: [...form.querySelectorAll("[name=method]:checked")].map((box) => box.value),
+    model: inputById("c-model").value,
+    dataset: inputById("c-dataset").value,
+    target: inputById("c-target").value,
+    methods: checkedIn(form, "[name=method]:checked"),
     ...(epochs && { training: { epochs: Number(epochs) } }),
     ...(strange && { out_of_distribution: strange }),
   };

@@ -1,17 +1,42 @@
 // Figures without colours, which charts.js gives them, of what POST /predict has answered.
 
+/** @param {string} text
+ * @param {object} [more]
+ * @returns {Record<string, any>} */
 export const axis = (text, more = {}) => ({ title: { text, font: { size: 13 } }, automargin: true, ...more });
+/** @param {number[]} a
+ * @param {number[]} b
+ * @param {number} [by] */
 const plus = (a, b, by = 1) => a.map((value, i) => value + by * b[i]);
+/** @param {number[]} variances */
 export const root = (variances) => variances.map(Math.sqrt);
+/**
+ * @param {unknown[]} x
+ * @param {unknown[]} y
+ * @param {string} name
+ * @param {string} meta
+ * @param {object} [more]
+ * @returns {Trace} */
 const trace = (x, y, name, meta, more = {}) => ({ type: "scatter", mode: "lines", x, y, name, meta, ...more });
 
-/** A band of `mean` ± `half`: its lower edge, and its upper one with what lies between. */
+/** A band of `mean` ± `half`: its lower edge, and its upper one with what lies between.
+ * @param {unknown[]} x
+ * @param {number[]} mean
+ * @param {number[]} half
+ * @param {string} name
+ * @param {string} meta */
 export const band = (x, mean, half, name, meta) => [
   trace(x, plus(mean, half, -1), `${name}, from`, "edge"),
   trace(x, plus(mean, half), name, meta),
 ];
 
-/** Mean, and ± one standard deviation: noise within total. `x` may be levels. */
+/** Mean, and ± one standard deviation: noise within total. `x` may be levels.
+ * @param {unknown[]} x
+ * @param {RegressionAnswer} answer
+ * @param {object} x_axis
+ * @param {string} target
+ * @param {unknown[]} marks
+ * @returns {Figure} */
 export function predictiveBand(x, answer, x_axis, target, marks) {
   const { aleatoric, total } = answer.variance;
   return {
@@ -24,15 +49,28 @@ export function predictiveBand(x, answer, x_axis, target, marks) {
   };
 }
 
+/**
+ * @param {unknown[]} x
+ * @param {RegressionAnswer | ClassificationAnswer} answer
+ * @param {object} x_axis
+ * @param {string} unit
+ * @param {unknown[]} marks
+ * @returns {Figure} */
 export function deviations(x, answer, x_axis, unit, marks) {
-  const { aleatoric, epistemic } = answer.entropy || { aleatoric: root(answer.variance.aleatoric), epistemic: root(answer.variance.epistemic) };
-  const line = (y, name) => trace(x, y, name, `${name} line`, { mode: x.length > 30 ? "lines" : "lines+markers" });
+  const { aleatoric, epistemic } = "entropy" in answer ? answer.entropy : { aleatoric: root(answer.variance.aleatoric), epistemic: root(answer.variance.epistemic) };
+  const line = (/** @type {number[]} */ y, /** @type {string} */ name) => trace(x, y, name, `${name} line`, { mode: x.length > 30 ? "lines" : "lines+markers" });
   return {
     data: [line(epistemic, "epistemic"), line(aleatoric, "aleatoric")],
     layout: { xaxis: x_axis, yaxis: axis(unit, { rangemode: "tozero" }), shapes: marks.map(upright), showlegend: true },
   };
 }
 
+/**
+ * @param {unknown[]} x
+ * @param {ClassificationAnswer} answer
+ * @param {object} x_axis
+ * @param {unknown[]} marks
+ * @returns {Figure} */
 export function probabilities(x, answer, x_axis, marks) {
   const data = answer.classes.map((name, k) => ({
     type: "scatter",
@@ -45,7 +83,15 @@ export function probabilities(x, answer, x_axis, marks) {
 }
 
 /** `values` row by row of `y`, each as long as `x`; a rectangle where rows were learned from.
- *  Smooth, and without a bar of colours: for the others plotly writes styles inline, which the page's policy forbids. */
+ *  Smooth, and without a bar of colours: for the others plotly writes styles inline, which the page's policy forbids.
+ * @param {unknown[]} x
+ * @param {unknown[]} y
+ * @param {number[]} values
+ * @param {string} name
+ * @param {string} meta
+ * @param {Record<string, any>[]} axes
+ * @param {object | null} range
+ * @returns {Figure} */
 export function heatMap(x, y, values, name, meta, axes, range) {
   const z = y.map((_, i) => values.slice(i * x.length, (i + 1) * x.length));
   const hover = `${axes[0].title.text} %{x}<br>${axes[1].title.text} %{y}<br>${name} %{z:.4g}<extra></extra>`;
@@ -55,11 +101,15 @@ export function heatMap(x, y, values, name, meta, axes, range) {
   };
 }
 
-/** A forecast: half of what may come, the interval chosen, the mean. Some paths, faintly. */
+/** A forecast: half of what may come, the interval chosen, the mean. Some paths, faintly.
+ * @param {ForecastAnswer} answer
+ * @param {{ x: Value[], y: Value[] }} history
+ * @param {string} target
+ * @returns {Figure} */
 export function fan(answer, history, target) {
   const x = answer.times;
-  const [half, wide] = [answer.intervals[0], answer.intervals.at(-1)];
-  const between = (interval, name, meta) => [
+  const [half, wide] = [answer.intervals[0], answer.intervals[answer.intervals.length - 1]];
+  const between = (/** @type {Interval} */ interval, /** @type {string} */ name, /** @type {string} */ meta) => [
     trace(x, interval.lower, `${name}, from`, "edge"),
     trace(x, interval.upper, name, meta),
   ];
@@ -72,7 +122,8 @@ export function fan(answer, history, target) {
   return { data, layout: { xaxis: axis(""), yaxis: axis(target), showlegend: true } };
 }
 
-const upright = (x) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper" });
+const upright = (/** @type {unknown} */ x) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper" });
 
-/** Plotly reads a little HTML in names: those of data have none. */
+/** Plotly reads a little HTML in names: those of data have none.
+ * @param {Value} text */
 export const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

@@ -1,19 +1,31 @@
 // A job as its events tell of it: those that were, then those that come, until it has ended.
 
-const place = () => document.getElementById("job");
-const { job, kind } = place().dataset;
+import { byId } from "./dom.js";
+
+const place = () => byId("job");
+const { job = "", kind } = place().dataset;
 const curves = document.getElementById("curves");
 const FINAL = ["succeeded", "failed", "cancelled"];
 const MOST_ROWS = 200; // of the table
-const LOSSES = { nelbo: "negative ELBO", nll: "NLL, training rows", held_out: "NLL, held-out rows" };
+/** @type {[keyof Point, string][]} */
+const LOSSES = [ ["nelbo", "negative ELBO"], ["nll", "NLL, training rows"], ["held_out", "NLL, held-out rows"]];
 
-const points = []; // {at, epoch, stage, nelbo, nll, held_out, kl}; `at` counts on over the stages
-const stages = []; // {name, at}: where each begins
+/** @typedef {{ at: number, epoch: number, stage: string, nelbo: number, nll: number, held_out: number | null, kl: number }} Point `at` counts on over the stages */
+/** @typedef {{ stage: string, epoch: number, time: string }} Progress */
+
+/** @type {Point[]} */
+const points = [];
+/** Where each stage begins.
+ * @type {{ name: string, at: number }[]} */
+const stages = [];
 let before = 0; // epochs of the stages that are done
-let last = null; // the last progress
+/** @type {Progress | null} */
+let last = null;
 let drawn = false;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
 let refreshing;
 
+/** @param {Progress} event */
 function progress(event) {
   if (event.epoch === undefined) return;
   const isBack = last && event.stage === last.stage && event.epoch < last.epoch;
@@ -22,25 +34,29 @@ function progress(event) {
   last = event;
 }
 
+/** @param {Progress} event */
 function begin({ stage, time }) {
   if (last) before += last.epoch;
   stages.push({ name: stage, at: before });
   log(`begins: ${inWords(stage)}`, time);
 }
 
-/** `refit-prune-0.5` is the variant of the second fit with half of its weights left out. */
+/** `refit-prune-0.5` is the variant of the second fit with half of its weights left out.
+ * @param {string} stage */
 function inWords(stage) {
   const name = stage.replace(/^refit-/, "");
-  const words = name.startsWith("prune-") ? `${100 * name.slice(6)} % pruned` : name;
+  const words = name.startsWith("prune-") ? `${100 * Number(name.slice(6))} % pruned` : name;
   return name === stage ? words : `${words}, with the rows that chose when to stop`;
 }
 
-/** Another attempt goes on from a checkpoint: what came after that is told anew. */
+/** Another attempt goes on from a checkpoint: what came after that is told anew.
+ * @param {Progress} event */
 function restart(event) {
   const from = before + event.epoch;
-  while (points.length && points.at(-1).at >= from) points.pop();
+  while (points.length && points[points.length - 1].at >= from) points.pop();
 }
 
+/** @param {{ nelbo?: number, nll: number, kl: number, held_out_log_likelihood?: number }} event */
 function metrics(event) {
   if (event.nelbo === undefined || !last) return;
   const held_out = event.held_out_log_likelihood === undefined ? null : -event.held_out_log_likelihood;
@@ -48,6 +64,7 @@ function metrics(event) {
   later();
 }
 
+/** @param {{ status: string, reason?: string, attempt: number, time: string }} event */
 function state(event) {
   log(event.status + (event.reason ? `: ${event.reason}` : event.attempt > 1 ? `, attempt ${event.attempt}` : ""), event.time);
   if (FINAL.includes(event.status)) draw();
@@ -55,11 +72,14 @@ function state(event) {
   refreshing = setTimeout(refresh, 100, event.status);
 }
 
-/** Let the page say what the last of some events says, without waiting for its turn. */
+/** Let the page say what the last of some events says, without waiting for its turn.
+ * @param {string} status */
 function refresh(status) {
   if (!place().querySelector(`.badge.${status}`)) htmx.trigger(place(), "refresh");
 }
 
+/** @param {string} text
+ * @param {string} time */
 function log(text, time) {
   const line = document.createElement("li");
   const when = document.createElement("time");
@@ -68,9 +88,9 @@ function log(text, time) {
   const what = document.createElement("span");
   what.textContent = text;
   line.append(when, what);
-  const list = document.getElementById("log");
+  const list = byId("log");
   list.append(line);
-  list.parentElement.scrollTop = list.scrollHeight;
+  if (list.parentElement) list.parentElement.scrollTop = list.scrollHeight;
 }
 
 /** At most twice a second, however many events come. */
@@ -84,25 +104,28 @@ function draw() {
   drawn = false;
   if (!curves) return;
   if (!points.length) {
-    document.getElementById("no-curve").textContent = "It told of no epochs.";
+    byId("no-curve").textContent = "It told of no epochs.";
     return;
   }
   curves.hidden = false;
-  document.getElementById("no-curve").hidden = true;
-  document.getElementById("curve-numbers").hidden = false;
-  const lines = Object.entries(LOSSES).map(([name, title]) => line(name, title)).filter((found) => found.y.length);
-  Charts.show(document.getElementById("losses"), { data: lines, layout: layout(true, lines) });
+  byId("no-curve").hidden = true;
+  byId("curve-numbers").hidden = false;
+  const lines = LOSSES.map(([name, title]) => line(name, title)).filter((found) => found.y.length);
+  Charts.show(byId("losses"), { data: lines, layout: layout(true, lines) });
   const divergence = [line("kl", "KL")];
-  Charts.show(document.getElementById("divergence"), { data: divergence, layout: layout(false, divergence) });
-  document.getElementById("curve-rows").replaceChildren(...some().map(row));
+  Charts.show(byId("divergence"), { data: divergence, layout: layout(false, divergence) });
+  byId("curve-rows").replaceChildren(...some().map(row));
 }
 
+/** @param {keyof Point} name
+ * @param {string} title */
 function line(name, title) {
   const known = points.filter((point) => Number.isFinite(point[name]));
   return { type: "scatter", mode: known.length > 30 ? "lines" : "lines+markers", name: title, x: known.map((point) => point.at), y: known.map((point) => point[name]) };
 }
 
-/** The first steps are often far above all others, and would leave those no room. */
+/** The first steps are often far above all others, and would leave those no room.
+ * @param {Trace[]} lines */
 function range(lines) {
   const values = lines.flatMap(({ y }) => y.slice(Math.floor(y.length / 20)));
   const [low, high] = [Math.min(...values), Math.max(...values)];
@@ -110,8 +133,10 @@ function range(lines) {
   return [low - room, high + room];
 }
 
+/** @param {boolean} showlegend
+ * @param {Trace[]} lines */
 function layout(showlegend, lines) {
-  const title = (text) => ({ title: { text, font: { size: 13 } }, automargin: true });
+  const title = (/** @type {string} */ text) => ({ title: { text, font: { size: 13 } }, automargin: true });
   const begun = stages.slice(1);
   return {
     xaxis: { ...title("epoch"), rangemode: "tozero" },
@@ -126,20 +151,26 @@ function some() {
   return points.filter((_, i) => i % step === 0 || i === points.length - 1);
 }
 
+/** @param {Point} point */
 function row(point) {
   const made = document.createElement("tr");
   const cells = [point.epoch, point.stage, point.nelbo, point.nll, point.held_out, point.kl];
   for (const value of cells) {
     const cell = document.createElement("td");
     cell.className = "number";
-    cell.textContent = typeof value === "number" ? Number(value.toPrecision(5)) : (value ?? "");
+    cell.textContent = typeof value === "number" ? String(Number(value.toPrecision(5))) : value;
     made.append(cell);
   }
   return made;
 }
 
+// The page of a comparison gets its charts when it ends.
+document.addEventListener("htmx:afterSwap", () => Charts.read(place()));
+
 // A job that was resumed has ended before: the service tells when nothing follows, by 204.
 const source = new EventSource(`/jobs/${encodeURIComponent(job)}/events`);
+/** @param {string} type
+ * @param {(event: any) => void} tell */
 const on = (type, tell) => source.addEventListener(type, ({ data }) => tell(JSON.parse(data)));
 if (kind === "train") {
   on("progress", progress);

@@ -1,6 +1,12 @@
 // What scripts of pages make elements of. Names come from data: they are only ever text.
 
-/** An element; `children` are nodes or text. */
+import { byId } from "./dom.js";
+
+/** An element; `children` are nodes or text.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | boolean | null>} [attributes]
+ * @param {(Node | string | null)[]} children */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -10,7 +16,8 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Four digits, as pages tell numbers everywhere; nothing of what is not known. */
+/** Four digits, as pages tell numbers everywhere; nothing of what is not known.
+ * @param {Value | undefined} value */
 export function tell(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "boolean") return value ? "yes" : "no";
@@ -18,6 +25,7 @@ export function tell(value) {
   return digits(value).replace("-", "−");
 }
 
+/** @param {number} value */
 function digits(value) {
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString("en");
   const [mantissa, exponent] = value.toExponential(3).split("e").map(Number);
@@ -26,10 +34,13 @@ function digits(value) {
   return `${mantissa}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
 }
 
-/** A table that can be scrolled by keyboard. A row is a list of cells, or `{ cells, class }`. */
+/** A table that can be scrolled by keyboard. A row is a list of cells, or `{ cells, class }`.
+ * @param {string} caption
+ * @param {string[]} headers
+ * @param {TableRow[]} rows */
 export function table(caption, headers, rows) {
   const head = headers.map((header) => element("th", { scope: "col" }, header));
-  const body = rows.map((row) => line(row.cells || row, row.class || null));
+  const body = rows.map((row) => (Array.isArray(row) ? line(row, null) : line(row.cells, row.class)));
   return element(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
@@ -37,6 +48,9 @@ export function table(caption, headers, rows) {
   );
 }
 
+/**
+ * @param {Content[]} cells
+ * @param {string | null} kind */
 function line(cells, kind) {
   const made = cells.map((cell, column) => {
     const content = cell instanceof Node ? cell : tell(cell);
@@ -46,32 +60,44 @@ function line(cells, kind) {
   return element("tr", { class: kind }, ...made);
 }
 
-/** Facts as a list: `[[name, value], …]`. */
+/** Facts as a list: `[[name, value], …]`.
+ * @param {Fact[]} pairs */
 export const facts = (pairs) =>
   pairs.map(([name, value, kind]) =>
     element("div", { class: kind || null }, element("dt", {}, name), element("dd", {}, value instanceof Node ? value : tell(value)))
   );
 
+/** @param {number} prune share of the weights that are left out */
 export const variantName = (prune) => (prune === 0 ? "full posterior" : `${Number((100 * prune).toPrecision(4))} % pruned`);
 
-/** The document that a page was given. */
-export const document_ = (id) => JSON.parse(document.getElementById(id).textContent);
+/** The document that a page was given.
+ * @param {string} id
+ * @returns {any} */
+export const document_ = (id) => JSON.parse(byId(id).textContent ?? "");
 
-/** A pointer's segment, RFC 6901. */
+/** A pointer's segment, RFC 6901.
+ * @param {string} name */
 export const pointer = (name) => String(name).replaceAll("~", "~0").replaceAll("/", "~1");
 
-/** Draw a figure, and put its numbers below. */
+/** Draw a figure, and put its numbers below.
+ * @param {string} id
+ * @param {Figure} figure
+ * @param {{ headers: string[], rows: TableRow[] }} numbers */
 export function draw(id, figure, { headers, rows }) {
-  const place = document.getElementById(id);
-  Charts.show(place, figure);
-  const title = document.getElementById(`${id}-title`).textContent;
-  document.getElementById(`${id}-numbers`).replaceChildren(table(title, headers, rows));
+  Charts.show(byId(id), figure);
+  const title = byId(`${id}-title`).textContent ?? "";
+  byId(`${id}-numbers`).replaceChildren(table(title, headers, rows));
 }
 
+/** Name a figure, and tell how to read it.
+ * @param {string} id
+ * @param {string} text
+ * @param {string} reading */
 export function title(id, text, reading) {
-  document.getElementById(`${id}-title`).textContent = text;
-  document.getElementById(`${id}-reading`).textContent = reading;
-  const place = document.getElementById(id);
+  byId(`${id}-title`).textContent = text;
+  byId(`${id}-reading`).textContent = reading;
+  const place = byId(id);
   place.setAttribute("aria-label", `${text}: the numbers are in the table below`);
-  place.closest("figure").querySelector("summary").textContent = `${text}: numbers`;
+  const summary = place.closest("figure")?.querySelector("summary");
+  if (summary) summary.textContent = `${text}: numbers`;
 }

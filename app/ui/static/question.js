@@ -1,46 +1,59 @@
 // What is asked: the rows of the form, and how they are to be predicted.
 
 import { readColumns, readRows, value } from "./cells.js";
+import { byId, findInput, inputById } from "./dom.js";
 
-const by = (id) => document.getElementById(id);
-
-/** 1 to `most`, by hundredths of the way on a logarithmic scale. */
+/** 1 to `most`, by hundredths of the way on a logarithmic scale.
+ * @param {number} position
+ * @param {number} most */
 export const samplesAt = (position, most) => Math.round(most ** (position / 100));
+/** The inverse of `samplesAt`.
+ * @param {number} samples
+ * @param {number} most */
 export const positionOf = (samples, most) => (100 * Math.log(samples)) / Math.log(most);
 
-/** The body of POST /predict, and the columns of pasted rows that the model does not read. */
+/** The body of POST /predict, and the columns of pasted rows that the model does not read.
+ * @param {Question} question */
 export function read(question) {
   const { rows, leftOut = [] } = readers[question.task](question);
-  const body = { model: question.model, version: String(question.version), ...rows, samples: samplesAt(by("samples").value, question.max_samples) };
-  if (by("prune")) body.prune = question.variants[by("prune").value].prune;
-  if (by("level")) body.intervals = question.task === "forecasting" ? [0.5, Number(by("level").value)] : [Number(by("level").value)];
-  const abstain = by("abstain")?.value.trim();
+  /** @type {PredictBody} */
+  const body = { model: question.model, version: String(question.version), ...rows, samples: samplesAt(Number(inputById("samples").value), question.max_samples) };
+  const [prune, level] = [findInput("prune"), findInput("level")];
+  if (prune) body.prune = question.variants[Number(prune.value)].prune;
+  if (level) body.intervals = question.task === "forecasting" ? [0.5, Number(level.value)] : [Number(level.value)];
+  const abstain = findInput("abstain")?.value.trim();
   if (abstain) body.abstain_above = value(abstain, "number");
   return { body, leftOut };
 }
 
+/** The part of the body that holds the rows, by task.
+ * @type {Record<Question["task"], (question: Question) => { rows: Record<string, unknown>, leftOut?: string[] }>} */
 const readers = {
   regression: table,
   classification: table,
   forecasting() {
-    const rows = { inputs: readColumns(by("history").value) };
-    if (by("horizon").value) rows.horizon = Number(by("horizon").value);
-    if (by("future")?.value.trim()) rows.future = readColumns(by("future").value);
+    const horizon = inputById("horizon").value;
+    const future = findInput("future")?.value.trim();
+    /** @type {Record<string, unknown>} */
+    const rows = { inputs: readColumns(inputById("history").value) };
+    if (horizon) rows.horizon = Number(horizon);
+    if (future) rows.future = readColumns(future);
     return { rows };
   },
   language_model() {
-    return { rows: { inputs: by("texts").value.split(/\r?\n/) } };
+    return { rows: { inputs: inputById("texts").value.split(/\r?\n/) } };
   },
 };
 
-export const isMany = () => by("ask").querySelector("[name=mode]:checked")?.value === "many";
+export const isMany = () => byId("ask").querySelector("[name=mode][value=many]:checked") !== null;
 
+/** @param {Question} question */
 function table({ features }) {
   if (isMany()) {
-    const { rows, leftOut } = readRows(by("pasted").value, features);
+    const { rows, leftOut } = readRows(inputById("pasted").value, features);
     return { rows: { inputs: rows }, leftOut };
   }
-  const row = Object.fromEntries(features.map(({ name, type }, i) => [name, value(by(`f${i}`).value, type)]));
+  const row = Object.fromEntries(features.map(({ name, type }, i) => [name, value(inputById(`f${i}`).value, type)]));
   return { rows: { inputs: [row] } };
 }
 

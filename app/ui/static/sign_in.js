@@ -1,16 +1,18 @@
 import { api } from "./app.js";
+import { asError, byId, inputById } from "./dom.js";
 
-const form = document.getElementById("sign-in");
+const form = byId("sign-in");
+const key = inputById("key");
+const wrong = /** @type {HTMLElement} */ (form.querySelector(".wrong"));
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const wrong = form.querySelector(".wrong");
   wrong.hidden = true;
   try {
-    await api("POST", "/ui/session", { key: form.elements.key.value });
-    location.assign(form.dataset.next);
+    await api("POST", "/ui/session", { key: key.value });
+    location.assign(form.dataset.next ?? "/ui/");
   } catch (error) {
-    wrong.textContent = error.message;
+    wrong.textContent = asError(error).message;
     wrong.hidden = false;
-    form.elements.key.focus();
+    key.focus();
   }
 });

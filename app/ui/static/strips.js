@@ -2,33 +2,50 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/**
+ * @param {string} tag
+ * @param {Record<string, string | number>} attributes */
 function shape(tag, attributes) {
   const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
   return made;
 }
 
+/**
+ * @param {string} label
+ * @param {Element[]} shapes */
 function picture(label, shapes) {
   const made = shape("svg", { class: "strip", role: "img", "aria-label": label, height: 24, width: "100%" });
   made.append(...shapes);
   return made;
 }
 
-const percent = (share) => `${(100 * share).toFixed(3)}%`;
+const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(3)}%`;
+/**
+ * @param {string} kind the class
+ * @param {number} from share of the width
+ * @param {number} to share of the width
+ * @param {number} y
+ * @param {number} height */
 const bar = (kind, from, to, y, height) =>
   shape("rect", { class: kind, x: percent(Math.min(from, to)), width: percent(Math.abs(to - from)), y, height });
 
-/** From the least to the greatest that any row's interval or total deviation reaches. */
+/** From the least to the greatest that any row's interval or total deviation reaches.
+ * @param {StripRow[]} rows
+ * @returns {[low: number, high: number]} */
 export function extent(rows) {
-  const values = rows.flatMap(({ mean, total, lower, upper }) => [mean - total, mean + total, lower, upper].filter(Number.isFinite));
+  const values = rows.flatMap(({ mean, total, lower, upper }) => [mean - total, mean + total, lower ?? mean, upper ?? mean].filter(Number.isFinite));
   const [low, high] = [Math.min(...values), Math.max(...values)];
   const margin = (high - low || Math.abs(low) || 1) * 0.04;
   return [low - margin, high + margin];
 }
 
-/** The interval as a line, ± total as a bar with ± aleatoric within, the mean as a tick. */
+/** The interval as a line, ± total as a bar with ± aleatoric within, the mean as a tick.
+ * @param {StripRow} row
+ * @param {[low: number, high: number]} scale
+ * @param {string} label */
 export function intervalStrip(row, [low, high], label) {
-  const at = (value) => Math.min(1, Math.max(0, (value - low) / (high - low)));
+  const at = (/** @type {number} */ value) => Math.min(1, Math.max(0, (value - low) / (high - low)));
   const lower = at(row.lower ?? low);
   const upper = at(row.upper ?? high);
   return picture(label, [
@@ -41,7 +58,9 @@ export function intervalStrip(row, [low, high], label) {
   ]);
 }
 
-/** Shares of a whole side by side: probabilities of classes. */
+/** Shares of a whole side by side: probabilities of classes.
+ * @param {number[]} shares
+ * @param {string} label */
 export function shareStrip(shares, label) {
   let from = 0;
   const bars = shares.map((share, k) => {
@@ -52,7 +71,11 @@ export function shareStrip(shares, label) {
   return picture(label, bars);
 }
 
-/** Entropies within the most that there can be: noise first, then ignorance. */
+/** Entropies within the most that there can be: noise first, then ignorance.
+ * @param {number} aleatoric
+ * @param {number} epistemic
+ * @param {number} most
+ * @param {string} label */
 export function entropyStrip(aleatoric, epistemic, most, label) {
   return picture(label, [
     bar("whole", 0, 1, 5, 14),

@@ -2,12 +2,17 @@
 // another choice is made, on which the rest may depend, the page is asked anew with that body.
 
 import { api, notify, once, showRefusal } from "./app.js";
+import { byId } from "./dom.js";
 
+/** @typedef {Map<string, unknown>} Paths values by dotted paths */
+
+/** @type {Record<string, string[] | undefined>} */
 const KEPT = { dataset: ["dataset"], target: ["dataset", "target", "model", "alias"], task: ["dataset", "target", "model", "alias", "task"] };
-const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
-const form = () => document.getElementById("train");
+const same = (/** @type {unknown} */ a, /** @type {unknown} */ b) => JSON.stringify(a) === JSON.stringify(b);
+const form = () => byId("train");
 
-/** What a field holds, as JSON would have it; null where it is left to the recipe. */
+/** What a field holds, as JSON would have it; null where it is left to the recipe.
+ * @param {HTMLInputElement} field */
 function read(field) {
   const text = field.value.trim();
   if (field.dataset.kind === "choice") return JSON.parse(field.value);
@@ -17,7 +22,8 @@ function read(field) {
   return asNumber(text);
 }
 
-/** As the command line reads a value: JSON if it is, else a text. */
+/** As the command line reads a value: JSON if it is, else a text.
+ * @param {string} text */
 function asNumber(text) {
   try {
     return JSON.parse(text);
@@ -29,24 +35,26 @@ function asNumber(text) {
 function features() {
   const place = document.getElementById("features");
   if (!place) return null;
-  const chosen = [...place.querySelectorAll("input:checked")].map((box) => {
-    const type = box.closest(".feature").querySelector("select")?.value || box.dataset.stored;
+  const boxes = /** @type {NodeListOf<HTMLInputElement>} */ (place.querySelectorAll("input:checked"));
+  const chosen = [...boxes].map((box) => {
+    const type = box.closest(".feature")?.querySelector("select")?.value || box.dataset.stored;
     return type === box.dataset.stored ? box.value : { name: box.value, type };
   });
-  return same(chosen, JSON.parse(place.dataset.default)) ? null : chosen;
+  return same(chosen, JSON.parse(place.dataset.default ?? "null")) ? null : chosen;
 }
 
-/** By dotted paths, what is not as recommended. (`form.dataset` is the field of that name.) */
+/** By dotted paths, what is not as recommended. (`form.dataset` is the field of that name.)
+ * @returns {Paths} */
 function given() {
-  const found = new Map(Object.entries(JSON.parse(form().getAttribute("data-rest"))));
+  const found = new Map(Object.entries(JSON.parse(form().getAttribute("data-rest") ?? "{}")));
   const kinds = [];
-  for (const field of form().querySelectorAll("[data-kind]")) {
+  for (const field of /** @type {NodeListOf<HTMLInputElement>} */ (form().querySelectorAll("[data-kind]"))) {
     const value = read(field);
     const standard = field.dataset.default === undefined ? undefined : JSON.parse(field.dataset.default);
-    if (field.dataset.implied) kinds.push([field.name, value, field.dataset.implied]);
+    if (field.dataset.implied) kinds.push({ path: field.name, value, implied: field.dataset.implied });
     if (value !== null && !same(value, standard)) found.set(field.name, value);
   }
-  for (const [path, value, implied] of kinds) {
+  for (const { path, value, implied } of kinds) {
     const within = path.slice(0, path.lastIndexOf(".") + 1);
     if (value !== implied && [...found.keys()].some((other) => other.startsWith(within))) found.set(path, value);
   }
@@ -55,17 +63,23 @@ function given() {
   return found;
 }
 
+/** The body of POST /train.
+ * @param {Paths} paths */
 function nested(paths) {
+  /** @type {Record<string, any>} */
   const body = {};
   for (const [path, value] of paths) {
     const names = path.split(".");
-    const last = names.pop();
+    const last = names.pop() ?? "";
     names.reduce((here, name) => (here[name] ??= {}), body)[last] = value;
   }
   return body;
 }
 
-/** What stays when a choice is another one: settings of one method mean nothing to the next. */
+/** What stays when a choice is another one: settings of one method mean nothing to the next.
+ * @param {Paths} paths
+ * @param {string} changed
+ * @returns {Paths} */
 function without(paths, changed) {
   const kept = KEPT[changed];
   if (kept) return new Map([...paths].filter(([path]) => kept.includes(path)));
@@ -74,6 +88,7 @@ function without(paths, changed) {
   return new Map([...paths].filter(([path]) => path === changed || !path.startsWith(within)));
 }
 
+/** @param {string} changed the path of the choice that was made */
 async function anew(changed) {
   const body = nested(without(given(), changed));
   const open = [...form().querySelectorAll("details[open]")].map((fold) => fold.id);
@@ -86,14 +101,16 @@ async function anew(changed) {
   tell();
 }
 
-const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+const quoted = (/** @type {string} */ text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+/** @type {Record<string, string | undefined>} */
 const OPTIONS = { target: "--target", model: "--name", alias: "--alias" };
 
+/** @param {Paths} paths */
 function command(paths) {
-  const words = ["credence train", quoted(paths.get("dataset"))];
+  const words = ["credence train", quoted(String(paths.get("dataset")))];
   for (const [path, value] of paths) {
     if (path === "dataset") continue;
-    if (OPTIONS[path]) words.push(`${OPTIONS[path]} ${quoted(value)}`);
+    if (OPTIONS[path]) words.push(`${OPTIONS[path]} ${quoted(String(value))}`);
     else words.push(`--set ${quoted(`${path}=${typeof value === "string" ? value : JSON.stringify(value)}`)}`);
   }
   return words.join(" ");
@@ -105,23 +122,26 @@ function tell() {
   if (!place) return;
   const paths = given();
   place.textContent = command(paths);
-  document.getElementById("body").textContent = JSON.stringify(nested(paths), null, 2);
+  byId("body").textContent = JSON.stringify(nested(paths), null, 2);
 }
 
-document.addEventListener("change", ({ target }) => {
+document.addEventListener("change", (event) => {
+  const target = /** @type {HTMLInputElement} */ (event.target);
   if (!form().contains(target)) return;
   if (target.dataset.kind === "choice") anew(target.name);
   else tell();
 });
-document.addEventListener("input", ({ target }) => form().contains(target) && tell());
+document.addEventListener("input", ({ target }) => form().contains(/** @type {Node} */ (target)) && tell());
 document.addEventListener("htmx:responseError", () => notify("The form could not be read anew. Load the page again.", "bad"));
 
-let asked = { body: null, headers: null }; // the same request again makes no second job
+/** The same request again makes no second job.
+ * @type {{ body: unknown, headers: Record<string, string> }} */
+let asked = { body: null, headers: {} };
 
 document.addEventListener("submit", async (event) => {
   if (event.target !== form()) return;
   event.preventDefault();
-  const button = form().querySelector("[type=submit]");
+  const button = /** @type {HTMLButtonElement | null} */ (form().querySelector("[type=submit]"));
   if (!button) return;
   const body = nested(given());
   if (!same(asked.body, body)) asked = { body, headers: once() };

@@ -1,8 +1,10 @@
 // A file from the reader's disk to the service as it is, with a bar that tells how far it is.
 
 import { askForAKey, once, parsed } from "./app.js";
+import { byId, inputById } from "./dom.js";
 
-/** As `credence.media_types` has them. */
+/** As `credence.media_types` has them.
+ * @type {Record<string, string | undefined>} */
 const MEDIA_TYPES = {
   ".csv": "text/csv",
   ".parquet": "application/vnd.apache.parquet",
@@ -12,20 +14,24 @@ const MEDIA_TYPES = {
   ".txt": "text/plain",
 };
 
-const form = document.getElementById("upload");
-const zone = form.querySelector(".drop");
-const chooser = document.getElementById("file");
-const example = document.getElementById("example");
-const under = form.querySelector(".uploading");
-const state = form.querySelector(".upload-state");
-const bar = form.querySelector("progress");
-const wrong = form.querySelector(".upload-wrong");
+const form = byId("upload");
+/** @param {string} selector */
+const within = (selector) => /** @type {HTMLElement} */ (form.querySelector(selector));
+const zone = within(".drop");
+const chooser = inputById("file");
+const example = byId("example");
+const under = within(".uploading");
+const state = within(".upload-state");
+const bar = /** @type {HTMLProgressElement} */ (within("progress"));
+const wrong = within(".upload-wrong");
 
-let request = null; // the upload that is under way
+let request = new XMLHttpRequest(); // the upload that is under way, or was the last
 
-const suffix = (name) => (name.match(/\.[^.]+$/) || [""])[0].toLowerCase();
-const size = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
+const suffix = (/** @type {string} */ name) => (name.match(/\.[^.]+$/) || [""])[0].toLowerCase();
+const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
+/** @param {string} name
+ * @returns {Record<string, string> | null} */
 function headersFor(name) {
   const gzipped = suffix(name) === ".gz";
   const type = MEDIA_TYPES[suffix(gzipped ? name.slice(0, -3) : name)];
@@ -33,6 +39,8 @@ function headersFor(name) {
   return { "Content-Type": type, ...(gzipped ? { "Content-Encoding": "gzip" } : {}) };
 }
 
+/** @param {Blob} file
+ * @param {string} name */
 function upload(file, name) {
   const headers = headersFor(name);
   if (!headers) {
@@ -41,7 +49,7 @@ function upload(file, name) {
     return;
   }
   wrong.hidden = true;
-  request?.abort();
+  request.abort();
   request = new XMLHttpRequest();
   request.open("POST", `/datasets?name=${encodeURIComponent(name)}`);
   for (const [header, value] of Object.entries({ Accept: "application/json", ...headers, ...once() })) request.setRequestHeader(header, value);
@@ -59,11 +67,14 @@ function upload(file, name) {
   request.send(file);
 }
 
+/** @param {string} name
+ * @param {ProgressEvent} event */
 function told(name, { loaded, total }) {
   bar.value = loaded / Math.max(1, total);
   if (loaded < total) state.textContent = `Uploading ${name}: ${size(loaded)} of ${size(total)}`;
 }
 
+/** @param {string} name */
 function ended(name) {
   const answer = parsed(request.responseText);
   if (request.status === 401) askForAKey();
@@ -76,7 +87,9 @@ function ended(name) {
   location.assign(`/ui/datasets/${answer.id}`);
 }
 
-/** What is wrong with the file, error by error, and what to do. */
+/** What is wrong with the file, error by error, and what to do.
+ * @param {string} name
+ * @param {Problem} problem */
 function refuse(name, problem) {
   under.hidden = true;
   chooser.value = "";
@@ -91,8 +104,9 @@ function refuse(name, problem) {
   wrong.focus();
 }
 
-const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+const sentence = (/** @type {string} */ text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 
+/** @param {{ path: string, message: string }[]} errors */
 function list(errors) {
   const items = document.createElement("ul");
   for (const { path, message } of errors) {
@@ -103,17 +117,21 @@ function list(errors) {
   return items;
 }
 
+/** @param {string} text */
 function paragraph(text) {
   const made = document.createElement("p");
   made.textContent = text;
   return made;
 }
 
-chooser.addEventListener("change", () => chooser.files.length && upload(chooser.files[0], chooser.files[0].name));
-document.getElementById("stop-upload").addEventListener("click", () => request?.abort());
+chooser.addEventListener("change", () => {
+  const file = chooser.files?.[0];
+  if (file) upload(file, file.name);
+});
+byId("stop-upload").addEventListener("click", () => request.abort());
 
 example.addEventListener("click", async () => {
-  const { file, name } = example.dataset;
+  const { file = "", name = "" } = example.dataset;
   try {
     upload(await (await fetch(file)).blob(), name);
   } catch {
@@ -127,6 +145,7 @@ document.addEventListener("dragover", () => zone.classList.add("over"));
 document.addEventListener("dragleave", (event) => event.relatedTarget === null && zone.classList.remove("over"));
 document.addEventListener("drop", ({ dataTransfer }) => {
   zone.classList.remove("over");
-  if (dataTransfer.files.length > 1) refuse(`${dataTransfer.files.length} files`, { detail: "Drop one file at a time." });
-  else if (dataTransfer.files.length) upload(dataTransfer.files[0], dataTransfer.files[0].name);
+  const files = dataTransfer?.files ?? [];
+  if (files.length > 1) refuse(`${files.length} files`, { detail: "Drop one file at a time." });
+  else if (files.length) upload(files[0], files[0].name);
 });

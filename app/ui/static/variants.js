@@ -1,13 +1,15 @@
 // The stored variants of a version: what pruning costs on held-out rows, and what it saves.
 
 import { api } from "./app.js";
-import { facts, table, tell, variantName } from "./parts.js";
+import { byId, inputById } from "./dom.js";
+import { facts, table, variantName } from "./parts.js";
 
 const REPETITIONS = 5;
-const ERRORS = { accuracy: "accuracy", perplexity: "perplexity", mase: "MASE", rmse: "RMSE", crps: "CRPS" };
 
+/** @param {Question} question */
 export async function showVariants(question) {
-  const slider = document.getElementById("variant");
+  const slider = inputById("variant");
+  /** @type {Map<number, number | null>} */
   const latencies = new Map();
   const update = () => show(question.variants, Number(slider.value), latencies);
   slider.addEventListener("input", update);
@@ -18,20 +20,27 @@ export async function showVariants(question) {
   }
 }
 
+/** Show the table, and the facts of one variant.
+ * @param {Variant[]} variants
+ * @param {number} chosen
+ * @param {Map<number, number | null>} latencies milliseconds by pruning, null if not known */
 function show(variants, chosen, latencies) {
   const variant = variants[chosen];
   const name = variantName(variant.prune);
-  document.getElementById("variant-name").textContent = name;
-  document.getElementById("variant").setAttribute("aria-valuetext", name);
-  const errors = Object.keys(ERRORS).filter((key) => typeof variants[0].metrics[key] === "number");
-  const of = (v) => [...errors.map((key) => [ERRORS[key], v.metrics[key]]), ["log likelihood, nats", v.metrics.log_likelihood], ["weights", v.num_weights], ["stored, kB", v.bytes / 1000], ["latency, ms", latencies.get(v.prune)]];
-  document.getElementById("variant-facts").replaceChildren(...facts(of(variant).map(([key, value]) => [key, value === undefined ? "measuring …" : value ?? "—"])));
+  byId("variant-name").textContent = name;
+  byId("variant").setAttribute("aria-valuetext", name);
+  const titles = Object.keys(variants[0].scores);
+  /** @type {(v: Variant) => [string, number | null | undefined][]} */
+  const of = (v) => [...titles.map((title) => /** @type {[string, number | null]} */ ([title, v.scores[title] ?? null])), ["weights", v.num_weights], ["stored, kB", v.bytes / 1000], ["latency, ms", latencies.get(v.prune)]];
+  byId("variant-facts").replaceChildren(...facts(of(variant).map(([key, value]) => /** @type {Fact} */ ([key, value === undefined ? "measuring …" : value ?? "—"]))));
   const rows = variants.map((v, i) => ({ cells: [variantName(v.prune), ...of(v).map(([, value]) => value ?? (latencies.has(v.prune) ? "—" : "…"))], class: i === chosen ? "chosen" : null }));
   const headers = ["variant", ...of(variant).map(([key]) => key)];
-  document.getElementById("variant-numbers").replaceChildren(table("All variants", headers, rows));
+  byId("variant-numbers").replaceChildren(table("All variants", headers, rows));
 }
 
-/** The median of some requests, in milliseconds of the engine; null where no row is known to ask. */
+/** The median of some requests, in milliseconds of the engine; null where no row is known to ask.
+ * @param {Question} question
+ * @param {number} prune */
 async function latency(question, prune) {
   const inputs = typicalInputs(question);
   if (!inputs) return null;
@@ -45,6 +54,7 @@ async function latency(question, prune) {
   return times.sort((a, b) => a - b)[Math.floor(REPETITIONS / 2)];
 }
 
+/** @param {Question} question */
 function typicalInputs({ task, features }) {
   if (task === "language_model") return [""];
   const isKnown = features.every((feature) => "levels" in feature || "min" in feature);

@@ -1,272 +1,159 @@
-"""Grafana's JSON for the few kinds of panel that the dashboards are made of.
+"""The kinds of panel that the dashboards have, in the types of grafana-foundation-sdk.
 
-Schema: Grafana 12 (`schemaVersion` 41). What is left out takes Grafana's defaults.
+Queries are given as legend → PromQL.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from string import ascii_uppercase
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-Json = dict[str, Any]
+from grafana_foundation_sdk.builders import (
+    common,
+    dashboard,
+    heatmap,
+    prometheus,
+    stat,
+    table,
+    timeseries,
+)
+from grafana_foundation_sdk.models import common as kinds
+from grafana_foundation_sdk.models import dashboard as schema
+from grafana_foundation_sdk.models import heatmap as heatmap_schema
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat, QueryEditorMode
 
-DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+DATASOURCE = schema.DataSourceRef(type_val="prometheus", uid="${datasource}")
 COLUMNS = 24  # of Grafana's grid
 GREEN, YELLOW, RED = "green", "yellow", "red"
 
-
-@dataclass(frozen=True)
-class Query:
-    """A query and how its series are called."""
-
-    expr: str
-    legend: str = ""
-    kind: str = "range"  # or "instant"
-    format: str = "time_series"  # or "heatmap", "table"
-
-    def target(self, letter: str) -> Json:
-        """As a panel holds it."""
-        return {
-            "refId": letter,
-            "datasource": DATASOURCE,
-            "editorMode": "code",
-            "expr": self.expr,
-            "legendFormat": self.legend or "__auto",
-            "format": self.format,
-            "range": self.kind == "range",
-            "instant": self.kind == "instant",
-        }
+Panel = stat.Panel | timeseries.Panel | heatmap.Panel | table.Panel
+P = TypeVar("P", stat.Panel, timeseries.Panel, heatmap.Panel, table.Panel)
+Rows = Mapping[str, Sequence[Sequence[Panel]]]  # by title; a panel has its share of a row's width
 
 
-def limits(*steps: tuple[float, str]) -> Json:
+def limits(*steps: tuple[float, str]) -> dashboard.ThresholdsConfig:
     """Green below the first step; from each step on, its colour."""
-    first: Json = {"color": GREEN, "value": None}
-    later = [{"color": color, "value": value} for value, color in steps]
-    return {"mode": "absolute", "steps": [first, *later]}
+    first = schema.Threshold(color=GREEN)
+    later = [schema.Threshold(value, color) for value, color in steps]
+    return dashboard.ThresholdsConfig().mode(schema.ThresholdsMode.ABSOLUTE).steps([first, *later])
 
 
-def timeseries(
+def lines(
     title: str,
     description: str,
-    queries: Sequence[Query],
     unit: str,
+    queries: Mapping[str, str],
     *,
-    thresholds: Json | None = None,
+    thresholds: dashboard.ThresholdsConfig | None = None,
     stacked: bool = False,
     dashed: str = "",
     log: bool = False,
     below_zero: bool = False,
-) -> Json:
+) -> timeseries.Panel:
     """Lines over time. Series whose name matches `dashed` are levels to compare with."""
-    custom: Json = {
-        "drawStyle": "line",
-        "lineWidth": 1,
-        "fillOpacity": 20 if stacked else 5,
-        "showPoints": "never",
-        "spanNulls": False,
-        "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
-        "scaleDistribution": {"type": "log", "log": 10} if log else {"type": "linear"},
-        "thresholdsStyle": {"mode": "line" if thresholds else "off"},
-    }
-    defaults: Json = {"unit": unit, "custom": custom}
-    if not log and not below_zero:
-        defaults["min"] = 0
+    panel = _panel(timeseries.Panel(), title, description, queries).unit(unit).line_width(1)
+    panel.fill_opacity(20 if stacked else 5).show_points(kinds.VisibilityMode.NEVER)
+    legend = common.VizLegendOptions().display_mode(kinds.LegendDisplayMode.TABLE)
+    panel.legend(legend.show_legend(True).calcs(["lastNotNull", "max"]))
+    tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
+    panel.tooltip(tooltip.sort(kinds.SortOrder.DESCENDING))
+    if stacked:
+        panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL).group("A"))
+    if log:
+        scale = common.ScaleDistributionConfig().type(kinds.ScaleDistribution.LOG)
+        panel.scale_distribution(scale.log(10))
+    elif not below_zero:
+        panel.min(0)
     if thresholds:
-        defaults["thresholds"] = thresholds
-    options = {
-        "legend": {
-            "displayMode": "table",
-            "placement": "bottom",
-            "calcs": ["lastNotNull", "max"],
-            "showLegend": True,
-        },
-        "tooltip": {"mode": "multi", "sort": "desc"},
-    }
-    overrides = [_dashed(dashed)] if dashed else []
-    return _panel("timeseries", title, description, queries, defaults, options, overrides)
+        style = common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.LINE)
+        panel.thresholds(thresholds).thresholds_style(style)
+    if dashed:
+        style_of = {"fill": "dash", "dash": [8, 6]}
+        override = schema.DynamicConfigValue("custom.lineStyle", style_of)
+        panel.override_by_regexp(dashed, [override])
+    return panel
 
 
-def stat(
-    title: str, description: str, expr: str, unit: str, thresholds: Json | None = None
-) -> Json:
-    """One number, coloured by its thresholds, with its course behind it."""
-    color = {"mode": "thresholds"} if thresholds else {"mode": "fixed", "fixedColor": "text"}
-    defaults = {"unit": unit, "color": color, "thresholds": thresholds or limits()}
-    options = {
-        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
-        "colorMode": "value",
-        "graphMode": "area",
-        "textMode": "auto",
-        "justifyMode": "auto",
-        "orientation": "auto",
-    }
-    return _panel("stat", title, description, [Query(expr, title)], defaults, options)
+def number(
+    title: str,
+    description: str,
+    unit: str,
+    expr: str,
+    thresholds: dashboard.ThresholdsConfig | None = None,
+) -> stat.Panel:
+    """One number, coloured by its thresholds, in front of its course over time."""
+    panel = _panel(stat.Panel(), title, description, {title: expr}).unit(unit).height(4)
+    panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+    mode = schema.FieldColorModeId.THRESHOLDS if thresholds else schema.FieldColorModeId.FIXED
+    panel.color_scheme(dashboard.FieldColor().mode(mode).fixed_color("text"))
+    return panel.thresholds(thresholds or limits()).graph_mode(kinds.BigValueGraphMode.AREA)
 
 
-def heatmap(title: str, description: str, expr: str, unit: str) -> Json:
+def buckets(title: str, description: str, unit: str, expr: str) -> heatmap.Panel:
     """The buckets of a histogram over time, as counts per interval."""
-    options = {
-        "calculate": False,
-        "cellGap": 1,
-        "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64, "reverse": False},
-        "filterValues": {"le": 1e-9},
-        "legend": {"show": True},
-        "rowsFrame": {"layout": "auto"},
-        "tooltip": {"mode": "single", "yHistogram": True, "showColorScale": False},
-        "yAxis": {"axisPlacement": "left", "unit": unit, "reverse": False},
-    }
-    queries = [Query(expr, "{{le}}", format="heatmap")]
-    return _panel("heatmap", title, description, queries, {}, options)
+    form = PromQueryFormat.HEATMAP
+    panel = _panel(heatmap.Panel(), title, description, {"{{le}}": expr}, form)
+    colors = heatmap.HeatmapColorOptions().mode(heatmap_schema.HeatmapColorMode.SCHEME)
+    panel.color(colors.scheme("Oranges").steps(64)).cell_gap(1).unit(unit)
+    panel.filter_values(heatmap.FilterValueRange().le(1e-9)).show_y_histogram()
+    return panel.y_axis(heatmap.YAxisConfig().unit(unit))
 
 
-def table(title: str, description: str, expr: str, hidden: Sequence[str] = ()) -> Json:
-    """The series of an instant query, a row each."""
-    organize = {"excludeByName": dict.fromkeys(("Time", *hidden), True), "renameByName": {}}
-    panel = _panel(
-        "table",
-        title,
-        description,
-        [Query(expr, kind="instant", format="table")],
-        {"custom": {"align": "auto", "filterable": True}},
-        {"showHeader": True, "cellHeight": "sm"},
+def series(title: str, description: str, expr: str) -> table.Panel:
+    """The series of an instant query, one per row."""
+    form = PromQueryFormat.TABLE
+    panel = (
+        _panel(table.Panel(), title, description, {"__auto": expr}, form)
+        .filterable(True)
+        .show_header(True)
     )
-    return panel | {"transformations": [{"id": "organize", "options": organize}]}
+    hidden = {"excludeByName": {"Time": True}, "renameByName": {}}
+    return panel.with_transformation(schema.DataTransformerConfig("organize", options=hidden))
 
 
-def row(title: str) -> Json:
-    """A heading above the panels that follow."""
-    return {"type": "row", "title": title, "collapsed": False, "panels": []}
-
-
-def variable(name: str, label: str, labels_of: str) -> Json:
+def variable(name: str, labels_of: str, sort: schema.VariableSort) -> dashboard.QueryVariable:
     """A choice among the values of a label, all of them at first."""
-    query = f"label_values({labels_of}, {name})"
-    return {
-        "type": "query",
-        "name": name,
-        "label": label,
-        "datasource": DATASOURCE,
-        "definition": query,
-        "query": {"query": query, "refId": "variable"},
-        "refresh": 2,
-        "sort": 3 if name == "samples" else 1,
-        "multi": True,
-        "includeAll": True,
-        "allValue": ".*",
-        "current": {"text": ["All"], "value": ["$__all"]},
-        "options": [],
-        "regex": "",
-        "hide": 0,
-    }
+    chosen = schema.VariableOption(text=["All"], value=["$__all"])
+    choice = dashboard.QueryVariable(name).label(name.capitalize()).datasource(DATASOURCE)
+    choice.query(f"label_values({labels_of}, {name})").current(chosen).sort(sort)
+    choice.refresh(schema.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    return choice.multi(True).include_all(True).all_value(".*")
 
 
-def dashboard(
-    uid: str,
+def board(
+    title: str, description: str, variables: Sequence[dashboard.QueryVariable], rows: Rows
+) -> schema.Dashboard:
+    """A whole dashboard."""
+    made = dashboard.Dashboard(f"Credence · {title}").uid(f"credence-{title.lower()}")
+    made.description(description).tags(["credence"]).readonly().version(1)
+    made.tooltip(schema.DashboardCursorSync.CROSSHAIR).refresh("30s").time("now-3h", "now")
+    others = dashboard.DashboardLink("Credence").type(schema.DashboardLinkType.DASHBOARDS)
+    made.link(others.tags(["credence"]).keep_time(True))
+    alerts = dashboard.AnnotationQuery().name("Alerts").datasource(DATASOURCE).enable(True)
+    made.annotation(alerts.expr('ALERTS{alertstate="firing"}').icon_color(RED))
+    default = schema.VariableOption(text="Prometheus", value="credence-prometheus")
+    source = dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus")
+    made.variables([source.current(default), *variables])
+    for heading, lots in rows.items():
+        if heading:
+            made.with_row(dashboard.Row(heading))
+        for panel, members in ((panel, lot) for lot in lots for panel in lot):
+            made.with_panel(panel.span(COLUMNS // len(members)))
+    whole = made.build()
+    for number_, placed in enumerate(whole.panels or (), start=1):
+        placed.id_val = number_
+    return whole
+
+
+def _panel(
+    panel: P,
     title: str,
     description: str,
-    variables: Sequence[Json],
-    rows: Sequence[Sequence[Json]],
-) -> Json:
-    """A whole dashboard: the panels of a row share its width, and are as high as its kind needs."""
-    return {
-        "uid": uid,
-        "title": f"Credence · {title}",
-        "description": description,
-        "tags": ["credence"],
-        "schemaVersion": 41,
-        "version": 1,
-        "editable": False,
-        "graphTooltip": 1,
-        "refresh": "30s",
-        "timezone": "browser",
-        "time": {"from": "now-3h", "to": "now"},
-        "timepicker": {},
-        "fiscalYearStartMonth": 0,
-        "links": [_links()],
-        "annotations": {"list": [_alerts()]},
-        "templating": {"list": [_datasource(), *variables]},
-        "panels": _arranged(rows),
-    }
-
-
-def _arranged(rows: Sequence[Sequence[Json]]) -> list[Json]:
-    panels: list[Json] = []
-    y = 0
-    for members in rows:
-        height = {"row": 1, "stat": 4}.get(members[0]["type"], 9)
-        edges = [COLUMNS * i // len(members) for i in range(len(members) + 1)]
-        for panel, x, end in zip(members, edges, edges[1:], strict=False):
-            place = {"h": height, "w": end - x, "x": x, "y": y}
-            panels.append({"id": len(panels) + 1, "gridPos": place} | panel)
-        y += height
-    return panels
-
-
-def _panel(  # noqa: PLR0917 - in the order of the JSON
-    kind: str,
-    title: str,
-    description: str,
-    queries: Sequence[Query],
-    defaults: Json,
-    options: Json,
-    overrides: Sequence[Json] = (),
-) -> Json:
-    return {
-        "type": kind,
-        "title": title,
-        "description": description,
-        "datasource": DATASOURCE,
-        "targets": [q.target(letter) for q, letter in zip(queries, ascii_uppercase, strict=False)],
-        "fieldConfig": {"defaults": defaults, "overrides": list(overrides)},
-        "options": options,
-    }
-
-
-def _dashed(pattern: str) -> Json:
-    style = {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [8, 6]}}
-    return {"matcher": {"id": "byRegexp", "options": pattern}, "properties": [style]}
-
-
-def _datasource() -> Json:
-    return {
-        "type": "datasource",
-        "name": "datasource",
-        "label": "Data source",
-        "query": "prometheus",
-        "current": {"text": "Prometheus", "value": "credence-prometheus"},
-        "options": [],
-        "refresh": 1,
-        "regex": "",
-        "multi": False,
-        "includeAll": False,
-        "hide": 0,
-    }
-
-
-def _alerts() -> Json:
-    return {
-        "name": "Alerts",
-        "datasource": DATASOURCE,
-        "enable": True,
-        "expr": 'ALERTS{alertstate="firing"}',
-        "iconColor": RED,
-        "step": "60s",
-        "titleFormat": "{{alertname}}",
-        "textFormat": "{{model}} {{instance}}",
-        "useValueForTime": False,
-    }
-
-
-def _links() -> Json:
-    return {
-        "type": "dashboards",
-        "title": "Credence",
-        "tags": ["credence"],
-        "asDropdown": False,
-        "includeVars": False,
-        "keepTime": True,
-        "targetBlank": False,
-        "icon": "external link",
-        "tooltip": "",
-        "url": "",
-    }
+    queries: Mapping[str, str],
+    form: PromQueryFormat = PromQueryFormat.TIME_SERIES,
+) -> P:
+    panel.title(title).description(description).datasource(DATASOURCE).height(9)
+    for letter, (legend, expr) in zip("ABCDEF", queries.items(), strict=False):
+        query = prometheus.Dataquery().ref_id(letter).expr(expr).legend_format(legend)
+        query.datasource(DATASOURCE).editor_mode(QueryEditorMode.CODE).format(form)
+        is_instant = form is PromQueryFormat.TABLE
+        panel.with_target(query.instant() if is_instant else query.range())
+    return panel

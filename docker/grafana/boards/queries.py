@@ -1,4 +1,4 @@
-"""PromQL that several panels ask in the same way; counters are summed over replicas first."""
+"""PromQL that several panels share. Counters are summed over replicas first."""
 
 MODEL = 'model=~"$model"'
 
@@ -10,12 +10,12 @@ def rate(selector: str, by: str = "") -> str:
 
 
 def increase(selector: str, by: str) -> str:
-    """How many in each interval, over all replicas."""
+    """The count in each interval, over all replicas."""
     return f"sum by ({by}) (increase({selector}[$__rate_interval]))"
 
 
 def ratio(part: str, whole: str) -> str:
-    """A share of what happened; 0 where nothing did."""
+    """The rate of a part divided by that of the whole; 0 if the whole is 0."""
     return f"(({rate(part)}) or vector(0)) / ({rate(whole)} > 0) or vector(0)"
 
 

@@ -1,18 +1,17 @@
-"""Predictions: how many, how fast, how they are batched, what waits."""
+"""Predictions: their rate, latency and errors, how they are batched, and the queue."""
+
+from grafana_foundation_sdk.models.dashboard import Dashboard, VariableSort
 
 from boards.panels import (
     GREEN,
     RED,
     YELLOW,
-    Json,
-    Query,
-    dashboard,
-    heatmap,
+    board,
+    buckets,
     limits,
-    row,
-    stat,
-    table,
-    timeseries,
+    lines,
+    number,
+    series,
     variable,
 )
 from boards.queries import MODEL, increase, mean, quantile, rate, ratio
@@ -24,243 +23,209 @@ LATENCY = f'credence_predict_latency_seconds_bucket{{{MODEL}, samples=~"$samples
 OBJECTIVE = "samples:credence_predict_latency_seconds:objective"
 
 NUMBERS = [
-    stat(
+    number(
         "Replicas",
         "Replicas of the API that answer Prometheus.",
-        'count(up{job="api"} == 1) or vector(0)',
         "none",
+        'count(up{job="api"} == 1) or vector(0)',
         limits((0, RED), (1, GREEN)),
     ),
-    stat(
+    number(
         "Requests",
-        "Predictions asked for per second, refused and failed ones included.",
-        f"{rate(REQUESTS)} or vector(0)",
+        "Prediction requests per second, including those refused or failed.",
         "reqps",
+        f"{rate(REQUESTS)} or vector(0)",
     ),
-    stat(
+    number(
         "Errors",
-        "Share that ended with a 5xx other than 503; alert at 1 %.",
-        ratio(FAILED, REQUESTS),
+        "Share of requests that ended with a 5xx other than 503. Alert at 1 %.",
         "percentunit",
+        ratio(FAILED, REQUESTS),
         limits((0.001, YELLOW), (0.01, RED)),
     ),
-    stat(
+    number(
         "Refused",
-        "Share refused because too much waits or a deadline cannot be met "
-        "(429, 503); alert at 5 %.",
-        ratio(REFUSED, REQUESTS),
+        "Share of requests refused (429, 503): the queue is full or too slow. Alert at 5 %.",
         "percentunit",
+        ratio(REFUSED, REQUESTS),
         limits((0.01, YELLOW), (0.05, RED)),
     ),
-    stat(
+    number(
         "Latency p99",
         "99th percentile of the answered requests of the chosen sample counts.",
-        quantile(0.99, LATENCY),
         "s",
+        quantile(0.99, LATENCY),
     ),
-    stat(
+    number(
         "Alerts",
-        "Alerts that fire now; docs/operations.md has a section for each.",
-        'count(ALERTS{alertstate="firing"}) or vector(0)',
+        "Alerts that fire now. docs/operations.md has a section for each.",
         "none",
+        'count(ALERTS{alertstate="firing"}) or vector(0)',
         limits((1, RED)),
     ),
 ]
 
-ASKED = [
-    timeseries(
+REQUEST_RATES = [
+    lines(
         "Requests by status",
-        "Per second. 4xx are the callers' mistakes, 499 callers who went away, 503 refusals.",
-        [Query(rate(REQUESTS, "status"), "{{status}}")],
+        "Per second. 4xx: errors of callers; 499: callers that hung up; 503: refusals.",
         "reqps",
+        {"{{status}}": rate(REQUESTS, "status")},
         stacked=True,
     ),
-    timeseries(
+    lines(
         "Requests by model",
-        "Per second; without a name: those that name no model.",
-        [Query(rate(REQUESTS, "model"), "{{model}}")],
+        "Per second. Requests that name no model have an empty name.",
         "reqps",
+        {"{{model}}": rate(REQUESTS, "model")},
         stacked=True,
     ),
-    timeseries(
+    lines(
         "Work done",
-        "Rows predicted, and rows × samples computed, per second.",
-        [
-            Query(rate("credence_predict_rows_total"), "rows"),
-            Query(rate("credence_predict_batch_work_sum"), "rows × samples"),
-        ],
+        "Rows predicted per second, and rows × samples computed per second.",
         "short",
+        {
+            "rows": rate("credence_predict_rows_total"),
+            "rows × samples": rate("credence_predict_batch_work_sum"),
+        },
         log=True,
     ),
 ]
 
 LATENCIES = [
-    heatmap(
+    buckets(
         "Latency",
-        "Requests by latency, from the first byte to the answer.",
+        "Requests by latency, from the first byte of the request to the response.",
+        "s",
         increase(LATENCY, "le"),
-        "s",
     ),
-    timeseries(
+    lines(
         "Percentiles by samples",
-        "50th and 99th percentile by sample count, rounded up to a step.",
-        [
-            Query(quantile(0.5, LATENCY, "samples"), "p50 · {{samples}}"),
-            Query(quantile(0.99, LATENCY, "samples"), "p99 · {{samples}}"),
-        ],
+        "50th and 99th percentile by sample count; counts are rounded up to a step.",
         "s",
+        {
+            "p50 · {{samples}}": quantile(0.5, LATENCY, "samples"),
+            "p99 · {{samples}}": quantile(0.99, LATENCY, "samples"),
+        },
         log=True,
     ),
-    timeseries(
+    lines(
         "p99 ÷ objective",
-        "Above 1 the 99th percentile is over its objective "
-        "(docker/prometheus/rules/recording.yml).",
-        [
-            Query(
-                f"{quantile(0.99, LATENCY, 'samples')} / on (samples) {OBJECTIVE}",
-                "{{samples}} samples",
-            )
-        ],
+        "Above 1, p99 exceeds its objective (docker/prometheus/rules/recording.yml).",
         "none",
+        {"{{samples}} samples": f"{quantile(0.99, LATENCY, 'samples')} / on (samples) {OBJECTIVE}"},
         thresholds=limits((1, RED)),
     ),
 ]
 
 STAGES = [
-    timeseries(
+    lines(
         "Time by stage",
-        "Mean time that a prediction spends in each stage: much queue "
-        "means load, much decode or encode large bodies.",
-        [Query(mean("credence_predict_stage_seconds", "stage"), "{{stage}}")],
+        "Mean time per stage. Long queue: load. Long decode or encode: large bodies.",
         "s",
+        {"{{stage}}": mean("credence_predict_stage_seconds", "stage")},
         stacked=True,
     ),
-    timeseries(
+    lines(
         "Stages p99",
         "99th percentile of each stage.",
-        [
-            Query(
-                quantile(0.99, "credence_predict_stage_seconds_bucket", "stage"),
-                "{{stage}}",
-            )
-        ],
         "s",
+        {"{{stage}}": quantile(0.99, "credence_predict_stage_seconds_bucket", "stage")},
         log=True,
     ),
-    timeseries(
+    lines(
         "Requests per batch",
-        "1 when idle; the busier the engine, the more equal questions it answers at once.",
-        [
-            Query(mean("credence_predict_batch_requests"), "mean"),
-            Query(quantile(0.95, "credence_predict_batch_requests_bucket"), "p95"),
-        ],
+        "1 when idle. A busy engine computes more requests of the same kind at once.",
         "none",
+        {
+            "mean": mean("credence_predict_batch_requests"),
+            "p95": quantile(0.95, "credence_predict_batch_requests_bucket"),
+        },
     ),
-    heatmap(
+    buckets(
         "Work per batch",
         "Batches by rows × samples.",
-        increase("credence_predict_batch_work_bucket", "le"),
         "short",
+        increase("credence_predict_batch_work_bucket", "le"),
     ),
 ]
 
 QUEUE = [
-    timeseries(
+    lines(
         "Queued work",
-        "Rows × samples that wait or run, by replica; CREDENCE_MAX_QUEUED_WORK is the most.",
-        [Query("credence_predict_queued_work", "{{instance}}")],
+        "Rows × samples that wait or run, by replica. Limit: CREDENCE_MAX_QUEUED_WORK.",
         "short",
+        {"{{instance}}": "credence_predict_queued_work"},
     ),
-    timeseries(
+    lines(
         "Queued requests",
-        "Requests that wait or run, by replica; 4096 are the most.",
-        [Query("credence_predict_queued_requests", "{{instance}}")],
+        "Requests that wait or run, by replica. Limit: 4096.",
         "short",
+        {"{{instance}}": "credence_predict_queued_requests"},
         thresholds=limits((4096, RED)),
     ),
-    timeseries(
+    lines(
         "Engine without progress",
-        "Since when work makes none; alert at 2 minutes.",
-        [Query("credence_engine_stalled_seconds", "{{instance}}")],
+        "Time since queued work last made progress. Alert at 2 minutes.",
         "s",
+        {"{{instance}}": "credence_engine_stalled_seconds"},
         thresholds=limits((120, RED)),
     ),
 ]
 
 MODELS = [
-    table(
+    series(
         "Model versions in memory",
-        "And by how many replicas each is held.",
+        "Each version, and how many replicas hold it.",
         f"count by (model, version) (credence_model_out_of_distribution_ratio{{{MODEL}}})",
     ),
-    timeseries(
+    lines(
         "Models in memory",
-        "Versions held, by replica.",
-        [Query("credence_models_loaded", "{{instance}}")],
+        "Versions in memory, by replica.",
         "none",
+        {"{{instance}}": "credence_models_loaded"},
     ),
-    timeseries(
+    lines(
         "Memory of models",
-        "Bytes of posteriors, by replica; CREDENCE_MODEL_CACHE_BYTES is the most.",
-        [Query("credence_models_loaded_bytes", "{{instance}}")],
+        "Bytes of posteriors, by replica. Limit: CREDENCE_MODEL_CACHE_BYTES.",
         "bytes",
+        {"{{instance}}": "credence_models_loaded_bytes"},
     ),
 ]
 
 PROCESS = [
-    timeseries(
+    lines(
         "Memory",
         "Resident memory of each replica.",
-        [Query('process_resident_memory_bytes{job="api"}', "{{instance}}")],
         "bytes",
+        {"{{instance}}": 'process_resident_memory_bytes{job="api"}'},
     ),
-    timeseries(
+    lines(
         "Processor",
-        "Cores that each replica keeps busy.",
-        [
-            Query(
-                'rate(process_cpu_seconds_total{job="api"}[$__rate_interval])',
-                "{{instance}}",
-            )
-        ],
+        "Busy cores of each replica.",
         "none",
+        {"{{instance}}": 'rate(process_cpu_seconds_total{job="api"}[$__rate_interval])'},
     ),
-    timeseries(
+    lines(
         "Free disk",
-        "Share free of the data directory's disk; alert below 10 %.",
-        [
-            Query(
-                "credence_disk_free_bytes / credence_disk_size_bytes",
-                "{{job}} {{instance}}",
-            )
-        ],
+        "Free share of the data directory's disk. Alert below 10 %.",
         "percentunit",
+        {"{{job}} {{instance}}": "credence_disk_free_bytes / credence_disk_size_bytes"},
     ),
 ]
 
 
-def build() -> Json:
-    """The dashboard."""
-    rows = [
-        NUMBERS,
-        [row("Requests")],
-        ASKED,
-        [row("Latency of the chosen sample counts")],
-        LATENCIES,
-        [row("Engine, all models")],
-        STAGES,
-        QUEUE,
-        [row("Models in memory and the process")],
-        MODELS,
-        PROCESS,
+def build() -> Dashboard:
+    """The dashboard of the API."""
+    variables = [
+        variable("model", "credence_predict_requests_total", VariableSort.ALPHABETICAL_ASC),
+        variable("samples", "credence_predict_latency_seconds_count", VariableSort.NUMERICAL_ASC),
     ]
-    return dashboard(
-        "credence-serving",
-        "Serving",
-        "Predictions: rate, latency, errors, batches.",
-        [
-            variable("model", "Model", "credence_predict_requests_total"),
-            variable("samples", "Samples", "credence_predict_latency_seconds_count"),
-        ],
-        rows,
-    )
+    rows = {
+        "": [NUMBERS],
+        "Requests": [REQUEST_RATES],
+        "Latency of the chosen sample counts": [LATENCIES],
+        "Engine, all models": [STAGES, QUEUE],
+        "Models in memory, and the process": [MODELS, PROCESS],
+    }
+    return board("Serving", "Predictions: rate, latency, errors, batches.", variables, rows)

@@ -1,18 +1,8 @@
-"""Jobs, workers, and what they train on."""
+"""Jobs, workers, and the devices that they train on."""
 
-from boards.panels import (
-    GREEN,
-    RED,
-    YELLOW,
-    Json,
-    Query,
-    dashboard,
-    limits,
-    row,
-    stat,
-    timeseries,
-    variable,
-)
+from grafana_foundation_sdk.models.dashboard import Dashboard, VariableSort
+
+from boards.panels import GREEN, RED, YELLOW, board, limits, lines, number, variable
 from boards.queries import MODEL, quantile
 
 EPOCH = f"credence_train_epoch_seconds_bucket{{{MODEL}}}"
@@ -25,200 +15,170 @@ def last_hour(q: float) -> str:
 
 
 NUMBERS = [
-    stat(
+    number(
         "Queue",
-        "Jobs, and chunks of offline predictions, that wait for a worker.",
-        "credence_job_queue_length:max",
+        "Jobs and chunks of offline predictions that wait for a worker.",
         "none",
+        "credence_job_queue_length:max",
     ),
-    stat(
+    number(
         "Oldest",
-        "How long the first in the queue has waited; alert at 30 minutes if the queue grows.",
-        "credence_job_queue_oldest_seconds:max",
+        "Waiting time of the first job in the queue. Alert at 30 minutes if the queue grows.",
         "s",
+        "credence_job_queue_oldest_seconds:max",
         limits((300, YELLOW), (1800, RED)),
     ),
-    stat("Running", "Jobs and chunks that a worker has.", "credence_jobs_claimed:max", "none"),
-    stat(
+    number("Running", "Jobs and chunks that a worker runs.", "none", "credence_jobs_claimed:max"),
+    number(
         "Workers",
-        "Workers heard of in the last 30 seconds.",
-        "credence_workers_live:sum",
+        "Workers that sent a heartbeat in the last 30 seconds.",
         "none",
+        "credence_workers_live:sum",
         limits((0, RED), (1, GREEN)),
     ),
-    stat(
+    number(
         "Lost",
-        "Running jobs whose worker no longer holds them; taken back within seconds.",
-        "credence_jobs_lease_ended:max",
+        "Running jobs whose lease has ended. They are queued again within seconds.",
         "none",
+        "credence_jobs_lease_ended:max",
         limits((1, RED)),
     ),
-    stat(
+    number(
         "Silence",
-        "Longest time since a running job told something; alert at 10 minutes.",
-        "credence_job_silent_seconds:max",
+        "Longest time since a running job reported progress. Alert at 10 minutes.",
         "s",
+        "credence_job_silent_seconds:max",
         limits((120, YELLOW), (600, RED)),
     ),
 ]
 
 JOBS = [
-    timeseries(
+    lines(
         "Unfinished jobs",
-        "Jobs that wait or run; chunks are no jobs of their own.",
-        [
-            Query(
-                'status:credence_jobs:max{status=~"queued|running|cancelling"}',
-                "{{status}}",
-            )
-        ],
+        "Jobs that wait or run, without chunks.",
         "none",
+        {"{{status}}": 'status:credence_jobs:max{status=~"queued|running|cancelling"}'},
         stacked=True,
     ),
-    timeseries(
+    lines(
         "Finished in an hour",
         "Attempts at jobs and chunks that ended in the last hour, by kind and outcome.",
-        [Query(f"sum by (kind, status) (increase({JOB}_count[1h]))", "{{kind}} {{status}}")],
         "none",
+        {"{{kind}} {{status}}": f"sum by (kind, status) (increase({JOB}_count[1h]))"},
     ),
-    timeseries(
+    lines(
         "Duration",
         "Median and 95th percentile of attempts that ended in the last hour, by kind.",
-        [Query(last_hour(0.5), "p50 · {{kind}}"), Query(last_hour(0.95), "p95 · {{kind}}")],
         "s",
+        {"p50 · {{kind}}": last_hour(0.5), "p95 · {{kind}}": last_hour(0.95)},
         log=True,
     ),
 ]
 
 FITS = [
-    timeseries(
+    lines(
         "Loss",
-        "Negative ELBO of the running job in nats per row; it falls, and jumps "
-        "where a new stage (pruning, refit) begins.",
-        [Query(f"avg by (model) (credence_train_nelbo{{{MODEL}}})", "{{model}}")],
+        "Negative ELBO of the running job, nats per row. It jumps where a new stage begins.",
         "none",
+        {"{{model}}": f"avg by (model) (credence_train_nelbo{{{MODEL}}})"},
     ),
-    timeseries(
+    lines(
         "KL divergence",
-        "From prior to posterior, of the running job, in nats per row.",
-        [Query(f"avg by (model) (credence_train_kl{{{MODEL}}})", "{{model}}")],
+        "From the prior to the posterior of the running job, nats per row.",
         "none",
+        {"{{model}}": f"avg by (model) (credence_train_kl{{{MODEL}}})"},
     ),
-    timeseries(
+    lines(
         "Epoch",
         "Median and 95th percentile of an epoch's duration.",
-        [
-            Query(quantile(0.5, EPOCH, "model"), "p50 · {{model}}"),
-            Query(quantile(0.95, EPOCH, "model"), "p95 · {{model}}"),
-        ],
         "s",
+        {
+            "p50 · {{model}}": quantile(0.5, EPOCH, "model"),
+            "p95 · {{model}}": quantile(0.95, EPOCH, "model"),
+        },
         log=True,
     ),
 ]
 
 WORKERS = [
-    timeseries(
+    lines(
         "Workers by device",
-        "Live ones, and those that are missed (known): they differ "
-        "for 15 minutes after a worker has vanished.",
-        [
-            Query("max by (device) (credence_workers_live)", "live · {{device}}"),
-            Query("max by (device) (credence_workers_known)", "known · {{device}}"),
-        ],
+        "Live and known workers. They differ for 15 minutes after a worker stops.",
         "none",
+        {
+            "live · {{device}}": "max by (device) (credence_workers_live)",
+            "known · {{device}}": "max by (device) (credence_workers_known)",
+        },
         dashed="^known",
     ),
-    timeseries(
-        "Last beat",
-        "Since each worker last showed that it lives; alert at a minute.",
-        [Query("time() - credence_worker_heartbeat_timestamp_seconds", "{{instance}}")],
+    lines(
+        "Last heartbeat",
+        "Time since the last heartbeat of each worker. Alert at a minute.",
         "s",
+        {"{{instance}}": "time() - credence_worker_heartbeat_timestamp_seconds"},
         thresholds=limits((60, RED)),
     ),
-    timeseries(
+    lines(
         "Memory",
         "Resident memory of each worker.",
-        [Query('process_resident_memory_bytes{job="worker"}', "{{instance}}")],
         "bytes",
+        {"{{instance}}": 'process_resident_memory_bytes{job="worker"}'},
     ),
-    timeseries(
+    lines(
         "Processor",
-        "Cores that each worker keeps busy.",
-        [
-            Query(
-                'rate(process_cpu_seconds_total{job="worker"}[$__rate_interval])',
-                "{{instance}}",
-            )
-        ],
+        "Busy cores of each worker.",
         "none",
+        {"{{instance}}": 'rate(process_cpu_seconds_total{job="worker"}[$__rate_interval])'},
     ),
 ]
 
 GPUS = [
-    timeseries(
+    lines(
         "GPU utilisation",
         "Share of time in which a kernel ran.",
-        [Query("DCGM_FI_DEV_GPU_UTIL", "{{Hostname}} GPU {{gpu}}")],
         "percent",
+        {"{{Hostname}} GPU {{gpu}}": "DCGM_FI_DEV_GPU_UTIL"},
     ),
-    timeseries(
+    lines(
         "GPU memory",
-        "In use, and what there is: used and free.",
-        [
-            Query("DCGM_FI_DEV_FB_USED", "used · {{Hostname}} GPU {{gpu}}"),
-            Query(
-                "DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE",
-                "all · {{Hostname}} GPU {{gpu}}",
-            ),
-        ],
+        "Used memory, and all of it (dashed).",
         "mbytes",
+        {
+            "used · {{Hostname}} GPU {{gpu}}": "DCGM_FI_DEV_FB_USED",
+            "all · {{Hostname}} GPU {{gpu}}": "DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE",
+        },
         dashed="^all",
     ),
-    timeseries(
+    lines(
         "GPU memory of processes",
-        "What torch holds in API and workers: in tensors, and reserved for more.",
-        [
-            Query(
-                "credence_device_memory_allocated_bytes",
-                "tensors · {{job}} {{instance}} {{device}}",
-            ),
-            Query(
-                "credence_device_memory_reserved_bytes",
-                "reserved · {{job}} {{instance}} {{device}}",
-            ),
-        ],
+        "Memory of torch in API and workers: in tensors, and reserved (dashed).",
         "bytes",
+        {
+            "tensors · {{job}} {{instance}} {{device}}": "credence_device_memory_allocated_bytes",
+            "reserved · {{job}} {{instance}} {{device}}": "credence_device_memory_reserved_bytes",
+        },
         dashed="^reserved",
     ),
-    timeseries(
+    lines(
         "GPU power and temperature",
         "Watts, and degrees Celsius.",
-        [
-            Query("DCGM_FI_DEV_POWER_USAGE", "W · {{Hostname}} GPU {{gpu}}"),
-            Query("DCGM_FI_DEV_GPU_TEMP", "°C · {{Hostname}} GPU {{gpu}}"),
-        ],
         "none",
+        {
+            "W · {{Hostname}} GPU {{gpu}}": "DCGM_FI_DEV_POWER_USAGE",
+            "°C · {{Hostname}} GPU {{gpu}}": "DCGM_FI_DEV_GPU_TEMP",
+        },
     ),
 ]
 
 
-def build() -> Json:
-    """The dashboard."""
-    rows = [
-        NUMBERS,
-        [row("Jobs")],
-        JOBS,
-        [row("Training of the chosen models")],
-        FITS,
-        [row("Workers")],
-        WORKERS,
-        [row("GPU")],
-        GPUS,
-    ]
-    return dashboard(
-        "credence-training",
-        "Training",
-        "Jobs, workers, and what they train on.",
-        [variable("model", "Model", "credence_train_epoch_seconds_count")],
-        rows,
-    )
+def build() -> Dashboard:
+    """The dashboard of the workers."""
+    model = variable("model", "credence_train_epoch_seconds_count", VariableSort.ALPHABETICAL_ASC)
+    rows = {
+        "": [NUMBERS],
+        "Jobs": [JOBS],
+        "Training of the chosen models": [FITS],
+        "Workers": [WORKERS],
+        "GPU": [GPUS],
+    }
+    return board("Training", "Jobs, workers, and their devices.", [model], rows)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from app.ui.fields import tags
-from app.ui.wording import METHODS, NETWORKS
+from app.ui.labels import METHODS, NETWORKS
 from models.config import MethodConfig, NetworkConfig
 from tests.app.browser import Visit
 from tests.app.cards import TASKS

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from app.access.session import COOKIE
-from app.ui.telling import tell
+from app.ui.format import format_value
 from core.access.keys import Keys, Scope
 from tests.app.browser import Visit, serious_problems
 from tests.app.running import Service, publish, regression_columns, serving
@@ -90,11 +90,14 @@ def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None
     row = {"size": 1.5, "wood": "oak", "wet": False, "day": page.get_by_label("day").input_value()}
     answer = ask(own, model="price", version=1, inputs=[row])
     told = facts(page, "#facts")
-    assert told["mean"] == tell(answer["mean"][0])
+    assert told["mean"] == format_value(answer["mean"][0])
     for kind in ("aleatoric", "epistemic"):
-        assert told[f"± {kind}"] == tell(math.sqrt(answer["variance"][kind][0]))
+        assert told[f"± {kind}"] == format_value(math.sqrt(answer["variance"][kind][0]))
     for name, interval in zip(("90 %", "90 % conformal"), answer["intervals"], strict=True):
-        assert told[name] == f"{tell(interval['lower'][0])} to {tell(interval['upper'][0])}"
+        assert (
+            told[name]
+            == f"{format_value(interval['lower'][0])} to {format_value(interval['upper'][0])}"
+        )
     assert page.locator("#summary").inner_text().startswith(told["mean"])
     expect(page.locator("#caution")).to_be_hidden()
     assert serious_problems(page) == []
@@ -132,7 +135,9 @@ def test_more_samples_cost_more_and_err_less(own: Service, visit: Visit) -> None
         slide(page, "Samples", position)
         expect(page.locator("#cost")).to_contain_text(f"{samples:,} samples in")
         answer = ask(own, model="awkward", inputs=[row], samples=samples)
-        assert facts(page, "#facts")["Monte-Carlo error"] == tell(max(answer["mc_error"][0]))
+        assert facts(page, "#facts")["Monte-Carlo error"] == format_value(
+            max(answer["mc_error"][0])
+        )
     slide(page, "Samples", 0)
     expect(page.locator("#cost")).to_contain_text("1 sample in")
     assert facts(page, "#facts")["Monte-Carlo error"] == "not known"
@@ -269,10 +274,10 @@ def test_the_pruning_slider_tells_each_variants_own_scores(own: Service, visit: 
     for position, variant in enumerate(variants):
         slide(page, "Pruned", position)
         told = facts(page, "#variant-facts")
-        assert told["RMSE"] == tell(variant["metrics"]["rmse"])
-        assert told["log likelihood, nats"] == tell(variant["metrics"]["log_likelihood"])
-        assert told["weights"] == tell(variant["num_weights"])
-        assert told["stored, kB"] == tell(variant["bytes"] / 1000)
+        assert told["RMSE"] == format_value(variant["metrics"]["rmse"])
+        assert told["log likelihood, nats"] == format_value(variant["metrics"]["log_likelihood"])
+        assert told["weights"] == format_value(variant["num_weights"])
+        assert told["stored, kB"] == format_value(variant["bytes"] / 1000)
     expect(page.locator("#variant-facts")).not_to_contain_text("measuring")
     assert float(facts(page, "#variant-facts")["latency, ms"]) > 0
 
@@ -301,7 +306,7 @@ def test_versions_are_compared_as_they_are_ticked(own: Service, visit: Visit) ->
     expect(page.locator("#comparison tbody tr th a")).to_have_count(2)
     full, pruned = own.http.get("/models/price/versions/1").json()["variants"]
     better = max(v["metrics"]["log_likelihood"] for v in (full, pruned))
-    assert page.locator("#comparison td.best").first.inner_text().startswith(tell(better))
+    assert page.locator("#comparison td.best").first.inner_text().startswith(format_value(better))
     size = plotted(page, "[data-figure='group-1-size-figure']")
     assert [trace["x"] for trace in size] == [[v["bytes"] / 1000] for v in (full, pruned)]
     assert page.url.endswith("?versions=price/1/0,price/1/0.5")
@@ -343,7 +348,9 @@ def test_texts_are_answered_with_tokens(cards: Service, visit: Visit) -> None:
     answer = ask(cards, model="lines", inputs=["a b", "<b>"])
     first = page.locator("#results tbody tr").first.locator("code")
     assert first.all_inner_texts() == [t["token"] for t in answer["next_tokens"][0]]
-    assert tell(answer["perplexity"][1]) in page.locator("#results tbody tr").last.inner_text()
+    assert (
+        format_value(answer["perplexity"][1]) in page.locator("#results tbody tr").last.inner_text()
+    )
 
 
 def test_tensors_are_for_programs(own: Service, visit: Visit) -> None:

@@ -14,9 +14,9 @@ from app.serving.arrow_format import MEDIA_TYPE
 from app.serving.batching import Batch, Entry
 from core.jobs.specs import ChunkSpec
 from core.predictions.prediction_table import to_table
-from models.artifact import files as checkpoint
-from models.model import BayesianModel
+from models.artifact.files import read_model
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 from tests.app.running import Service
 
 DAY = "2026-01-05T00:00:00Z"
@@ -30,9 +30,9 @@ def ask(http: httpx.Client, **body: Any) -> dict[str, Any]:
     return dict(answer.json())
 
 
-def loaded(service: Service, name: str) -> BayesianModel:
-    model = checkpoint.read(service.context.registry.path(service.context.registry.get(name, None)))
-    assert isinstance(model, BayesianModel)
+def loaded(service: Service, name: str) -> TabularModel:
+    model = read_model(service.context.registry.path(service.context.registry.get(name, None)))
+    assert isinstance(model, TabularModel)
     return model
 
 
@@ -145,7 +145,7 @@ def test_requests_that_differ_in_their_bound_share_a_batch(service: Service) -> 
             "day": np.array([DAY[:-1]] * 2, "datetime64[us]"),
         }
     )
-    options = model.settle(PredictOptions(samples=10))
+    options = model.resolve(PredictOptions(samples=10))
     deviation = model.predict_rows(x, options).uncertainty
     bounds = (None, 0.0, bound_between(deviation), 1e9)
 

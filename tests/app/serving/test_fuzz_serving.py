@@ -13,7 +13,7 @@ from app.schemas.predictions import PredictParameters
 from core.context import open_context
 from core.exceptions import Invalid
 from core.settings import load_settings
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.exceptions import CorruptArtifact
 from tests.app.running import Service
 
@@ -56,7 +56,7 @@ def test_a_pickle_in_place_of_weights_is_refused(trained: Path, tmp_path: Path) 
     context.close()
     next(path.glob("*.safetensors")).write_bytes(pickle.dumps(_Pickled()))
     with pytest.raises(CorruptArtifact):
-        checkpoint.read(path)
+        read_model(path)
 
 
 def test_rows_never_pass_through_pydantic() -> None:

@@ -17,9 +17,9 @@ import pytest
 import torch
 
 from app.serving.batching import Entry, speed_key
-from models.artifact import files as checkpoint
-from models.model import BayesianModel
+from models.artifact.files import read_model
 from models.prediction.prediction import Prediction, PredictOptions
+from models.tabular.model import TabularModel
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
 
@@ -315,14 +315,14 @@ def test_a_herd_of_first_requests_loads_and_asks_once(
 ) -> None:
     service = make_service()
     loads: list[int] = []
-    read = checkpoint.read
+    read = read_model
 
-    def slow_read(*arguments: Any) -> BayesianModel:
+    def slow_read(*arguments: Any) -> TabularModel:
         loads.append(1)
         time.sleep(0.3)
         return read(*arguments)
 
-    monkeypatch.setattr(checkpoint, "read", slow_read)
+    monkeypatch.setattr("app.main.read_model", slow_read)
     with ThreadPoolExecutor(64) as pool:
         answers = list(pool.map(lambda _: predict(service), range(64)))
     assert {answer.status_code for answer in answers} == {200}

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from app.serving.decode import decode
-from models.artifact import files as checkpoint
-from models.model import BayesianModel
+from models.artifact.files import read_model
 from models.prediction.prediction import Prediction, PredictOptions
+from models.tabular.model import TabularModel
 from tests.app.running import CLASSES, Service
 
 ROWS: list[dict[str, Any]] = [
@@ -31,7 +31,7 @@ def ask(http: httpx.Client, **body: Any) -> dict[str, Any]:
 def directly(service: Service, name: str, rows: list[Any], **options: Any) -> Prediction:
     """What the model says when it is called without the service."""
     version = service.context.registry.get(name, None)
-    model: BayesianModel = checkpoint.read(service.context.registry.path(version))
+    model: TabularModel = read_model(service.context.registry.path(version))
     return model.predict(decode(rows, model.inputs), PredictOptions(**options))
 
 

@@ -23,8 +23,8 @@ from app.serving.throughput import Throughput
 from core.access.callers import View
 from core.exceptions import Invalid, NotFound, TooLarge, Unavailable
 from core.registry.registry import Version
-from models.model import BayesianModel
 from models.prediction.prediction import Prediction, PredictOptions
+from models.tabular.model import TabularModel
 from tests.app.serving.test_batching import assert_equal, truth
 
 pytestmark = pytest.mark.anyio
@@ -282,11 +282,11 @@ def test_too_many_small_requests_are_turned_away_too(
             assert (admission.queued_work, admission.queued_requests) == (5, 2)
 
 
-def loader(seconds: float, loads: list[int]) -> Callable[[Version], BayesianModel]:
-    def load(version: Version) -> BayesianModel:
+def loader(seconds: float, loads: list[int]) -> Callable[[Version], TabularModel]:
+    def load(version: Version) -> TabularModel:
         loads.append(version.version)
         time.sleep(seconds)
-        return cast(BayesianModel, SimpleNamespace(num_bytes=100, version=version.version))
+        return cast(TabularModel, SimpleNamespace(num_bytes=100, version=version.version))
 
     return load
 
@@ -320,7 +320,7 @@ async def test_a_model_larger_than_the_cache_is_served_all_the_same() -> None:
 async def test_a_failed_load_is_tried_again_and_a_cancelled_wait_harms_nobody() -> None:
     loads: list[int] = []
 
-    def fail_once(version: Version) -> BayesianModel:
+    def fail_once(version: Version) -> TabularModel:
         if not loads:
             loads.append(0)
             raise NotFound("artifact", version.artifact_key)

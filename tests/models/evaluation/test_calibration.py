@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import (
     BBBConfig,
     EnsembleConfig,
@@ -33,9 +33,9 @@ from models.evaluation.calibration import (
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, calibration_rows, divide_rows
-from models.model import BayesianModel
 from models.prediction.prediction import Interval, Prediction, PredictOptions
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -49,7 +49,7 @@ def _line(rows: int = 200) -> dict[str, np.ndarray]:
     return {"x": x, "y": 1000 + 300 * x + random.normal(0, 30, rows)}
 
 
-def _train(columns: Columns, **config: object) -> BayesianModel:
+def _train(columns: Columns, **config: object) -> TabularModel:
     kind = "number" if columns["y"].dtype == float else "category"
     types = dict.fromkeys(columns, "number") | {"y": kind}
     profiles = [ColumnProfile(name=name, type=types[name], min=0, max=1) for name in columns]
@@ -68,7 +68,7 @@ def _train(columns: Columns, **config: object) -> BayesianModel:
 
 
 @pytest.fixture(scope="module")
-def line() -> BayesianModel:
+def line() -> TabularModel:
     return _train(_line())
 
 
@@ -324,7 +324,7 @@ def test_a_refit_ends_after_the_best_epoch_of_the_first_fit() -> None:
     assert epochs.get("refit-fit", best) <= best
 
 
-def test_the_answer_is_the_calibrated_mixture(line: BayesianModel) -> None:
+def test_the_answer_is_the_calibrated_mixture(line: TabularModel) -> None:
     variant = line.variant(0.0)
     plain, doubled = (
         replace(line, variants_by_prune={0.0: replace(variant, calibration=calibration)})
@@ -355,14 +355,14 @@ def test_the_answer_is_the_calibrated_mixture(line: BayesianModel) -> None:
     assert len(before.intervals) == 2
 
 
-def test_only_the_kinds_that_are_asked_for_come(line: BayesianModel) -> None:
+def test_only_the_kinds_that_are_asked_for_come(line: TabularModel) -> None:
     for kinds in (("credible",), ("conformal",), ("conformal", "credible")):
         options = PredictOptions(interval_kinds=kinds)  # type: ignore[arg-type]
         found = [interval.kind for interval in line.predict(X, options).intervals]
         assert found == sorted(kinds, reverse=True)
 
 
-def test_a_part_of_an_answer_has_the_intervals_that_it_asked_for(line: BayesianModel) -> None:
+def test_a_part_of_an_answer_has_the_intervals_that_it_asked_for(line: TabularModel) -> None:
     both = line.predict(X, PredictOptions(intervals=(0.5, 0.9)))
     wanted = PredictOptions(intervals=(0.9,), interval_kinds=("conformal",))
 
@@ -375,7 +375,7 @@ def test_a_part_of_an_answer_has_the_intervals_that_it_asked_for(line: BayesianM
     np.testing.assert_array_equal(part.upper, alone.upper[1:3])
 
 
-def test_held_out_rows_have_their_metrics_before_and_after(line: BayesianModel) -> None:
+def test_held_out_rows_have_their_metrics_before_and_after(line: TabularModel) -> None:
     for prune in (0.0, 0.5):
         variant = line.variant(prune)
         assert isinstance(variant.calibration, NumberCalibration)
@@ -420,14 +420,14 @@ def test_classes_have_a_temperature() -> None:
         np.testing.assert_allclose(answer.draws.mean(0), answer.mean, atol=0.2)
         assert answer.intervals == ()
     with pytest.raises(InvalidInput, match="no conformal intervals") as caught:
-        model.settle(PredictOptions(interval_kinds=("conformal",)))
+        model.resolve(PredictOptions(interval_kinds=("conformal",)))
     assert caught.value.path == "/interval_kinds"
 
 
-def test_an_artifact_keeps_its_calibration(line: BayesianModel, tmp_path: Path) -> None:
-    checkpoint.write(line, tmp_path)
-    read = checkpoint.read(tmp_path)
-    assert isinstance(read, BayesianModel)
+def test_an_artifact_keeps_its_calibration(line: TabularModel, tmp_path: Path) -> None:
+    write_model(line, tmp_path)
+    read = read_model(tmp_path)
+    assert isinstance(read, TabularModel)
     for prune in line.variants:
         assert read.variant(prune).calibration == line.variant(prune).calibration
 

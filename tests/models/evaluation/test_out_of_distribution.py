@@ -9,19 +9,19 @@ import torch
 from scipy.stats import binom
 from torch import Tensor
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, OutOfDistributionConfig, TrainingConfig
 from models.evaluation.out_of_distribution import (
     CLASS_SCORES,
     Detector,
     logit_disagreement,
-    strangeness,
+    ood_score,
 )
 from models.features.columns import ColumnProfile
-from models.model import BayesianModel
 from models.prediction.moments import propagate
 from models.prediction.prediction import PredictOptions, summarise
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -38,7 +38,7 @@ def plane(rows: int, seed: int) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def trees() -> BayesianModel:
+def trees() -> TabularModel:
     columns = plane(2000, 0)
     profiles = [ColumnProfile(name=name, type="number") for name in "xy"]
     profiles.append(ColumnProfile(name="tree", type="category", levels=LABELS))
@@ -53,14 +53,14 @@ def trees() -> BayesianModel:
     return train(columns, types, resolve(wanted, profiles, 2000))
 
 
-def mixture_of(model: BayesianModel, x: Tensor, sampler: str, samples: int) -> CategoricalMixture:
+def mixture_of(model: TabularModel, x: Tensor, sampler: str, samples: int) -> CategoricalMixture:
     ((_, mixture),) = model.engine.mixtures(model.fitted(0.0), x, sampler, 3, samples)
     assert isinstance(mixture, CategoricalMixture)
     return mixture
 
 
 @pytest.mark.parametrize("sampler", ["sobol", "monte_carlo"])
-def test_disagreement_is_that_of_whole_weight_draws(trees: BayesianModel, sampler: str) -> None:
+def test_disagreement_is_that_of_whole_weight_draws(trees: TabularModel, sampler: str) -> None:
     """A variance of 20,000 normal draws is known to 1 % (√(2/S)); both sides, 5 of it."""
     x = trees.encode(plane(6, 1))
     state = trees.variant(0.0).state
@@ -74,7 +74,7 @@ def test_disagreement_is_that_of_whole_weight_draws(trees: BayesianModel, sample
     torch.testing.assert_close(found, expected, rtol=0.07, atol=0)
 
 
-def test_moments_give_it_too(trees: BayesianModel) -> None:
+def test_moments_give_it_too(trees: TabularModel) -> None:
     """Independent logits of variances v: (1 − 1/K) mean v. 128 spread nodes know it to 5 %."""
     x = trees.encode(plane(6, 1))
     _, variances = propagate(trees.fitted(0.0).local, x)
@@ -87,7 +87,7 @@ def test_a_constant_added_to_a_samples_logits_changes_nothing_but_the_energy() -
     moved = CategoricalMixture(logits + 10 * torch.arange(9.0).view(-1, 1, 1))
     for name in CLASS_SCORES.keys() - {"energy"}:
         torch.testing.assert_close(
-            strangeness(moved, name), strangeness(CategoricalMixture(logits), name)
+            ood_score(moved, name), ood_score(CategoricalMixture(logits), name)
         )
 
 
@@ -102,9 +102,9 @@ def test_numbers_scores_by_hand() -> None:
         ("epistemic_share", 1 / (1 + aleatoric)),
         ("noise_disagreement", 1.0),
     ):
-        assert summarise(mixture, PredictOptions(intervals=()), name)[
-            "strangeness"
-        ] == pytest.approx([expected])
+        assert summarise(mixture, PredictOptions(intervals=()), name)["ood_score"] == pytest.approx(
+            [expected]
+        )
 
 
 @pytest.mark.parametrize(("rows", "rate"), [(99, 0.01), (500, 0.05), (20, 0.5)])
@@ -124,7 +124,7 @@ def test_few_rows_say_which_rate_they_give() -> None:
 
 
 def test_each_variant_flags_usual_rows_as_rarely_as_asked_by_a_bound_of_its_own(
-    trees: BayesianModel,
+    trees: TabularModel,
 ) -> None:
     """1,000 held-out rows make the bound, 4,000 fresh ones test it: beta-binomial, 1 in 10⁴."""
     fresh, detectors = plane(4000, 7), [trees.detector(prune) for prune in trees.variants]
@@ -139,7 +139,7 @@ def test_each_variant_flags_usual_rows_as_rarely_as_asked_by_a_bound_of_its_own(
     assert {detector.false_alarm_rate for detector in detectors} == {RATE}
 
 
-def test_the_score_in_the_answer_is_what_is_compared(trees: BayesianModel) -> None:
+def test_the_score_in_the_answer_is_what_is_compared(trees: TabularModel) -> None:
     rows = {"x": np.array([0.0, 0.5, 40.0]), "y": np.array([0.0, 0.5, 40.0])}
     for prune in trees.variants:
         answer = trees.predict(rows, PredictOptions(prune=prune))
@@ -148,20 +148,20 @@ def test_the_score_in_the_answer_is_what_is_compared(trees: BayesianModel) -> No
             answer.out_of_distribution.tolist() == (answer.ood_score > detector.threshold).tolist()
         )
         np.testing.assert_allclose(
-            answer.ood_score, trees.strangeness(trees.encode(rows), prune=prune)
+            answer.ood_score, trees.ood_score(trees.encode(rows), prune=prune)
         )
 
 
-def test_an_artifact_keeps_its_variants_bounds(trees: BayesianModel, tmp_path: Path) -> None:
-    checkpoint.write(trees, tmp_path)
-    again = checkpoint.read(tmp_path)
-    assert isinstance(again, BayesianModel)
+def test_an_artifact_keeps_its_variants_bounds(trees: TabularModel, tmp_path: Path) -> None:
+    write_model(trees, tmp_path)
+    again = read_model(tmp_path)
+    assert isinstance(again, TabularModel)
     assert [again.detector(p) for p in again.variants] == [
         trees.detector(p) for p in trees.variants
     ]
 
 
-def test_before_it_is_scored_a_model_flags_nothing(trees: BayesianModel) -> None:
+def test_before_it_is_scored_a_model_flags_nothing(trees: TabularModel) -> None:
     variants = {p: replace(trees.variant(p), detector=None) for p in trees.variants}
     answer = trees.with_variants(variants).predict(plane(50, 2), PredictOptions())
     assert not answer.out_of_distribution.any()

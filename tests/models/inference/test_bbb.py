@@ -26,28 +26,24 @@ from models.networks.network import fan_in
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.priors import EmpiricalBayesPrior
 from models.training.checkpoints import Checkpoints
-from models.training.trainer import FitState, Observer, Trainer
+from models.training.row_task import RowTask
+from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 
 CONFIG = TrainingConfig(epochs=1500, batch_size=24, learning_rate=0.05, seed=1)
-
-
-def no_score(state: BBBState, rows: Rows) -> float:
-    return 0.0
 
 
 def _trainer(
     problem: LinearRegression,
     config: TrainingConfig = CONFIG,
     method: BBBConfig | None = None,
-    score: Callable[[BBBState, Rows], float] = no_score,
-    held_out: Rows | None = None,
+    score: Callable[[BBBState], float] | None = None,
 ) -> Trainer:
     chosen = method or BBBConfig(prior=GaussianPriorConfig(sigma=problem.prior_sigma))
     rows = Rows(problem.rows.inputs.float(), problem.rows.targets.float())
     bbb = BayesByBackprop.build(problem.network, problem.likelihood, chosen, len(rows))
     state = bbb.init(torch.Generator().manual_seed(config.seed))
-    return Trainer(bbb, rows, held_out, config, score, FitState(state, state.detach()))
+    return Trainer(RowTask(rows), config, bbb, state, score)
 
 
 @pytest.mark.parametrize("estimator", ["local", "weight"])
@@ -63,7 +59,7 @@ def test_the_exact_posterior_is_recovered(
         estimator=estimator,  # type: ignore[arg-type]
         prior=GaussianPriorConfig(sigma=problem.prior_sigma),
     )
-    q = _trainer(problem, method=method).run(Observer()).posterior.distribution()
+    q = _trainer(problem, method=method).run().posterior.distribution()
     truth = problem.posterior.distribution()
     tolerance = {"local": 0.1, "weight": 0.3}[estimator]
     assert ((q.loc - truth.loc) / truth.scale).abs().max() < tolerance
@@ -86,7 +82,7 @@ def test_the_posterior_of_the_most_probable_scales_is_recovered(
     scale = (h + 1 / variance).rsqrt()
     method = BBBConfig(prior=GaussianPriorConfig(sigma="per_weight"))
     config = replace(CONFIG, epochs=700)
-    q = _trainer(problem, config, method).run(Observer()).posterior.distribution()
+    q = _trainer(problem, config, method).run().posterior.distribution()
     assert ((q.loc - least_squares * h * scale.square()) / scale).abs().max() < 0.2
     assert (q.scale / scale - 1).abs().max() < 0.15
 
@@ -116,8 +112,8 @@ def test_every_prior_and_direction_lowers_the_objective(
     kl = KLConfig(direction=direction, weight=0.1)  # type: ignore[arg-type]
     config = replace(CONFIG, epochs=60, batch_size=8)
     trainer = _trainer(linear_regression, config, BBBConfig(prior=prior, kl=kl))
-    trainer.run(Observer())
-    nelbo = [result.nelbo for result in trainer.state.history]
+    trainer.run()
+    nelbo = [result.nelbo for result in trainer.history]
     assert sum(nelbo[-10:]) < sum(nelbo[:10])
 
 
@@ -127,15 +123,15 @@ def test_without_kl_the_scales_shrink(linear_regression: LinearRegression) -> No
     scales = []
     for weight in (0.0, 1.0):
         method = BBBConfig(prior=GaussianPriorConfig(sigma=0.8), kl=KLConfig(weight=weight))
-        state = _trainer(linear_regression, config, method).run(Observer())
+        state = _trainer(linear_regression, config, method).run()
         scales.append(state.posterior.distribution().scale.mean())
     assert scales[0] < 0.3 * scales[1]
 
 
 def test_the_same_seed_gives_the_same_weights(linear_regression: LinearRegression) -> None:
     config = replace(CONFIG, epochs=5, batch_size=8)
-    first, second = (_trainer(linear_regression, config).run(Observer()) for _ in range(2))
-    other = _trainer(linear_regression, replace(config, seed=2)).run(Observer())
+    first, second = (_trainer(linear_regression, config).run() for _ in range(2))
+    other = _trainer(linear_regression, replace(config, seed=2)).run()
     assert torch.equal(first.posterior.loc, second.posterior.loc)
     assert torch.equal(first.posterior.rho, second.posterior.rho)
     assert not torch.equal(first.posterior.loc, other.posterior.loc)
@@ -153,17 +149,17 @@ def test_a_resumed_run_is_bit_equal(
         learning_rate=0.01,
         optimizer=optimizer,  # type: ignore[arg-type]
     )
-    undisturbed = _trainer(linear_regression, config).run(Observer())
+    undisturbed = _trainer(linear_regression, config).run()
 
     asked = iter(range(100))
     stopped = _trainer(linear_regression, config)
     with pytest.raises(Stopped):
-        stopped.run(Observer(should_stop=lambda: next(asked) == stop_at))
+        stopped.run(should_stop=lambda: next(asked) == stop_at)
     Checkpoints(tmp_path).save("fit", stopped)
     resumed = _trainer(linear_regression, config)
     Checkpoints(tmp_path).restore("fit", resumed)
-    assert resumed.state.step == stop_at
-    result = resumed.run(Observer())
+    assert resumed.step == stop_at
+    result = resumed.run()
     assert torch.equal(result.posterior.loc, undisturbed.posterior.loc)
     assert torch.equal(result.posterior.rho, undisturbed.posterior.rho)
 
@@ -176,12 +172,12 @@ def test_early_stopping_returns_the_best_state_after_warm_up(
     method = BBBConfig(prior=GaussianPriorConfig(sigma=1.0), kl=KLConfig(warmup_epochs=3))
     seen: list[MeanFieldNormal] = []
 
-    def score(state: BBBState, rows: Rows) -> float:
+    def score(state: BBBState) -> float:
         seen.append(state.posterior.detach())
         return next(scores)
 
-    trainer = _trainer(linear_regression, config, method, score, linear_regression.rows)
-    best = trainer.run(Observer())
+    trainer = _trainer(linear_regression, config, method, score)
+    best = trainer.run()
     assert trainer.state.best_epoch == 4  # the scores of 9 fell into the warm-up
     assert trainer.state.epoch == 7
     assert torch.equal(best.posterior.loc, seen[3].loc)
@@ -201,12 +197,12 @@ def test_a_diverging_run_says_which_term_and_what_to_change(
     config = replace(CONFIG, epochs=50, learning_rate=1e30 if poison == "rate" else 0.01)
     trainer = _trainer(linear_regression, config)
     if poison == "targets":
-        trainer.rows.targets[0] = math.nan
+        trainer.task.rows.targets[0] = math.nan
     if poison == "rho":
         with torch.no_grad():
             trainer.state.current.posterior.rho[0] = -1e4  # a scale of 0, whose log is −inf
     with pytest.raises(Diverged, match=term) as caught:
-        trainer.run(Observer())
+        trainer.run()
     assert "learning_rate" in str(caught.value)
     if poison == "targets":
         assert torch.isfinite(trainer.state.current.posterior.loc).all()

@@ -21,9 +21,9 @@ from models.inference.langevin import SGLD, CyclicalSGLD
 from models.inference.point import DrawsState
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
-from models.training.chain_runner import Walker
+from models.training.chain_runner import ChainRunner
 from models.training.recipe import resolve
-from models.training.trainer import Observer
+from models.training.row_task import RowTask
 from tests.models.conftest import LinearRegression
 
 CHAINS = 32
@@ -39,7 +39,7 @@ def _posterior(problem: LinearRegression) -> LogPosterior:
     return LogPosterior(problem.network, problem.likelihood, prior, len(problem.rows))
 
 
-def _walker(problem: LinearRegression, kind: str, step_size: float | None = None) -> Walker:
+def _runner(problem: LinearRegression, kind: str, step_size: float | None = None) -> ChainRunner:
     config = KERNELS[kind]
     if step_size is not None:
         config = SGLDConfig(kind="sgld", step_size=step_size)
@@ -48,7 +48,7 @@ def _walker(problem: LinearRegression, kind: str, step_size: float | None = None
     start = DrawsState(torch.randn(CHAINS, 4, generator=generator(0, "start")), {})
     state = ChainState.begin(start, len(kernel.kept_steps))
     training = TrainingConfig(batch_size=24, seed=5)
-    return Walker(kernel, _posterior(problem), rows, training, state)
+    return ChainRunner(RowTask(rows), training, kernel, _posterior(problem), state)
 
 
 @pytest.mark.parametrize("kind", KERNELS)
@@ -57,7 +57,7 @@ def test_chains_recover_the_exact_posterior(linear_regression: LinearRegression,
 
     SGLD at its step sizes widens them by up to 2 % (a step of hλ = 0.08 by 1/√(1 − hλ/2)).
     """
-    state = _walker(linear_regression, kind).run(Observer())
+    state = _runner(linear_regression, kind).run()
     truth = linear_regression.posterior.distribution()
     draws = state.kept.flatten(0, 1).double()
     assert ((draws.mean(0) - truth.loc) / truth.scale).abs().max() < 0.12
@@ -116,7 +116,7 @@ def test_a_cycle_cools_down_and_keeps_its_cold_end() -> None:
 
 def test_too_long_steps_end_in_advice(linear_regression: LinearRegression) -> None:
     with pytest.raises(Diverged, match=r"Lower method\.step_size") as caught:
-        _walker(linear_regression, "sgld", step_size=5.0).run(Observer())
+        _runner(linear_regression, "sgld", step_size=5.0).run()
     assert caught.value.path == "/method/step_size"
 
 

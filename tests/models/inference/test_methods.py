@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import (
     CyclicalSGLDConfig,
     DropoutConfig,
@@ -24,8 +24,8 @@ from models.config import (
 )
 from models.exceptions import InvalidData, InvalidInput, Stopped
 from models.features.columns import ColumnProfile
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -70,14 +70,14 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def model(kind: str) -> BayesianModel:
+def model(kind: str) -> TabularModel:
     return train(line(), TYPES, configure(METHODS[kind], likelihood="homoscedastic"))
 
 
 X = {"x": np.array([-0.5, 0.0, 0.5, 3.0])}
 
 
-def test_an_answer_decomposes_as_any_other(kind: str, model: BayesianModel) -> None:
+def test_an_answer_decomposes_as_any_other(kind: str, model: TabularModel) -> None:
     answer = model.predict(X, PredictOptions(samples=40))
     assert (answer.samples, answer.sampler) == (KEPT.get(kind, 40), "monte_carlo")
     aleatoric, epistemic = (answer.variance[name] for name in ("aleatoric", "epistemic"))
@@ -90,7 +90,7 @@ def test_an_answer_decomposes_as_any_other(kind: str, model: BayesianModel) -> N
     assert model.evaluate(line(40))["rmse"] < 120  # of 175 without x
 
 
-def test_draws_are_what_the_summaries_are_made_of(model: BayesianModel) -> None:
+def test_draws_are_what_the_summaries_are_made_of(model: TabularModel) -> None:
     answer = model.predict(X, PredictOptions(samples=20, return_draws=True))
     assert answer.draws is not None
     assert answer.draws.shape == (answer.samples, 4)
@@ -98,7 +98,7 @@ def test_draws_are_what_the_summaries_are_made_of(model: BayesianModel) -> None:
     np.testing.assert_allclose(answer.draws.var(0), answer.variance["epistemic"], rtol=1e-6)
 
 
-def test_a_rows_answer_depends_on_the_row_alone(model: BayesianModel) -> None:
+def test_a_rows_answer_depends_on_the_row_alone(model: TabularModel) -> None:
     """Up to the rounding of float32 products of another shape."""
     options = PredictOptions(samples=30, seed=3)
     together = model.predict(X, options)
@@ -110,7 +110,7 @@ def test_a_rows_answer_depends_on_the_row_alone(model: BayesianModel) -> None:
         )
 
 
-def test_chunks_change_nothing(model: BayesianModel) -> None:
+def test_chunks_change_nothing(model: TabularModel) -> None:
     x = model.encode(X)
     small = replace(model.engine, memory_bytes=4096)
     fitted = model.fitted(0.0)
@@ -118,9 +118,9 @@ def test_chunks_change_nothing(model: BayesianModel) -> None:
     torch.testing.assert_close(whole, cut)
 
 
-def test_a_stored_model_is_the_same_model(model: BayesianModel, tmp_path: Path) -> None:
-    checkpoint.write(model, tmp_path / "model")
-    read = checkpoint.read(tmp_path / "model")
+def test_a_stored_model_is_the_same_model(model: TabularModel, tmp_path: Path) -> None:
+    write_model(model, tmp_path / "model")
+    read = read_model(tmp_path / "model")
     before, after = (m.predict(X, PredictOptions(samples=30)) for m in (model, read))
     assert np.array_equal(before.mean, after.mean)
     assert np.array_equal(before.variance["total"], after.variance["total"])
@@ -168,7 +168,7 @@ def test_classes_and_their_entropies(kind: str) -> None:
     assert (mutual > 0).all() if answer.samples > 1 else np.allclose(mutual, 0)
 
 
-def test_what_a_method_cannot_do_is_refused(kind: str, model: BayesianModel) -> None:
+def test_what_a_method_cannot_do_is_refused(kind: str, model: TabularModel) -> None:
     with pytest.raises(InvalidInput, match="no sampler 'sobol'; it has monte_carlo"):
         model.predict(X, PredictOptions(sampler="sobol"))
     with pytest.raises(InvalidData, match=f"method '{kind}' has no σ") as caught:

@@ -10,14 +10,14 @@ from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import generator
-from models.training.trainer import FitState, Observer, Trainer
+from models.training.row_task import RowTask
+from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 
 
 def fit(method: PointEstimates, rows: Rows, config: TrainingConfig) -> DrawsState:
     state = method.init(generator(config.seed, "init"))
-    trainer = Trainer(method, rows, None, config, lambda *_: 0.0, FitState(state, state.detach()))
-    fitted: DrawsState = trainer.run(Observer())
+    fitted: DrawsState = Trainer(RowTask(rows), config, method, state).run()
     return fitted
 
 

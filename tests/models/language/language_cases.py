@@ -17,12 +17,13 @@ from models.features.columns import ColumnProfile
 from models.inference.builders import build_method
 from models.language.corpus import Corpus
 from models.language.model import BayesianLanguageModel
-from models.language.trainer import LanguageFitState, WindowTrainer
+from models.language.text_task import TextTask
 from models.likelihoods import Categorical
 from models.networks.recurrent import LanguageModel
 from models.randomness import generator
 from models.training.recipe import resolve
 from models.training.train import train
+from models.training.trainer import Trainer
 
 SMALL = RecurrentConfig(kind="lstm", hidden=(5, 4))
 STILL = TrainingConfig(  # a rate that moves no float32
@@ -54,13 +55,12 @@ def trainer(  # noqa: PLR0917 - what a run is made of
     training: TrainingConfig = STILL,
     num_tokens: int = 7,
     score: Any = None,
-) -> WindowTrainer:
+) -> Trainer:
     """A fresh run on a corpus."""
     network = LanguageModel.build(SMALL, num_tokens)
     bound: Any = build_method(method, network, Categorical(num_tokens), corpus.num_targets)
     state = bound.init(generator(1, "init"))
-    begun = LanguageFitState(state, state.detach())
-    return WindowTrainer(network, bound, corpus, training, steps, score, begun)
+    return Trainer(TextTask(network, corpus, steps), training, bound, state, score)
 
 
 def trained(

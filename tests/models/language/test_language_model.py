@@ -2,15 +2,17 @@
 
 import itertools
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from pydantic import TypeAdapter
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import (
     ConvolutionalConfig,
     DropoutConfig,
@@ -52,7 +54,7 @@ def test_a_vocabulary_keeps_the_most_frequent_and_reads_unk_as_what_it_is() -> N
     assert vocabulary.tokens == ("<eos>", "<unk>", "b", "a")
     assert vocabulary.encode("c b <unk> never") == [1, 2, 1, 1]
     assert vocabulary.stream(["b", "", "a"]) == [0, 2, 0, 0, 3, 0]
-    assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
+    assert TypeAdapter(Vocabulary).validate_python(asdict(vocabulary)) == vocabulary
 
 
 def test_rare_tokens_are_unknown_and_characters_are_tokens() -> None:
@@ -230,8 +232,8 @@ def test_next_tokens_are_sorted_and_the_likeliest(model: BayesianLanguageModel) 
 
 
 def test_a_stored_model_answers_as_before(model: BayesianLanguageModel, tmp_path: Path) -> None:
-    checkpoint.write(model, tmp_path)
-    read = checkpoint.read(tmp_path)
+    write_model(model, tmp_path)
+    read = read_model(tmp_path)
     assert isinstance(read, BayesianLanguageModel)
     assert read.vocabulary == model.vocabulary
     for prune in (0.0, 0.5):
@@ -273,5 +275,5 @@ def test_options_that_texts_have_not_are_refused(
     model: BayesianLanguageModel, options: PredictOptions, path: str
 ) -> None:
     with pytest.raises(InvalidInput) as error:
-        model.settle(options)
+        model.resolve(options)
     assert error.value.path == path

@@ -33,7 +33,7 @@ from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.priors import GaussianPrior
 from models.training import progress
-from models.training.trainer import EpochResult, Observer
+from models.training.run import EpochResult
 from tests.models.language.language_cases import (
     STILL,
     random_corpus,
@@ -82,8 +82,8 @@ def _nll_by_torch(run: Any, corpus: Corpus) -> float:
 def test_windows_with_carried_states_add_up_to_one_pass_over_the_text() -> None:
     corpus = random_corpus(7, 100, streams=3, steps=4)
     run = trainer(MLEConfig(kind="mle"), corpus, steps=4)
-    run.run(Observer())
-    assert run.state.history[0].nll == pytest.approx(_nll_by_torch(run, corpus), abs=2e-6)
+    run.run()
+    assert run.history[0].nll == pytest.approx(_nll_by_torch(run, corpus), abs=2e-6)
 
 
 @pytest.mark.parametrize("weight", ["uniform", "blundell"])
@@ -96,8 +96,8 @@ def test_the_kl_counts_once_per_epoch_and_a_tied_tensor_once(weight: Any) -> Non
     numbers = 7 * 4 + (20 * 4 + 20 + 20 * 5) + (16 * 5 + 16 + 16 * 4) + 7
     assert q.loc.numel() == numbers
     kl = float(kl_divergence(Normal(q.loc, softplus(q.rho)), Normal(0.0, 0.5)).sum().detach())
-    run.run(Observer())
-    result = run.state.history[0]
+    run.run()
+    result = run.history[0]
     assert result.kl == pytest.approx(kl / corpus.num_targets, rel=1e-5)
     assert result.nelbo - result.nll == pytest.approx(kl / corpus.num_targets, rel=1e-4)
 
@@ -124,21 +124,21 @@ def test_a_run_that_was_stopped_in_an_epoch_ends_with_the_same_weights(
         return -float(state.tensors()[0].detach().square().sum())
 
     undisturbed = trainer(method, corpus, 4, training, score=score)
-    undisturbed.run(Observer())
+    undisturbed.run()
     stopped = trainer(method, corpus, 4, training, score=score)
     windows = iter(range(14))
     with pytest.raises(Stopped):
-        stopped.run(Observer(should_stop=lambda: next(windows, None) is None))
-    assert stopped.state.step == 14
-    assert 14 % stopped.num_windows
+        stopped.run(should_stop=lambda: next(windows, None) is None)
+    assert stopped.step == 14
+    assert 14 % stopped.num_batches
     resumed = trainer(method, corpus, 4, training, score=score)
     resumed.resume(*stopped.saved())
-    resumed.run(Observer())
+    resumed.run()
     for a, b in zip(
         resumed.state.current.tensors(), undisturbed.state.current.tensors(), strict=True
     ):
         assert torch.equal(a, b)
-    assert resumed.state.history == undisturbed.state.history
+    assert resumed.history == undisturbed.history
 
 
 def test_a_member_is_clipped_as_if_it_were_alone() -> None:
@@ -147,7 +147,7 @@ def test_a_member_is_clipped_as_if_it_were_alone() -> None:
     weights = []
     for method in (MAPConfig(kind="map"), EnsembleConfig(kind="ensemble", members=3)):
         run = trainer(method, corpus, 4, training)
-        run.run(Observer())
+        run.run()
         weights.append(run.state.current.weights[0].detach())
     torch.testing.assert_close(*weights)
 
@@ -168,7 +168,7 @@ def test_a_plateau_quarters_the_rate_and_goes_back_to_the_best_weights() -> None
     def on_epoch(_: EpochResult) -> None:
         returned.append(run.state.current.weights.detach().clone())
 
-    run.run(Observer(on_epoch=on_epoch))
+    run.run(on_epoch)
     assert run.state.cuts == 1
     assert torch.equal(returned[0], seen[0])
     assert torch.equal(returned[1], seen[0])  # not what the second epoch ended with

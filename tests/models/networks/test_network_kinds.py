@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 from torch.nn.functional import conv2d, linear, max_pool2d
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import (
     BBBConfig,
     ConvolutionalConfig,
@@ -26,7 +26,6 @@ from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
 from models.features.feature_encoder import FeatureEncoder
 from models.inference.bbb import BBBState
-from models.model import BayesianModel
 from models.networks import Inputs, TensorSlot, build_network
 from models.networks.convolutional import ConvolutionalNetwork
 from models.posteriors.mean_field import MeanFieldNormal
@@ -34,6 +33,7 @@ from models.prediction.prediction import PredictOptions
 from models.prediction.sampling import DEFAULT_MEMORY_BYTES
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import generator
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -131,19 +131,19 @@ def _resolve(network: NetworkConfig, method: MethodConfig | None = None) -> Mode
 
 
 @pytest.fixture(scope="module", params=["cnn", "gru"])
-def model(request: pytest.FixtureRequest) -> BayesianModel:
+def model(request: pytest.FixtureRequest) -> TabularModel:
     types = {profile.name: profile.type for profile in PROFILES}
     return train(_digits(), types, _resolve(CNN if request.param == "cnn" else GRU))
 
 
-def test_digits_are_learned_and_the_pruned_variant_too(model: BayesianModel) -> None:
+def test_digits_are_learned_and_the_pruned_variant_too(model: TabularModel) -> None:
     """Chance is 10 %; a few epochs reach more than half."""
     for prune in model.variants:
         assert model.variant(prune).metrics["accuracy"] > 0.5
     assert model.variant(0.5).state.num_weights == round(0.5 * model.num_weights)
 
 
-def test_an_answer_does_not_depend_on_the_rows_around_it(model: BayesianModel) -> None:
+def test_an_answer_does_not_depend_on_the_rows_around_it(model: TabularModel) -> None:
     columns = {name: values[:7] for name, values in _digits().items()}
     one = {name: values[3:4] for name, values in columns.items()}
     options = PredictOptions(samples=30, seed=4)
@@ -156,10 +156,10 @@ def test_an_answer_does_not_depend_on_the_rows_around_it(model: BayesianModel) -
     np.testing.assert_allclose(drawn.var(0), together.variance["epistemic"], atol=1e-5)
 
 
-def test_a_model_on_disk_is_the_same_model(model: BayesianModel, tmp_path: Path) -> None:
-    checkpoint.write(model, tmp_path)
+def test_a_model_on_disk_is_the_same_model(model: TabularModel, tmp_path: Path) -> None:
+    write_model(model, tmp_path)
     columns = {name: values[:5] for name, values in _digits().items()}
-    again = checkpoint.read(tmp_path)
+    again = read_model(tmp_path)
     for prune in model.variants:
         options = PredictOptions(prune=prune, samples=10)
         np.testing.assert_array_equal(

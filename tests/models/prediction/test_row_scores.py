@@ -15,8 +15,8 @@ from models.evaluation.metrics import (
 )
 from models.exceptions import InvalidInput
 from models.features.columns import ColumnProfile
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -33,7 +33,7 @@ def columns() -> dict[str, np.ndarray]:
 
 def trained(
     columns: dict[str, np.ndarray], target: str, method: MLEConfig | BBBConfig
-) -> BayesianModel:
+) -> TabularModel:
     type_ = "number" if target == "y" else "category"
     levels = None if target == "y" else ("left", "right")
     number = ColumnProfile(name="x", type="number")
@@ -46,12 +46,12 @@ def trained(
     config = resolve(asked, profiles, ROWS)
     chosen = {name: columns[name] for name in ("x", target)}
     model = train(chosen, {"x": "number", target: type_}, config)
-    assert isinstance(model, BayesianModel)
+    assert isinstance(model, TabularModel)
     return model
 
 
 @pytest.fixture(scope="module")
-def regression(columns: dict[str, np.ndarray]) -> BayesianModel:
+def regression(columns: dict[str, np.ndarray]) -> TabularModel:
     return trained(columns, "y", BBBConfig(kind="bbb"))
 
 
@@ -73,7 +73,7 @@ def test_a_gaussian_prediction_scores_as_in_scipy(columns: dict[str, np.ndarray]
 
 
 def test_an_evaluation_is_the_mean_of_the_rows(
-    regression: BayesianModel, columns: dict[str, np.ndarray]
+    regression: TabularModel, columns: dict[str, np.ndarray]
 ) -> None:
     model = regression
     scores = model.row_scores(model.encode(columns), columns["y"], PredictOptions())
@@ -85,7 +85,7 @@ def test_an_evaluation_is_the_mean_of_the_rows(
 
 
 def test_rows_without_truth_are_left_out(
-    regression: BayesianModel, columns: dict[str, np.ndarray]
+    regression: TabularModel, columns: dict[str, np.ndarray]
 ) -> None:
     model = regression
     x, every = model.encode(columns), np.arange(ROWS)

@@ -18,13 +18,13 @@ from models.config import (
 from models.features.columns import ColumnProfile
 from models.features.targets import NumberTarget
 from models.likelihoods import HeteroscedasticGaussian
-from models.model import BayesianModel
 from models.networks import MLP
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.prediction import Arrays, Prediction, PredictOptions, summarise
 from models.prediction.rounding import rounded
+from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -45,7 +45,7 @@ def _columns(rows: int, seed: int) -> dict[str, np.ndarray]:
     return {"a": x[:, 0], "b": x[:, 1], "c": x[:, 2], "y": y, "label": label}
 
 
-def _train(target: str, hidden: tuple[int, ...]) -> BayesianModel:
+def _train(target: str, hidden: tuple[int, ...]) -> TabularModel:
     columns = _columns(400, 0)
     names = ["a", "b", "c", target]
     types = {name: "category" if name == "label" else "number" for name in names}
@@ -63,7 +63,7 @@ def _train(target: str, hidden: tuple[int, ...]) -> BayesianModel:
 
 
 @pytest.fixture(scope="module", params=["deep", "shallow", "classes"])
-def model(request: pytest.FixtureRequest) -> BayesianModel:
+def model(request: pytest.FixtureRequest) -> TabularModel:
     target = "label" if request.param == "classes" else "y"
     return _train(target, (20,) if request.param == "shallow" else (20, 20))
 
@@ -71,7 +71,7 @@ def model(request: pytest.FixtureRequest) -> BayesianModel:
 ROWS = {name: values for name, values in _columns(6, 9).items() if name in "abc"}
 
 
-def _predict(model: BayesianModel, **options: Any) -> Prediction:
+def _predict(model: TabularModel, **options: Any) -> Prediction:
     return model.predict(ROWS, replace(PredictOptions(), **options))
 
 
@@ -80,13 +80,13 @@ def _deviation(found: Prediction, expected: Prediction) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def truth(model: BayesianModel) -> Prediction:
+def truth(model: TabularModel) -> Prediction:
     """20,000 independent samples: 0.007 predictive standard deviations off."""
     return _predict(model, sampler="monte_carlo", samples=20_000, seed=1)
 
 
 @pytest.mark.parametrize("prune", [0.0, 0.9])
-def test_samplers_agree(model: BayesianModel, prune: float) -> None:
+def test_samplers_agree(model: TabularModel, prune: float) -> None:
     truth = _predict(model, sampler="monte_carlo", samples=20_000, seed=1, prune=prune)
     for sampler in ("sobol", "moments"):
         found = _predict(model, sampler=sampler, samples=4096, prune=prune)
@@ -104,9 +104,7 @@ def test_samplers_agree(model: BayesianModel, prune: float) -> None:
 @pytest.mark.parametrize(
     ("sampler", "samples"), [("monte_carlo", 50), ("sobol", 20), ("sobol", 100)]
 )
-def test_mc_error_is_the_spread_over_seeds(
-    model: BayesianModel, sampler: str, samples: int
-) -> None:
+def test_mc_error_is_the_spread_over_seeds(model: TabularModel, sampler: str, samples: int) -> None:
     """Standard deviation over 100 seeds (known to 7 %) ÷ what `mc_error` says, per row.
 
     Independent samples: 1 within four errors. Sobol: 1 in the root mean square over the rows but
@@ -128,7 +126,7 @@ def test_mc_error_is_the_spread_over_seeds(
 
 
 def test_thirty_sobol_samples_are_as_good_as_three_hundred_independent_ones(
-    model: BayesianModel, truth: Prediction
+    model: TabularModel, truth: Prediction
 ) -> None:
     """Root mean square over 100 seeds, with a tenth for chance."""
 
@@ -140,13 +138,13 @@ def test_thirty_sobol_samples_are_as_good_as_three_hundred_independent_ones(
     assert error("sobol", 30) < 1.1 * error("monte_carlo", 300)
 
 
-def test_one_sample_has_no_epistemic_spread_between_samples(model: BayesianModel) -> None:
+def test_one_sample_has_no_epistemic_spread_between_samples(model: TabularModel) -> None:
     one = _predict(model, sampler="monte_carlo", samples=1)
     assert (one.variance["epistemic"] == 0).all()
     assert one.mc_error is None
 
 
-def test_a_target_error_is_met_or_all_samples_are_used(model: BayesianModel) -> None:
+def test_a_target_error_is_met_or_all_samples_are_used(model: TabularModel) -> None:
     first = _predict(model, sampler="monte_carlo", samples=32)
     assert first.mc_error is not None
     target = float(first.mc_error.max()) / 3
@@ -161,7 +159,7 @@ def test_a_target_error_is_met_or_all_samples_are_used(model: BayesianModel) -> 
 
 
 def test_bfloat16_is_allowed_where_it_is_hidden_by_the_sampling_error(
-    model: BayesianModel,
+    model: TabularModel,
 ) -> None:
     """The verdict of training, from its own held-out rows, holds for rows that it did not see."""
     x = model.encode(ROWS)
@@ -180,7 +178,7 @@ def test_bfloat16_is_allowed_where_it_is_hidden_by_the_sampling_error(
             assert moved < np.sqrt(np.square(exact["mc_error"]).mean())
 
 
-def test_one_model_serves_any_number_of_threads(model: BayesianModel) -> None:
+def test_one_model_serves_any_number_of_threads(model: TabularModel) -> None:
     """Different questions at once, among them such that draw and forget noise."""
     asked = [{"seed": i % 5, "samples": 20 + i % 3, "prune": 0.9 * (i % 2)} for i in range(48)]
     alone = [_predict(model, **options) for options in asked]
@@ -190,7 +188,7 @@ def test_one_model_serves_any_number_of_threads(model: BayesianModel) -> None:
         np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-5, atol=1e-6)
 
 
-def test_moments_draw_nothing(model: BayesianModel) -> None:
+def test_moments_draw_nothing(model: TabularModel) -> None:
     found = _predict(model, sampler="moments")
     assert found.samples == 0
     assert found.mc_error is None

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from models.artifact import files as checkpoint
+from models.artifact.files import write_model
 from models.config import BBBConfig, FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.exceptions import Diverged, Stopped
 from models.features.columns import ColumnProfile
@@ -73,7 +73,7 @@ def main(folder: Path) -> None:
     for name, case in CASES.items():
         model = train(case.columns, case.types, case.config, on_progress=only(leads))
         if leads:
-            checkpoint.write(model, folder / name)
+            write_model(model, folder / name)
     stop_and_resume(folder, CASES["weighted"], leads=leads)
     with told(folder / f"diverged-{dist.get_rank()}", Diverged):
         case = Case({"training": WILD})
@@ -96,7 +96,7 @@ def stop_and_resume(folder: Path, case: Case, *, leads: bool) -> None:
         shutil.copytree(kept, folder / "half")
     model = train(case.columns, case.types, case.config, checkpoint_dir=kept)
     if leads:
-        checkpoint.write(model, folder / "resumed")
+        write_model(model, folder / "resumed")
     else:
         assert not kept.exists()
 

@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from sklearn.calibration import calibration_curve
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_card, read_model, write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
 from models.evaluation.reliability import MAX_BINS, PIT_BINS, pit_histogram, reliability_bins
 from models.exceptions import CorruptArtifact
@@ -17,10 +17,10 @@ from models.features.columns import ColumnProfile, Columns
 from models.features.feature_encoder import FeatureEncoder
 from models.inference.bbb import BBBState
 from models.inference.point import DrawsState
-from models.model import BayesianModel
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.pruning import prune, signal_to_noise
-from models.posteriors.variants import Variant
+from models.posteriors.variant import Variant
+from models.tabular.model import TabularModel
 from models.training.card import MAX_EPOCHS, describe_weights, thin
 from models.training.preparation import prepare
 from models.training.recipe import resolve
@@ -185,7 +185,7 @@ def test_a_class_that_only_held_out_rows_have_is_on_the_card() -> None:
     assert target.levels[-1] == ("elm", 0)
 
 
-def small_model(*, stopping: float = 0.0, refit: bool = False) -> BayesianModel:
+def small_model(*, stopping: float = 0.0, refit: bool = False) -> TabularModel:
     columns, types = table()
     profiles = [
         ColumnProfile(name=n, type=t, shape=(2, 3) if t == "tensor" else None)
@@ -196,7 +196,7 @@ def small_model(*, stopping: float = 0.0, refit: bool = False) -> BayesianModel:
         target="y", network=MLPConfig(hidden=(4,)), training=training, pruning=(0.5,)
     )
     model = train(columns, types, resolve(config, profiles, 200))
-    assert isinstance(model, BayesianModel)
+    assert isinstance(model, TabularModel)
     return model
 
 
@@ -208,13 +208,13 @@ def test_training_leaves_a_card(tmp_path: Path) -> None:
     assert [e["epoch"] for e in curve] == [1, 2, 3]
     assert model.card["signal_to_noise"] == describe_weights(model.variants_by_prune)
     assert sum(model.variant(0.0).metrics["pit"]) == 20
-    checkpoint.write(model, tmp_path)
-    stored = checkpoint.read_card(tmp_path)
+    write_model(model, tmp_path)
+    stored = read_card(tmp_path)
     assert stored == json.loads(json.dumps(model.card))
-    assert checkpoint.read(tmp_path).card == stored
+    assert read_model(tmp_path).card == stored
 
 
-def counts(model: BayesianModel) -> tuple[int, ...]:
+def counts(model: TabularModel) -> tuple[int, ...]:
     rows = model.card["rows"]
     return tuple(rows[use] for use in ("learned", "stopping", "calibration", "held_out"))
 
@@ -226,14 +226,14 @@ def test_every_row_is_accounted_for_once() -> None:
 
 
 def test_a_damaged_card_and_a_missing_one_are_refused(tmp_path: Path) -> None:
-    checkpoint.write(small_model(), tmp_path)
+    write_model(small_model(), tmp_path)
     path, manifest = tmp_path / "card.json", tmp_path / "manifest.json"
     path.write_text("{}")
     with pytest.raises(CorruptArtifact, match=r"card\.json"):
-        checkpoint.read_card(tmp_path)
+        read_card(tmp_path)
     path.unlink()
     files = json.loads(manifest.read_text())
     del files["files"]["card.json"]
     manifest.write_text(json.dumps(files))
     with pytest.raises(CorruptArtifact, match=r"does not name model\.json and card\.json"):
-        checkpoint.read(tmp_path)
+        read_model(tmp_path)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model
 from models.config import BBBConfig, GaussianPriorConfig, Json
 from models.inference.bbb import BayesByBackprop, BBBState
-from models.model import BayesianModel
+from models.tabular.model import TabularModel
 from models.training.distributed import ALONE, Part, Ranks
 from models.training.train import train
 from tests.models.conftest import LinearRegression
@@ -92,7 +92,7 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _fit(case: Case, checkpoints: Path | None = None) -> BayesianModel:
+def _fit(case: Case, checkpoints: Path | None = None) -> TabularModel:
     return train(case.columns, case.types, case.config, checkpoint_dir=checkpoints)
 
 
@@ -107,7 +107,7 @@ def _flat(values: Json, prefix: str = "") -> Json:
     return flat
 
 
-def _assert_close(mine: BayesianModel, theirs: BayesianModel) -> None:
+def _assert_close(mine: TabularModel, theirs: TabularModel) -> None:
     """Parameters, scores and the course of the fit."""
     for prune in mine.variants:
         ours, others = mine.variant(prune), theirs.variant(prune)
@@ -124,7 +124,7 @@ def _assert_close(mine: BayesianModel, theirs: BayesianModel) -> None:
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_two_processes_fit_the_model_that_one_fits(name: str, two_ranks: Path) -> None:
-    _assert_close(_fit(CASES[name]), checkpoint.read(two_ranks / name))
+    _assert_close(_fit(CASES[name]), read_model(two_ranks / name))
 
 
 def test_a_stop_reaches_all_ranks_and_a_resumed_run_ends_where_an_undisturbed_one_does(
@@ -140,7 +140,7 @@ def test_a_stop_reaches_all_ranks_and_a_resumed_run_ends_where_an_undisturbed_on
 def test_one_process_goes_on_where_two_stopped(two_ranks: Path, tmp_path: Path) -> None:
     kept = shutil.copytree(two_ranks / "half", tmp_path / "half")
     resumed = _fit(CASES["weighted"], kept)
-    _assert_close(resumed, checkpoint.read(two_ranks / "weighted"))
+    _assert_close(resumed, read_model(two_ranks / "weighted"))
 
 
 def test_ranks_diverge_together(two_ranks: Path) -> None:

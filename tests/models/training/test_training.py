@@ -9,12 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from models.artifact import files as checkpoint
+from models.artifact.files import read_model, write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, SplitBy, TrainingConfig
 from models.exceptions import CorruptArtifact, InvalidData, InvalidInput, Stopped, UnknownVariant
 from models.features.columns import ColumnProfile
-from models.model import BayesianModel
 from models.prediction.prediction import PredictOptions
+from models.tabular.model import TabularModel
 from models.training.progress import Progress
 from models.training.recipe import resolve
 from models.training.train import train
@@ -34,7 +34,7 @@ def _profiles(columns: dict[str, np.ndarray], types: dict[str, str]) -> list[Col
 
 def _train(
     columns: dict[str, np.ndarray], types: dict[str, str] | None = None, **config: object
-) -> BayesianModel:
+) -> TabularModel:
     types = types or dict.fromkeys(columns, "number")
     rows = len(next(iter(columns.values())))
     options: dict[str, object] = {"target": "y", "training": QUICK, "pruning": (), **config}
@@ -49,12 +49,12 @@ def _line(rows: int = 200, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def line() -> BayesianModel:
+def line() -> TabularModel:
     training = replace(QUICK, epochs=300)
     return _train(_line(), network=MLPConfig(hidden=(20,)), training=training, pruning=None)
 
 
-def test_answers_come_in_the_callers_units(line: BayesianModel) -> None:
+def test_answers_come_in_the_callers_units(line: TabularModel) -> None:
     answer = line.predict({"x": np.array([-0.5, 0.5])}, PredictOptions(samples=500))
     np.testing.assert_allclose(answer.mean, [850, 1150], atol=40)
     np.testing.assert_allclose(np.sqrt(answer.variance["aleatoric"]), 30, atol=12)
@@ -67,7 +67,7 @@ def test_answers_come_in_the_callers_units(line: BayesianModel) -> None:
         assert (interval.upper > answer.mean).all()
 
 
-def test_epistemic_variance_grows_where_there_were_no_data(line: BayesianModel) -> None:
+def test_epistemic_variance_grows_where_there_were_no_data(line: TabularModel) -> None:
     answer = line.predict({"x": np.array([0.0, 6.0])}, PredictOptions())
     epistemic = answer.variance["epistemic"]
     assert epistemic[1] > 10 * epistemic[0]
@@ -76,7 +76,7 @@ def test_epistemic_variance_grows_where_there_were_no_data(line: BayesianModel) 
     assert answer.epistemic_share.max() <= 1
 
 
-def test_the_same_question_gets_the_same_answer(line: BayesianModel) -> None:
+def test_the_same_question_gets_the_same_answer(line: TabularModel) -> None:
     x = {"x": np.array([0.1, 0.2])}
     first, second = (line.predict(x, PredictOptions()) for _ in range(2))
     assert np.array_equal(first.mean, second.mean)
@@ -85,13 +85,13 @@ def test_the_same_question_gets_the_same_answer(line: BayesianModel) -> None:
     assert not np.array_equal(first.intervals[0].lower, other.intervals[0].lower)
 
 
-def test_one_sample_has_no_epistemic_variance_and_no_known_error(line: BayesianModel) -> None:
+def test_one_sample_has_no_epistemic_variance_and_no_known_error(line: TabularModel) -> None:
     answer = line.predict({"x": np.array([0.1])}, PredictOptions(samples=1))
     assert answer.variance["epistemic"].tolist() == [0.0]
     assert answer.mc_error is None
 
 
-def test_draws_agree_with_the_summaries(line: BayesianModel) -> None:
+def test_draws_agree_with_the_summaries(line: TabularModel) -> None:
     options = PredictOptions(samples=2000, return_draws=True)
     answer = line.predict({"x": np.array([-0.9, 0.0, 2.0])}, options)
     assert answer.draws is not None
@@ -102,7 +102,7 @@ def test_draws_agree_with_the_summaries(line: BayesianModel) -> None:
     np.testing.assert_allclose(answer.draws.var(0), answer.variance["epistemic"], rtol=0.2)
 
 
-def test_the_stated_monte_carlo_error_is_the_real_one(line: BayesianModel) -> None:
+def test_the_stated_monte_carlo_error_is_the_real_one(line: TabularModel) -> None:
     """Over 200 seeds the mean scatters as `mc_error` says, within 20 %."""
     x = {"x": np.array([0.3])}
     answers = [line.predict(x, PredictOptions(samples=30, seed=s)) for s in range(200)]
@@ -111,9 +111,9 @@ def test_the_stated_monte_carlo_error_is_the_real_one(line: BayesianModel) -> No
     assert stated == pytest.approx(actual, rel=0.2)
 
 
-def test_a_model_on_disk_is_the_same_model(line: BayesianModel, tmp_path: Path) -> None:
-    written = checkpoint.write(line, tmp_path / "model")
-    read = checkpoint.read(tmp_path / "model")
+def test_a_model_on_disk_is_the_same_model(line: TabularModel, tmp_path: Path) -> None:
+    written = write_model(line, tmp_path / "model")
+    read = read_model(tmp_path / "model")
     for prune in line.variants:
         options = PredictOptions(prune=prune)
         before, after = (m.predict({"x": np.linspace(-2, 2, 9)}, options) for m in (line, read))
@@ -132,7 +132,7 @@ def test_a_pruned_variant_is_stored_small(tmp_path: Path) -> None:
         training=replace(QUICK, epochs=1, fine_tune_epochs=0),
         pruning=None,
     )
-    described = checkpoint.write(big, tmp_path / "model").description["variants"]
+    described = write_model(big, tmp_path / "model").description["variants"]
     assert [v["prune"] for v in described] == [0.0, 0.5, 0.75, 0.9, 0.95]
     assert described[-1]["num_weights"] == pytest.approx(
         0.05 * described[0]["num_weights"], rel=0.01
@@ -142,27 +142,27 @@ def test_a_pruned_variant_is_stored_small(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["model.json", "prune-0.safetensors"])
 def test_a_changed_or_missing_file_is_noticed(
-    line: BayesianModel, tmp_path: Path, name: str
+    line: TabularModel, tmp_path: Path, name: str
 ) -> None:
-    checkpoint.write(line, tmp_path / "model")
+    write_model(line, tmp_path / "model")
     path = tmp_path / "model" / name
     data = bytearray(path.read_bytes())
     data[-2] ^= 1
     path.write_bytes(data)
     with pytest.raises(CorruptArtifact, match=name):
-        checkpoint.read(tmp_path / "model")
+        read_model(tmp_path / "model")
     path.unlink()
     with pytest.raises(CorruptArtifact, match=name):
-        checkpoint.read(tmp_path / "model")
+        read_model(tmp_path / "model")
 
 
-def test_a_pruned_variant_keeps_its_uncertainty(line: BayesianModel) -> None:
+def test_a_pruned_variant_keeps_its_uncertainty(line: TabularModel) -> None:
     answer = line.predict({"x": np.array([0.2])}, PredictOptions(prune=0.5))
     assert answer.variance["epistemic"][0] > 0
     assert line.variant(0.5).metrics["rmse"] < 100
 
 
-def test_what_a_model_cannot_do_is_refused(line: BayesianModel) -> None:
+def test_what_a_model_cannot_do_is_refused(line: TabularModel) -> None:
     x = {"x": np.array([0.2])}
     with pytest.raises(UnknownVariant, match=r"no variant with prune 0\.3; stored are 0, 0\.5"):
         line.predict(x, PredictOptions(prune=0.3))
@@ -337,7 +337,7 @@ def test_a_run_that_was_cut_off_goes_on_from_its_last_checkpoint(tmp_path: Path)
     assert torch.equal(*loc)
 
 
-@pytest.mark.parametrize("older", [{"format": 1}, {}], ids=["another format", "none"])
+@pytest.mark.parametrize("older", [{"format": 0}, {}], ids=["another format", "none"])
 def test_a_checkpoint_of_another_release_is_not_gone_on_from(
     tmp_path: Path, older: dict[str, int]
 ) -> None:
@@ -363,8 +363,8 @@ def test_one_noise_for_all_rows_is_learned_and_stored(tmp_path: Path) -> None:
     training = replace(QUICK, epochs=150, learning_rate=0.05)
     network = MLPConfig(hidden=(8,))
     model = _train(_line(), likelihood="homoscedastic", network=network, training=training)
-    checkpoint.write(model, tmp_path / "model")
-    for one in (model, checkpoint.read(tmp_path / "model")):
+    write_model(model, tmp_path / "model")
+    for one in (model, read_model(tmp_path / "model")):
         answer = one.predict({"x": np.array([-0.5, 0.5])}, PredictOptions())
         aleatoric = answer.variance["aleatoric"]
         assert aleatoric[0] == pytest.approx(aleatoric[1])

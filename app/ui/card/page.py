@@ -1,0 +1,44 @@
+"""The page of a model card. It can be kept as one file."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.ui.card import posterior, quality, training
+from app.ui.charts import Chart, Table
+from app.ui.pages import templates
+from app.ui.scores import headline
+from core.database.schema import Json
+
+BUILDERS = {  # in the order of the page; the words of each section are in sections.html
+    "scores": quality.scores,
+    "calibration": quality.calibration,
+    "coverage": quality.coverage,
+    "risk": quality.risk,
+    "pruning": posterior.pruning,
+    "out-of-distribution": posterior.out_of_distribution,
+    "weights": posterior.signal_to_noise,
+    "learning": training.learning_curve,
+    "rows": training.columns,
+    "recipe": training.recipe,
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """The numbers of a section; without any, its page says why."""
+
+    name: str
+    tables: Sequence[Table]
+    charts: Sequence[Chart]
+
+
+def sections(card: Json) -> list[Section]:
+    """All sections with the numbers of a card."""
+    return [Section(name, *build(card)) for name, build in BUILDERS.items()]
+
+
+def render_card(card: Json) -> str:
+    """HTML of the document that `GET /models/{name}/versions/{version}/card` gives as JSON."""
+    found = headline(card["variants"][0]["metrics"])
+    template = templates().get_template("card.html")
+    return template.render(card=card, sections=sections(card), headline=found)

@@ -1,0 +1,142 @@
+"""How good a version is on held-out rows: scores, calibration, coverage and risk."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from app.ui.calibration import calibration_charts
+from app.ui.charts import (
+    Cell,
+    Chart,
+    Content,
+    Line,
+    Table,
+    bar_chart,
+    line_chart,
+    measured_lines,
+    variant_metrics,
+    variant_name,
+)
+from core.database.schema import Json
+from models.evaluation.scores import SCORES
+
+
+def scores(card: Json) -> Content:
+    """All scores of the variants; the full posterior beside methods without a network."""
+    measured = variant_metrics(card["variants"])
+    known = [s for s in SCORES if any(s.name in metrics for _, metrics in measured)]
+    titles = [score.title for score in known]
+
+    def rows(named: Sequence[tuple[str, Json]]) -> list[list[Cell]]:
+        return [[name, *(score.read(metrics) for score in known)] for name, metrics in named]
+
+    tables = [Table("Scores on held-out rows", ("variant", *titles), rows(measured))]
+    full = measured[0][1]
+    others = [(name.replace("_", " "), m) for name, m in full.get("baselines", {}).items()]
+    if others:
+        caption = "Compared with methods without a network"
+        tables.append(Table(caption, ("method", *titles), rows([("this model", full), *others])))
+    return tables, []
+
+
+def calibration(card: Json) -> Content:
+    """The calibration curve, the histogram of F(y), and what calibration changed."""
+    variants = card["variants"]
+    charts = calibration_charts("calibration-curve", variant_metrics(variants))
+    if pit := variants[0]["metrics"].get("pit"):
+        charts.append(_pit(pit))
+    return _corrections(variants), charts
+
+
+def _corrections(variants: Sequence[Json]) -> list[Table]:
+    headers = ("variant", "correction", "fitted to rows", "log likelihood before", "after")
+    rows: list[list[Cell]] = []
+    for variant in variants:
+        metrics, found = variant["metrics"], variant.get("calibration")
+        if found:
+            values = (f"{k.replace('_', ' ')} {v:.3g}" for k, v in found.items() if k != "rows")
+            before = metrics.get("uncalibrated", {}).get("log_likelihood")
+            name = variant_name(variant["prune"])
+            rows.append([name, ", ".join(values), found["rows"], before, metrics["log_likelihood"]])
+    return (
+        [Table("Corrections, fitted to held-out rows of their own", headers, rows)] if rows else []
+    )
+
+
+def _pit(counts: Sequence[int]) -> Chart:
+    width = 1 / len(counts)
+    expected = sum(counts) * width
+    return bar_chart(
+        "pit",
+        "Targets in their predictive distributions (full posterior)",
+        "F(y) of each held-out row. The histogram is flat if the distributions are right: a valley "
+        "means too narrow, a hill too wide, a slope shifted. The line is the flat histogram; by "
+        f"chance a bin differs from it by √{expected:.3g} = {math.sqrt(expected):.2g} rows.",
+        "F(y), probability below the target",
+        "held-out rows",
+        [i * width for i in range(len(counts))],
+        width,
+        counts,
+        level=expected,
+    )
+
+
+def coverage(card: Json) -> Content:
+    """Coverage and width of both kinds of intervals, by level; empty without intervals."""
+    variants, metrics = card["variants"], card["variants"][0]["metrics"]
+    levels = [float(level) for level in metrics.get("coverage") or ()]
+    if not levels:
+        return [], []
+    headers = ("variant", "interval", *(f"{100 * level:g} %" for level in levels))
+    errors = [_two_standard_errors(level, metrics["rows"]) for level in levels]
+    by_chance: list[Cell] = ["by chance", "two standard errors", *errors]
+    shares = _by_level(variants, {"credible": "coverage", "conformal": "conformal_coverage"})
+    widths = _by_level(variants, {"credible": "interval_width", "conformal": "conformal_width"})
+    tables = [
+        Table("Coverage on held-out rows, by level", headers, [*shares, by_chance]),
+        Table("Mean width on held-out rows, by level", headers, widths),
+    ]
+    return tables, []
+
+
+def _by_level(variants: Sequence[Json], names: Mapping[str, str]) -> list[list[Cell]]:
+    """A row per variant and kind of interval. Cells of what was not measured are empty."""
+    levels = variants[0]["metrics"]["coverage"]
+    return [
+        [variant_name(v["prune"]), kind, *(_cell(v["metrics"][name], level) for level in levels)]
+        for v in variants
+        for kind, name in names.items()
+        if v["metrics"].get(name)
+    ]
+
+
+def _cell(values: Json, level: str) -> Cell:
+    """A width that is null is unbounded."""
+    if level not in values:
+        return None
+    return "unbounded" if values[level] is None else float(values[level])
+
+
+def _two_standard_errors(share: float, rows: int) -> float:
+    """Of a binomial share."""
+    return 2 * math.sqrt(share * (1 - share) / max(1, rows))
+
+
+def risk(card: Json) -> Content:
+    """The risk–coverage curve of each variant."""
+    lines = measured_lines(variant_metrics(card["variants"]), _risk_line)
+    chart = line_chart(
+        "risk-coverage",
+        "Risk among the rows that are answered",
+        "From right to left, more and more uncertain rows are left out. If the uncertainty "
+        "indicates where errors are, the line falls to the left.",
+        "coverage (share of rows answered)",
+        "risk (RMSE or share of wrong labels)",
+        lines,
+        percent=True,
+    )
+    return [], [chart] if lines else []
+
+
+def _risk_line(metrics: Json) -> Line | None:
+    curve = metrics.get("risk_coverage")
+    return curve and ("", [p["coverage"] for p in curve], [p["risk"] for p in curve])

@@ -1,0 +1,21 @@
+// Elements of the page by id.
+
+/** The element with this id; throws an Error if the page has none.
+ * @param {string} id */
+export function byId(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`the page has no element #${id}`);
+  return found;
+}
+
+/** The input with this id; throws an Error if the page has none.
+ * @param {string} id */
+export const inputById = (id) => /** @type {HTMLInputElement} */ (byId(id));
+
+/** The input with this id, null if the page has none.
+ * @param {string} id */
+export const findInput = (id) => /** @type {HTMLInputElement | null} */ (document.getElementById(id));
+
+/** What was thrown, as an Error.
+ * @param {unknown} thrown */
+export const asError = (thrown) => (thrown instanceof Error ? thrown : new Error(String(thrown)));

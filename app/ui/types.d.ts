@@ -1,0 +1,143 @@
+// Types that the dashboard's scripts share: globals of the page, and the JSON that the service sends.
+// Only the type checker reads this file: see .ci/javascript.
+
+declare var htmx: {
+  ajax(method: string, url: string | null, options: object): Promise<void>;
+  trigger(target: Element | string, event: string): void;
+};
+declare var Plotly: { react(place: HTMLElement, data: object[], layout: object, config: object): unknown };
+declare var Charts: { show(place: HTMLElement, figure: Figure): void; read(part: ParentNode): void };
+
+/** A cell of a table of data. */
+type Value = string | number | boolean | null;
+type Row = Record<string, Value>;
+/** What an element of the page can contain; numbers are rounded, null is empty. */
+type Content = Node | Value | undefined;
+type TableRow = Content[] | { cells: Content[]; class: string | null };
+/** Name, value, and the class of the line. */
+type Fact = [name: string, value: Content, kind?: string];
+
+/** A figure without colours, as plotly takes it. `meta` of a trace is the role that charts.js colours. */
+interface Figure {
+  data: Trace[];
+  layout: Record<string, any>;
+}
+type Trace = Record<string, any>;
+
+/** A problem document, RFC 9457. */
+interface Problem {
+  title?: string;
+  detail?: string;
+  errors?: { path: string; message: string }[];
+}
+
+interface Feature {
+  name: string;
+  type: string;
+  typical: Value;
+  levels?: Value[];
+  min?: number | string;
+  max?: number | string;
+  shape?: number[];
+}
+
+/** A stored variant of a version, smallest pruning first. */
+interface Variant {
+  prune: number;
+  bytes: number;
+  num_weights: number;
+  scores: Record<string, number | undefined>;
+}
+
+/** What a page must know of a version to predict with it: `form_data` in prediction_form.py. */
+interface Question {
+  model: string;
+  version: number;
+  task: "regression" | "classification" | "forecasting" | "language_model";
+  target: string;
+  features: Feature[];
+  variants: Variant[];
+  max_samples: number;
+  forecast: { time: string };
+  history: Row[];
+}
+
+/** Records, columns by name, or texts. */
+type Inputs = Row[] | Record<string, Value[]> | string[];
+interface PredictBody {
+  model: string;
+  version: string;
+  inputs?: any;
+  samples: number;
+  prune?: number;
+  intervals?: number[];
+  abstain_above?: Value;
+  [option: string]: unknown;
+}
+
+interface Interval {
+  kind: "credible" | "conformal";
+  level: number;
+  lower: (number | null)[];
+  upper: (number | null)[];
+}
+interface Parts {
+  aleatoric: number[];
+  epistemic: number[];
+  total: number[];
+}
+/** What an answer of any task has. */
+interface AnyAnswer {
+  samples: number;
+  timings_ms: { compute: number; total: number };
+  out_of_distribution?: boolean[] | null;
+  ood_score?: number[] | null;
+  abstained?: boolean[] | null;
+}
+interface RegressionAnswer extends AnyAnswer {
+  mean: number[];
+  variance: Parts;
+  intervals: Interval[];
+  mc_error: (number | null)[] | null;
+}
+interface ClassificationAnswer extends AnyAnswer {
+  labels: Value[];
+  classes: Value[];
+  probabilities: number[][];
+  entropy: Parts;
+  variance: { epistemic: number[][] };
+  mc_error: (number | null)[][] | null;
+}
+interface ForecastAnswer extends RegressionAnswer {
+  times: string[];
+  paths: number;
+}
+interface TextAnswer extends AnyAnswer {
+  next_tokens: { token: string; probability: number }[][];
+  log_likelihood: number[];
+  perplexity: number[];
+  entropy: Parts;
+}
+
+/** What a page shows of an answer. */
+interface Digest {
+  isBeyond?: boolean | null;
+  portrait?: HTMLElement | null;
+  headers: string[];
+  rows: Content[][];
+  needsLook: boolean[];
+  legend?: string[];
+  facts: Fact[];
+  summary: string;
+  draw?: () => void;
+  file: string;
+}
+
+/** A row of a regression that a strip draws; an end that is null is unbounded. */
+interface StripRow {
+  mean: number;
+  aleatoric: number;
+  total: number;
+  lower: number | null;
+  upper: number | null;
+}

@@ -1,0 +1,138 @@
+"""A method of both clients, written once.
+
+It is a generator, an `Operation`: it yields a `Request` to be sent or a `Sleep`, and returns its
+result. A `Sync` class runs it while the caller waits, an `Async` class within an event loop; the
+decorators tell type checkers which of the two a method is.
+
+    class Calls:
+        @method
+        def job(self, job_id: str) -> Operation[Job]: ...
+
+    Client().job("job_1")            # Job
+    await AsyncClient().job("job_1") # Job
+    Calls.job(client, "job_1")       # Operation[Job], part of another one by `yield from`
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from dataclasses import dataclass
+from functools import update_wrapper, wraps
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_args, overload
+
+from credence.client.requests import Request
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """A pause."""
+
+    seconds: float
+
+
+Operation = Generator[Request[Any] | Sleep, Any, T]
+
+
+@dataclass(frozen=True)
+class Listing(Generic[T]):
+    """A list of which the service gives a page at a time: `{"data": […], "next_cursor": …}`."""
+
+    page: Callable[[str | None], Operation[Any]]
+
+
+class Sync(ABC):
+    """Runs operations while its caller waits."""
+
+    @abstractmethod
+    def run(self, operation: Operation[T]) -> T:
+        """What the operation returns; raises what it raises."""
+
+    def iterate(self, listing: Listing[T]) -> Iterator[T]:
+        """All of a list, page after page."""
+        cursor: str | None = None
+        while True:
+            page = self.run(listing.page(cursor))
+            yield from page["data"]
+            if (cursor := page["next_cursor"]) is None:
+                return
+
+
+class Async(ABC):
+    """Runs operations in an event loop."""
+
+    @abstractmethod
+    async def run(self, operation: Operation[T]) -> T:
+        """What the operation returns; raises what it raises."""
+
+    async def iterate(self, listing: Listing[T]) -> AsyncIterator[T]:
+        """All of a list, page after page."""
+        cursor: str | None = None
+        while True:
+            page = await self.run(listing.page(cursor))
+            for item in page["data"]:
+                yield item
+            if (cursor := page["next_cursor"]) is None:
+                return
+
+
+class method(Generic[P, T]):  # noqa: N801 - read as a keyword
+    """A method that both clients have; of the class itself it is the operation."""
+
+    def __init__(self, operation: Callable[Concatenate[Any, P], Operation[T]]) -> None:
+        self._flow = operation
+        _look_like(self, operation)
+
+    @overload
+    def __get__(self, owner: None, _: Any) -> Callable[Concatenate[Any, P], Operation[T]]: ...
+    @overload
+    def __get__(self, owner: Sync, _: Any) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, owner: Async, _: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, owner: Any, _: Any) -> Callable[..., Any]:
+        return self._flow if owner is None else _bound(self, self._flow, "run", owner)
+
+
+class listing(Generic[P, T]):  # noqa: N801 - read as a keyword
+    """A method that both clients have, and whose result both iterate over."""
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Listing[T]]) -> None:
+        self._describe = describe
+        _look_like(self, describe)
+
+    @overload
+    def __get__(self, owner: None, _: Any) -> Callable[Concatenate[Any, P], Listing[T]]: ...
+    @overload
+    def __get__(self, owner: Sync, _: Any) -> Callable[P, Iterator[T]]: ...
+    @overload
+    def __get__(self, owner: Async, _: Any) -> Callable[P, AsyncIterator[T]]: ...
+    def __get__(self, owner: Any, _: Any) -> Callable[..., Any]:
+        return self._describe if owner is None else _bound(self, self._describe, "iterate", owner)
+
+
+def _look_like(descriptor: Any, function: Callable[..., Any]) -> None:
+    """Documentation and signature of a function, with what callers get as its result."""
+    update_wrapper(descriptor, function)
+    signature = inspect.signature(function)
+    descriptor.__signature__ = signature.replace(return_annotation=_result(signature))
+
+
+def _result(signature: inspect.Signature) -> Any:
+    """What a operation returns, or a listing lists; of an annotation that is a string a string."""
+    annotation = signature.return_annotation
+    if isinstance(annotation, str):
+        return annotation.partition("[")[2].removesuffix("]")
+    result = get_args(annotation)[-1]
+    return signature.empty if isinstance(result, TypeVar) else result
+
+
+def _bound(descriptor: Any, function: Callable[..., Any], verb: str, owner: Any) -> Any:
+    @wraps(function)
+    def run(self: Any, *args: Any, **options: Any) -> Any:
+        return getattr(self, verb)(function(self, *args, **options))
+
+    run.__signature__ = descriptor.__signature__  # type: ignore[attr-defined]
+    return MethodType(run, owner)

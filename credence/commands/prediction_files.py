@@ -1,0 +1,95 @@
+"""Predictions on standard output, part after part, in the formats that programs read."""
+
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from credence.commands.prediction_table import print_prediction
+
+if TYPE_CHECKING:
+    from credence.client.arrow import Table
+
+ResultFormat = Literal["table", "csv", "jsonl", "parquet", "arrow"]
+BINARY = ("parquet", "arrow")
+Write = Callable[["Table", int], None]
+
+
+@contextmanager
+def result_writer(format_: ResultFormat) -> Iterator[Write]:
+    """A function that writes a table, given the number of its first row.
+
+    On leaving, what ends a file of the format is written.
+    """
+    match format_:
+        case "table":
+            yield print_prediction
+        case "csv":
+            yield write_csv
+        case "jsonl":
+            yield _write_json_lines
+        case "arrow":
+            from nanoarrow import ipc  # noqa: PLC0415
+
+            with ipc.StreamWriter.from_writable(sys.stdout.buffer) as writer:
+                yield lambda table, _: writer.write_stream(table)
+        case "parquet":
+            with _parquet_writer() as write:
+                yield write
+
+
+def write_csv(table: "Table", first_row: int) -> None:
+    """Write the rows as CSV, the header before the first one."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if first_row == 1:
+        writer.writerow(table.column_names)
+    writer.writerows(map(_cell, row) for row in _rows(table))
+
+
+def _write_json_lines(table: "Table", first_row: int) -> None:
+    for row in _rows(table):
+        record = dict(zip(table.column_names, row, strict=True))
+        sys.stdout.write(f"{json.dumps(record, ensure_ascii=False, default=_time)}\n")
+
+
+def _rows(table: "Table") -> Iterator[tuple[Any, ...]]:
+    return zip(*map(table.to_pylist, table.column_names), strict=True)
+
+
+@contextmanager
+def _parquet_writer() -> Iterator[Write]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - 170 MB, for this format alone
+        from pyarrow import parquet  # noqa: PLC0415
+    except ModuleNotFoundError:
+        message = "parquet needs one more package: pip install pyarrow; arrow does without"
+        raise typer.BadParameter(message, param_hint="--format") from None
+    writer: Any = None
+
+    def write(table: "Table", _: int) -> None:
+        nonlocal writer
+        rows: Any = pa.table(table)
+        writer = writer or parquet.ParquetWriter(sys.stdout.buffer, rows.schema)
+        writer.write_table(rows)
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _cell(value: Any) -> Any:
+    """Booleans as JSON and most readers of CSV write them, times as RFC 3339."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _time(value) if hasattr(value, "isoformat") else value
+
+
+def _time(value: Any) -> str:
+    """RFC 3339, in UTC as all times of the service."""
+    return str(value.isoformat()).replace("+00:00", "Z")

@@ -1,0 +1,90 @@
+"""Predictions as a table for people: deviations and intervals in the target's unit."""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from credence.rendering import print_table
+
+if TYPE_CHECKING:
+    from credence.client.arrow import Table
+
+UNUSUAL = "bold yellow"  # rows unlike those of training, and rows to abstain from
+MARKS = {"out_of_distribution": "unlike training", "abstained": "abstained"}
+CLASSES = {
+    "label": "label",
+    "expected_entropy": "expected\nentropy (nats)",
+    "mutual_information": "mutual\ninformation (nats)",
+}
+TEXTS = {
+    "perplexity": "perplexity",
+    "log_likelihood": "log likelihood (nats)",
+    "next_token": "may follow",
+    "next_probability": "probability",
+}
+Columns = dict[str, Sequence[Any]]
+
+
+def print_prediction(table: "Table", first_row: int) -> None:
+    """Print a table of predictions; rows are counted from `first_row`.
+
+    A mark and a colour show rows that are unlike those of training or too uncertain.
+    """
+    about = table.metadata
+    title = (
+        f"{about['model']} version {about['version']}, "
+        f"{float(about['prune']):.0%} pruned, {about['samples']} samples"
+    )
+    columns: Columns = {"row": range(first_row, first_row + table.num_rows)}
+    styles = [""] * table.num_rows
+    if "perplexity" in table.column_names:
+        columns |= _named(table, TEXTS)
+    else:
+        columns |= _classes(table) if "label" in table.column_names else _numbers(table)
+        columns["!"] = _marks(table)
+        styles = [UNUSUAL if mark else "" for mark in columns["!"]]
+    print_table(list(columns), zip(*columns.values(), strict=True), title, styles)
+
+
+def _numbers(table: "Table") -> Columns:
+    columns: Columns = {}
+    if "time" in table.column_names:
+        columns["time"] = [
+            getattr(t, "isoformat", lambda t=t: t)() for t in table.to_pylist("time")
+        ]
+    columns["mean"] = table.to_pylist("mean")
+    for kind in ("aleatoric", "epistemic"):
+        columns[f"{kind}\ndeviation"] = list(map(sqrt, table.to_pylist(f"{kind}_variance")))
+    for name in (name for name in table.column_names if "lower_" in name):
+        kind, _, level = name.partition("lower_")
+        bounds = zip(
+            table.to_pylist(name), table.to_pylist(name.replace("lower", "upper")), strict=True
+        )
+        header = f"{float(level):.0%}\n{kind.rstrip('_') or 'interval'}"
+        columns[header] = [_span(lower, upper) for lower, upper in bounds]
+    return columns
+
+
+def _classes(table: "Table") -> Columns:
+    """The most probable class, its probability and the entropies."""
+    names = [name for name in table.column_names if name.startswith("probability_")]
+    probabilities = zip(*map(table.to_pylist, names), strict=True)
+    named = _named(table, CLASSES)
+    return {"label": named.pop("label"), "probability": list(map(max, probabilities))} | named
+
+
+def _named(table: "Table", headers: dict[str, str]) -> Columns:
+    return {header: table.to_pylist(name) for name, header in headers.items()}
+
+
+def _span(lower: float | None, upper: float | None) -> str:
+    """Unbounded where too few rows were left for calibration."""
+    return "unbounded" if lower is None or upper is None else f"{lower:.4g} to {upper:.4g}"
+
+
+def _marks(table: "Table") -> list[str]:
+    known = [name for name in MARKS if name in table.column_names]
+    return [
+        ", ".join(MARKS[name] for name, marked in zip(known, row, strict=True) if marked)
+        for row in zip(*map(table.to_pylist, known), strict=True)
+    ]

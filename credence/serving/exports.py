@@ -1,0 +1,99 @@
+"""From a version's archive to a file that other runtimes read: ONNX, or torch's own."""
+
+import json
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from core.registry import archives
+from models.artifact.export import Export, Posterior, build
+from models.artifact.files import read_model
+from models.exceptions import InvalidInput
+from models.tabular.model import TabularModel
+
+Format = Literal["onnx", "torch"]
+METADATA = "credence.json"  # in a .pt2; in ONNX a property called "credence"
+_MOST_ONNX_BYTES = 2**31 - 1  # of one file: protobuf's limit
+
+
+def convert(  # noqa: PLR0917 - in the order in which one says it
+    archive: Path,
+    output: Path,
+    format: Format,
+    posterior: Posterior = "full",
+    prune: float = 0.0,
+    samples: int = 100,
+) -> None:
+    """Writes the model of an archive as a graph.
+
+    Raises:
+        InvalidInput: for a model, a posterior or a size that the format cannot have.
+        ModuleNotFoundError: without the packages of the extra `export`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder) / "artifact"
+        archives.unpack(archive, directory, max_bytes=2**63 - 1)
+        model = read_model(directory)
+    if not isinstance(model, TabularModel):
+        raise InvalidInput("models of texts are not exported: keep them in the archive")
+    export = build(model, posterior=posterior, prune=prune, samples=samples)
+    with _quiet():
+        _save(export, output, format)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what torch tells of itself: packages that it could use, names that it gave up."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _save(export: Export, output: Path, format: Format) -> None:
+    description = json.dumps(export.description)
+    rows = torch.export.Dim.AUTO
+    shapes = (tuple({0: rows} for _ in export.example),)  # of `*inputs`
+    with torch.no_grad():
+        program = torch.export.export(export.module, export.example, dynamic_shapes=shapes)
+    if format == "torch":
+        torch.export.save(program, output, extra_files={METADATA: description})
+        return
+    _save_onnx(export, program, output, description)
+
+
+def _save_onnx(export: Export, program: Any, output: Path, description: str) -> None:
+    try:
+        import onnxscript  # noqa: F401, PLC0415
+    except ModuleNotFoundError as error:
+        message = "ONNX needs two more packages: pip install 'credence[export]'"
+        raise ModuleNotFoundError(message, name=error.name) from error
+    if sum(tensor.nbytes for tensor in export.module.buffers()) > _MOST_ONNX_BYTES:
+        raise InvalidInput("more than 2 GB do not fit into one ONNX file: take fewer samples")
+    made = torch.onnx.export(program, dynamo=True, verbose=False, external_data=False)
+    assert made is not None, "of a program that was given"
+    _name(made.model.graph, export)
+    made.model.metadata_props["credence"] = description
+    made.save(output, external_data=False)
+
+
+def _name(graph: Any, export: Export) -> None:
+    """Names what goes in and out; steps between are called by what they do, such as `mean`."""
+    for node in graph:
+        for value in node.outputs:
+            value.name = f"step_{value.name}"
+    for value, name in zip(graph.inputs, export.inputs, strict=True):
+        value.name = name
+    for value, name in zip(graph.outputs, export.outputs, strict=True):
+        value.name = name

@@ -1,0 +1,1 @@
+"""Models of a table's rows: regression and classification."""

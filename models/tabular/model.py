@@ -1,0 +1,379 @@
+"""A trained model: encoders, network, likelihood and one posterior per pruned variant."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import (
+    BBBConfig,
+    EnsembleConfig,
+    FeatureConfig,
+    Json,
+    ModelConfig,
+    OutOfDistributionConfig,
+)
+from models.evaluation.abstention import selective_metrics
+from models.evaluation.calibration import NumberCalibration
+from models.evaluation.metrics import PerRowScores
+from models.evaluation.metrics import summarise as summarise_scores
+from models.evaluation.out_of_distribution import Detector
+from models.exceptions import InvalidData, InvalidInput
+from models.features.columns import Columns, InputColumn
+from models.features.feature_encoder import FeatureEncoder
+from models.features.rows import Rows
+from models.features.targets import (
+    ClassTarget,
+    NumberTarget,
+    Target,
+    present,
+)
+from models.inference.bbb import BBBState
+from models.inference.method import State
+from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
+from models.model import Encoded, TrainedModel
+from models.networks import MLP, Network, build_network
+from models.prediction.engine import Engine
+from models.prediction.fitted import Fitted
+from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
+from models.prediction.prediction import (
+    Arrays,
+    ClassName,
+    Prediction,
+    PredictOptions,
+    concatenate,
+    summarise,
+    to_prediction,
+)
+from models.prediction.rounding import is_accurate, rounded
+from models.prediction.threads import threads_for
+from models.prediction.weight_draws import FittedDraws
+
+# By task, a name in `models.evaluation.out_of_distribution`, as docs/method.md compares them.
+DEFAULT_SCORES: Mapping[str, str] = {
+    "regression": "epistemic_variance",
+    "forecasting": "epistemic_variance",
+    "classification": "total_entropy",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TabularModel(TrainedModel):
+    """Everything needed to predict. Frozen: any number of threads may use one instance."""
+
+    encoder: FeatureEncoder
+    target: Target
+    tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
+    _fitted: dict[float, Fitted | FittedDraws] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def features(self) -> tuple[FeatureConfig, ...]:
+        return self.encoder.features
+
+    @property
+    def inputs(self) -> tuple[InputColumn, ...]:
+        """What `predict` takes: one column per feature, as it is stored in a data set."""
+        return self.encoder.inputs
+
+    @property
+    def task(self) -> str:
+        return "regression" if isinstance(self.target, NumberTarget) else "classification"
+
+    @property
+    def classes(self) -> tuple[ClassName, ...] | None:
+        return self.target.classes if isinstance(self.target, ClassTarget) else None
+
+    @cached_property
+    def likelihood(self) -> GaussianLikelihood | ClassLikelihood:
+        num_classes = None if self.classes is None else len(self.classes)
+        return build_likelihood(str(self.config.likelihood), num_classes)
+
+    @cached_property
+    def network(self) -> Network:
+        return build_network(self.config.network, self.encoder.layout, self.likelihood.num_outputs)
+
+    @cached_property
+    def engine(self) -> Engine:
+        local = isinstance(self.config.method, BBBConfig) and isinstance(self.network, MLP)
+        return Engine(self.network, self.likelihood, self.target, whole_draws=not local)
+
+    def fitted(self, prune: float) -> Fitted | FittedDraws:
+        """A variant ready for prediction, made at its first use.
+
+        Raises:
+            UnknownVariant: naming the fractions that exist.
+        """
+        if prune not in self._fitted:  # two threads may make the same: the first one stays
+            fitted = make_ready(self.network, self.variant(prune).state)
+            if self.tuned and isinstance(fitted, Fitted):
+                fitted = fitted.tuned(bfloat16=self.variant(prune).bfloat16)
+            self._fitted.setdefault(prune, fitted)
+        return self._fitted[prune]
+
+    @property
+    def description(self) -> Json:
+        features = [
+            asdict(feature) | ({"shape": list(column.shape)} if column.shape else {})
+            for feature, column in zip(self.features, self.encoder.inputs, strict=True)
+        ]
+        return super().description | {"features": features}
+
+    def to_json(self) -> Json:
+        """What an artifact holds of this kind of model."""
+        return {
+            "stored": list(self.encoder.stored),
+            "encoders": [asdict(encoder) for encoder in self.encoder.encoders],
+            "target": asdict(self.target),
+        }
+
+    @classmethod
+    def own_fields(cls, config: ModelConfig, data: Json) -> Json:
+        stored, encoders = tuple(data["stored"]), tuple(data["encoders"])
+        encoder = FeatureEncoder(config.features or (), stored, encoders)
+        return {"encoder": encoder, "target": data["target"], "tuned": True}
+
+    def predict(self, columns: Columns, options: PredictOptions) -> Prediction:
+        """Predicts by Monte-Carlo sampling. Blocking, stateless, bounded in memory.
+
+        Raises:
+            InvalidInput: for a sampler this model does not have, or missing columns.
+            UnknownVariant: for a pruning fraction that is not stored.
+        """
+        return self.predict_rows(self.encode(columns), options)
+
+    def resolve(self, options: PredictOptions) -> PredictOptions:
+        """The same options with seed and sampler filled in, once they are known to be possible.
+
+        Of draws that are kept, each is used once: there are no more samples than those.
+
+        Raises:
+            InvalidInput: for a sampler or a kind of interval this model does not have, or a
+                horizon.
+            UnknownVariant: for a pruning fraction that is not stored.
+        """
+        self._check_sampler(options)
+        self._check_intervals(options)
+        if options.top is not None:
+            raise InvalidInput("next tokens are told by language models alone", "/top")
+        if options.horizon is not None:
+            raise InvalidInput(f"this {self.task} predicts rows and has no horizon", "/horizon")
+        kept = self.variant(options.prune).state.num_draws
+        samples = options.samples if kept is None else min(options.samples, kept)
+        seed = self.default_seed if options.seed is None else options.seed
+        sampler = options.sampler or self.engine.samplers[0]
+        return replace(options, samples=samples, seed=seed, sampler=sampler)
+
+    def predict_rows(self, x: Float[Tensor, "rows inputs"], options: PredictOptions) -> Prediction:
+        """`predict` of rows that `encode` made.
+
+        A row's answer does not depend on the rows around it: requests may be joined and cut.
+        """
+        options = self.resolve(options)
+        fitted = self.fitted(options.prune)
+
+        def summarise_with(samples: int) -> Arrays:
+            return self._summary(fitted, x, replace(options, samples=samples))
+
+        if options.target_mc_error is None or options.sampler == "moments":
+            summary, samples = summarise_with(options.samples), options.samples
+        else:
+            target = options.target_mc_error
+            summary, samples = until_accurate(summarise_with, target, options.samples)
+        used = replace(options, samples=samples)
+        answer = to_prediction(summary, used, self.detector(options.prune), self.classes)
+        if options.return_draws:
+            calibration = self.variant(options.prune).calibration
+            draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
+            answer = replace(answer, draws=draws)
+        return answer
+
+    def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
+        """Scores on the rows that have a target.
+
+        Raises:
+            InvalidData: if none has one.
+            InvalidInput: for missing columns, or classes never seen in training.
+        """
+        labelled = np.flatnonzero(present(columns[self.config.target]))
+        if not labelled.size:
+            raise InvalidData(f"no row has a {self.config.target!r} to compare with", "/dataset")
+        columns = {name: values[labelled] for name, values in columns.items()}
+        truth = columns[self.config.target]
+        options = PredictOptions(prune=prune, samples=samples)
+        scores = self.row_scores(self.encode(columns), truth, options)
+        return summarise_scores(scores) | selective_metrics(scores)
+
+    def row_scores(
+        self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
+    ) -> PerRowScores:
+        """What each row whose truth is known scores (`models.evaluation.metrics`), in the order of
+        the rows.
+
+        Args:
+            truth: a target per row in the caller's units; NaN or None where it is not known.
+
+        Raises:
+            InvalidInput: for classes never seen in training.
+            UnknownVariant: for a pruning fraction that is not stored.
+        """
+        options, known = self.resolve(options), np.flatnonzero(present(truth))
+        fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
+        sampler, seed = str(options.sampler), int(options.seed or 0)
+        rows = Rows(x[torch.from_numpy(known).to(x.device)], targets.to(x.device))
+        calibration = self.variant(options.prune).calibration
+        with threads_for(fitted.operations * len(rows) * options.samples):
+            scored = self.engine.row_scores(
+                fitted, rows, sampler, seed, options.samples, calibration
+            )
+        return {name: values.cpu() for name, values in scored.items()}
+
+    def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
+        """Metrics on rows of the table `columns` that no weight was fitted to."""
+        return self._metrics(prune, held_out, samples)
+
+    def _metrics(self, prune: float, rows: Rows, samples: int) -> Json:
+        fitted, calibration = self.fitted(prune), self.variant(prune).calibration
+        return self.engine.score(fitted, rows, self.default_seed, samples, calibration)
+
+    def calibrated(self, rows: Rows, samples: int) -> "TabularModel":
+        """The same posteriors, each with what these rows say of its predictions.
+
+        No weight may have been fitted to them, nor any epoch chosen by them.
+        """
+        seed = self.default_seed
+        variants = {
+            prune: replace(
+                variant,
+                calibration=self.engine.calibrate(self.fitted(prune), rows, seed, samples),
+            )
+            for prune, variant in self.variants_by_prune.items()
+        }
+        return replace(self, variants_by_prune=variants)
+
+    def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
+        """What the scores of the variants say against them; of rows nothing."""
+        return ()
+
+    def detector(self, prune: float) -> Detector:
+        """What flags a variant's rows; none is flagged before the variant was scored."""
+        return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
+
+    def fit_detector(self, prune: float, x: Float[Tensor, "rows inputs"]) -> Detector:
+        """The bound for the false-alarm rate asked for, from rows that no weight was fitted to."""
+        asked = self.config.out_of_distribution or OutOfDistributionConfig()
+        usual = self.ood_score(x, prune=prune)
+        return Detector.fit(self.detector(prune).score, usual, asked.false_alarm_rate)
+
+    def ood_score(
+        self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
+    ) -> np.ndarray:
+        """Per row the variant's score, in the unit of that score."""
+        options = self.resolve(PredictOptions(samples=samples, prune=prune, intervals=()))
+        return self._summary(self.fitted(prune), x, options)["ood_score"]
+
+    def measure_error_factors(
+        self, prune: float, x: Float[Tensor, "rows inputs"]
+    ) -> dict[int, float]:
+        """How much smaller the default sampler's error is than that of independent samples."""
+        if self.engine.whole_draws:
+            return {}
+        fitted, rows = self.fitted(prune), x[:ROWS]
+        plain = self.resolve(PredictOptions(prune=prune, intervals=()))
+        return measure_factors(
+            lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n))
+        )
+
+    def tolerates_bfloat16(self, prune: float, x: Float[Tensor, "rows inputs"]) -> bool:
+        """Whether products in bfloat16 would move the means by less than sampling does."""
+        options = self.resolve(PredictOptions(prune=prune, sampler="monte_carlo", intervals=()))
+        fitted, rows = self.fitted(prune), x[:ROWS]
+        if not isinstance(fitted, Fitted):
+            return False
+        exact = self._summary(fitted, rows, options)
+        return is_accurate(exact, self._summary(rounded(fitted), rows, options))
+
+    @property
+    def bytes_per_row(self) -> int:
+        """In float64, with the encoding and some arrays per class."""
+        return 8 * (2 * self.encoder.width + 10 * len(self.classes or (1,)))
+
+    def values_per_sample(self, options: PredictOptions) -> int:
+        return len(self.classes or (1,)) if options.return_draws else 1
+
+    def blank(self, size: int) -> Encoded:
+        """Rows of which every other lacks all values, and the rest lack none."""
+        rows = [
+            self.encode({c.name: _blank_value(c, missing=missing) for c in self.inputs})
+            for missing in (True, False)
+        ]
+        return torch.cat(rows * size)[:size]
+
+    def example(self, columns: Columns) -> Encoded:
+        """The first row."""
+        return self.encode({column.name: columns[column.name][:1] for column in self.inputs})
+
+    def encode(self, columns: Columns) -> Float[Tensor, "rows inputs"]:
+        """Feature columns as network inputs, on the device of the posteriors."""
+        missing = [f.name for f in self.features if f.name not in columns]
+        if missing:
+            raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
+        return self.encoder.encode(columns).to(self.device)
+
+    def _check_sampler(self, options: PredictOptions) -> None:
+        known = self.engine.samplers
+        if options.sampler is not None and options.sampler not in known:
+            raise InvalidInput(
+                f"this model has no sampler {options.sampler!r}; it has {', '.join(known)}",
+                "/sampler",
+            )
+
+    def _check_intervals(self, options: PredictOptions) -> None:
+        """Conformal intervals are none of credible ones: where they come alone, they must exist."""
+        alone = options.intervals and set(options.interval_kinds) == {"conformal"}
+        if alone and not isinstance(self.variant(options.prune).calibration, NumberCalibration):
+            raise InvalidInput(
+                "this version has no conformal intervals: only regressions that were calibrated "
+                "have; ask for credible ones",
+                "/interval_kinds",
+            )
+
+    def _summary(self, fitted: Fitted | FittedDraws, x: Tensor, options: PredictOptions) -> Arrays:
+        """Summaries of all rows; `mc_error` is what the sampler's error is measured to be."""
+        sampler, seed = str(options.sampler), int(options.seed or 0)
+        calibration = self.variant(options.prune).calibration
+        score = self.detector(options.prune).score
+        chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
+        with threads_for(fitted.operations * len(x) * options.samples):
+            summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])
+        if sampler == "moments" or isinstance(self.config.method, EnsembleConfig):
+            summary.pop("mc_error", None)  # members are no draws from a known distribution
+        elif (sampler == "sobol" or self.engine.whole_draws) and "mc_error" in summary:
+            factors = self.variant(options.prune).error_factors
+            summary["mc_error"] = summary["mc_error"] * factor_at(factors, options.samples)
+        return summary
+
+
+def make_ready(network: Network, state: State) -> Fitted | FittedDraws:
+    """A state in the form in which its kind predicts fastest.
+
+    The local estimator is exact for dense layers alone: where weights are shared between positions
+    or steps, whole weight vectors are drawn.
+    """
+    if isinstance(state, BBBState) and isinstance(network, MLP):
+        return Fitted.of(network, state)
+    return FittedDraws.of(network, state)
+
+
+def _blank_value(column: InputColumn, *, missing: bool) -> np.ndarray:
+    match column.type:
+        case "category":
+            return np.array([None if missing else "?"], object)
+        case "datetime":
+            return np.array(["NaT" if missing else "2026-01-01"], "datetime64[us]")
+        case "tensor":
+            return np.zeros((1, *(column.shape or ())), np.float32)
+    return np.array([np.nan if missing else 1.0])

@@ -1,0 +1,269 @@
+"""The recipe's stages on given data: fit, averaging or chains, pruning with fine-tuning."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+from models.config import (
+    ChainConfig,
+    CyclicalSGLDConfig,
+    EnsembleConfig,
+    MetropolisConfig,
+    ModelConfig,
+    SGLDConfig,
+    SWAGConfig,
+    TrainingConfig,
+)
+from models.exceptions import Stopped
+from models.inference.bbb import BayesByBackprop, BBBState
+from models.inference.builders import build_kernel, build_method
+from models.inference.chains import ChainState, LogPosterior
+from models.inference.diagnostics import ROWS, diagnose
+from models.inference.method import Method
+from models.inference.point import DrawsState
+from models.inference.sharpening import SharpenedState
+from models.inference.swag import SWAG, SWAGState
+from models.model import TrainedModel
+from models.posteriors.priors import GaussianPrior
+from models.posteriors.pruning import prune
+from models.posteriors.variant import Variant
+from models.prediction.weight_draws import FittedDraws
+from models.randomness import derive_seed, generator
+from models.training.chain_runner import ChainRunner, count_reports
+from models.training.checkpoints import Checkpoints
+from models.training.progress import ProgressReporter
+from models.training.row_problem import RowProblem
+from models.training.row_profile import RowProfile
+from models.training.run import EpochResult, Run, Task
+from models.training.trainer import Trainer, required
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """What the recipe runs on: a model without posteriors, data to learn from, data held out."""
+
+    @property
+    def model(self) -> TrainedModel: ...
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def profile(self) -> RowProfile:
+        """Of the data, for the model's card."""
+        ...
+
+    @property
+    def chooses(self) -> bool:
+        """Whether scores choose the epoch; otherwise those of a first fit are only reported."""
+        ...
+
+    def score(self, state: Any) -> float:
+        """How well a state predicts held-out data: mean log density per row or token."""
+        ...
+
+    def refit(self) -> "Problem":
+        """The same problem with the rows that chose the epoch among those that are learned."""
+        ...
+
+    def finish(self, model: TrainedModel) -> TrainedModel:
+        """The model with all posteriors, calibrated and scored on held-out data."""
+        ...
+
+
+@dataclass
+class StageRunner:
+    """Runs the stages of one training: each reports, can be stopped, and can be resumed."""
+
+    reporter: ProgressReporter
+    should_stop: Callable[[], bool]
+    checkpoints: Checkpoints | None
+    checkpoint_seconds: float = 60.0
+    saved_at: float = field(default_factory=time.monotonic)
+
+    def run(self, stage: str, run: Run) -> Any:
+        """Runs a stage from where an earlier attempt left it, and returns its result.
+
+        Raises:
+            Stopped: between two mini-batches; the stage's checkpoint is complete then.
+        """
+
+        def on_epoch(result: EpochResult) -> None:
+            self.reporter.on_epoch(stage, run.epochs, result)
+
+        def should_stop() -> bool:
+            if time.monotonic() - self.saved_at > self.checkpoint_seconds:
+                self._save(stage, run)
+            return self.should_stop()
+
+        if self.checkpoints:
+            self.checkpoints.restore(stage, run)
+        try:
+            result = run.run(on_epoch, should_stop)
+        except Stopped:
+            self._save(stage, run)
+            raise
+        self._save(stage, run)
+        self.reporter.finish_stage(run.epochs)
+        return result
+
+    def _save(self, stage: str, run: Run) -> None:
+        if self.checkpoints:
+            self.checkpoints.save(stage, run)
+        self.saved_at = time.monotonic()
+
+
+def total_epochs(config: ModelConfig) -> int:
+    """Epochs and reports of all stages together."""
+    tuning = required(config.training.fine_tune_epochs, "fine_tune_epochs")
+    fit = required(config.training.epochs, "epochs")
+    once = fit + len(config.pruning or ()) * tuning
+    if isinstance(config.method, SWAGConfig):
+        once += config.method.epochs
+    if isinstance(config.method, ChainConfig):
+        once += count_reports(build_kernel(config.method))
+    return once + fit if config.training.refit else once
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The best state of a fit, the course of the fit, and the epoch that was best."""
+
+    state: Any
+    history: list[EpochResult]
+    best_epoch: int
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The posteriors of one problem, a stage for each.
+
+    `prefix` tells the stages of a refit from those of the first fit.
+    """
+
+    problem: Problem
+    stages: StageRunner
+    prefix: str = ""
+
+    def fit(self, last_epoch: int | None = None) -> Fit:
+        """Fits the method from its initial state, up to an epoch on the schedule of all."""
+        state = self._method.init(generator(self.config.training.seed, "init"))
+        state = state.to(self.task.device)
+        self.task.ranks.align(state.tensors())
+        trainer = self._trainer(self._method, self.config.training, state, watched=not self.prefix)
+        trainer.last_epoch = last_epoch
+        best = self.stages.run(f"{self.prefix}fit", trainer)
+        return Fit(best, trainer.history, trainer.state.best_epoch)
+
+    def finish(self, fit: Fit) -> TrainedModel:
+        """The model with the posteriors that start from a fit's state."""
+        model, method, state = self.problem.model, self._method, fit.state
+        full, notes = _variant(0.0, state), model.notes
+        match self.config.method:
+            case EnsembleConfig(members=members):
+                full = replace(full, metrics={"members": members})
+            case SWAGConfig() as config:
+                full = replace(full, state=self._average(SWAG(method), state, config))
+            case SGLDConfig() | CyclicalSGLDConfig() | MetropolisConfig() as config:
+                full, found = self._run_chains(config, state)
+                notes = (*notes, *found)
+        variants = {0.0: full}
+        if isinstance(method, BayesByBackprop):
+            for fraction in self.config.pruning or ():
+                state = self._prune(method, state, fraction)
+                variants[fraction] = _variant(fraction, state)
+        records = tuple(asdict(result) for result in fit.history)
+        return replace(model, variants_by_prune=variants, history=records, notes=notes)
+
+    @property
+    def config(self) -> ModelConfig:
+        return self.problem.model.config
+
+    @property
+    def task(self) -> Task:
+        return self.problem.task
+
+    @cached_property
+    def _method(self) -> Method:
+        model = self.problem.model
+        return build_method(self.config.method, model.network, model.likelihood, self.task.num_data)
+
+    def _average(self, method: SWAG, fitted: DrawsState, config: SWAGConfig) -> SWAGState:
+        """Continues the fit at a constant rate; the last state holds all that was collected."""
+        training = replace(
+            self.config.training,
+            epochs=config.epochs,
+            patience=None,
+            optimizer="sgd",
+            schedule="constant",
+            learning_rate=config.learning_rate,
+            seed=derive_seed(self.config.training.seed, "swag") % 2**31,
+        )
+        begun = SWAGState.begin(fitted.detach(), config.rank)
+        trainer = Trainer(self.task, training, method, begun)
+        averaged: SWAGState = self.stages.run(f"{self.prefix}swag", trainer)
+        return averaged
+
+    def _run_chains(
+        self, config: ChainConfig, fitted: DrawsState
+    ) -> tuple[Variant, tuple[str, ...]]:
+        """Chains that start at the fits; their diagnosis becomes metrics and notes."""
+        problem, kernel = self.problem, build_kernel(config)
+        assert isinstance(problem, RowProblem), "the recipe refuses chains over texts"
+        model, task = problem.model, problem.task
+        prior = GaussianPrior(config.prior_sigma)
+        posterior = LogPosterior(model.network, model.likelihood, prior, task.num_data)
+        begun = ChainState.begin(fitted, len(kernel.kept_steps))
+        runner = ChainRunner(task, self.config.training, kernel, posterior, begun)
+        state: ChainState = self.stages.run(f"{self.prefix}chains", runner)
+        shape = state.kept.shape[:2]
+        in_order = FittedDraws.of(model.network, posterior.split(state.kept.flatten(0, 1)))
+        rows = problem.scores.inputs[:ROWS]
+        outputs, _ = model.engine.outputs(in_order, rows, 0, shape.numel())
+        found = diagnose(config, outputs.unflatten(0, shape), state.accepted)
+        factors = {shape.numel(): found.error_factor}
+        draws = state.draws(posterior)
+        return Variant(0.0, draws, found.metrics, error_factors=factors), found.notes
+
+    def _prune(self, method: BayesByBackprop, parent: BBBState, fraction: float) -> BBBState:
+        """Prunes the parent further and lets the remaining weights adapt, mask fixed."""
+        state = replace(parent, posterior=prune(parent.posterior, fraction)).detach()
+        self.task.ranks.align(state.tensors())
+        if self.config.training.fine_tune_epochs == 0:
+            return state
+        kl = replace(method.config.kl, warmup_epochs=0)
+        tuning = replace(method, config=replace(method.config, kl=kl))
+        trainer = self._trainer(tuning, self._fine_tuning(fraction), state)
+        tuned: BBBState = self.stages.run(f"{self.prefix}prune-{fraction:g}", trainer)
+        return tuned
+
+    def _fine_tuning(self, fraction: float) -> TrainingConfig:
+        """The fit's settings at `fraction` of its rate: who lost more has more to learn again.
+
+        On MNIST (test rows: docs/benchmarks.md) half the rate left 95 % pruned 0.56 points behind.
+        """
+        training = self.config.training
+        return replace(
+            training,
+            epochs=training.fine_tune_epochs,
+            patience=None,
+            schedule="cosine" if self.config.task == "language_model" else training.schedule,
+            learning_rate=fraction * required(training.learning_rate, "learning_rate"),
+            seed=derive_seed(training.seed, "variant", f"{fraction:g}") % 2**31,
+        )
+
+    def _trainer(
+        self, method: Method, training: TrainingConfig, state: Any, *, watched: bool = False
+    ) -> Trainer:
+        """Scores held-out data where they choose the epoch, or for the report if `watched`."""
+        chooses = self.problem.chooses
+        score = self.problem.score if chooses or watched else None
+        return Trainer(self.task, training, method, state, score, chooses)
+
+
+def _variant(fraction: float, state: Any) -> Variant:
+    """A variant with the state as it predicts and is stored."""
+    plain = state.unsharpened() if isinstance(state, SharpenedState) else state
+    return Variant(fraction, plain)

@@ -1,0 +1,59 @@
+"""Rows as a task: shuffled mini-batches, each shared by all ranks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from models.config import TrainingConfig
+from models.features.rows import Rows, batches
+from models.inference.method import Method
+from models.inference.objectives import Loss
+from models.training.distributed import ALONE, Ranks
+from models.training.run import Carried
+from models.training.trainer import required
+
+
+@dataclass(frozen=True)
+class RowTask:
+    """Rows of a table or windows of series, which carry nothing from one mini-batch to the next."""
+
+    rows: Rows
+    ranks: Ranks = ALONE
+
+    @property
+    def device(self) -> torch.device:
+        return self.rows.inputs.device
+
+    @property
+    def num_data(self) -> int:
+        return len(self.rows)
+
+    def num_batches(self, config: TrainingConfig) -> int:
+        return -(-len(self.rows) // self._batch_size(config))
+
+    def batches(self, config: TrainingConfig, epoch: int) -> Sequence[Tensor]:
+        """Row numbers."""
+        return list(batches(len(self.rows), self._batch_size(config), config.seed, epoch))
+
+    def take(self, index: Tensor) -> Rows:
+        """The rows with these numbers."""
+        return self.rows[index.to(self.device)]
+
+    def loss(
+        self,
+        method: Method,
+        state: Any,
+        batch: Tensor,
+        *,
+        kl_weight: float,
+        noise: torch.Generator,
+        carried: Carried,
+    ) -> tuple[Loss, Carried]:
+        part = self.ranks.part(len(batch))
+        return method.loss(state, self.take(batch[part.rows]), kl_weight, noise, part), ()
+
+    def _batch_size(self, config: TrainingConfig) -> int:
+        return min(required(config.batch_size, "batch_size"), len(self.rows))
