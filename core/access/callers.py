@@ -132,5 +132,5 @@ def check_change(session: Session, caller: Caller, kind: Kind, identifier: str) 
     owner = _owner(session, caller, kind, identifier, lock=True)
     if not (caller.view.sees_all or owner in (EVERYBODY, caller.owner)):
         raise NotOwner(
-            f"{kind.name} {identifier} is shared with you for reading: only its owner may change it"
+            f"{kind.name} {identifier} is shared with you to be read: only its owner changes it"
         )
