@@ -1,16 +1,18 @@
 """Submits a job: writes its row, then sends the message that wakes a worker."""
 
+from functools import partial
+
 import structlog
 from asgi_correlation_id import correlation_id
 
-from app.schemas.training import RecipeRequest
+from app.schemas.training import RecipeRequest, TrainRequest
 from core.context import Context
-from core.database.schema import Json
 from core.datasets.datasets import Dataset
 from core.exceptions import Invalid, NotFound, Unavailable
 from core.jobs.jobs import Job, Origin
-from core.jobs.specs import EvaluateSpec, JobKind, TrainSpec
+from core.jobs.specs import EvaluateSpec, TrainSpec
 from core.telemetry.tracing import current_traceparent
+from models.training.recipe import resolve
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -37,17 +39,34 @@ def named_dataset(context: Context, dataset_id: str, path: str) -> Dataset:
         raise Invalid([(path, str(error))]) from error
 
 
-def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, request: Json) -> Job:
-    """Create a job and wake a worker.
+def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
+    """The request with every default filled in.
 
-    Args:
-        request: what the caller will see as the job's request.
+    Raises:
+        Invalid: as `find_dataset`.
+        InvalidData: names the column or setting that cannot work, with a JSON pointer.
+    """
+    dataset = find_dataset(context, request)
+    load = partial(context.datasets.columns, dataset.id)
+    config = request.config(dataset.columns, request.method)
+    return TrainSpec(
+        model=request.model,
+        dataset=dataset.id,
+        config=resolve(config, dataset.columns, dataset.rows, load),
+        alias=request.alias,
+        metadata=request.metadata,
+        given=request.given(),
+    )
+
+
+def enqueue(context: Context, spec: TrainSpec | EvaluateSpec) -> Job:
+    """Create a job and wake a worker.
 
     Raises:
         Invalid: the data set was deleted meanwhile.
     """
     try:
-        job = context.jobs.create(kind, spec.model, spec, request, present_request())
+        job = context.jobs.create(spec, present_request())
     except NotFound as error:
         raise Invalid([("/dataset", str(error))]) from error
     wake(context, job)

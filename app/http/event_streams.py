@@ -19,8 +19,8 @@ from starlette.types import Send
 
 from app.schemas.jobs import EventResponse
 from core.access.callers import Caller, View
-from core.database.schema import EventRow
 from core.exceptions import CredenceError, LimitReached, Unavailable
+from core.jobs.events import Event
 from core.jobs.jobs import FINAL, Jobs
 
 POLL_SECONDS = 0.5
@@ -129,7 +129,7 @@ class EventStreams:
                 poll.task.cancel()
                 del self._polls[position]
 
-    async def _poll(self, read: Callable[[], Sequence[EventRow]]) -> _Page:
+    async def _poll(self, read: Callable[[], Sequence[Event]]) -> _Page:
         while True:
             with suppress(Unavailable):
                 found = await to_thread.run_sync(
@@ -153,19 +153,19 @@ class EventStreamResponse(EventSourceResponse):
             await super().stream_response(send)
 
 
-def _page(events: Sequence[EventRow]) -> _Page:
+def _page(events: Sequence[Event]) -> _Page:
     """The page of `events`, of which one more than fits was read if there are so many."""
     page = events[:PAGE_EVENTS]
     is_end = len(events) == len(page) and is_final(page[-1])
     return _Page(b"".join(map(_to_bytes, page)), page[-1].id, is_end)
 
 
-def is_final(event: EventRow) -> bool:
+def is_final(event: Event) -> bool:
     """Whether the job ended with this event."""
     return event.type == "state" and event.data["status"] in FINAL
 
 
-def _to_bytes(event: EventRow) -> bytes:
+def _to_bytes(event: Event) -> bytes:
     """An event in the JSON of the list, with type and id also as fields of the stream."""
     data = EventResponse.model_validate(event).model_dump_json()
     return format_sse_event(data_str=data, event=event.type, id=str(event.id))

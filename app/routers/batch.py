@@ -43,8 +43,7 @@ def predict_batch(
     dataset = context.datasets.get(request.dataset)
     version = context.registry.get(request.model, request.version)
     spec = _spec(services, request, dataset, version)
-    shown = spec.model_dump(mode="json")
-    job = context.jobs.create_batch(spec, dataset.rows, shown, present_request())
+    job = context.jobs.create_batch(spec, dataset.rows, present_request())
     wake(context, job)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)

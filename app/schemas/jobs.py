@@ -5,7 +5,7 @@ from datetime import datetime
 from pydantic import ConfigDict, Field, model_validator
 
 from app.schemas.common import Json, Owner, Response, is_none
-from core.database.schema import EventRow
+from core.jobs.events import Event
 from core.jobs.jobs import JobStatus
 
 
@@ -67,6 +67,6 @@ class EventResponse(Response):
     @model_validator(mode="before")
     @classmethod
     def _join(cls, event: object) -> object:
-        if not isinstance(event, EventRow):
+        if not isinstance(event, Event):
             return event
         return event.data | {"id": event.id, "type": event.type, "time": event.time}

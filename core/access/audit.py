@@ -10,7 +10,7 @@ from core.access.callers import Caller
 from core.clock import now
 from core.database.database import Database
 from core.database.schema import AuditRow
-from core.database.sweeping import sweep
+from core.database.statements import delete_before
 from core.paging import Page, read_newest
 
 
@@ -60,4 +60,4 @@ class Audit:
 
     def sweep(self, before: datetime) -> None:
         """Delete the lines before this time."""
-        sweep(self._database, AuditRow.time, before)
+        delete_before(self._database, AuditRow.time, before)

@@ -22,8 +22,8 @@ from core.access.idempotency import AlreadyCompleted
 from core.access.quotas import check_bytes
 from core.clock import now
 from core.database.database import Database
-from core.database.installation import identity
 from core.database.schema import DatasetRow, JobRow
+from core.database.statements import installation_id
 from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
 from core.datasets.formats import find_format, inline
@@ -288,7 +288,7 @@ class Datasets:
     def _key(self, dataset_id: str) -> str:
         """With this database's name: what no row refers to tells whose it was."""
         with self._database.begin() as session:
-            return f"datasets/{identity(session)}-{dataset_id}.arrow"
+            return f"datasets/{installation_id(session)}-{dataset_id}.arrow"
 
     def _store_table(self, key: str, table: pa.Table) -> int:
         """The bytes that it takes."""

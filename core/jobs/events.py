@@ -1,7 +1,8 @@
 """The events of a job: written in the transaction that makes the change, read in order."""
 
-from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -10,6 +11,16 @@ from core.clock import now
 from core.database.schema import EventRow, JobRow, Json
 
 EventType = Literal["state", "progress", "metrics", "log"]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event; `id` counts up from 1 within its job."""
+
+    id: int
+    type: str
+    time: datetime
+    data: dict[str, Any]
 
 
 def append(session: Session, job_id: str, type: EventType, data: Json) -> None:
@@ -26,7 +37,8 @@ def append(session: Session, job_id: str, type: EventType, data: Json) -> None:
     session.add(EventRow(job_id=job_id, id=number, type=type, time=now(), data=data))
 
 
-def read(session: Session, job_id: str, after: int, limit: int) -> Sequence[EventRow]:
+def read(session: Session, job_id: str, after: int, limit: int) -> list[Event]:
     """At most `limit` events with an id greater than `after`, oldest first."""
     of_job = select(EventRow).where(EventRow.job_id == job_id, EventRow.id > after)
-    return session.scalars(of_job.order_by(EventRow.id).limit(limit)).all()
+    rows = session.scalars(of_job.order_by(EventRow.id).limit(limit))
+    return [row.to(Event) for row in rows]

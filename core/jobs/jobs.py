@@ -17,20 +17,21 @@ from core.access.callers import DATASET, JOB, MODEL, SERVICE, Caller, check_chan
 from core.access.quotas import check_jobs
 from core.clock import now
 from core.database.database import Database
-from core.database.schema import DatasetRow, EventRow, JobRow, Json
+from core.database.schema import DatasetRow, JobRow, Json
 from core.exceptions import Conflict, Invalid, NotFound
 from core.jobs import events, parts
 from core.jobs.backlog import count_jobs
 from core.jobs.claims import Claims
+from core.jobs.events import Event
 from core.jobs.specs import (
     ChunkSpec,
     CompareSpec,
     EvaluateSpec,
-    JobKind,
     MethodSpec,
     PredictSpec,
     Spec,
     TrainSpec,
+    public_request,
     split,
 )
 from core.jobs.transitions import (
@@ -87,12 +88,16 @@ class Job:
     progress: dict[str, Any] | None
     metrics: dict[str, Any]
     error: dict[str, Any] | None
-    request: dict[str, Any]
     spec: dict[str, Any]
     origin: Origin
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+
+    @property
+    def request(self) -> Json:
+        """See `core.jobs.specs.public_request`."""
+        return public_request(self.kind, self.spec)
 
 
 class Jobs(Claims):
@@ -102,18 +107,10 @@ class Jobs(Claims):
         super().__init__(database)
         self._caller = caller
 
-    def create(
-        self,
-        kind: JobKind,
-        model: str,
-        spec: TrainSpec | EvaluateSpec,
-        request: Json,
-        origin: Origin = NOWHERE,
-    ) -> Job:
+    def create(self, spec: TrainSpec | EvaluateSpec, origin: Origin = NOWHERE) -> Job:
         """Queue a job. After this returns, send its id to the queue.
 
         Args:
-            request: what the caller sees of the request, with defaults filled in.
             origin: the request in logs and traces.
 
         Raises:
@@ -121,13 +118,9 @@ class Jobs(Claims):
             NotOwner: the model is to be trained, and its name is another owner's.
             LimitReached: the caller has as many unfinished jobs as it may.
         """
-        row = _row(kind, spec, request, origin)
-        row.model = check_model_name(model)
-        return self._insert(row)
+        return self._insert(_row(spec, origin))
 
-    def create_batch(
-        self, spec: PredictSpec, rows: int, request: Json, origin: Origin = NOWHERE
-    ) -> Job:
+    def create_batch(self, spec: PredictSpec, rows: int, origin: Origin = NOWHERE) -> Job:
         """Queue an offline prediction and its chunks. Then send what `queued_ids` returns.
 
         Args:
@@ -136,29 +129,21 @@ class Jobs(Claims):
         Raises:
             NotFound, LimitReached: as `create`.
         """
-        parent = _row("predict", spec, request, origin)
+        parent = _row(spec, origin)
         parent.version = spec.version
         chunks = split(spec, parent.id, rows)
-        return self._insert(parent, [_row("chunk", part, {}, origin, parent.id) for part in chunks])
+        return self._insert(parent, [_row(part, origin, parent.id) for part in chunks])
 
     def create_comparison(
-        self,
-        spec: CompareSpec,
-        methods: Sequence[tuple[MethodSpec, Json]],
-        request: Json,
-        origin: Origin = NOWHERE,
+        self, spec: CompareSpec, methods: Sequence[MethodSpec], origin: Origin = NOWHERE
     ) -> Job:
         """Queue a comparison and one training per method. Then send what `queued_ids` returns.
-
-        Args:
-            methods: each with the request that the caller sees for it.
 
         Raises:
             NotFound, NotOwner, LimitReached: as `create`.
         """
-        whole = _row("compare", spec, request, origin)
-        trainings = [_row("train", part, shown, origin, whole.id) for part, shown in methods]
-        return self._insert(whole, trainings)
+        whole = _row(spec, origin)
+        return self._insert(whole, [_row(part, origin, whole.id) for part in methods])
 
     def _insert(self, row: JobRow, pieces: Sequence[JobRow] = ()) -> Job:
         for new in (row, *pieces):
@@ -280,7 +265,7 @@ class Jobs(Claims):
         with self._database.read() as session:
             return count_jobs(session)
 
-    def events(self, job_id: str, after: int = 0, limit: int = 1000) -> Sequence[EventRow]:
+    def events(self, job_id: str, after: int = 0, limit: int = 1000) -> Sequence[Event]:
         """Events with an id greater than `after`, oldest first. Raises `NotFound`."""
         check_limit(limit, MAX_EVENTS)
         check_identifier("job", job_id)
@@ -335,21 +320,14 @@ def _queued() -> Select[str]:
     return query.order_by(JobRow.queued_at, JobRow.number)
 
 
-def _row(
-    kind: JobKind,
-    spec: Spec,
-    request: Json,
-    origin: Origin,
-    parent: str | None = None,
-) -> JobRow:
+def _row(spec: Spec, origin: Origin, parent: str | None = None) -> JobRow:
     return JobRow(
         id=new_id("job"),
         parent=parent,
-        kind=kind,
+        kind=spec.kind,
         model=spec.model,
         dataset=check_identifier("dataset", spec.dataset),
         status=JobStatus.QUEUED,
-        request=request,
         spec=spec.model_dump(mode="json"),
         request_id=origin.request_id,
         traceparent=origin.traceparent,

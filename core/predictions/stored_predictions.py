@@ -15,7 +15,7 @@ from core.access.quotas import check_bytes
 from core.clock import now
 from core.database.database import Database
 from core.database.schema import Json, PredictionRow
-from core.database.sweeping import sweep
+from core.database.statements import delete_before
 from core.exceptions import NotFound, TooLarge
 from core.names import check_identifier, new_id
 from core.registry import versions
@@ -132,7 +132,7 @@ class StoredPredictions:
 
     def sweep(self, before: datetime) -> None:
         """Forget those that were stored before this time."""
-        sweep(self._database, PredictionRow.created_at, before)
+        delete_before(self._database, PredictionRow.created_at, before)
 
 
 def _options(stored: Json) -> PredictOptions:

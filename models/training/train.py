@@ -8,14 +8,14 @@ from pathlib import Path
 from models.config import ChainConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.language.text_problem import text_problem
+from models.language.problem import text_problem
 from models.model import TrainedModel
+from models.tabular.preparation import prepare
 from models.training.card import describe_training
 from models.training.checkpoints import Checkpoints
 from models.training.distributed import Ranks
 from models.training.fitting import Fitting, Problem, StageRunner, total_epochs
 from models.training.progress import Progress, ProgressReporter
-from models.training.row_problem import row_problem
 
 
 def ignore(progress: Progress) -> None:
@@ -66,7 +66,7 @@ def train(
     if config.task == "language_model":
         problem = text_problem(columns, config, device)
     else:
-        problem = row_problem(columns, types, config, ranks, device)
+        problem = prepare(columns, types, config, ranks).to(device)
     first = Fitting(problem, stages)
     fit = first.fit()
     if config.training.refit:

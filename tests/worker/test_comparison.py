@@ -72,7 +72,8 @@ def compare_job(
         )
         config = resolve(wanted, stored.columns, stored.rows)
         specs.append(MethodSpec(**common, name=method.kind, config=config))
-    return context.jobs.create_comparison(CompareSpec(**common), [(s, {}) for s in specs], {})
+    whole = CompareSpec(**common, config=specs[0].config, methods=methods)
+    return context.jobs.create_comparison(whole, specs)
 
 
 def load(context: Context, version: int) -> TabularModel:

@@ -44,7 +44,7 @@ def predict_job(context: Context, dataset: str, *, samples: int = 100, chunk_row
         sampler="monte_carlo",
         chunk_rows=chunk_rows,
     )
-    return context.jobs.create_batch(spec, context.datasets.get(dataset).rows, {})
+    return context.jobs.create_batch(spec, context.datasets.get(dataset).rows)
 
 
 def check_result(context: Context, job: Job) -> None:

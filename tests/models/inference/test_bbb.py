@@ -25,8 +25,8 @@ from models.networks import MLP
 from models.networks.network import fan_in
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.priors import EmpiricalBayesPrior
+from models.tabular.task import RowTask
 from models.training.checkpoints import Checkpoints
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 

@@ -21,9 +21,9 @@ from models.inference.langevin import SGLD, CyclicalSGLD
 from models.inference.point import DrawsState
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
+from models.tabular.task import RowTask
 from models.training.chain_runner import ChainRunner
 from models.training.recipe import resolve
-from models.training.row_task import RowTask
 from tests.models.conftest import LinearRegression
 
 CHAINS = 32

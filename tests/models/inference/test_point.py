@@ -10,7 +10,7 @@ from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import generator
-from models.training.row_task import RowTask
+from models.tabular.task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 

@@ -1,21 +1,18 @@
 """The recipe's problem of rows: a table or the windows of series."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
 
-from models.config import ModelConfig
 from models.features.columns import Columns
 from models.features.rows import Rows
 from models.inference.method import State
 from models.tabular.model import TabularModel, make_ready
-from models.training.distributed import Ranks
-from models.training.preparation import prepare
+from models.tabular.task import RowTask
+from models.training.distributed import ALONE, Ranks
 from models.training.row_profile import RowProfile
-from models.training.row_task import RowTask
 
 SCORE_SAMPLES = 100  # for the calibration and the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
@@ -26,17 +23,35 @@ WATCHED = 1_000  # scored rows whose score a learning curve shows
 class RowProblem:
     """A model without posteriors, the rows it learns from and those held out.
 
-    `stopping` chooses epochs. Without it the first of `scores` show how the fit proceeds, and
-    choose nothing.
+    The sets of a table are disjoint. Of series, whose ends are short, the same windows choose the
+    epoch and are scored.
+
+    Args:
+        stopping: chooses the epoch. Without it the first of `scores` are scored during the fit, and
+            choose nothing.
+        calibration: calibrates the predictions, if there are rows for it.
+        scores: gives the metrics.
+        columns: the table, out of which a forecaster's back-test reads series.
     """
 
     model: TabularModel
-    task: RowTask
+    rows: Rows
     stopping: Rows | None
     calibration: Rows | None
     scores: Rows
     profile: RowProfile
     columns: Columns
+    ranks: Ranks = ALONE
+
+    def to(self, device: str) -> "RowProblem":
+        """The same problem with all rows on a device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: Any = {name: v.to(device) for name, v in values.items() if isinstance(v, Rows)}
+        return replace(self, **moved)
+
+    @property
+    def task(self) -> RowTask:
+        return RowTask(self.rows, self.ranks)
 
     @property
     def chooses(self) -> bool:
@@ -45,8 +60,7 @@ class RowProblem:
     def refit(self) -> "RowProblem":
         if self.stopping is None:
             return self
-        rows = Rows.concatenate(self.task.rows, self.stopping)
-        return replace(self, task=replace(self.task, rows=rows), stopping=None)
+        return replace(self, rows=Rows.concatenate(self.rows, self.stopping), stopping=None)
 
     @torch.inference_mode()
     def score(self, state: State) -> float:
@@ -55,7 +69,7 @@ class RowProblem:
         Each rank computes its rows: predicting them takes as long as learning from as many.
         """
         rows = self.scores[:WATCHED] if self.stopping is None else self.stopping
-        model, ranks = self.model, self.task.ranks
+        model, ranks = self.model, self.ranks
         mine, total = rows[ranks.part(len(rows)).rows], rows.inputs.new_zeros(())
         if len(mine):
             outputs, point = model.engine.outputs(
@@ -84,22 +98,3 @@ class RowProblem:
             )
         notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
         return replace(model, variants_by_prune=scored, notes=(*model.notes, *notes))
-
-
-def row_problem(
-    columns: Columns, types: Mapping[str, str], config: ModelConfig, ranks: Ranks, device: str
-) -> RowProblem:
-    """
-    Raises:
-        InvalidData: if the rows cannot be learned from.
-    """
-    prepared = prepare(columns, types, config).to(device)
-    return RowProblem(
-        prepared.model,
-        RowTask(prepared.rows, ranks),
-        prepared.stopping,
-        prepared.calibration,
-        prepared.scores,
-        prepared.profile,
-        columns,
-    )

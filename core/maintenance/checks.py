@@ -1,8 +1,15 @@
-"""Checks of the database, and of what it tells of workers, jobs and clocks."""
+"""The checks of an installation: database, jobs and clocks, then this machine, broker and store."""
 
+import os
+import secrets
+import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 
 from alembic.config import Config
@@ -14,22 +21,47 @@ from sqlalchemy.orm import Session
 from core.access.keys import Keys, read_key_file
 from core.clock import database_now, now
 from core.database.database import opened
-from core.database.dialects import is_sqlite
 from core.database.schema import JobRow, VersionRow, WorkerRow
+from core.database.statements import is_sqlite
+from core.exceptions import NotFound
 from core.jobs.backlog import Backlog, read_backlog
-from core.maintenance.findings import Finding, State
+from core.jobs.queue import Queue
+from core.process.devices import service_device
+from core.process.resources import available_cores
 from core.settings import Settings
+from core.storage import open_store
 
-SKEW_SECONDS = 2.0  # of clocks: what NTP keeps a hundred times better
-QUEUE_SECONDS = 60.0  # idle workers send the wake-ups of what waits again every ten
+SKEW_SECONDS = 2.0  # of clocks: NTP keeps them a hundred times closer
+QUEUE_SECONDS = 60.0  # idle workers send the wake-ups of waiting jobs again every ten
+LOW_SHARE = 0.1  # free: what the alert "Disk nearly full" says
+LEAST_FREE_BYTES = 64 * 2**20  # less holds hardly a data set
+PROBE = b"credence doctor"
+
+
+class State(StrEnum):
+    """How bad it is: a warning is for people to think about, and fails nothing."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found, and what would be right where it is not."""
+
+    state: State
+    found: str
+    advice: str = ""
+    is_missing: bool = False  # nothing is wrong, but there is nothing yet to look into
 
 
 def connection(settings: Settings) -> Finding:
-    """That it answers: raises otherwise."""
+    """Raises if it does not answer."""
     url = make_url(settings.sqlalchemy_url)
     path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
     if path is not None and not path.exists():
-        advice = "the first start makes it"
+        advice = "the first start creates it"
         return Finding(State.WARNING, f"{path} does not exist", advice, is_missing=True)
     with _session(settings):
         return Finding(State.GOOD, f"{url.render_as_string(hide_password=True)} answers")
@@ -40,15 +72,15 @@ def integrity(settings: Settings) -> Finding:
     with _session(settings) as session:
         if not is_sqlite(session):
             return Finding(State.GOOD, "left to the server")
-        told = session.scalars(text("PRAGMA quick_check(3)")).all()
-    if list(told) == ["ok"]:
+        problems = session.scalars(text("PRAGMA quick_check(3)")).all()
+    if list(problems) == ["ok"]:
         return Finding(State.GOOD, "quick_check: ok")
     advice = "restore a backup (`credence restore`), or save what `sqlite3 FILE .recover` finds"
-    return Finding(State.BROKEN, f"quick_check: {'; '.join(map(str, told))}", advice)
+    return Finding(State.BROKEN, f"quick_check: {'; '.join(map(str, problems))}", advice)
 
 
 def schema(settings: Settings) -> Finding:
-    """That it is this release's."""
+    """Whether it is the one of this release."""
     config = Config()
     config.set_main_option("script_location", "core:database/migrations")
     script = ScriptDirectory.from_config(config)
@@ -80,7 +112,7 @@ def clock(settings: Settings) -> Finding:
 
 
 def workers(settings: Settings) -> Finding:
-    """That there are some, if there is work."""
+    """Whether some are live, if there is work."""
     backlog = _backlog(settings)
     live, known = sum(backlog.live_workers.values()), sum(backlog.known_workers.values())
     found = f"{live} live"
@@ -95,17 +127,17 @@ def workers(settings: Settings) -> Finding:
 
 
 def leases(settings: Settings) -> Finding:
-    """That claimed jobs have the workers that claimed them."""
+    """Whether running jobs still have the workers that claimed them."""
     backlog = _backlog(settings)
     if backlog.lease_ended:
         found = f"{backlog.lease_ended} of {backlog.claimed} running jobs have lost their worker"
-        advice = "a live worker takes them back within seconds: see workers, and ask again"
+        advice = "a live worker takes them back within seconds: see workers, and check again"
         return Finding(State.WARNING, found, advice)
     return Finding(State.GOOD, f"{backlog.claimed} jobs run")
 
 
 def queue(settings: Settings) -> Finding:
-    """That what waits, waits for a reason: otherwise no wake-up gets to a worker."""
+    """Whether jobs wait although workers are idle: then wake-ups do not reach the workers."""
     backlog = _backlog(settings)
     found = f"{backlog.queued} wait, the oldest for {backlog.oldest_seconds:.0f} s"
     idle = sum(backlog.live_workers.values()) - backlog.claimed
@@ -117,7 +149,7 @@ def queue(settings: Settings) -> Finding:
 
 
 def keys(settings: Settings) -> Finding:
-    """Who is let in: raises when the file with the first key holds none."""
+    """Whether keys are required. Raises if the file with the first key holds none."""
     if settings.auth == "off":
         advice = "unset CREDENCE_AUTH unless the network itself keeps others out"
         return Finding(State.WARNING, "CREDENCE_AUTH=off: everybody may do everything", advice)
@@ -154,3 +186,79 @@ def _session(settings: Settings) -> Iterator[Session]:
     with opened(settings.sqlalchemy_url) as database, database.read() as session:
         session.connection()
         yield session
+
+
+def disk(settings: Settings) -> Finding:
+    """Free space where the data directory is, or will be."""
+    folder = settings.data_dir
+    while not folder.exists():
+        folder = folder.parent
+    usage = shutil.disk_usage(folder)
+    found = f"{usage.free / 2**30:.1f} of {usage.total / 2**30:.1f} GiB free at {folder}"
+    advice = "delete data sets and models that nobody uses, or give a larger disk"
+    if usage.free < LEAST_FREE_BYTES:
+        return Finding(State.BROKEN, found, advice)
+    low = usage.free < LOW_SHARE * usage.total
+    return Finding(State.WARNING, found, advice) if low else Finding(State.GOOD, found)
+
+
+def data_directory(settings: Settings) -> Finding:
+    """Whether it can be written, which is tried, and whether others can read it."""
+    folder = settings.data_dir
+    if not folder.exists():
+        advice = "the first start creates it; or name another in CREDENCE_DATA_DIR"
+        return Finding(State.WARNING, f"{folder} does not exist", advice, is_missing=True)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(PROBE)
+    except OSError as error:
+        reason = f"{folder} cannot be written: {error.strerror}"
+        return Finding(State.BROKEN, reason, "give a directory that this user may write")
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & 0o077:
+        return Finding(State.WARNING, f"{folder} is open to others ({mode:o})", "chmod 700")
+    if folder.stat().st_uid != os.geteuid():
+        advice = "run this as the user of the service: others see other permissions"
+        return Finding(State.WARNING, f"{folder} belongs to another user", advice)
+    return Finding(State.GOOD, str(folder))
+
+
+def threads(settings: Settings) -> Finding:
+    """Whether there are more threads than cores."""
+    found = f"{settings.threads} threads on {available_cores()} cores"
+    if settings.threads > available_cores():
+        advice = "CREDENCE_THREADS no larger than the cores: more wait for each other"
+        return Finding(State.WARNING, found, advice)
+    return Finding(State.GOOD, found)
+
+
+def device(settings: Settings) -> Finding:
+    """Raises if this machine does not have it."""
+    return Finding(State.GOOD, f"{service_device(settings)} (CREDENCE_DEVICE={settings.device})")
+
+
+def broker(settings: Settings) -> Finding:
+    """Raises if it does not answer."""
+    queue = Queue(settings)
+    try:
+        queue.check()
+    finally:
+        queue.close()
+    return Finding(State.GOOD, f"{settings.resolved_broker_url.partition(':')[0]} answers")
+
+
+def store(settings: Settings) -> Finding:
+    """Writes an artifact, reads it and deletes it."""
+    target, key = open_store(settings), f"doctor-{secrets.token_hex(8)}"
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "probe"
+        source.write_bytes(PROBE)
+        target.put_file(key, source)
+    try:
+        if target.local_path(key).read_bytes() != PROBE:
+            return Finding(State.BROKEN, "gives back other bytes than it was given", "another disk")
+    finally:
+        with suppress(NotFound):
+            target.delete(key)
+    where = settings.artifact_url if settings.bucket else settings.artifact_root
+    return Finding(State.GOOD, f"{where}: written, read, deleted")

@@ -1,7 +1,6 @@
-"""From stored columns to rows a method can fit: convert, drop, split, encode."""
+"""From stored columns to the rows of a problem: drop, split, encode."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -16,43 +15,20 @@ from models.features.targets import ClassTarget, NumberTarget, Target, present
 from models.forecasting.preparation import prepare_series, profile_series
 from models.randomness import derive_seed
 from models.tabular.model import TabularModel
+from models.tabular.problem import RowProblem
+from models.training.distributed import ALONE, Ranks
 from models.training.recipe import MIN_ROWS
 from models.training.row_profile import RowProfile, summarise_columns
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A model without posteriors yet, its training rows and those held out.
+def prepare(
+    columns: Columns, types: Mapping[str, str], config: ModelConfig, ranks: Ranks = ALONE
+) -> RowProblem:
+    """Splits and encodes the rows of a table, or the windows of its series.
 
-    None where no row is left for a set. The sets of a table are disjoint; of a series, whose end
-    is short, the same windows choose the epoch and are scored.
-    """
-
-    model: TabularModel
-    rows: Rows
-    stopping: Rows | None
-    calibration: Rows | None
-    scores: Rows
-    profile: RowProfile
-
-    def to(self, device: str) -> "Prepared":
-        stopping, calibration = (
-            None if rows is None else rows.to(device) for rows in (self.stopping, self.calibration)
-        )
-        return replace(
-            self,
-            rows=self.rows.to(device),
-            stopping=stopping,
-            calibration=calibration,
-            scores=self.scores.to(device),
-        )
-
-
-def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> Prepared:
-    """Encoders and target scale are fitted to the rows that weights may be fitted to.
-
-    These are the training rows and those that choose the epoch, which a refit takes in. The classes
-    alone are those of all rows: that a rare one was held out must end neither training nor scoring.
+    Encoders and target scale are fitted to the training rows and those that choose the epoch, which
+    a refit learns from. Classes are those of all rows: a rare class that is held out must end
+    neither training nor scoring.
 
     Raises:
         InvalidData: if too few rows have a target, or nothing varies.
@@ -61,7 +37,7 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
         case "forecasting":
             forecaster, windows, last = prepare_series(columns, types, config)
             profile = profile_series(columns, forecaster, len(windows), len(last))
-            return Prepared(forecaster, windows, last, None, last, profile)
+            return RowProblem(forecaster, windows, last, None, last, profile, columns, ranks)
     labelled = np.flatnonzero(present(columns[config.target]))
     if len(labelled) < MIN_ROWS:
         raise InvalidData(
@@ -94,18 +70,20 @@ def prepare(columns: Columns, types: Mapping[str, str], config: ModelConfig) -> 
             model.target.classes if isinstance(model.target, ClassTarget) else (),
         ),
     )
-    return Prepared(
+    return RowProblem(
         model,
         _rows(model, columns, split.training),
         stopping if len(stopping) else None,
         calibration if len(calibration) else None,
         _rows(model, columns, split.scores),
         profile,
+        columns,
+        ranks,
     )
 
 
 def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
-    """Sets that were asked for and for which no rows are left."""
+    """Notes on sets of rows that the configuration asks for and that are empty."""
     rows = sum(map(len, (split.training, split.stopping, split.calibration, split.scores)))
     if config.training.calibration_fraction and not len(split.calibration):
         yield f"not calibrated: {rows} rows, or their groups, leave too few for it"
@@ -114,7 +92,7 @@ def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
 
 
 def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
-    """The column that a split by group or time looks at."""
+    """The column that a split by group or time names."""
     match config.training.split:
         case SplitBy(by=name) | SplitTime(time=name):
             return columns[name]
@@ -148,7 +126,7 @@ def _skeleton(
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
-    """What a model's card says where the KL is tempered."""
+    """A note for the model's card if the KL is tempered."""
     if not isinstance(method, BBBConfig) or method.kl.weight in ("uniform", "blundell", 1.0):
         return ()
     return (f"the KL has weight {method.kl.weight}: the objective is no ELBO",)
@@ -164,7 +142,7 @@ def _fit_target(
 
 
 def _target_type(target: Target, stored: str) -> str:
-    """What a target is read as: classes, if not numbers."""
+    """The type that a target is read as."""
     if isinstance(target, NumberTarget):
         return "number"
     return "boolean" if stored == "boolean" else "category"

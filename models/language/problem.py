@@ -11,10 +11,10 @@ from models.features.targets import present
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate, score
 from models.language.model import BayesianLanguageModel
-from models.language.text_task import TextTask
+from models.language.task import TextTask
 from models.language.vocabulary import Vocabulary
 from models.randomness import derive_seed
-from models.training.preparation import notes_on_objective
+from models.tabular.preparation import notes_on_objective
 from models.training.row_profile import ColumnSummary, RowProfile
 from models.training.trainer import required
 

@@ -1,4 +1,4 @@
-"""How many cores this process may use, which in a container are fewer than the machine has."""
+"""The cores and the memory that this process may use: in a container, less than the machine's."""
 
 import os
 from pathlib import Path
@@ -18,6 +18,16 @@ def available_cores(cgroup: Path = CGROUP) -> int:
     return mask if quota is None else max(1, min(mask, int(quota)))
 
 
+def available_bytes(cgroup: Path = CGROUP) -> int:
+    """The machine's memory, and no more than the container's limit.
+
+    Source: the kernel's `cgroup-v2.rst`, `memory.max`, and `memory.rst` for version 1.
+    """
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _limit(cgroup)
+    return machine if limit is None else min(machine, limit)
+
+
 def _quota(cgroup: Path) -> float | None:
     """Cores' worth of time per period; None without a limit."""
     try:
@@ -31,3 +41,12 @@ def _quota(cgroup: Path) -> float | None:
             return None
     unlimited = allowed == "max" or int(allowed) < 0
     return None if unlimited else int(allowed) / int(period)
+
+
+def _limit(cgroup: Path) -> int | None:
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            return int((cgroup / name).read_text())
+        except (OSError, ValueError):  # another version, or "max"
+            continue
+    return None

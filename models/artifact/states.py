@@ -1,6 +1,6 @@
-"""Whether posteriors fit their network: what files claim is compared with what is in them.
+"""The states that an artifact may hold, and the check that their tensors fit the network.
 
-Checksums tell that a file is what was written, not that what was written makes sense.
+A checksum proves that a file is as it was written, not that its contents are right.
 """
 
 import torch
@@ -11,15 +11,22 @@ from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
-from models.inference.swag import SWAGState, flatten
+from models.inference.swag import SWAGState, all_values
 from models.likelihoods import Likelihood
 from models.networks import Network
+
+STATES: dict[str, type[State]] = {
+    "mean_field": BBBState,
+    "draws": DrawsState,
+    "dropout": DropoutState,
+    "swag": SWAGState,
+}
 
 Shape = tuple[int, ...]
 
 
 def check_state(state: State, network: Network, likelihood: Likelihood) -> None:
-    """Raise `CorruptArtifact` naming the first tensor that cannot be this network's."""
+    """Raise `CorruptArtifact`, naming the first tensor that does not fit the network."""
     weights, points = network.layout.num_weights, tuple(likelihood.parameters)
     match state:
         case BBBState():
@@ -31,13 +38,13 @@ def check_state(state: State, network: Network, likelihood: Likelihood) -> None:
             _check("weights", state.weights, (weights,))
             _check("rates", state.rates, (len(network.mask_widths),))
             if not bool(((state.rates >= 0) & (state.rates < 1)).all()):
-                raise CorruptArtifact("rates are no probabilities below 1")
+                raise CorruptArtifact("rates must be probabilities below 1")
         case DrawsState():
             _check_draws(state, weights, points)
         case SWAGState():
             _check_swag(state, weights, points)
         case _:
-            raise CorruptArtifact(f"{type(state).__name__} is no state that is kept")
+            raise CorruptArtifact(f"{type(state).__name__} is not one of {', '.join(STATES)}")
 
 
 def _check_draws(state: DrawsState, weights: int, points: tuple[str, ...]) -> None:
@@ -50,7 +57,7 @@ def _check_draws(state: DrawsState, weights: int, points: tuple[str, ...]) -> No
 
 def _check_swag(state: SWAGState, weights: int, points: tuple[str, ...]) -> None:
     _check_draws(state.iterate, weights, points)
-    values = flatten(state.iterate).shape
+    values = all_values(state.iterate).shape
     _check("mean", state.mean, values)
     _check("squares", state.squares, values)
     rank = state.snapshots.shape[0] if state.snapshots.ndim == 2 else 0
@@ -61,12 +68,14 @@ def _check_swag(state: SWAGState, weights: int, points: tuple[str, ...]) -> None
         or int(state.count) < 1
         or bool((state.squares < 0).any())
     ):
-        raise CorruptArtifact("count, squares and snapshots are no moments of iterates")
+        raise CorruptArtifact(
+            "count must be at least 1, snapshots at least 2, and squares not negative"
+        )
 
 
 def _check_points(point: dict[str, Tensor], names: tuple[str, ...], shape: Shape) -> None:
     if set(point) != set(names):
-        raise CorruptArtifact(f"point parameters are {sorted(point)}, not {sorted(names)}")
+        raise CorruptArtifact(f"point parameters are {sorted(point)}; expected {sorted(names)}")
     for name, value in point.items():
         _check(f"point.{name}", value, shape)
 
@@ -74,6 +83,6 @@ def _check_points(point: dict[str, Tensor], names: tuple[str, ...], shape: Shape
 def _check(name: str, tensor: Tensor, shape: Shape) -> None:
     if tuple(tensor.shape) != shape or tensor.dtype != torch.float32:
         found = f"{list(tensor.shape)} of {tensor.dtype}"
-        raise CorruptArtifact(f"{name} is {found}; the network has {list(shape)} of float32")
+        raise CorruptArtifact(f"{name} is {found}; the network needs {list(shape)} of float32")
     if not bool(tensor.isfinite().all()):
-        raise CorruptArtifact(f"{name} holds numbers that are not finite")
+        raise CorruptArtifact(f"{name} has values that are not finite")

@@ -1,7 +1,7 @@
-"""Restore a backup into an empty directory, which then is the data directory of an installation.
+"""Restores a backup into an empty directory, which then is an installation's data directory.
 
-Nothing of the archive is believed: a member is read if the manifest names it, goes where its name
-may lead, and is kept if its bytes are those of its checksum.
+The archive is not trusted: only members that the manifest names are read, only to places inside the
+directory, and only with bytes that match their checksum.
 """
 
 import hashlib
@@ -16,15 +16,15 @@ from sqlalchemy import delete, select, text
 from core.database.database import migrate, opened
 from core.database.schema import JobRow, WorkerRow
 from core.jobs.transitions import JobStatus, requeue
-from core.maintenance.backup import named
-from core.maintenance.backup_format import (
+from core.maintenance.backup import (
     ARTIFACTS,
     DATABASE,
     MANIFEST,
     BackupFailed,
     File,
     Manifest,
-    target,
+    named,
+    place_of,
 )
 from core.storage.staging import flush
 
@@ -51,7 +51,7 @@ def restore(source: Path, data_dir: Path) -> Manifest:
                 manifest = _extract(archive, folder)
         except (OSError, tarfile.TarError) as error:
             raise BackupFailed(f"{source} cannot be read: {error}") from error
-        _revive(folder)
+        _prepare(folder)
         flush(folder)
         folder.rename(data_dir)  # in place of an empty one, too
     return manifest
@@ -60,7 +60,7 @@ def restore(source: Path, data_dir: Path) -> Manifest:
 def _extract(archive: tarfile.TarFile, folder: Path) -> Manifest:
     manifest = _manifest(archive)
     for file in manifest.files:
-        path = target(file, folder)
+        path = place_of(file, folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         with _open(archive, file.name, file.size) as member, path.open("xb") as copy:
             _copy(member, copy, file)
@@ -98,8 +98,8 @@ def _copy(member: IO[bytes], copy: IO[bytes], file: File) -> None:
         raise BackupFailed(f"{file.name!r} is damaged: its SHA-256 is not the one written down")
 
 
-def _revive(folder: Path) -> None:
-    """Bring the database to this release; who worked on a job is not here."""
+def _prepare(folder: Path) -> None:
+    """Migrate the database and queue its running jobs again: their workers are not here."""
     path = folder / DATABASE
     if not path.is_file():
         raise BackupFailed("it has no database: it is no backup")
@@ -111,9 +111,9 @@ def _revive(folder: Path) -> None:
             for job_id in session.scalars(select(JobRow.id).where(*ran)).all():
                 requeue(session, job_id, {JobStatus.RUNNING}, "restored from a backup")
         with database.read() as session:
-            told = session.scalars(text("PRAGMA quick_check(1)")).all()
-    if list(told) != ["ok"]:
-        raise BackupFailed(f"its database is damaged: {told[0]}")
+            problems = session.scalars(text("PRAGMA quick_check(1)")).all()
+    if list(problems) != ["ok"]:
+        raise BackupFailed(f"its database is damaged: {problems[0]}")
     for key in named(path):
         if not (folder / ARTIFACTS / key).exists():
             raise BackupFailed(f"it has no {key!r}, which its database names: it is not whole")
