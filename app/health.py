@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable
 
-from app.metrics.collectors import DATABASE_SECONDS, BoundedQuery
+from app.metrics.bounded_query import DATABASE_SECONDS, BoundedQuery
 from app.serving.engine import Engine
 from core.exceptions import Unavailable
 

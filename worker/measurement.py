@@ -23,7 +23,7 @@ from models.evaluation.metrics import auroc
 from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.model import TrainedModel
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.preparation import prepare
 
 SAMPLES = 100  # as in a prediction that says nothing else

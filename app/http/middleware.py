@@ -127,7 +127,7 @@ def forget_versions(app: ASGIApp) -> ASGIApp:
             return
 
         async def forget_and_send(message: Message) -> None:
-            scope["app"].state.services.predictor.resolver.forget()
+            scope["app"].state.services.predictor.versions.forget()
             await send(message)
 
         await app(scope, receive, forget_and_send)

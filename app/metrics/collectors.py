@@ -1,15 +1,13 @@
 """What /metrics reads anew at each scrape: the database, the loaded models, the queue."""
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from typing import Generic, TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from app.metrics.bounded_query import BoundedQuery
 from app.serving.admission import Admission
 from app.serving.engine import Engine
 from app.serving.model_cache import LoadedModel
@@ -18,7 +16,6 @@ from core.jobs.backlog import Backlog
 from core.predictions.feedback import Rolling
 from models.config import FALSE_ALARMS
 
-DATABASE_SECONDS = 2.0  # a scrape waits no longer for the database
 FEEDBACK = {  # by the end of the metric's name: the member of the window, and what it is
     "log_likelihood": (
         "log_likelihood",
@@ -34,45 +31,9 @@ FEEDBACK = {  # by the end of the metric's name: the member of the window, and w
     ),
     "window_rows": ("rows", "Labelled rows in the window"),
 }
-T = TypeVar("T")
 Samples = Iterable[tuple[Sequence[str], float]]  # the values of the labels, and the gauge's
 
 log = structlog.stdlib.get_logger(__name__)
-
-
-class BoundedQuery(Generic[T]):
-    """A database query with a time limit.
-
-    It runs in a daemon thread, and is started again only after it has returned: a database that
-    hangs takes one thread, not one per scrape, and does not keep the process from ending.
-    """
-
-    def __init__(self, read: Callable[[], T]) -> None:
-        self._read = read
-        self._running: Future[T] | None = None
-        self._lock = threading.Lock()
-
-    def start(self) -> "Future[T]":
-        """What `read` will return or raise: of the call that runs, or else of a new one."""
-        with self._lock:
-            if self._running is None or self._running.done():
-                self._running = Future()
-                threading.Thread(target=self._run, args=(self._running,), daemon=True).start()
-            return self._running
-
-    def result(self) -> T:
-        """What `read` returns.
-
-        Raises:
-            TimeoutError: it has not returned within `DATABASE_SECONDS`.
-        """
-        return self.start().result(DATABASE_SECONDS)
-
-    def _run(self, running: "Future[T]") -> None:
-        try:
-            running.set_result(self._read())
-        except BaseException as error:
-            running.set_exception(error)
 
 
 class BacklogCollector(Collector):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from core.exceptions import Invalid
 from core.names import check_alias, check_model_name
 from models.config import Json, MethodConfig, ModelConfig
-from models.prediction.prediction import KINDS, IntervalKind, PredictOptions, Sampler
+from models.prediction.options import BatchOptions, Prune, Sampler, Seed
 
 MAX_METADATA_BYTES = 16_384
 
@@ -47,17 +47,17 @@ Metadata = Annotated[dict[str, Any], AfterValidator(_small_json)]
 Identifier = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-class Spec(BaseModel):
+class Spec(BaseModel, frozen=True):
     """What a job does. It is stored with the job as JSON, and shown by `public_request`."""
 
     kind: ClassVar[JobKind]
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     model: ModelName
     dataset: Identifier
 
 
-class TrainSpec(Spec):
+class TrainSpec(Spec, frozen=True):
     """Fit `config` on `dataset`, publish the result under `model`, and let `alias` point at it."""
 
     kind: ClassVar[JobKind] = "train"
@@ -68,7 +68,7 @@ class TrainSpec(Spec):
     given: tuple[str, ...] | None = None  # dotted paths of the settings that the request contained
 
 
-class CompareSpec(Spec):
+class CompareSpec(Spec, frozen=True):
     """Train several methods on the same rows, each as a part with a `MethodSpec`.
 
     Args:
@@ -86,7 +86,7 @@ class CompareSpec(Spec):
     metadata: Metadata = Field(default_factory=dict)
 
 
-class MethodSpec(TrainSpec):
+class MethodSpec(TrainSpec, frozen=True):
     """One method of a comparison: a training, and what is measured of the result.
 
     Args:
@@ -98,45 +98,27 @@ class MethodSpec(TrainSpec):
     out_of_distribution: Identifier | None = None
 
 
-class EvaluateSpec(Spec):
+class EvaluateSpec(Spec, frozen=True):
     """Compute the metrics of a stored version on labelled rows."""
 
     kind: ClassVar[JobKind] = "evaluate"
 
     version: Annotated[int, Field(ge=1)]
-    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    prune: Prune = 0.0
 
 
-class PredictSpec(Spec):
-    """Predict all rows with a stored version; `seed` and `sampler` are settled already."""
+class PredictSpec(Spec, BatchOptions, frozen=True):
+    """Predict all rows with a stored version; the options are resolved already."""
 
     kind: ClassVar[JobKind] = "predict"
 
     version: Annotated[int, Field(ge=1)]
-    samples: Annotated[int, Field(ge=1)]
-    seed: Annotated[int, Field(ge=0)]
-    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-    intervals: tuple[float, ...] = ()
-    interval_kinds: tuple[IntervalKind, ...] = KINDS
-    sampler: Sampler
-    abstain_above: Annotated[float, Field(ge=0.0)] | None = None
+    seed: Seed = Field()
+    sampler: Sampler = Field()
     chunk_rows: Annotated[int, Field(ge=1)]
 
-    @property
-    def options(self) -> PredictOptions:
-        """As `models` takes them."""
-        return PredictOptions(
-            samples=self.samples,
-            seed=self.seed,
-            prune=self.prune,
-            intervals=self.intervals,
-            interval_kinds=self.interval_kinds,
-            sampler=self.sampler,
-            abstain_above=self.abstain_above,
-        )
 
-
-class ChunkSpec(PredictSpec):
+class ChunkSpec(PredictSpec, frozen=True):
     """Predict the rows start … stop for the job `job`; chunks count from 0."""
 
     kind: ClassVar[JobKind] = "chunk"

@@ -25,7 +25,7 @@ from models.forecasting.model import Forecaster
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
 from models.posteriors.variant import Variant
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 
 FORMAT = 1

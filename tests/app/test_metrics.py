@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from app.metrics.collectors import DATABASE_SECONDS, BacklogCollector
+from app.metrics.bounded_query import DATABASE_SECONDS
+from app.metrics.collectors import BacklogCollector
 from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from tests.app.conftest import MakeService
 from tests.app.running import regression_columns
 

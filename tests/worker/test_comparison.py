@@ -22,7 +22,7 @@ from models.config import (
 )
 from models.exceptions import Stopped
 from models.features.splits import split_rows
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from tests.models.language.language_cases import random_lines, trained

@@ -51,7 +51,7 @@ def check_result(context: Context, job: Job) -> None:
     """Every row once, in order, as the model predicts them all together."""
     spec = PredictSpec.model_validate(job.spec)
     model = read_model(context.registry.path(context.registry.get("line", 1)))
-    expected = model.predict(context.datasets.columns(job.dataset), spec.options)
+    expected = model.predict(context.datasets.columns(job.dataset), spec)
     content = b"".join(join(context.results.paths(job.id)))
     table = parquet.read_table(io.BytesIO(content))
     for name, values in (

@@ -5,9 +5,10 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from app.http.validation import MAX_ERRORS, pointer
-from app.serving.text import is_text, read_texts
-from app.serving.values import blocks, read_numbers, read_values
+from app.serving.values import blocks, check_types, read_numbers, read_values
 from core.exceptions import Invalid
 from models.features.columns import Columns, InputColumn
 
@@ -35,13 +36,32 @@ def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) 
         Invalid: with the path and what would be right: a feature that is absent (null stands for
             a missing value), a field that is no feature, a value of another type or out of range.
     """
-    if is_text(features):
-        return read_texts(inputs, features[0])
+    if _is_text(features):
+        return _from_texts(inputs, features[0])
     if isinstance(inputs, dict):
         return decode_columns(inputs, features)
     if isinstance(inputs[0], dict):
         return _from_records(inputs, features)
     return _from_rows(inputs, features)
+
+
+def refuse_texts(features: Sequence[InputColumn]) -> None:
+    """Raise `Invalid` for a language model where only columns of features can be read."""
+    if _is_text(features):
+        message = "is a language model: send its texts as JSON to POST /predict"
+        raise Invalid([("/model", message)])
+
+
+def _is_text(features: Sequence[InputColumn]) -> bool:
+    return [feature.type for feature in features] == ["text"]
+
+
+def _from_texts(inputs: Any, feature: InputColumn) -> Columns:
+    """The column of a list of strings, of which any may be empty."""
+    if not isinstance(inputs, list):
+        raise Invalid([("/inputs", "must be a list of strings: this is a language model")])
+    check_types(inputs, lambda i: pointer(("inputs", i)), {str}, "must be a string")
+    return {feature.name: np.array([*inputs, None], dtype=object)[:-1]}
 
 
 def decode_columns(

@@ -24,7 +24,7 @@ def check_length(truth: object, rows: int) -> list[Any]:
     return truth
 
 
-def read_truth(truth: list[Any], classes: Sequence[ClassName] | None) -> np.ndarray:
+def read_labels(truth: list[Any], classes: Sequence[ClassName] | None) -> np.ndarray:
     """Numbers with NaN, or classes with None, where nothing is known.
 
     Raises:
@@ -36,11 +36,11 @@ def read_truth(truth: list[Any], classes: Sequence[ClassName] | None) -> np.ndar
         return blocks(read_numbers, truth, _place)
     check_types(truth, _place, LABEL_TYPES, "must be a class of the model, or null")
     known = {_key(name): name for name in classes} | {_key(None): None}
-    if strange := [i for i, value in enumerate(truth) if _key(value) not in known]:
+    if unknown := [i for i, value in enumerate(truth) if _key(value) not in known]:
         listed = ", ".join(str(name) for name in classes[:MAX_CLASSES])
         more = f" and {len(classes) - MAX_CLASSES} more" if len(classes) > MAX_CLASSES else ""
         message = f"is no class of the model, which has {listed}{more}"
-        raise Invalid([(_place(i), message) for i in strange[:MAX_ERRORS]])
+        raise Invalid([(_place(i), message) for i in unknown[:MAX_ERRORS]])
     return np.array([*(known[_key(value)] for value in truth), None], dtype=object)[:-1]
 
 

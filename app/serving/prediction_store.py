@@ -11,16 +11,16 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
-from app.serving.question import Question
+from app.serving.request import PredictionRequest
 from core.access.callers import SERVICE, Caller
 from core.access.idempotency import AlreadyCompleted
 from core.datasets.columns.packing import pack, unpack
 from core.exceptions import Invalid, Unavailable
 from core.predictions.stored_predictions import PackedRows, StoredPrediction, StoredPredictions
 from core.registry.registry import Version
-from models.language.prediction import TextPrediction
 from models.model import TrainedModel
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import ResolvedOptions
+from models.prediction.prediction import Prediction
 
 TIMEOUT_SECONDS = 5.0
 T = TypeVar("T")
@@ -28,14 +28,14 @@ T = TypeVar("T")
 MAX_WRITERS = 8  # threads that may hang in a database that neither answers nor refuses
 
 
-class Storing:
+class PredictionStore:
     """What stands between predictions and the table of stored ones; of the event loop."""
 
     def __init__(self, stored: Callable[[Caller], StoredPredictions]) -> None:
         self._stored = stored
         self._threads = anyio.CapacityLimiter(MAX_WRITERS)
 
-    def pack(self, model: TrainedModel, question: Question) -> PackedRows:
+    def pack(self, model: TrainedModel, request: PredictionRequest) -> PackedRows:
         """The rows of a question in bytes.
 
         Raises:
@@ -45,16 +45,16 @@ class Storing:
         if not model.takes_labels:
             raise Invalid([("/store", "texts are not stored: a language model takes no labels")])
         future = None
-        if question.decode_future is not None and model.future_inputs:
-            future = pack(question.decode_future(model.future_inputs), model.future_inputs)
-        inputs = pack(question.decode(model.inputs), model.inputs)
-        return self._stored(SERVICE).check_size(PackedRows(question.num_rows, inputs, future))
+        if request.decode_future is not None and model.future_inputs:
+            future = pack(request.decode_future(model.future_inputs), model.future_inputs)
+        inputs = pack(request.decode(model.inputs), model.inputs)
+        return self._stored(SERVICE).check_size(PackedRows(request.num_rows, inputs, future))
 
     async def add(
         self,
         caller: Caller,
         version: Version,
-        options: PredictOptions,
+        options: ResolvedOptions,
         packed: PackedRows,
         seconds: float,
     ) -> str:
@@ -86,26 +86,22 @@ class Storing:
             raise Unavailable(message) from None
 
 
-def with_samples(
-    options: PredictOptions, prediction: Prediction | TextPrediction
-) -> PredictOptions:
+def with_samples(options: ResolvedOptions, prediction: Prediction) -> ResolvedOptions:
     """The options with the samples that were drawn: as many again, and no target or fewer."""
     samples = prediction.samples or options.samples  # moments draw none
     return replace(options, samples=samples, target_mc_error=None, return_draws=False)
 
 
-def question_of(stored: StoredPrediction) -> Question:
+def request_of(stored: StoredPrediction) -> PredictionRequest:
     """What was asked, as if it came anew."""
     packed = stored.packed
     future = packed.future
-    return Question(
+    return PredictionRequest(
         model=stored.model,
         version=stored.version,
         options=stored.options,
-        deadline_seconds=None,
         num_rows=packed.rows,
         num_bytes=len(packed.inputs),
         decode=lambda inputs: unpack(packed.inputs, inputs),
         decode_future=None if future is None else lambda inputs: unpack(future, inputs),
-        may_be_series=True,
     )
