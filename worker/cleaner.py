@@ -1,11 +1,11 @@
 """Removes expired rows, and files that crashes have left in the store and on this disk."""
 
-import threading
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from core.context import Context
+from core.process.periodic import Periodic
 from core.process.watch import Watch
 from core.storage.orphans import Orphans
 
@@ -30,15 +30,12 @@ class Cleaner:
         self._context = context
         self._orphans = Orphans(context.database, context.store)
         self._rowless: Watch[str, None] = Watch(ARRIVAL_SECONDS)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="cleaner", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
+        self._periodic = Periodic("cleaning", CLEAN_SECONDS, self.clean)
+        self.start = self._periodic.start
 
     def stop(self) -> None:
-        """Does not wait: the next cleaner removes what this one has not."""
-        self._stopped.set()
+        """Start no other round. Does not wait: the next process continues what is interrupted."""
+        self._periodic.stop(wait=False)
 
     def clean(self) -> None:
         """Remove what there is to remove now."""
@@ -49,13 +46,6 @@ class Cleaner:
             self._remove(key)
         for key in self._rowless.unchanged(dict.fromkeys(self._orphans.find_rowless())):
             self._remove(key)
-
-    def _run(self) -> None:
-        while not self._stopped.wait(CLEAN_SECONDS):
-            try:
-                self.clean()
-            except Exception as error:  # the next time makes up for it
-                log.warning("cleaning failed", error=str(error))
 
     def _remove(self, key: str) -> None:
         log.info("removing a file that no row refers to", key=key)

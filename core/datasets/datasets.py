@@ -34,7 +34,7 @@ from core.jobs.checkpoints import checkpoints_key
 from core.jobs.jobs import UNFINISHED, JobStatus, cancel_row
 from core.jobs.results import parts_key
 from core.names import check_identifier, check_name, new_id
-from core.paging import Page, check_limit, decode_number, page_of
+from core.paging import Page, check_limit, read_newest
 from core.process.disks import on_disk
 from core.storage import ArtifactStore
 from models.features.columns import ColumnProfile, Columns
@@ -115,13 +115,9 @@ class Datasets:
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Dataset]:
         """Newest first."""
         query = select(DatasetRow).where(self._caller.view.of(DATASET))
-        query = query.order_by(DatasetRow.number.desc()).limit(check_limit(limit) + 1)
-        if cursor is not None:
-            query = query.where(DatasetRow.number < decode_number("datasets", cursor))
         with self._database.read() as session:
-            rows = list(session.scalars(query))
-        found = [_dataset(row) for row in rows]
-        return page_of("datasets", found, [row.number for row in rows], limit)
+            page = read_newest(session, "datasets", query, DatasetRow.number, limit, cursor)
+        return Page([_dataset(row) for row in page.data], page.next_cursor)
 
     def delete(self, dataset_id: str) -> None:
         """Delete a data set, its file, and the files of jobs that nobody can resume without it.

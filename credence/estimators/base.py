@@ -25,7 +25,7 @@ from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from models.training.recipe import MIN_ROWS
+from models.tabular.recipe import MIN_ROWS
 
 if TYPE_CHECKING:
     from credence.client import Client
