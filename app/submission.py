@@ -1,25 +1,27 @@
-"""How a job is handed over: first the row, which is the truth, then the message that wakes."""
+"""Submits a job: writes its row, then sends the message that wakes a worker."""
+
+from functools import partial
 
 import structlog
 from asgi_correlation_id import correlation_id
 
-from app.schemas.training import RecipeRequest
+from app.schemas.training import RecipeRequest, TrainRequest
 from core.context import Context
-from core.database.schema import Json
 from core.datasets.datasets import Dataset
 from core.exceptions import Invalid, NotFound, Unavailable
 from core.jobs.jobs import Job, Origin
-from core.jobs.specs import EvaluateSpec, JobKind, TrainSpec
+from core.jobs.specs import EvaluateSpec, TrainSpec
 from core.telemetry.tracing import current_traceparent
+from models.training.recipe import resolve
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 def find_dataset(context: Context, request: RecipeRequest) -> Dataset:
-    """The rows to learn from: those that the request names, or those within it.
+    """The data set of a training request: the one that it names, or made of its inline rows.
 
     Raises:
-        Invalid: naming the field, if there are none, or both.
+        Invalid: it has neither or both, or there is no such data set.
     """
     if (request.dataset is None) == (request.data is None):
         raise Invalid([("/dataset", "give either dataset or data")])
@@ -30,21 +32,41 @@ def find_dataset(context: Context, request: RecipeRequest) -> Dataset:
 
 
 def named_dataset(context: Context, dataset_id: str, path: str) -> Dataset:
-    """The data set that a field of the request names; `Invalid` with the field's path if none."""
+    """The data set that a field names. Raises `Invalid` with the field's `path`."""
     try:
         return context.datasets.get(dataset_id)
     except NotFound as error:
         raise Invalid([(path, str(error))]) from error
 
 
-def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, request: Json) -> Job:
-    """Create the job and wake a worker; `request` is what the caller will see of it.
+def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
+    """The request with every default filled in.
 
     Raises:
-        Invalid: if the data set was deleted meanwhile.
+        Invalid: as `find_dataset`.
+        InvalidData: names the column or setting that cannot work, with a JSON pointer.
+    """
+    dataset = find_dataset(context, request)
+    load = partial(context.datasets.columns, dataset.id)
+    config = request.config(dataset.columns, request.method)
+    return TrainSpec(
+        model=request.model,
+        dataset=dataset.id,
+        config=resolve(config, dataset.columns, dataset.rows, load),
+        alias=request.alias,
+        metadata=request.metadata,
+        given=request.given(),
+    )
+
+
+def enqueue(context: Context, spec: TrainSpec | EvaluateSpec) -> Job:
+    """Create a job and wake a worker.
+
+    Raises:
+        Invalid: the data set was deleted meanwhile.
     """
     try:
-        job = context.jobs.create(kind, spec.model, spec, request, present_request())
+        job = context.jobs.create(spec, present_request())
     except NotFound as error:
         raise Invalid([("/dataset", str(error))]) from error
     wake(context, job)
@@ -52,14 +74,14 @@ def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, req
 
 
 def present_request() -> Origin:
-    """The request that is being answered, for the worker's log and trace to go on from."""
+    """The present request, to which the worker's logs and traces will refer."""
     return Origin(correlation_id.get(), current_traceparent())
 
 
 def wake(context: Context, job: Job) -> None:
-    """Tell the workers. Without a broker the job waits until a worker sweeps for queued ones."""
+    """Wake workers for a job or its parts. Without a broker it waits for a worker's sweep."""
     try:
-        for job_id in context.jobs.queued_ids(job.id):  # of a job in parts those
+        for job_id in context.jobs.queued_ids(job.id):
             context.queue.send(job_id)
     except Unavailable as error:
         log.warning("no worker was woken: the job waits", job_id=job.id, reason=str(error))

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from app.http.validation import validate
-from app.recipes import settle
 from app.schemas.training import TrainRequest
+from app.submission import resolve_training
 from app.ui.fields import KINDS, Choice, Field, as_json, fields_of, pointer
 from app.ui.fields import field as new_field
 from app.ui.labels import TASKS
@@ -120,7 +120,7 @@ def _config(context: Context, dataset: Dataset, wanted: Json) -> tuple[ModelConf
     errors: Errors = []
     for body in (wanted, _main_choices(wanted)):
         try:
-            return settle(context, validate(TrainRequest, body)).config, errors
+            return resolve_training(context, validate(TrainRequest, body)).config, errors
         except (Invalid, InvalidData) as error:
             errors = errors or _told(error)
     try:
@@ -184,9 +184,9 @@ def _defaults(context: Context, wanted: Json, given: Leaves, filled: Leaves) -> 
             continue
         rest = nested({p: v for p, v in given.items() if p != path})
         try:
-            found[path] = leaves(asdict(settle(context, validate(TrainRequest, rest)).config)).get(
-                path
-            )
+            found[path] = leaves(
+                asdict(resolve_training(context, validate(TrainRequest, rest)).config)
+            ).get(path)
         except (CredenceError, InvalidData):
             continue  # what was given besides needs it
     return found

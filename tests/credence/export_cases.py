@@ -33,7 +33,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile, Columns
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

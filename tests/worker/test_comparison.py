@@ -22,7 +22,7 @@ from models.config import (
 )
 from models.exceptions import Stopped
 from models.features.splits import split_rows
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from tests.models.language.language_cases import random_lines, trained
@@ -41,7 +41,7 @@ TRAINING = replace(QUICK, epochs=60, fine_tune_epochs=0)
 
 @pytest.fixture
 def runner(context: Context) -> JobRunner:
-    return JobRunner(context, "test-worker", WorkerMetrics.create(), lambda: False)
+    return JobRunner(context, "test-worker", WorkerMetrics(), lambda: False)
 
 
 @pytest.fixture
@@ -72,7 +72,8 @@ def compare_job(
         )
         config = resolve(wanted, stored.columns, stored.rows)
         specs.append(MethodSpec(**common, name=method.kind, config=config))
-    return context.jobs.create_comparison(CompareSpec(**common), [(s, {}) for s in specs], {})
+    whole = CompareSpec(**common, config=specs[0].config, methods=methods)
+    return context.jobs.create_comparison(whole, specs)
 
 
 def load(context: Context, version: int) -> TabularModel:
@@ -173,7 +174,7 @@ def test_a_worker_that_stops_while_it_measures_gives_the_training_back(
 ) -> None:
     """Asked to stop once the fit is done; the next attempt has no need to fit."""
     job = compare_job(context, dataset, strange, epochs=3)
-    first, metrics = context.jobs.parts(job.id)[0], WorkerMetrics.create()
+    first, metrics = context.jobs.parts(job.id)[0], WorkerMetrics()
 
     def is_fitted() -> bool:
         progress = context.jobs.get(first.id).progress

@@ -22,7 +22,7 @@ ROWS = 200  # of a long chunk: seconds, with thousands of samples
 
 @pytest.fixture
 def runner(context: Context) -> JobRunner:
-    return JobRunner(context, "test-worker", WorkerMetrics.create(), lambda: False)
+    return JobRunner(context, "test-worker", WorkerMetrics(), lambda: False)
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ def predict_job(context: Context, dataset: str, *, samples: int = 100, chunk_row
         sampler="monte_carlo",
         chunk_rows=chunk_rows,
     )
-    return context.jobs.create_batch(spec, context.datasets.get(dataset).rows, {})
+    return context.jobs.create_batch(spec, context.datasets.get(dataset).rows)
 
 
 def check_result(context: Context, job: Job) -> None:
     """Every row once, in order, as the model predicts them all together."""
     spec = PredictSpec.model_validate(job.spec)
     model = read_model(context.registry.path(context.registry.get("line", 1)))
-    expected = model.predict(context.datasets.columns(job.dataset), spec.options)
+    expected = model.predict(context.datasets.columns(job.dataset), spec)
     content = b"".join(join(context.results.paths(job.id)))
     table = parquet.read_table(io.BytesIO(content))
     for name, values in (
@@ -96,7 +96,7 @@ def test_a_worker_killed_in_the_middle_of_a_chunk_loses_that_chunk_alone(
 
 def test_a_stopping_worker_gives_its_chunk_back(context: Context, trained: str) -> None:
     job = predict_job(context, trained, chunk_rows=1000)
-    metrics = WorkerMetrics.create()
+    metrics = WorkerMetrics()
     asked = iter(range(100))
     stopping = JobRunner(context, "stopping", metrics, lambda: next(asked) > 0)
     [chunk] = context.jobs.parts(job.id)

@@ -15,7 +15,7 @@ from worker.runner import JobRunner, describe
 
 @pytest.fixture
 def runner(context: Context) -> JobRunner:
-    return JobRunner(context, "test-worker", WorkerMetrics.create(), lambda: False)
+    return JobRunner(context, "test-worker", WorkerMetrics(), lambda: False)
 
 
 def test_a_training_job_publishes_a_version(
@@ -95,7 +95,7 @@ def test_an_unknown_error_shows_no_internals() -> None:
 
 def test_a_job_given_back_goes_on_where_it_stopped(context: Context, dataset: str) -> None:
     undisturbed = train_job(context, dataset)
-    metrics = WorkerMetrics.create()
+    metrics = WorkerMetrics()
     JobRunner(context, "one", metrics, lambda: False).run(undisturbed.id)
 
     job = train_job(context, dataset)
@@ -136,7 +136,7 @@ def test_an_evaluation_scores_a_version(
     runner.run(train_job(context, dataset).id)
     other = add_line(context, 50)
     spec = EvaluateSpec(model="line", dataset=other, version=1, prune=0.5)
-    job = context.jobs.create("evaluate", "line", spec, {"model": "line"})
+    job = context.jobs.create(spec)
     runner.run(job.id)
     done = context.jobs.get(job.id)
     assert (done.status, done.version) == (JobStatus.SUCCEEDED, 1)

@@ -25,8 +25,7 @@ def backup(
     Example: `credence backup monday.tar --data-dir /var/lib/credence`
     """
     from core.exceptions import InvalidSetting, Unavailable
-    from core.maintenance.backup import back_up
-    from core.maintenance.backup_format import BackupFailed
+    from core.maintenance.backup import BackupFailed, back_up
     from core.settings import load_settings
 
     try:
@@ -51,8 +50,8 @@ def restore(
     Example: `credence restore monday.tar --data-dir /var/lib/credence`
     """
     from core.exceptions import InvalidSetting, Unavailable
-    from core.maintenance.backup_format import BackupFailed
-    from core.maintenance.backup_restore import restore as restore_backup
+    from core.maintenance.backup import BackupFailed
+    from core.maintenance.restore import restore as restore_backup
 
     try:
         manifest = restore_backup(file, data_dir.expanduser().resolve())
