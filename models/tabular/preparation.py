@@ -12,19 +12,18 @@ from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
 from models.features.splits import Division, divide_rows
 from models.features.targets import ClassTarget, NumberTarget, Target, present
-from models.forecasting.preparation import prepare_series, profile_series
 from models.randomness import derive_seed
 from models.tabular.model import TabularModel
 from models.tabular.problem import RowProblem
+from models.tabular.recipe import MIN_ROWS
 from models.training.distributed import ALONE, Ranks
-from models.training.recipe import MIN_ROWS
 from models.training.row_profile import RowProfile, summarise_columns
 
 
 def prepare(
     columns: Columns, types: Mapping[str, str], config: ModelConfig, ranks: Ranks = ALONE
 ) -> RowProblem:
-    """Splits and encodes the rows of a table, or the windows of its series.
+    """Splits and encodes the rows of a table.
 
     Encoders and target scale are fitted to the training rows and those that choose the epoch, which
     a refit learns from. Classes are those of all rows: a rare class that is held out must end
@@ -33,11 +32,6 @@ def prepare(
     Raises:
         InvalidData: if too few rows have a target, or nothing varies.
     """
-    match config.task:
-        case "forecasting":
-            forecaster, windows, last = prepare_series(columns, types, config)
-            profile = profile_series(columns, forecaster, len(windows), len(last))
-            return RowProblem(forecaster, windows, last, None, last, profile, columns, ranks)
     labelled = np.flatnonzero(present(columns[config.target]))
     if len(labelled) < MIN_ROWS:
         raise InvalidData(

@@ -8,6 +8,7 @@ from pathlib import Path
 from models.config import ChainConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
+from models.forecasting.preparation import prepare_series
 from models.language.problem import text_problem
 from models.model import TrainedModel
 from models.tabular.preparation import prepare
@@ -63,10 +64,13 @@ def train(
         reporter, partial(ranks.decide, should_stop), checkpoints, checkpoint_seconds
     )
     problem: Problem
-    if config.task == "language_model":
-        problem = text_problem(columns, config, device)
-    else:
-        problem = prepare(columns, types, config, ranks).to(device)
+    match config.task:
+        case "language_model":
+            problem = text_problem(columns, config, device)
+        case "forecasting":
+            problem = prepare_series(columns, types, config, ranks).to(device)
+        case _:
+            problem = prepare(columns, types, config, ranks).to(device)
     first = Fitting(problem, stages)
     fit = first.fit()
     if config.training.refit:

@@ -197,14 +197,13 @@ def test_the_end_is_held_out_and_training_never_sees_it() -> None:
     config = configure(columns)
     changed = {**columns, "sales": columns["sales"].copy()}
     changed["sales"][-12:] *= 7
-    (model, rows, held_out), (other, same, differ) = (
-        prepare_series(table, TYPES, config) for table in (columns, changed)
-    )
-    assert (len(rows), len(held_out)) == (84 - 24 - 12, 12)
-    assert model.frame == other.frame
-    assert torch.equal(rows.inputs, same.inputs)
-    assert torch.equal(rows.targets, same.targets)
-    assert not torch.equal(held_out.targets, differ.targets)
+    first, second = (prepare_series(table, TYPES, config) for table in (columns, changed))
+    assert (len(first.rows), len(first.scores)) == (84 - 24 - 12, 12)
+    frames = [one.model.frame for one in (first, second) if isinstance(one.model, Forecaster)]
+    assert frames[0] == frames[1]
+    assert torch.equal(first.rows.inputs, second.rows.inputs)
+    assert torch.equal(first.rows.targets, second.rows.targets)
+    assert not torch.equal(first.scores.targets, second.scores.targets)
 
 
 def test_the_recipe_does_not_look_at_the_held_out_end() -> None:
@@ -224,15 +223,15 @@ def test_the_order_of_rows_does_not_matter() -> None:
     order = np.random.default_rng(0).permutation(84)
     shuffled = {name: values[order] for name, values in columns.items()}
     first, second = (prepare_series(t, TYPES, configure(t)) for t in (columns, shuffled))
-    assert torch.equal(first[1].inputs, second[1].inputs)
+    assert torch.equal(first.rows.inputs, second.rows.inputs)
 
 
 def test_missing_values_make_no_windows_and_are_told() -> None:
     columns = sales()
     columns["sales"][40] = np.nan
-    model, rows, _ = prepare_series(columns, TYPES, configure(columns))
-    assert len(rows) == 84 - 24 - 12 - 25  # one window ends in it, and 24 read it
-    assert "1 steps have no target" in model.notes[0]
+    problem = prepare_series(columns, TYPES, configure(columns))
+    assert len(problem.rows) == 84 - 24 - 12 - 25  # one window ends in it, and 24 read it
+    assert "1 steps have no target" in problem.model.notes[0]
 
 
 def test_a_forecast_is_better_than_the_seasons_before(forecaster: Forecaster) -> None:
@@ -254,7 +253,7 @@ def test_paths_that_run_away_leave_a_model_that_says_so(
     assert metrics["crps"] is metrics["rmse"] is metrics["interval_width"]["0.9"] is None
     assert metrics["baselines"]["seasonal_naive"]["crps"] > 0
     assert model.notes_on({0.0: metrics, 0.5: forecaster.variant(0.5).metrics}) == (
-        "prune 0: sample paths run away; metrics that are not finite are null",
+        "prune 0: sample paths diverge; metrics that are not finite are null",
     )
     scored = {0.0: replace(model.variant(0.0), metrics=metrics)}
     write_model(model.with_variants(scored), tmp_path / "model")
