@@ -2,11 +2,12 @@
 
     python -m benchmarks.servers [--install] [--rounds 5] [--seconds 4] [--rates 100 200 400 800]
 
-All serve the same stored model (784-400-400-10) through `TabularModel.predict`; only the
-servers differ. They take turns in rounds, each round starting with another. Every turn starts a new
-server: an idle one may use a fifth of a core, and one that adapts to overload keeps waiting after. Closed loop: 1 and 64 clients. Open loop: requests come at times fixed beforehand, and
-latency counts from then. Writes benchmarks/results/servers.json after every turn, prints tables and
-draws a picture. `--resume` continues from there if commit and settings are the same.
+All serve the same stored model (784-400-400-10) through `TabularModel.predict`; only the servers
+differ. They take turns in rounds, each round starting with another. Every turn starts a new server:
+an idle one may use a fifth of a core, and one that adapts to overload keeps waiting after. Closed
+loop: 1 and 64 clients. Open loop: requests come at times fixed beforehand, and latency counts from
+then. Writes benchmarks/results/servers.json after every turn, prints tables and draws a picture.
+`--resume` continues from there if commit and settings are the same.
 """
 
 import argparse
