@@ -1,6 +1,4 @@
-"""Removes what nobody refers to: what crashes have left in the store and on this disk, and rows
-whose time is up.
-"""
+"""Removes expired rows, and files that crashes have left in the store and on this disk."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +12,7 @@ from core.storage.orphans import Orphans
 log = structlog.get_logger()
 
 CLEAN_SECONDS = 600.0
-ARRIVAL_SECONDS = 3600.0  # within which a row follows its file: a transaction, in truth
+ARRIVAL_SECONDS = 3600.0  # a row follows its file within this time: it takes one transaction
 
 
 def forget(context: Context) -> None:
@@ -26,7 +24,7 @@ def forget(context: Context) -> None:
 
 
 class Cleaner:
-    """A thread of its own: a store that hangs must not keep the worker's other threads waiting."""
+    """Cleans in a thread of its own, so that a store that hangs delays no other work."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -40,7 +38,7 @@ class Cleaner:
         self._periodic.stop(wait=False)
 
     def clean(self) -> None:
-        """Look once, and remove what is found."""
+        """Remove what there is to remove now."""
         forget(self._context)
         self._context.scratch.remove_leftovers()
         self._context.store.remove_leftovers()
@@ -50,5 +48,5 @@ class Cleaner:
             self._remove(key)
 
     def _remove(self, key: str) -> None:
-        log.info("removing what nobody refers to", key=key)
+        log.info("removing a file that no row refers to", key=key)
         self._context.store.delete(key)

@@ -1,4 +1,4 @@
-"""The tables. Rows are the truth; everything in memory or in a queue is a copy or a hint."""
+"""The tables. What is in memory or in a queue is a copy of their rows, or a hint to read them."""
 
 from dataclasses import fields
 from datetime import UTC, datetime
