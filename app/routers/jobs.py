@@ -1,6 +1,5 @@
-"""`/jobs`: what became of the work that was asked for."""
+"""`/jobs`: list, state, events, cancel, resume."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -15,12 +14,11 @@ from app.schemas.jobs import EventResponse, JobResponse
 from app.submission import wake
 from core.context import Context
 from core.exceptions import Invalid
-from core.jobs.events import Event
 from core.jobs.jobs import JobStatus
-from core.paging import Page, decode_number, page_of
+from core.paging import decode_number, page_of
 
 router = APIRouter(tags=["jobs"])
-EVENTS = "events"  # what the cursors of event lists are for
+EVENTS = "events"  # the kind of cursors of event lists
 JSON, STREAM = "application/json", "text/event-stream"
 STREAM_SCHEMA = {
     "schema": {"type": "string", "description": "`event`, `id` and, as `data`, an event in JSON"}
@@ -38,26 +36,26 @@ def list_jobs(
     model: Annotated[ModelName | None, Query()] = None,
     parent: Annotated[JobId | None, Query()] = None,
 ) -> PageResponse[JobResponse]:
-    """Jobs, newest first; the trainings of a comparison are those that it is the `parent` of."""
+    """Jobs, newest first; with `parent`, the trainings of that comparison."""
     page = context.jobs.list(status, model, paging.limit, paging.cursor, parent)
     return PageResponse[JobResponse].model_validate(page)
 
 
 @router.get("/jobs/{job_id}", responses=problems(404, 503))
 def get_job(context: ContextDep, job_id: str) -> JobResponse:
-    """A job as it stands now."""
+    """A job in its present state."""
     return JobResponse.model_validate(context.jobs.get(job_id))
 
 
 @router.post("/jobs/{job_id}/cancel", responses=problems(404, 409, 503))
 def cancel(context: ContextDep, job_id: str) -> JobResponse:
-    """Cancel a queued job; ask a running one to stop between two mini-batches."""
+    """Cancel a queued job at once, and a running one between two mini-batches."""
     return JobResponse.model_validate(context.jobs.cancel(job_id))
 
 
 @router.post("/jobs/{job_id}/resume", responses=problems(404, 409, 503))
 def resume(context: ContextDep, job_id: str) -> JobResponse:
-    """Queue a failed or cancelled job again; it goes on from its checkpoint."""
+    """Queue a failed or cancelled job again; it continues from its checkpoint."""
     job = context.jobs.resume(job_id)
     wake(context, job)
     return JobResponse.model_validate(job)
@@ -81,23 +79,24 @@ def list_events(
     job_id: str,
     last_event_id: Annotated[int, LAST_EVENT_ID] = 0,
 ) -> PageResponse[EventResponse] | Response:
-    """What happened to a job, oldest first: state, progress, metrics, log.
+    """The events of a job, oldest first: state, progress, metrics, log.
 
-    With `Accept: text/event-stream` also what happens from now on, until the job has ended.
+    With `Accept: text/event-stream` also future events, until the job has ended.
     """
     if negotiate(request, (JSON, STREAM)) == STREAM:
         return _stream(request, services, context, job_id, last_event_id)
     after = last_event_id if paging.cursor is None else decode_number(EVENTS, paging.cursor)
     events = context.jobs.events(job_id, after, paging.limit + 1)
-    return PageResponse[EventResponse].model_validate(_page(events, paging.limit))
+    page = page_of(EVENTS, list(events), [event.id for event in events], paging.limit)
+    return PageResponse[EventResponse].model_validate(page)
 
 
 def _stream(
     request: Request, services: Services, context: Context, job_id: str, after: int
 ) -> Response:
-    """Refused before it begins, if at all: after its first byte there is no way to say so.
+    """A stream, after all checks: once its first byte is sent, no error can be reported.
 
-    A browser comes back after every end, also after the last one; 204 tells it to stop.
+    A browser reconnects after every end of a stream; 204 tells it to stop.
     """
     jobs, caller = context.jobs, context.caller
     services.event_streams.check_room(caller)
@@ -109,9 +108,4 @@ def _stream(
         return Response(status_code=204)
     jobs.events(job_id, after, 1)
     identify = partial(request.app.state.key_ring.identify, request.scope)
-    return EventStreamResponse(services.event_streams.tell(jobs, job_id, after, identify))
-
-
-def _page(events: Sequence[Event], limit: int) -> Page[EventResponse]:
-    responses = [EventResponse.of(event) for event in events]
-    return page_of(EVENTS, responses, [event.id for event in events], limit)
+    return EventStreamResponse(services.event_streams.stream(jobs, job_id, after, identify))

@@ -1,4 +1,4 @@
-"""`/models`: versions, aliases, evaluations."""
+"""`/models`: models, versions, aliases, model cards, evaluations."""
 
 from typing import Annotated
 
@@ -26,7 +26,6 @@ from app.ui.pages import page
 from core.context import Context
 from core.exceptions import Invalid, NotFound
 from core.jobs.specs import EvaluateSpec
-from core.paging import Page
 from core.registry import cards
 from core.registry.registry import Version
 
@@ -39,8 +38,7 @@ JSON, HTML = "application/json", "text/html"
 def list_models(context: ContextDep, paging: PagingDep) -> PageResponse[ModelSummary]:
     """All models, by name."""
     page = context.registry.list(paging.limit, paging.cursor)
-    summaries = Page([ModelSummary.of(newest) for newest in page.data], page.next_cursor)
-    return PageResponse[ModelSummary].model_validate(summaries)
+    return PageResponse[ModelSummary].model_validate(page)
 
 
 @router.get("/models/{name}", responses=problems(404, 503))
@@ -58,21 +56,21 @@ def delete_model(context: ContextDep, name: str) -> None:
 @router.get("/models/{name}/versions/{version}", responses=problems(404, 503))
 def get_version(context: ContextDep, name: str, version: str) -> VersionResponse:
     """One version, by number or alias."""
-    return VersionResponse.of(context.registry.get(name, version))
+    return VersionResponse.model_validate(context.registry.get(name, version))
 
 
 @router.get(
     "/models/{name}/versions/{version}/card",
     response_class=Response,
     responses={
-        200: json_response(CardResponse, "all that is known of a version", HTML),
+        200: json_response(CardResponse, "the model card", HTML),
         **problems(404, 406, 503),
     },
 )
 def get_card(request: Request, context: ContextDep, name: str, version: str) -> Response:
-    """The model card of a version: what it was trained on and how, how far it can be trusted.
+    """The model card of a version: its training, its scores, its limitations.
 
-    JSON; for `Accept: text/html`, as browsers ask, a page that needs nothing from elsewhere.
+    JSON, or with `Accept: text/html` a page that loads nothing from other servers.
     """
     wanted = negotiate(request, (JSON, HTML))
     card = CardResponse.model_validate(cards.read(context, context.registry.get(name, version)))
@@ -103,14 +101,14 @@ def set_alias(
     name: str,
     alias: str,
 ) -> VersionResponse:
-    """Let an alias mean a version from now on; the answer is that version."""
+    """Create or move an alias; the response is its version."""
     context.registry.set_alias(name, alias, request.version)
-    return VersionResponse.of(context.registry.get(name, request.version))
+    return VersionResponse.model_validate(context.registry.get(name, request.version))
 
 
 @router.delete("/models/{name}/aliases/{alias}", status_code=204, responses=problems(404, 503))
 def delete_alias(context: ContextDep, name: str, alias: str) -> None:
-    """Remove an alias; the version stays."""
+    """Delete an alias; the version stays."""
     context.registry.delete_alias(name, alias)
 
 
@@ -149,7 +147,7 @@ def _check_variant(version: Version, prune: float) -> None:
 
 
 def _check_columns(context: Context, version: Version, dataset_id: str) -> None:
-    """The data must have the model's features and its target."""
+    """Check that a data set has the model's features and target."""
     try:
         columns = {column.name for column in context.datasets.get(dataset_id).columns}
     except NotFound as error:

@@ -1,9 +1,8 @@
-"""Jobs as HTTP tells them."""
+"""Jobs and events in responses."""
 
 from datetime import datetime
-from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from app.schemas.common import Json, Owner, Response, is_none
 from core.jobs.events import Event
@@ -11,7 +10,7 @@ from core.jobs.jobs import JobStatus
 
 
 class Progress(Response):
-    """How far a running job is.
+    """The progress of a job.
 
     A training counts epochs, an offline prediction finished chunks, a comparison finished methods.
     """
@@ -41,7 +40,9 @@ class JobResponse(Response):
     parent: str | None = Field(
         None, exclude_if=is_none, description="the comparison that this training is a part of"
     )
-    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
+    owner: Owner = Field(
+        None, exclude_if=is_none, description="the owner, unless it belongs to everybody"
+    )
     kind: str
     status: JobStatus
     model: str
@@ -65,8 +66,9 @@ class EventResponse(Response):
     type: str
     time: datetime
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, event: Event) -> "EventResponse":
-        """The event's data stand beside its id, type and time."""
-        own: dict[str, Any] = {"id": event.id, "type": event.type, "time": event.time}
-        return cls(**(event.data | own))
+    def _join(cls, event: object) -> object:
+        if not isinstance(event, Event):
+            return event
+        return event.data | {"id": event.id, "type": event.type, "time": event.time}

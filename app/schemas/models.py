@@ -1,10 +1,10 @@
-"""Models, versions and aliases as HTTP tells them."""
+"""Models, versions and aliases in requests and responses."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from app.schemas.common import DatasetId, Json, Owner, Reference, Request, Response, is_none
 from core.registry.registry import Version
@@ -13,14 +13,17 @@ Label = str | bool | int | float
 
 
 class FeatureResponse(Response):
-    """An input column and how it is read."""
+    """An input column and its type."""
 
     name: str
     type: str
 
 
 class DetectorResponse(Response):
-    """What flags a variant's rows: a score above the threshold, so often for a usual row."""
+    """Flags rows as out of distribution if their score is above the threshold.
+
+    `false_alarm_rate` is the share of rows like those of training that it flags.
+    """
 
     score: str
     threshold: float
@@ -34,14 +37,14 @@ class VariantResponse(Response):
     num_weights: int
     bytes: int
     calibration: Json | None = Field(
-        None, description="variance_scale or temperature, and the rows that told it"
+        None, description="variance_scale or temperature, and the rows it was fitted to"
     )
     metrics: Json
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)
 
 
 class OriginResponse(Response):
-    """Where a version was exported: what its archive says, which nobody has verified."""
+    """Where a version was exported, by its archive's own account."""
 
     model: str
     version: int
@@ -51,13 +54,22 @@ class OriginResponse(Response):
 
 
 class ImportedResponse(Response):
-    """That a version was not trained here; `origin` is null if it was trained without a service."""
+    """Of an imported version; `origin` is null if it was trained without a service."""
 
     origin: OriginResponse | None
     bytes: int
 
 
-class VersionResponse(Response):
+class _OfVersion(Response):
+    """Read from a `Version`: its own fields, and those of its description."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _join(cls, version: object) -> object:
+        return version.description | vars(version) if isinstance(version, Version) else version
+
+
+class VersionResponse(_OfVersion):
     """One immutable version; `metrics` are on held-out rows."""
 
     model: str
@@ -83,13 +95,8 @@ class VersionResponse(Response):
     job: str
     created_at: datetime
 
-    @classmethod
-    def of(cls, version: Version) -> "VersionResponse":
-        """What the artifact says of itself, and what the registry adds."""
-        return cls.model_validate(version.description | _registered(version))
 
-
-class VersionSummary(Response):
+class VersionSummary(_OfVersion):
     """A version in the list of its model."""
 
     version: int
@@ -101,62 +108,51 @@ class VersionSummary(Response):
     job: str
     created_at: datetime
 
-    @classmethod
-    def of(cls, version: Version) -> "VersionSummary":
-        """The short form of `VersionResponse`."""
-        return cls.model_validate(version.description | _registered(version))
 
+class ModelSummary(_OfVersion):
+    """A model in the list of models, with its newest version."""
 
-class ModelSummary(Response):
-    """A model in the list of models: what its newest version is."""
-
-    name: str
-    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
+    name: str = Field(validation_alias="model")
+    owner: Owner = Field(
+        None, exclude_if=is_none, description="the owner, unless it belongs to everybody"
+    )
     version: int = Field(description="the newest")
     task: str
     target: str
     num_weights: int
     created_at: datetime
 
-    @classmethod
-    def of(cls, newest: Version) -> "ModelSummary":
-        """A model is known by its newest version."""
-        return cls.model_validate(newest.description | _registered(newest) | {"name": newest.model})
-
 
 class ModelResponse(Response):
     """A model: its versions, newest first, and what its aliases mean."""
 
     name: str
-    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
+    owner: Owner = Field(
+        None, exclude_if=is_none, description="the owner, unless it belongs to everybody"
+    )
     aliases: dict[str, int]
     versions: list[VersionSummary]
 
     @classmethod
     def of(cls, name: str, versions: Sequence[Version]) -> "ModelResponse":
-        """All that is known of a model."""
+        """The model with these versions, newest first."""
         return cls(
             name=name,
             owner=versions[0].owner,
             aliases={alias: v.version for v in versions for alias in v.aliases},
-            versions=[VersionSummary.of(version) for version in versions],
+            versions=[VersionSummary.model_validate(version) for version in versions],
         )
 
 
 class AliasRequest(Request):
-    """Which version an alias is to mean."""
+    """The version of an alias."""
 
     version: Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class EvaluateRequest(Request):
-    """Labelled data on which a version is to be scored; the newest version by default."""
+    """A version, by default the newest, and labelled data on which it is evaluated."""
 
     version: Reference | None = None
     dataset: DatasetId
     prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-
-
-def _registered(version: Version) -> Json:
-    names = ("model", "owner", "version", "aliases", "dataset", "job", "created_at")
-    return {name: getattr(version, name) for name in names}
