@@ -1,7 +1,7 @@
-"""Charts as plotly's JSON: what is drawn, without colours, which are the page's and its theme's.
+"""Charts as plotly's JSON, without colours: the script of the page adds those of its theme.
 
-Each has its numbers as a table beside it, for who cannot see it or wants them. Traces whose `meta`
-is "reference" are where a perfect model would be; a page draws them thin and grey.
+Each chart has its numbers as a table. A trace's `meta` names its role: "reference" is where a
+perfect model would be.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ Cell = str | float | None
 Line = tuple[str, Sequence[float], Sequence[float | None]]  # its name, x and y
 Measured = tuple[str, Json]  # the name of a model or variant, and its metrics
 
-MOST_LETTERS = 20  # of a level beside its bar: on a phone they leave half of the width
-MARKED_POINTS = 30  # of a line: with more, dots run into each other
+MOST_LETTERS = 20  # of a label beside a bar: on a phone, they take half of the width
+MARKED_POINTS = 30  # of a line: the dots of more points overlap
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers for people; a cell that is None is empty."""
+    """A table of numbers. A cell that is None is empty."""
 
     caption: str
     headers: tuple[str, ...]
@@ -51,9 +51,10 @@ def line_chart(  # noqa: PLR0917 - a title and two axes
     reference: Line | None = None,
     percent: bool = False,
 ) -> Chart:
-    """Lines over a common axis, in percent if it is a share; their points are the table.
+    """Lines over a common axis. With a reference, both axes are shares from 0 to 1.
 
-    With a reference both axes are shares.
+    Args:
+        percent: whether the x axis is a share.
     """
     traces = [_trace(line) for line in lines]
     if reference is not None:
@@ -81,7 +82,7 @@ def bar_chart(  # noqa: PLR0917 - a title and two axes
     level: float | None = None,
     marks: Sequence[tuple[str, float]] = (),
 ) -> Chart:
-    """Counts of bins that begin at `starts`, a level to compare with, vertical lines with names."""
+    """A histogram of bins that begin at `starts`, with a level and named vertical lines."""
     middles = [start + width / 2 for start in starts]
     ends = [start + width for start in starts]
     bars = {"type": "bar", "name": y_title, "x": middles, "y": list(counts), "width": width}
@@ -106,7 +107,7 @@ def bar_chart(  # noqa: PLR0917 - a title and two axes
 def level_chart(
     name: str, title: str, reading: str, y_title: str, levels: Sequence[tuple[str, int]]
 ) -> Chart:
-    """How often each level comes, the first one on top."""
+    """The count of each level, the first one on top."""
     places = list(range(len(levels)))
     counts = [count for _, count in levels]
     bars = {"type": "bar", "orientation": "h", "name": y_title, "x": counts, "y": places}
@@ -152,7 +153,7 @@ def dot_chart(
 
 
 def plain(text: str) -> str:
-    """A text of somebody's own as plotly shows it letter by letter: it reads some HTML."""
+    """A text from data, shortened and escaped: plotly interprets some HTML."""
     short = text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
     return short.replace("&", "&amp;").replace("<", "&lt;")
 

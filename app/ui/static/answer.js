@@ -1,4 +1,4 @@
-// An answer of POST /predict as people read it: a line that is read out, pictures, a table, a file.
+// A response of POST /predict for people: a summary, pictures, a table and a CSV file.
 
 import { csvLine } from "./cells.js";
 import { byId } from "./dom.js";
@@ -8,8 +8,8 @@ import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
 
 const MOST_SHOWN = 200; // rows on the page: the file has all
 
-/** What of each row there is to tell: `cells` for the page, `columns` for the file, `needsLook`;
- *  `isBeyond` of a single row that is unlike those of training.
+/** The contents of a response: headers and rows of the table, facts, the file, and `needsLook` per row.
+ *  `isBeyond` says whether a single row is out of distribution.
  * @param {any} answer
  * @param {PredictBody} body
  * @param {Question} question
@@ -19,19 +19,19 @@ export function digest(answer, body, question) {
   return { isBeyond, ...digests[question.task](answer, body, question) };
 }
 
-const UNRELIABLE = "Beyond what was learned neither number is to be relied on, nor how they split.";
-const ONE_SAMPLE = "not known from one sample";
+const UNRELIABLE = "The row is outside of the training data: neither the prediction nor its uncertainty is reliable.";
+const ONE_SAMPLE = "needs two samples";
 
-/** What networks disagree on takes two of them: of one the service tells 0.
+/** Epistemic values; with one sample, for which the service returns 0, a note instead.
  * @param {AnyAnswer} answer
  * @param {number[]} values
  * @returns {(number | string)[]} */
 const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() => ONE_SAMPLE) : values);
 
-/** What is remarkable about a row.
+/** The remark of a row, empty if there is none.
  * @param {AnyAnswer} answer
  * @param {number} i */
-const looks = (answer, i) => [answer.out_of_distribution?.[i] && "unlike training", answer.abstained?.[i] && "left to people"].filter(Boolean).join(", ");
+const looks = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained"].filter(Boolean).join(", ");
 
 const digests = {
   /** @param {RegressionAnswer} answer
@@ -42,7 +42,7 @@ const digests = {
     const epistemic = epistemicOf(answer, root(answer.variance.epistemic));
     const credible = answer.intervals[0];
     const rows = answer.mean.map((mean, i) => ({ mean, aleatoric: aleatoric[i], total: total[i], lower: credible.lower[i], upper: credible.upper[i] }));
-    const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // a strange row is far from where the others differ
+    const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // an out-of-distribution row would stretch the scale
     const scale = extent(usual.length ? usual : rows);
     const isOff = (/** @type {StripRow} */ { mean }) => mean < scale[0] || mean > scale[1];
     const level = (/** @type {Interval} */ interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "conformal" ? " conformal" : ""}`;
@@ -51,7 +51,7 @@ const digests = {
       portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale, level(credible)) : null,
       headers: ["row", "mean", `${tell(scale[0])} to ${tell(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level)],
       rows: rows.map((row, i) => [
-        i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [looks(answer, i), isOff(row) && "beyond the picture"].filter(Boolean).join(", ")),
+        i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [looks(answer, i), isOff(row) && "outside of the scale"].filter(Boolean).join(", ")),
         aleatoric[i], epistemic[i], row.total,
         ...answer.intervals.map((one) => element("span", { class: "interval" }, `${bound(one.lower[i])} to ${bound(one.upper[i])}`)),
       ]),
@@ -98,6 +98,7 @@ const digests = {
       file: file(body, {
         label: labels, ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
         predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
+        ...Object.fromEntries(classes.map((name, k) => [`mc_error_${name}`, answer.mc_error?.map((row) => row[k])])),
         out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained,
       }),
     };
@@ -122,7 +123,7 @@ const digests = {
       file: file({ inputs: [] }, {
         [time]: answer.times, mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [[`lower_${one.level}`, one.lower], [`upper_${one.level}`, one.upper]])),
-        mc_error: answer.mc_error,
+        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score,
       }),
     };
   },
@@ -135,7 +136,7 @@ const digests = {
     const texts = body.inputs;
     return {
       headers: ["text", "next tokens", "log likelihood, nats", "perplexity", "entropy: aleatoric", "epistemic"],
-      rows: texts.map((text, i) => [text || "(nothing yet)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], epistemicOf(answer, entropy.epistemic)[i]]),
+      rows: texts.map((text, i) => [text || "(empty)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], epistemicOf(answer, entropy.epistemic)[i]]),
       needsLook: texts.map(() => false),
       facts: [["texts", texts.length]],
       summary: texts.length === 1 ? `Next: ${answer.next_tokens[0][0].token}, with probability ${tell(answer.next_tokens[0][0].probability)}` : `${texts.length} texts`,
@@ -154,7 +155,7 @@ const bound = (/** @type {number | null} */ value) => (value === null ? "unbound
 function mcError(errors) {
   const known = (errors ?? []).filter((error) => error !== null);
   if (!errors?.length || known.length < errors.length) return "not known";
-  return Math.max(...known) || "the mean needs no sampling";
+  return Math.max(...known) || "0 (no sampling needed)";
 }
 
 /** @param {AnyAnswer} answer
@@ -163,7 +164,7 @@ function counted(answer, rows) {
   const count = (/** @type {boolean[] | null | undefined} */ flags) => (flags || []).filter(Boolean).length;
   const strange = count(answer.out_of_distribution);
   const left = count(answer.abstained);
-  return `${rows.toLocaleString("en")} rows; ${strange || "none"} unlike those of training${answer.abstained ? `; ${left || "none"} left to people` : ""}`;
+  return `${rows.toLocaleString("en")} rows; ${strange || "none"} out of distribution${answer.abstained ? `; ${left || "none"} abstained` : ""}`;
 }
 
 /** @param {{ token: string, probability: number }[]} list most probable first */
@@ -209,7 +210,7 @@ export function show(told, onlyLooks) {
   told.draw?.();
   const lines = told.rows.map((cells, i) => ({ cells, class: told.needsLook[i] ? "strange" : null }));
   const wanted = onlyLooks ? lines.filter((line) => line.class) : lines;
-  const caption = wanted.length > MOST_SHOWN ? `The first ${MOST_SHOWN} of ${wanted.length.toLocaleString("en")} rows; the file has all` : "Every row";
+  const caption = wanted.length > MOST_SHOWN ? `The first ${MOST_SHOWN} of ${wanted.length.toLocaleString("en")} rows. The file has all of them` : "All rows";
   if (told.portrait) byId("pictures").replaceChildren(told.portrait);
   else if (!told.draw) byId("pictures").replaceChildren();
   const parts = told.portrait ? [] : [table(caption, told.headers, wanted.slice(0, MOST_SHOWN))];

@@ -6,7 +6,7 @@ import { asError, byId } from "./dom.js";
 export class Refusal extends Error {
   /** @param {Problem} problem */
   constructor(problem) {
-    super(problem.detail || problem.title || "the service did not answer as it should");
+    super(problem.detail || problem.title || "the service sent an unexpected response");
     this.problem = problem;
   }
 }
@@ -29,7 +29,7 @@ export async function api(method, path, body, headers = {}, signal = null) {
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Refusal({ detail: "The service does not answer. Is it still running?" });
+    throw new Refusal({ detail: "The service did not respond. Is it still running?" });
   }
   if (response.ok) return text ? JSON.parse(text) : null;
   if (response.status === 401 && path !== "/ui/session") askForAKey();

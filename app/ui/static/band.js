@@ -82,8 +82,8 @@ async function alongOne(question, feature, signal) {
   const answer = await predict(question, values.map((value) => ({ ...base, [feature.name]: value })), signal);
   const isClasses = question.task === "classification";
   const name = feature.name;
-  title("band-mean", isClasses ? `Probabilities along ${name}` : `${question.target} along ${name}`, isClasses ? "How likely each class is." : "The inner band is the noise alone, the outer one adds what the model does not know: ± one standard deviation.");
-  title("band-unknown", `Uncertainty along ${name}`, isClasses ? "Entropy in nats: noise, and ignorance." : "Standard deviations in units of the target. Outside of the dashed lines nothing was learned.");
+  title("band-mean", isClasses ? `Probabilities along ${name}` : `${question.target} along ${name}`, isClasses ? "The probability of each class." : "± one standard deviation. The inner band is the aleatoric part; the outer one adds the epistemic part.");
+  title("band-unknown", `Uncertainty along ${name}`, isClasses ? "Entropy in nats: aleatoric and epistemic." : "Standard deviations in the unit of the target. There are no training rows outside of the dashed lines.");
   draw("band-mean", isClasses ? probabilities(drawn, answer, along, marks) : predictiveBand(drawn, answer, along, plain(question.target), marks), numbers(name, values, answer));
   draw("band-unknown", deviations(drawn, answer, along, isClasses ? "entropy, nats" : `standard deviation of ${plain(question.target)}`, marks), numbers(name, values, answer));
 }
@@ -117,8 +117,8 @@ async function overTwo(question, x, y, signal) {
     : [answer.mean, root(answer.variance.epistemic)];
   const names = isClasses ? [`probability of ${answer.classes[0]}`, "epistemic entropy, nats"] : [`mean of ${question.target}`, "epistemic standard deviation"];
   const range = across.isLine && up.isLine ? { type: "rect", x0: across.marks[0], x1: across.marks[1], y0: up.marks[0], y1: up.marks[1] } : null;
-  title("band-mean", names[0], `${scale(known)} ${range ? "Rows learned from lie within the dashed rectangle." : ""}`);
-  title("band-unknown", names[1], `${scale(unknown)} The stronger, the less the model knows there.`);
+  title("band-mean", names[0], `${scale(known)} ${range ? "The training rows lie within the dashed rectangle." : ""}`);
+  title("band-unknown", names[1], `${scale(unknown)} The stronger the colour, the less the model knows there.`);
   const told = { headers: [x.name, y.name, ...names], rows: rows.map((row, i) => [row[x.name], row[y.name], known[i], unknown[i]]) };
   const axes = [across, up].map(levelled);
   const [a, b] = [across, up].map(({ isLine, drawn }) => (isLine ? drawn : drawn.map((_, i) => i)));

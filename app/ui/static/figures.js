@@ -101,7 +101,7 @@ export function heatMap(x, y, values, name, meta, axes, range) {
   };
 }
 
-/** A forecast: half of what may come, the interval chosen, the mean. Some paths, faintly.
+/** A forecast: 50 % interval, the interval chosen, the mean. Some paths, faintly.
  * @param {ForecastAnswer} answer
  * @param {{ x: Value[], y: Value[] }} history
  * @param {string} target
@@ -116,7 +116,7 @@ export function fan(answer, history, target) {
   const data = [
     trace(history.x, history.y, "history", "history"),
     ...between(wide, `${+(100 * wide.level).toPrecision(4)} % interval`, "outer"),
-    ...between(half, "half of what may come", "inner"),
+    ...between(half, "50 % interval", "inner"),
     trace(x, answer.mean, "mean", "mean"),
   ];
   return { data, layout: { xaxis: axis(""), yaxis: axis(target), showlegend: true } };

@@ -38,7 +38,7 @@ function progress(event) {
 function begin({ stage, time }) {
   if (last) before += last.epoch;
   stages.push({ name: stage, at: before });
-  log(`begins: ${inWords(stage)}`, time);
+  log(`started: ${inWords(stage)}`, time);
 }
 
 /** `refit-prune-0.5` is the variant of the second fit with half of its weights left out.
@@ -46,7 +46,7 @@ function begin({ stage, time }) {
 function inWords(stage) {
   const name = stage.replace(/^refit-/, "");
   const words = name.startsWith("prune-") ? `${100 * Number(name.slice(6))} % pruned` : name;
-  return name === stage ? words : `${words}, with the rows that chose when to stop`;
+  return name === stage ? words : `${words}, with the stopping rows`;
 }
 
 /** Another attempt goes on from a checkpoint: what came after that is told anew.
@@ -104,7 +104,7 @@ function draw() {
   drawn = false;
   if (!curves) return;
   if (!points.length) {
-    byId("no-curve").textContent = "It told of no epochs.";
+    byId("no-curve").textContent = "The job reported no epochs.";
     return;
   }
   curves.hidden = false;

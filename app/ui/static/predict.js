@@ -88,13 +88,13 @@ function preview(asking, errors) {
   const shown = [...new Set([...rows.keys()].slice(0, PREVIEWED).concat(wrong))];
   const cell = (/** @type {number} */ row, /** @type {Feature} */ { name }) => element("span", { class: "field", "data-path": `/inputs/${row}/${pointer(name)}`, id: `cell-${row}-${pointer(name)}`, tabindex: "-1" }, String(rows[row][name] ?? ""));
   const lines = shown.map((row) => ({ cells: [row + 1, ...question.features.map((feature) => cell(row, feature))], class: wrong.includes(row) ? "wrong-row" : null }));
-  const left = asking.leftOut.length ? `; left out: ${asking.leftOut.join(", ")}` : "";
-  place.append(table(`${rows.length === 1 ? "1 row as it was" : `${rows.length.toLocaleString("en")} rows as they were`} read${left}`, ["row", ...question.features.map(({ name }) => name)], lines));
+  const left = asking.leftOut.length ? `; ignored: ${asking.leftOut.join(", ")}` : "";
+  place.append(table(`${rows.length === 1 ? "1 row" : `${rows.length.toLocaleString("en")} rows`} as read${left}`, ["row", ...question.features.map(({ name }) => name)], lines));
 }
 
 /** @param {AnyAnswer} answer */
 function tellCost({ samples, timings_ms: { compute, total } }) {
-  byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} in ${tell(Number(compute.toPrecision(3)))} ms, ${tell(Number(total.toPrecision(3)))} ms in all`;
+  byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} in ${tell(Number(compute.toPrecision(3)))} ms, ${tell(Number(total.toPrecision(3)))} ms in total`;
 }
 
 function tellSettings() {

@@ -132,7 +132,7 @@ document.addEventListener("change", (event) => {
   else tell();
 });
 document.addEventListener("input", ({ target }) => form().contains(/** @type {Node} */ (target)) && tell());
-document.addEventListener("htmx:responseError", () => notify("The form could not be read anew. Load the page again.", "bad"));
+document.addEventListener("htmx:responseError", () => notify("The form could not be updated. Load the page again.", "bad"));
 
 /** The same request again makes no second job.
  * @type {{ body: unknown, headers: Record<string, string> }} */

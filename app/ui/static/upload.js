@@ -45,7 +45,7 @@ function upload(file, name) {
   const headers = headersFor(name);
   if (!headers) {
     const known = Object.keys(MEDIA_TYPES).join(", ");
-    refuse(name, { detail: `Its name ends in none of ${known} (or these .gz), which tell what a file is.` });
+    refuse(name, { detail: `The file name must end in one of ${known}, or in one of these and .gz.` });
     return;
   }
   wrong.hidden = true;
@@ -56,10 +56,10 @@ function upload(file, name) {
   request.upload.addEventListener("progress", (event) => told(name, event));
   request.upload.addEventListener("load", () => {
     bar.removeAttribute("value");
-    state.textContent = `${name} is here. Reading and checking it …`;
+    state.textContent = `${name} is uploaded. Reading and checking it …`;
   });
   request.addEventListener("load", () => ended(name));
-  request.addEventListener("error", () => refuse(name, { detail: "The service does not answer, or has cut the connection. Is it still running?" }));
+  request.addEventListener("error", () => refuse(name, { detail: "The service did not respond or closed the connection. Is it still running?" }));
   request.addEventListener("abort", () => (under.hidden = true));
   bar.value = 0;
   state.textContent = `Uploading ${name} …`;
@@ -83,7 +83,7 @@ function ended(name) {
     return;
   }
   const isNew = request.status === 201;
-  sessionStorage.setItem("notice", isNew ? `${answer.rows} rows of ${answer.name} are here.` : `These rows were here already, as ${answer.name}.`);
+  sessionStorage.setItem("notice", isNew ? `Uploaded ${answer.rows} rows as ${answer.name}.` : `The same rows were already uploaded as ${answer.name}.`);
   location.assign(`/ui/datasets/${answer.id}`);
 }
 
@@ -94,12 +94,12 @@ function refuse(name, problem) {
   under.hidden = true;
   chooser.value = "";
   const title = document.createElement("strong");
-  title.textContent = `${name} was not taken in.`;
+  title.textContent = `${name} was not accepted.`;
   wrong.replaceChildren(title);
   const errors = problem.errors || [];
-  if (!errors.length) wrong.append(paragraph(sentence(problem.detail || problem.title || "The service did not say why.")));
+  if (!errors.length) wrong.append(paragraph(sentence(problem.detail || problem.title || "The service gave no reason.")));
   else wrong.append(list(errors));
-  wrong.append(paragraph("Mend the file and drop it again. Nothing of it was kept."));
+  wrong.append(paragraph("Fix the file and drop it again. No part of it was stored."));
   wrong.hidden = false;
   wrong.focus();
 }
@@ -135,7 +135,7 @@ example.addEventListener("click", async () => {
   try {
     upload(await (await fetch(file)).blob(), name);
   } catch {
-    refuse(name, { detail: "The service does not answer. Is it still running?" });
+    refuse(name, { detail: "The service did not respond. Is it still running?" });
   }
 });
 
