@@ -104,23 +104,14 @@ def bar_chart(  # noqa: PLR0917 - a title and two axes
     return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
 
 
-def level_chart(
-    name: str, title: str, reading: str, y_title: str, levels: Sequence[tuple[str, int]]
-) -> Chart:
+def level_chart(name: str, title: str, y_title: str, levels: Sequence[tuple[str, int]]) -> Chart:
     """The count of each level, the first one on top."""
-    places = list(range(len(levels)))
     counts = [count for _, count in levels]
-    bars = {"type": "bar", "orientation": "h", "name": y_title, "x": counts, "y": places}
-    ticks = {"tickvals": places, "ticktext": [plain(level) for level, _ in levels]}
-    layout = {
-        "xaxis": _axis(y_title),
-        "yaxis": {"automargin": True, "autorange": "reversed", **ticks},
-        "bargap": 0.25,
-        "showlegend": False,
-    }
-    trace = bars | {"hovertemplate": "%{x}<extra></extra>"}
+    bars = {"type": "bar", "orientation": "h", "name": y_title, "x": counts}
+    trace = bars | {"y": list(range(len(levels))), "hovertemplate": "%{x}<extra></extra>"}
+    layout = _labelled(y_title, [level for level, _ in levels]) | {"bargap": 0.25}
     table = Table(title, ("level", y_title), [list(level) for level in levels])
-    return Chart(name, title, reading, {"data": [trace], "layout": layout}, table)
+    return Chart(name, title, "", {"data": [trace], "layout": layout}, table)
 
 
 def dot_chart(
@@ -141,15 +132,18 @@ def dot_chart(
         for role, chosen in (("dots", False), ("best dots", True))
         for xs, ys in [_columns([dot for dot in dots if (dot[0] == best) == chosen])]
     ]
-    ticks = {"tickvals": list(range(len(values))), "ticktext": [plain(n) for n, _ in values]}
-    layout = {
-        "xaxis": _axis(x_title) | ({"type": "log"} if log else {}),
-        "yaxis": {"automargin": True, "range": [len(values) - 0.5, -0.5], **ticks},
-        "showlegend": False,
-        "shapes": [] if level is None else [_upright(level)],
-    }
+    layout = _labelled(x_title, [label for label, _ in values])
+    layout["xaxis"] |= {"type": "log"} if log else {}
+    layout["shapes"] = [] if level is None else [_upright(level)]
     table = Table(title, ("method", x_title), [list(value) for value in values])
     return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
+
+
+def _labelled(x_title: str, labels: Sequence[str]) -> Json:
+    """A layout with a labelled row for each of 0, 1, 2, …, the first one on top."""
+    rows = {"tickvals": list(range(len(labels))), "ticktext": [plain(label) for label in labels]}
+    ends = {"automargin": True, "range": [len(labels) - 0.5, -0.5]}
+    return {"xaxis": _axis(x_title), "yaxis": ends | rows, "showlegend": False}
 
 
 def plain(text: str) -> str:

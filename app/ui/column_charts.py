@@ -87,7 +87,7 @@ def _levels(name: str, column: ColumnProfile, values: np.ndarray) -> Chart | Non
     first = counts.most_common(_LEVELS)
     if rest := counts.total() - sum(count for _, count in first):
         first.append((f"{len(counts) - _LEVELS} others", rest))
-    return level_chart(name, column.name, "", "rows", first)
+    return level_chart(name, column.name, "rows", first)
 
 
 def _known_levels(column: ColumnProfile, values: np.ndarray) -> Sequence[str | bool]:

@@ -97,15 +97,21 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "training.seed": ("Seed", "The same seed gives the same model."),
     "training.device": ("Device", "auto, cpu, cuda, or cuda:1."),
     "training.split": (
-        "Which rows are held out",
+        "Split",
         "Rows that score the model. Choose at random unless rows belong to groups or times.",
     ),
-    "training.validation_fraction": ("Held out for the scores", "A share of the rows."),
-    "training.calibration_fraction": (
-        "Held out to calibrate",
-        "A share of the rows that corrects the intervals; 0 for none.",
+    "training.validation_fraction": (
+        "Validation fraction",
+        "The share of the rows that score the model.",
     ),
-    "training.stopping_fraction": ("Held out to choose when to stop", "A share of the rows."),
+    "training.calibration_fraction": (
+        "Calibration fraction",
+        "The share of the rows that corrects the intervals; 0 for none.",
+    ),
+    "training.stopping_fraction": (
+        "Stopping fraction",
+        "The share of the rows that decides when to stop.",
+    ),
     "forecast.time": ("Time", "The column with the time of each row."),
     "forecast.key": ("Series", "The column that identifies the series, if there are several."),
     "forecast.horizon": ("Horizon", "Steps ahead."),

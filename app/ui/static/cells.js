@@ -1,4 +1,4 @@
-// Tables as people have them: CSV, or cells that were copied from a spreadsheet.
+// Tables as CSV, or as cells copied from a spreadsheet.
 
 /** Lines of cells, RFC 4180; the separator is a tab, semicolon or comma, whichever the first line has.
  * @param {string} text */
@@ -27,7 +27,7 @@ export function readCells(text) {
   return lines;
 }
 
-/** As `/predict` takes it: empty is missing, what is no number stays text, which is refused by its cell.
+/** A cell as `/predict` takes it: empty is missing; text in a column of numbers stays text, which `/predict` refuses.
  * @param {string} cell
  * @param {string} type
  * @returns {Value} */
@@ -39,7 +39,7 @@ export function value(cell, type) {
   return text;
 }
 
-/** Every row has a cell for each column: of one that has not, nobody knows which cell is whose.
+/** Check that every row has a cell for each column.
  * @param {string[][]} lines
  * @param {string[]} header */
 function checkLengths(lines, header) {
@@ -49,7 +49,7 @@ function checkLengths(lines, header) {
   throw new Error(`Row ${at + 1} has ${cells}, but there are ${header.length} columns. Give every row one cell per column. Leave cells of missing values empty, and put cells with a separator in quotes.`);
 }
 
-/** Records of pasted lines, and which columns were left out. Throws an Error that says what is missing.
+/** Records of pasted lines, and the ignored columns. Throws an Error that names what is missing.
  * @param {string} text
  * @param {Feature[]} features */
 export function readRows(text, features) {

@@ -1,4 +1,4 @@
-// Figures without colours, which charts.js gives them, of what POST /predict has answered.
+// Figures of responses of POST /predict, without colours, which charts.js adds.
 
 /** @param {string} text
  * @param {object} [more]
@@ -82,7 +82,7 @@ export function probabilities(x, answer, x_axis, marks) {
   return { data, layout: { xaxis: x_axis, yaxis: axis("probability", { range: [-0.02, 1.02], tickformat: ".0%" }), shapes: marks.map(upright), showlegend: true } };
 }
 
-/** `values` row by row of `y`, each as long as `x`; a rectangle where rows were learned from.
+/** `values` row by row of `y`, each as long as `x`; a rectangle marks the range of the training rows.
  *  Smooth, and without a bar of colours: for the others plotly writes styles inline, which the page's policy forbids.
  * @param {unknown[]} x
  * @param {unknown[]} y
@@ -101,7 +101,7 @@ export function heatMap(x, y, values, name, meta, axes, range) {
   };
 }
 
-/** A forecast: 50 % interval, the interval chosen, the mean. Some paths, faintly.
+/** A forecast: the 50 % interval, the chosen interval and the mean. Some paths, faintly.
  * @param {ForecastAnswer} answer
  * @param {{ x: Value[], y: Value[] }} history
  * @param {string} target

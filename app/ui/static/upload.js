@@ -1,4 +1,4 @@
-// A file from the reader's disk to the service as it is, with a bar that tells how far it is.
+// The upload of a file, with a progress bar.
 
 import { askForAKey, once, parsed } from "./app.js";
 import { byId, inputById } from "./dom.js";
@@ -53,7 +53,7 @@ function upload(file, name) {
   request = new XMLHttpRequest();
   request.open("POST", `/datasets?name=${encodeURIComponent(name)}`);
   for (const [header, value] of Object.entries({ Accept: "application/json", ...headers, ...once() })) request.setRequestHeader(header, value);
-  request.upload.addEventListener("progress", (event) => told(name, event));
+  request.upload.addEventListener("progress", (event) => showProgress(name, event));
   request.upload.addEventListener("load", () => {
     bar.removeAttribute("value");
     state.textContent = `${name} is uploaded. Reading and checking it …`;
@@ -69,7 +69,7 @@ function upload(file, name) {
 
 /** @param {string} name
  * @param {ProgressEvent} event */
-function told(name, { loaded, total }) {
+function showProgress(name, { loaded, total }) {
   bar.value = loaded / Math.max(1, total);
   if (loaded < total) state.textContent = `Uploading ${name}: ${size(loaded)} of ${size(total)}`;
 }
@@ -87,7 +87,7 @@ function ended(name) {
   location.assign(`/ui/datasets/${answer.id}`);
 }
 
-/** What is wrong with the file, error by error, and what to do.
+/** Show the errors of the file and what to do.
  * @param {string} name
  * @param {Problem} problem */
 function refuse(name, problem) {
@@ -139,7 +139,7 @@ example.addEventListener("click", async () => {
   }
 });
 
-// A file that misses the zone by an inch is not opened in place of the page.
+// A file dropped beside the zone must not replace the page.
 for (const kind of ["dragover", "drop"]) document.addEventListener(kind, (event) => event.preventDefault());
 document.addEventListener("dragover", () => zone.classList.add("over"));
 document.addEventListener("dragleave", (event) => event.relatedTarget === null && zone.classList.remove("over"));

@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin
 
 import orjson
@@ -135,18 +135,11 @@ def _number(path: str, type_: Any) -> Field | None:
     bare = _bare(type_)
     if bare not in (int, float):
         return None
-    plain = field(path, control="number")
+    number = replace(field(path, control="number"), step="1" if bare is int else "any")
     bounds = next((b for b in getattr(type_, "__metadata__", ()) if isinstance(b, Interval)), None)
-    least, most = (bounds.ge, bounds.le) if bounds else (None, None)
-    return Field(
-        path=path,
-        label=plain.label,
-        hint=plain.hint,
-        control="number",
-        least=least,  # type: ignore[arg-type]
-        most=most,  # type: ignore[arg-type]
-        step="1" if bare is int else "any",
-    )
+    if bounds is None:
+        return number
+    return replace(number, least=bounds.ge, most=bounds.le)  # type: ignore[arg-type]
 
 
 def _kinds(path: str) -> list[Choice]:

@@ -129,7 +129,7 @@ def test_the_form_follows_its_choices_and_sends_what_differs(
     epochs = page.locator("#training-epochs")
     expect(epochs).to_be_focused()
     expect(epochs).to_have_attribute("aria-invalid", "true")
-    expect(page.locator(".told")).to_have_text("must be greater than or equal to 1")
+    expect(page.locator(".error")).to_have_text("must be greater than or equal to 1")
     epochs.fill("7")
     body = json.loads(page.locator("#body").inner_text())
     page.get_by_role("button", name="Train", exact=True).click()

@@ -185,7 +185,7 @@ def test_rows_that_are_strange_stand_out_and_can_be_kept(own: Service, visit: Vi
     flags = answer["out_of_distribution"]
     assert flags[:2] == [False, True]
     expect(page.locator("#summary")).to_have_text(f"3 rows; {sum(flags)} out of distribution")
-    strange = page.locator("#results tr.strange")
+    strange = page.locator("#results tr.flagged")
     assert [int(number) for number in strange.locator("th").all_inner_texts()] == [
         i + 1 for i, flag in enumerate(flags) if flag
     ]
@@ -283,6 +283,7 @@ def test_over_two_features_there_are_two_maps(own: Service, visit: Visit) -> Non
 def test_the_pruning_slider_tells_each_variants_own_scores(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/models/price/versions/1")
     variants = own.http.get("/models/price/versions/1").json()["variants"]
+    expect(page.locator("#variant-facts")).to_contain_text("RMSE")
     for position, variant in enumerate(variants):
         slide(page, "Pruned", position)
         told = facts(page, "#variant-facts")
