@@ -4,20 +4,22 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test docs docs-test chaos fuzz check format bench overload bench-peers quality stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test test-fast coverage docs docs-test chaos fuzz check format bench overload bench-peers quality stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 install: $(INSTALLED)  ## Create .venv with the pinned versions
 
-$(INSTALLED): requirements.lock pyproject.toml
+$(INSTALLED): requirements.lock pyproject.toml credence/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+		--editable ./credence
 	@touch $@
 
 serve: $(INSTALLED)  ## API and one worker on http://127.0.0.1:8000
@@ -26,20 +28,32 @@ serve: $(INSTALLED)  ## API and one worker on http://127.0.0.1:8000
 demo: $(INSTALLED)  ## Train on real data, predict with uncertainty, draw pictures: 4 minutes
 	$(BIN)/python -m examples.demo
 
-test: $(INSTALLED)  ## The whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration docs/python.md docs/how-to/text.md --timeout 1800 --quiet -rs
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet \
-		--ignore tests/integration
+# One thread per process: two test processes share the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
+PARALLEL := --numprocesses 2 --dist worksteal
+PAGES := docs/python.md docs/how-to/text.md
+
+test: $(INSTALLED)  ## All tests; with Docker the compose stack too
+	$(PYTEST) tests/integration --timeout 1800 -rs
+	$(PYTEST) $(PAGES) tests --ignore tests/integration $(PARALLEL) $(COVERAGE)
+
+test-fast: $(INSTALLED)  ## The tests that need no server, no process and no training: about a minute
+	$(PYTEST) tests -m "not (server or process or training or browser or docker)" $(PARALLEL)
+
+coverage: $(INSTALLED)  ## All tests, then which lines they ran: the total, and the least covered modules
+	$(MAKE) test COVERAGE="--cov --cov-report="
+	$(BIN)/coverage report --sort=cover --skip-covered | tail -n +3 | head -n 10
+	$(BIN)/coverage report --format=total
 
 docs: $(INSTALLED)  ## The documentation as pages, into build/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --builder html docs build/docs
 	@echo "open build/docs/index.html"
 
 docs-test: $(INSTALLED)  ## Run every command and snippet of the guides on a real service: 10 minutes
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest docs --quiet --timeout 1800
+	$(PYTEST) docs
 
 chaos: $(INSTALLED)  ## Kill, pause and mislead real services at random: MINUTES=20, SEED=0; tells what was lost
-	CHAOS_STRIDE=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/chaos/test_publishing.py --quiet
+	CHAOS_STRIDE=1 $(PYTEST) tests/chaos/test_publishing.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.chaos --schedules 10000 --minutes $(or $(MINUTES),20) --seed $(or $(SEED),0)
 
 fuzz: $(INSTALLED)  ## Send anything to a real service for MINUTES=20, SEED=0; tells what repeats a fault
@@ -86,7 +100,7 @@ stack-down:  ## Stop the stack; what it keeps stays in its volumes
 	docker compose down
 
 stack-test: $(INSTALLED)  ## Build and start a stack of its own, train, predict, kill each container
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/integration --timeout 1800 -rP
+	$(PYTEST) tests/integration --timeout 1800 -rP
 
 # The auditor is not among what it audits: tools of their own, with versions of their own.
 TOOLS := .audit/bin

@@ -35,13 +35,12 @@ from app.routers import (
 )
 from app.routers.pages import PAGES
 from app.serving.admission import Admission, Limits
-from app.serving.engine import Engine
-from app.serving.handover import quick_handover
+from app.serving.engine import Engine, frequent_thread_switches
 from app.serving.model_cache import ModelCache
+from app.serving.prediction_store import PredictionStore
 from app.serving.predictor import Predictor
-from app.serving.resolver import Lookup, Reference, Resolver
-from app.serving.storing import Storing
 from app.serving.throughput import Throughput
+from app.serving.versions import Lookup, Reference, VersionLookup
 from app.serving.warm_up import warm_up
 from app.ui.pages import mount_assets
 from core.access.callers import Caller, View
@@ -129,7 +128,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     try:
         await to_thread.run_sync(key_ring.start, Keys(context.database))
         app.state.services = _services(context, metrics, throughput, engine)
-        with quick_handover():
+        with frequent_thread_switches():
             yield
     finally:
         key_ring.stop()
@@ -149,11 +148,14 @@ def _services(
     }
     predictor = Predictor(
         limits=Limits(settings.max_samples, settings.max_work),
-        resolver=Resolver(_lookup(context)),
+        versions=VersionLookup(_lookup(context)),
         cache=ModelCache(_loader(context, throughput), settings.model_cache_bytes),
         engine=engine,
+        observe=metrics.observe_prediction,
         admission=Admission(settings.max_queued_work, throughput, settings.max_queued_seconds),
-        storing=Storing(partial(StoredPredictions, context.database, settings.max_stored_bytes)),
+        store=PredictionStore(
+            partial(StoredPredictions, context.database, settings.max_stored_bytes)
+        ),
     )
     metrics.watch(predictor.cache, predictor.admission, engine)
     metrics.watch_feedback(context.feedback.recent)

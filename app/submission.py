@@ -1,16 +1,18 @@
-"""How a job is handed over: first the row, which is the truth, then the message that wakes."""
+"""From a request to a queued job: first its row, then the message that wakes a worker."""
+
+from functools import partial
 
 import structlog
 from asgi_correlation_id import correlation_id
 
-from app.schemas.training import RecipeRequest
+from app.schemas.training import RecipeRequest, TrainRequest
 from core.context import Context
-from core.database.schema import Json
 from core.datasets.datasets import Dataset
 from core.exceptions import Invalid, NotFound, Unavailable
 from core.jobs.jobs import Job, Origin
-from core.jobs.specs import EvaluateSpec, JobKind, TrainSpec
+from core.jobs.specs import EvaluateSpec, TrainSpec
 from core.telemetry.tracing import current_traceparent
+from models.training.recipe import resolve
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -37,14 +39,34 @@ def named_dataset(context: Context, dataset_id: str, path: str) -> Dataset:
         raise Invalid([(path, str(error))]) from error
 
 
-def enqueue(context: Context, kind: JobKind, spec: TrainSpec | EvaluateSpec, request: Json) -> Job:
-    """Create the job and wake a worker; `request` is what the caller will see of it.
+def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
+    """The request with every default filled in.
+
+    Raises:
+        Invalid: there are no rows of that name, or none are named.
+        InvalidData: naming the column or setting that cannot work, with a JSON pointer.
+    """
+    dataset = find_dataset(context, request)
+    load = partial(context.datasets.columns, dataset.id)
+    config = request.config(dataset.columns, request.method)
+    return TrainSpec(
+        model=request.model,
+        dataset=dataset.id,
+        config=resolve(config, dataset.columns, dataset.rows, load),
+        alias=request.alias,
+        metadata=request.metadata,
+        given=request.given(),
+    )
+
+
+def enqueue(context: Context, spec: TrainSpec | EvaluateSpec) -> Job:
+    """Create the job and wake a worker.
 
     Raises:
         Invalid: if the data set was deleted meanwhile.
     """
     try:
-        job = context.jobs.create(kind, spec.model, spec, request, present_request())
+        job = context.jobs.create(spec, present_request())
     except NotFound as error:
         raise Invalid([("/dataset", str(error))]) from error
     wake(context, job)

@@ -21,7 +21,7 @@ from benchmarks import results
 from benchmarks.shapes import Shape, stored
 from models.config import ModelConfig
 from models.features.columns import ColumnProfile
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

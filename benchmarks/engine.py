@@ -21,7 +21,7 @@ from torch import Tensor
 from benchmarks import results
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.shapes import Shape, build
-from models.prediction.prediction import PredictOptions, Sampler
+from models.prediction.options import PredictOptions, Sampler
 from models.tabular.model import TabularModel
 
 NETWORKS = ("784-1200-1200-10", "13-50-50-2")

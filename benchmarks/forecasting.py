@@ -37,7 +37,7 @@ from models.features.columns import ColumnProfile, Columns
 from models.forecasting.backtest import Origin, origins, seasonal_naive, summarise_scores
 from models.forecasting.model import Forecaster
 from models.forecasting.series import split_series
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from models.training.train import train
 from worker.baselines import score

@@ -33,7 +33,7 @@ from models.inference.method import WindowMethod
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate, perplexity, score
 from models.language.model import BayesianLanguageModel
-from models.language.text_task import TextTask
+from models.language.task import TextTask
 from models.language.vocabulary import Vocabulary
 from models.randomness import generator
 from models.training.recipe import resolve

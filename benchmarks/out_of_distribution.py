@@ -23,7 +23,7 @@ from benchmarks import data, results
 from benchmarks.samplers import digits, fit
 from models.evaluation.metrics import auroc
 from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector, ood_score
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 
 PRUNING = (0.9, 0.95)

@@ -20,7 +20,7 @@ from benchmarks.engine import timed
 from benchmarks.interleaving import interleave, ratio
 from benchmarks.samplers import digits, fit
 from models.artifact.files import read_model, write_model
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 
 HIDDEN = (400, 400)

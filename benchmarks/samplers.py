@@ -24,7 +24,7 @@ from benchmarks import results
 from benchmarks.pictures import draw_samplers
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile, Columns
-from models.prediction.prediction import PredictOptions, Sampler
+from models.prediction.options import PredictOptions, Sampler
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from core.database.dialects import is_sqlite
+from core.database.statements import is_sqlite
 
 
 def now() -> datetime:

@@ -11,8 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from core.exceptions import InvalidSetting
 from core.passwords import read_secret, with_password
-from core.process.cores import available_cores
-from core.process.memory import available_bytes
+from core.process.resources import available_bytes, available_cores
 from core.telemetry import otel_variables
 from core.urls import (
     check_artifact_url,

@@ -1,6 +1,7 @@
-"""Predictions that know what they don't know: the client, and models in this process.
+"""Uncertainty-aware predictions: a client of the service, and estimators for this process.
 
-Names are imported when they are asked for: `credence --help` needs none of them.
+The names are imported at their first use, so that `credence --help` loads none of them.
+Estimators come with the distribution `credence`, all the rest with `credence-client`.
 """
 
 from importlib import import_module
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from credence.exceptions import JobFailed as JobFailed
     from credence.exceptions import ServiceUnreachable as ServiceUnreachable
 
+__version__ = "0.1.0"  # of both distributions; written here alone
 DEFAULT_URL = "http://127.0.0.1:8000"
 
 _PLACES = {

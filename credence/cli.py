@@ -1,37 +1,21 @@
 """The command line: what exists and how it exits.
 
-0 done · 1 the service said no · 2 wrong use or settings · 3 no answer · 4 the job failed
+0 done · 1 the service refused · 2 wrong use or settings · 3 no response · 4 the job failed
 """
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
-from credence.commands import (
-    audit,
-    backup,
-    compare,
-    datasets,
-    doctor,
-    feedback,
-    jobs,
-    keys,
-    migrate,
-    models,
-    predict,
-    service,
-    train,
-)
+from credence import __version__
+from credence.commands import audit, compare, datasets, feedback, jobs, models, predict, train
+from credence.rendering import fail
 
-
-def _tell(wanted: bool) -> None:
-    """Print the release and end."""
-    if wanted:
-        from core.release import release  # noqa: PLC0415 - for this option alone
-
-        typer.echo(f"credence {release()}")
-        raise typer.Exit
-
+TRAIN, SERVE, MANAGE = "Train and predict", "Run the service", "Look and tidy up"
+OF_SERVICE = ("serve", "api", "worker", "migrate", "doctor", "backup", "restore", "keys")
+EXIT_NOT_INSTALLED = 2
 
 app = typer.Typer(
     name="credence",
@@ -41,11 +25,19 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"credence {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the release and exit.", is_eager=True, callback=_tell),
+        typer.Option(
+            "--version", help="Show the release and exit.", is_eager=True, callback=_print_version
+        ),
     ] = False,
 ) -> None:
     """Train models that know what they don't know, and predict with them.
@@ -54,31 +46,29 @@ def options(
     """
 
 
-USE, RUN, LOOK = "Train and predict", "Run the service", "Look and tidy up"
-COMMANDS = {
-    USE: (train.train, compare.compare, predict.predict, feedback.feedback),
-    RUN: (
-        service.serve,
-        service.api,
-        service.worker,
-        migrate.migrate,
-        doctor.doctor,
-        backup.backup,
-        backup.restore,
-    ),
-    LOOK: (audit.audit,),
-}
-GROUPS = {
-    "models": (models.app, LOOK),
-    "datasets": (datasets.app, LOOK),
-    "jobs": (jobs.app, LOOK),
-    "keys": (keys.app, RUN),
-}
-for panel, commands in COMMANDS.items():
-    for command in commands:
-        app.command(rich_help_panel=panel)(command)
-for name, (group, panel) in GROUPS.items():
-    app.add_typer(group, name=name, rich_help_panel=panel)
+def _not_installed(context: typer.Context) -> None:
+    """End a command of the service where only the client is installed."""
+    fail(
+        f"`credence {context.info_name}` comes with the service, here is only its client: "
+        "pip install credence",
+        EXIT_NOT_INSTALLED,
+    )
+
+
+for command in (train.train, compare.compare, predict.predict, feedback.feedback):
+    app.command(rich_help_panel=TRAIN)(command)
+if find_spec("credence.serving"):
+    service = import_module("credence.serving.commands")
+    for command in service.COMMANDS:
+        app.command(rich_help_panel=SERVE)(command)
+    app.add_typer(service.KEYS, name="keys", rich_help_panel=SERVE)
+else:
+    ANY_ARGUMENTS = {"ignore_unknown_options": True, "allow_extra_args": True}
+    for name in OF_SERVICE:
+        app.command(name, hidden=True, context_settings=ANY_ARGUMENTS)(_not_installed)
+app.command(rich_help_panel=MANAGE)(audit.audit)
+for name, group in {"models": models.app, "datasets": datasets.app, "jobs": jobs.app}.items():
+    app.add_typer(group, name=name, rich_help_panel=MANAGE)
 
 
 def main() -> None:

@@ -65,6 +65,13 @@ def folder(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[p
         yield patch
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A command of a page may take as long as its training does."""
+    for item in items:
+        if item.path.suffix == ".md":
+            item.add_marker(pytest.mark.timeout(SECONDS + 300))
+
+
 def name_page(namespace: dict[str, Any]) -> None:
     """As in a notebook."""
     namespace["__name__"] = "__main__"

@@ -1,8 +1,8 @@
-"""What `models` raises: one small hierarchy, every message ready for a user."""
+"""The errors that `models` raises. Their messages are written for the user."""
 
 
 class ModelError(ValueError):
-    """Base of all errors of this package; `path` is a JSON pointer to the culprit, or ""."""
+    """Base of all errors of this package; `path` is a JSON pointer to the wrong value, or ""."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
@@ -11,15 +11,15 @@ class ModelError(ValueError):
 
 
 class InvalidData(ModelError):
-    """Training data or a configuration that cannot work together."""
+    """The training data and the configuration do not fit together."""
 
 
 class InvalidInput(ModelError):
-    """A prediction input or option that this model cannot answer."""
+    """A prediction has an input or an option that this model does not support."""
 
 
 class UnknownVariant(InvalidInput):
-    """A pruning fraction for which no variant is stored."""
+    """No variant is stored for this pruning fraction."""
 
 
 class Diverged(ModelError):
@@ -27,8 +27,8 @@ class Diverged(ModelError):
 
 
 class CorruptArtifact(ModelError):
-    """A stored model whose files do not match their description or checksums."""
+    """The files of a stored model do not match their description or their checksums."""
 
 
 class Stopped(Exception):
-    """Training was asked to stop between two mini-batches; its checkpoint is complete."""
+    """Training was stopped between two mini-batches, after its checkpoint was written."""

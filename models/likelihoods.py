@@ -1,7 +1,7 @@
-"""Likelihoods: what a network's outputs say about a target, in the standardised target's units.
+"""Likelihoods: the distribution of the standardised target, given the network's outputs.
 
-Each has the same verbs: `num_outputs`, `log_prob` and, for prediction, the parameters of the
-predicted distribution. Source of the heteroscedastic head: Kendall and Gal 2017 (1703.04977).
+Each has `num_outputs`, `log_prob` and, for prediction, the parameters of the predicted
+distribution. Source of the heteroscedastic head: Kendall and Gal 2017 (arXiv 1703.04977).
 """
 
 import math
@@ -17,8 +17,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 Outputs = Float[Tensor, "*samples rows outputs"]
 PerRow = Float[Tensor, "*samples rows"]
 
-# Noise between 0.0003 and 20 standard deviations of the target. Far outside its training data the
-# head's exponential would otherwise claim absurd noise, and overflow in the end.
+# These bound the noise to 0.0003 to 20 standard deviations of the target. Far outside the training
+# data the exponential of the log-variance would otherwise grow without limit and overflow.
 _MIN_LOG_VARIANCE, _MAX_LOG_VARIANCE = -16.0, 6.0
 
 
@@ -31,16 +31,19 @@ class Likelihood(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, float]:
-        """Initial values of point parameters of its own, by name."""
+        """Initial values of the likelihood's own point parameters, by name."""
         ...
 
     @property
     def noise_outputs(self) -> tuple[int, ...]:
-        """Outputs that describe noise: they start constant, and have prior scales of their own."""
+        """Indices of outputs that describe noise.
+
+        They start as constants and have their own prior scales.
+        """
         ...
 
     def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
-        """log P(y | outputs) in nats, per sample and row."""
+        """log P(y | outputs) in nats for each sample and row."""
         ...
 
 
@@ -63,7 +66,7 @@ class HeteroscedasticGaussian:
     noise_outputs: ClassVar[tuple[int, ...]] = (1,)
 
     def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
-        """Predicted mean and noise variance of every sample and row."""
+        """Predicted mean and noise variance for each sample and row."""
         return outputs[..., 0], _bounded(outputs[..., 1]).exp()
 
     def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
@@ -72,14 +75,14 @@ class HeteroscedasticGaussian:
 
 @dataclass(frozen=True)
 class HomoscedasticGaussian:
-    """One output, the mean; one learned noise variance for all inputs."""
+    """One output, the mean. The noise variance is one learned number for all inputs."""
 
     num_outputs: ClassVar[int] = 1
     parameters: ClassVar[Mapping[str, float]] = {"log_variance": 0.0}
     noise_outputs: ClassVar[tuple[int, ...]] = ()
 
     def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
-        """Predicted mean of every sample and row, and the one noise variance."""
+        """Predicted mean for each sample and row, and the noise variance."""
         mean = outputs[..., 0]
         return mean, _bounded(point["log_variance"]).exp().expand_as(mean)
 
@@ -90,7 +93,7 @@ class HomoscedasticGaussian:
 
 @dataclass(frozen=True)
 class Categorical:
-    """One logit per class, two classes or more: softmax over a single logit is always 1."""
+    """One logit per class, for at least two classes: softmax over a single logit is always 1."""
 
     parameters: ClassVar[Mapping[str, float]] = {}
     noise_outputs: ClassVar[tuple[int, ...]] = ()
@@ -104,7 +107,7 @@ class Categorical:
     def logits(
         self, outputs: Float[Tensor, "*samples rows classes"]
     ) -> Float[Tensor, "*samples rows classes"]:
-        """Logits of all classes."""
+        """The logits of all classes."""
         return outputs
 
     def log_prob(
@@ -117,7 +120,7 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Two classes from one logit, that of the second."""
+    """Two classes from one logit, which is the second class's."""
 
     num_outputs: ClassVar[int] = 1
     num_classes: ClassVar[int] = 2
@@ -125,7 +128,7 @@ class Bernoulli:
     noise_outputs: ClassVar[tuple[int, ...]] = ()
 
     def logits(self, outputs: Float[Tensor, "*samples rows 1"]) -> Float[Tensor, "*samples rows 2"]:
-        """Logits of both classes, centred: their softmax is the sigmoid of the one output."""
+        """The logits (−o/2, o/2) of both classes: their softmax is the sigmoid of the output o."""
         return torch.cat([-0.5 * outputs, 0.5 * outputs], dim=-1)
 
     def log_prob(
@@ -141,7 +144,11 @@ ClassLikelihood = Categorical | Bernoulli
 
 
 def build_likelihood(name: str, num_classes: int | None) -> GaussianLikelihood | ClassLikelihood:
-    """The likelihood that a configuration names."""
+    """Build the likelihood of this name.
+
+    Raises:
+        ValueError: if the name and the number of classes do not fit together.
+    """
     match name:
         case "heteroscedastic":
             return HeteroscedasticGaussian()

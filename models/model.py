@@ -20,10 +20,18 @@ from models.features.columns import Columns, InputColumn
 from models.likelihoods import ClassLikelihood, GaussianLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
-from models.prediction.prediction import ClassName, PredictOptions
+from models.prediction.options import (
+    BatchOptions,
+    PredictOptions,
+    ResolvedOptions,
+    Sampler,
+)
+from models.prediction.prediction import ClassName
 
 Encoded = Any
 """Inputs as a kind of model encodes them; where rows are independent, a tensor of rows."""
+
+DEFAULT_TOP = 10  # next tokens that a language model tells
 
 M = TypeVar("M", bound="TrainedModel")
 
@@ -171,14 +179,54 @@ class TrainedModel(ABC):
     def bytes_per_row(self) -> int:
         """About the memory that an encoded row and its prediction take."""
 
+    @property
     @abstractmethod
-    def resolve(self, options: PredictOptions) -> PredictOptions:
+    def samplers(self) -> tuple[Sampler, ...]:
+        """What its posteriors can be sampled with, the best first."""
+
+    @property
+    @abstractmethod
+    def unknown_options(self) -> Mapping[str, str]:
+        """Options that this model does not have, with what to say of them."""
+
+    @property
+    def horizon(self) -> int:
+        """The steps ahead that are predicted where a request names no number."""
+        return 1
+
+    def resolve(self, options: BatchOptions) -> ResolvedOptions:
         """The options with every default filled in.
+
+        Methods that keep draws use each of them once: `samples` is at most their number.
 
         Raises:
             InvalidInput: for an option that this model does not have.
             UnknownVariant: for a pruning fraction that is not stored.
         """
+        if isinstance(options, ResolvedOptions):
+            return options
+        self._check(options)
+        whole = ResolvedOptions.of(options, **self._defaults(options))
+        kept = self.variant(options.prune).state.num_draws
+        return whole if kept is None else replace(whole, samples=min(options.samples, kept))
+
+    def _check(self, options: BatchOptions) -> None:
+        if options.sampler not in (None, *self.samplers):
+            message = f"no sampler {options.sampler!r}; it has {', '.join(self.samplers)}"
+            raise InvalidInput(f"this model has {message}", "/sampler")
+        for name, message in self.unknown_options.items():
+            value = getattr(options, name, None)
+            if value is not None and value is not False:
+                raise InvalidInput(message, f"/{name}")
+
+    def _defaults(self, options: BatchOptions) -> Json:
+        defaults = {
+            "seed": self.default_seed,
+            "sampler": self.samplers[0],
+            "top": DEFAULT_TOP,
+            "horizon": self.horizon,
+        }
+        return {k: v for k, v in defaults.items() if getattr(options, k, None) is None}
 
     # Inputs
 
@@ -186,13 +234,12 @@ class TrainedModel(ABC):
     def encode(self, columns: Columns) -> Encoded:
         """Columns as network inputs, on the device of the posteriors."""
 
-    def read(self, columns: Columns, future: Columns | None, options: PredictOptions) -> Encoded:
+    def read(self, columns: Columns, future: Columns | None, options: ResolvedOptions) -> Encoded:
         """What `predict_rows` takes.
 
         Args:
             columns: those that `inputs` names.
             future: those that `future_inputs` names, a value for each step ahead.
-            options: resolved ones.
 
         Raises:
             InvalidInput: naming what is missing or wrong.
@@ -209,7 +256,7 @@ class TrainedModel(ABC):
 
     # How much work they are
 
-    def num_rows(self, given: int, options: PredictOptions) -> int:
+    def num_rows(self, given: int, options: ResolvedOptions) -> int:
         """How many rows a prediction from `given` input rows has."""
         return given
 
@@ -217,7 +264,7 @@ class TrainedModel(ABC):
         """How often the network runs for each row."""
         return 1
 
-    def values_per_sample(self, options: PredictOptions) -> int:
+    def values_per_sample(self, options: ResolvedOptions) -> int:
         """How many numbers each sample of a row takes in memory or in the answer."""
         return 1
 
@@ -228,7 +275,7 @@ class TrainedModel(ABC):
     # Predictions
 
     @abstractmethod
-    def predict_rows(self, x: Encoded, options: PredictOptions) -> Any:
+    def predict_rows(self, x: Encoded, options: BatchOptions) -> Any:
         """The prediction for encoded inputs. Blocking, stateless, bounded in memory."""
 
     @abstractmethod

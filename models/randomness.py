@@ -1,7 +1,7 @@
-"""Reproducible randomness: a generator is a pure function of a seed and a purpose.
+"""Reproducible randomness: each generator is a pure function of a seed and a purpose.
 
-No generator is carried along, so a resumed run needs no generator state, and no draw depends on
-how many draws came before it.
+No generator is passed on between steps. So a resumed run needs no generator state, and a draw does
+not depend on the number of draws before it.
 """
 
 from hashlib import blake2b
@@ -10,7 +10,7 @@ import torch
 
 
 def derive_seed(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed for one purpose, unrelated to those of all others."""
+    """Return a 63-bit seed for one purpose, independent of the seeds of all other purposes."""
     key = "/".join(str(part) for part in (seed, *purpose)).encode()
     return int.from_bytes(blake2b(key, digest_size=8).digest()) >> 1
 
@@ -18,5 +18,5 @@ def derive_seed(seed: int, *purpose: str | int) -> int:
 def generator(
     seed: int, *purpose: str | int, device: str | torch.device = "cpu"
 ) -> torch.Generator:
-    """A fresh generator for one purpose, e.g. `generator(7, "step", 120)`."""
+    """Return a new generator for one purpose, e.g. `generator(7, "step", 120)`."""
     return torch.Generator(device).manual_seed(derive_seed(seed, *purpose))

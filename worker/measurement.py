@@ -23,8 +23,8 @@ from models.evaluation.metrics import auroc
 from models.exceptions import Stopped
 from models.features.columns import Columns
 from models.model import TrainedModel
-from models.prediction.prediction import PredictOptions
-from models.training.preparation import prepare
+from models.prediction.options import PredictOptions
+from models.tabular.preparation import prepare
 
 SAMPLES = 100  # as in a prediction that says nothing else
 MOST_ROWS = 5_000  # on either side: the AUROC's standard error is below 0.006 then (Hanley 1982)

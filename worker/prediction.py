@@ -46,13 +46,13 @@ def _tables(
 ) -> Iterator[pa.Table]:
     """The same as `POST /predict` answers for the same rows, block by block."""
     names = [column.name for column in model.inputs]
-    step = block_rows(model)
+    step, options = block_rows(model), model.resolve(spec)
     for start in range(spec.start, spec.stop, step):
         if should_stop():
             raise Stopped
         rows = slice(start, min(start + step, spec.stop))
         columns = context.datasets.columns(spec.dataset, names, rows)
-        prediction = model.predict_rows(model.read(columns, None, spec.options), spec.options)
+        prediction = model.predict_rows(model.read(columns, None, options), options)
         yield with_metadata(to_table(prediction), spec.model, spec.version, prediction)
 
 

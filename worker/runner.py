@@ -16,11 +16,11 @@ from core.process.disks import on_disk
 from core.telemetry import tracing
 from models.exceptions import Diverged, ModelError, Stopped
 from worker.evaluation import run_evaluation
-from worker.launcher import ProcessLost
 from worker.lease import Lease
 from worker.limits import OverMemory, OverTime
 from worker.metrics import WorkerMetrics
 from worker.prediction import run_chunk
+from worker.torchrun import ProcessLost
 from worker.training import run_training
 
 log = structlog.get_logger()

@@ -2,12 +2,12 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 import structlog
+import torch
 
 from core.context import Context
 from core.exceptions import Unavailable
@@ -20,13 +20,13 @@ from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
 from models.training.progress import Progress
+from models.training.train import train
 from worker.baselines import with_baselines
-from worker.exchange import Exchange
-from worker.keeper import Keeper
-from worker.launcher import processes_for, train_together
+from worker.checkpoint_uploader import uploading
 from worker.measurement import measure
 from worker.metrics import WorkerMetrics
-from worker.order import Order
+from worker.shared_folder import SharedFolder, Training
+from worker.torchrun import processes_for, train_in_processes
 
 log = structlog.get_logger()
 
@@ -41,99 +41,78 @@ def run_training(
     """Trains, then publishes and ends the job in one transaction."""
     reporter = _Reporter(context, claim, spec.model, metrics)
     with tempfile.TemporaryDirectory(dir=context.scratch.path) as temporary:
-        exchange = Exchange(Path(temporary))
-        order = _order(context, spec, exchange.checkpoints)
-        with _kept(context, claim, exchange.checkpoints, should_stop) as keep_or_stop:
-            model = _train(
-                context,
-                spec.dataset,
-                order,
-                exchange,
-                on_progress=reporter,
-                should_stop=keep_or_stop,
-            )
+        folder = SharedFolder(Path(temporary))
+        with uploading(context, claim, folder.checkpoints, should_stop) as upload_or_stop:
+            training = _training(context, spec)
+            model = _train(context, spec.dataset, training, folder, reporter, upload_or_stop)
             if isinstance(spec, MethodSpec):
-                measured = measure(context, spec, order.types, exchange.model, keep_or_stop)
+                measured = measure(context, spec, training.types, folder.model, upload_or_stop)
                 context.jobs.report(claim, metrics=measured)
             with tracing.span("publish"):
                 version = context.registry.publish(
-                    claim, spec.model, exchange.model, model.description, spec.dataset, spec.alias
+                    claim, spec.model, folder.model, model.description, spec.dataset, spec.alias
                 )
     try:
         context.checkpoints.drop(claim.job_id)
     except Unavailable as error:
-        log.warning("checkpoints of a job that is done stay", error=str(error))
+        log.warning("checkpoints of a finished job are still stored", error=str(error))
     return version
 
 
-@contextmanager
-def _kept(
-    context: Context, claim: Claim, folder: Path, should_stop: Callable[[], bool]
-) -> Iterator[Callable[[], bool]]:
-    """The folder with what earlier attempts saved; what is saved in it is kept, also at a failure.
-
-    Gives a `should_stop` that keeps what is due before it asks.
-    """
-    if context.checkpoints.fetch(claim.job_id, folder):
-        context.jobs.event(claim, "log", {"message": "goes on from a checkpoint"})
-    keeper = Keeper(context.checkpoints, claim, folder, context.settings.checkpoint_seconds)
-
-    def keep_or_stop() -> bool:
-        keeper.keep_if_due()
-        return should_stop()
-
-    try:
-        yield keep_or_stop
-    except Exception:
-        keeper.keep()
-        raise
-
-
-def _order(context: Context, spec: TrainSpec, checkpoints: Path) -> Order:
+def _training(context: Context, spec: TrainSpec) -> Training:
     types = {profile.name: profile.type for profile in context.datasets.get(spec.dataset).columns}
-    device = job_device(spec.config.training.device, context.settings)
-    # A chain's step needs the last one, a text's window the one before; series are short.
-    alone = ("language_model", "forecasting")
-    shares = not isinstance(spec.config.method, ChainConfig) and spec.config.task not in alone
-    processes = processes_for(device, context.settings) if shares else 1
-    return Order(
+    return Training(
         config=spec.config,
         types={name: types[name] for name in columns_needed(spec.config)},
-        device=device,
-        processes=processes,
-        threads=training_threads(spec.config, context.settings.threads, processes),
-        checkpoint_dir=checkpoints,
+        device=job_device(spec.config.training.device, context.settings),
         checkpoint_seconds=context.settings.checkpoint_seconds,
     )
 
 
-def _train(
+def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
     context: Context,
     dataset: str,
-    order: Order,
-    exchange: Exchange,
-    *,
+    training: Training,
+    folder: SharedFolder,
     on_progress: Callable[[Progress], None],
     should_stop: Callable[[], bool],
 ) -> TrainedModel:
-    """In this process, or in several of their own; the model's files are in the exchange then."""
-    names = list(order.types)
-    if order.processes == 1:
+    """Trains in this process or in several others. The model's files are in the folder then."""
+    config, names = training.config, list(training.types)
+    # A chain's step needs the one before, a text's window, too; series are short.
+    alone = isinstance(config.method, ChainConfig) or config.task in (
+        "language_model",
+        "forecasting",
+    )
+    processes = 1 if alone else processes_for(training.device, context.settings)
+    threads = training_threads(config, context.settings.threads, processes)
+    if processes > 1:
         with tracing.span("load data"):
-            columns = context.datasets.columns(dataset, names)
-        with tracing.span("train"):
-            model = order.carry_out(columns, on_progress, should_stop)
-            model = with_baselines(model, columns, should_stop)
-        return write_model(model, exchange.model)
+            context.datasets.export(dataset, names, folder.data)
+        with tracing.span("train", processes=processes):
+            folder.write_training(training)
+            train_in_processes(folder, processes, threads, on_progress, should_stop)
+        return read_model(folder.model)
     with tracing.span("load data"):
-        context.datasets.export(dataset, names, exchange.data)
-    with tracing.span("train", processes=order.processes):
-        train_together(order, exchange, on_progress, should_stop)
-    return read_model(exchange.model)
+        columns = context.datasets.columns(dataset, names)
+    with tracing.span("train"):
+        torch.set_num_threads(threads)
+        model = train(
+            columns,
+            training.types,
+            config,
+            device=training.device,
+            on_progress=on_progress,
+            should_stop=should_stop,
+            checkpoint_dir=folder.checkpoints,
+            checkpoint_seconds=training.checkpoint_seconds,
+        )
+        model = with_baselines(model, columns, should_stop)
+    return write_model(model, folder.model)
 
 
 def columns_needed(config: ModelConfig) -> list[str]:
-    """Features, target, row weights, what a split looks at and series' keys; each once."""
+    """Names of the features, target, row weights, split column and series' key, each once."""
     names = [feature.name for feature in config.features or ()]
     names.append(config.target)
     if config.weight is not None:
@@ -147,7 +126,7 @@ def columns_needed(config: ModelConfig) -> list[str]:
 
 
 class _Reporter:
-    """Progress to the job's row and events, and to Prometheus."""
+    """Passes progress to the job's row and events, and to Prometheus."""
 
     def __init__(self, context: Context, claim: Claim, model: str, metrics: WorkerMetrics) -> None:
         self._context, self._claim = context, claim
@@ -163,7 +142,7 @@ class _Reporter:
         self._observe_epochs(progress)
 
     def _observe_epochs(self, progress: Progress) -> None:
-        """Reports come every half second at most: each stands for the epochs since the last."""
+        """A report stands for all epochs since the last one: it comes every half second at most."""
         now = time.monotonic()
         if self._last is not None and self._last[0] == progress.stage:
             epochs = progress.epoch - self._last[1]

@@ -5,8 +5,8 @@ silently drops one.
 """
 
 import asyncio
+import io
 import math
-import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from email.message import Message
 from functools import lru_cache
@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 import jiter
 from fastapi import Request
 
+from app.http.content_encoding import WINDOWS, BodyWriter, body_writer
 from app.http.validation import MAX_ERRORS, Location, Model, pointer, validate
 from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedFormat
 
@@ -23,8 +24,6 @@ MAX_BYTES = 64 * 2**20  # parsed JSON takes up to ten times as many; more rows g
 MAX_DOCUMENT_BYTES = MAX_BYTES // 4  # of those that pydantic reads, which holds them three times
 MAX_CONTAINERS = 2**20  # objects and lists, which take up to 25 times their bytes in memory
 INLINE_BYTES = 64 * 2**10  # smaller ones take less than a millisecond: no thread is worth it
-
-INFLATERS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
 Document = dict[str, Any]
 P = ParamSpec("P")
@@ -65,7 +64,7 @@ async def read_bytes(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
     async for chunk in request.stream():
         num_bytes += len(chunk)
         if num_bytes > max_bytes:
-            raise _too_large(max_bytes)
+            raise TooLarge(_limit(max_bytes))
         chunks.append(chunk)
     return b"".join(chunks)
 
@@ -78,31 +77,23 @@ async def read_inflated(request: Request) -> bytes:
         NotParseable: if the body is not what its encoding says.
         TooLarge: if it has, or inflates to, more than `MAX_BYTES`.
     """
-    encoding = request.headers.get("content-encoding", "identity").lower()
-    if encoding not in (*INFLATERS, "identity"):
-        known = "gzip, deflate or identity"
-        raise UnsupportedFormat(f"Content-Encoding may be {known}, not {encoding[:40]!r}")
-    body = await read_bytes(request)
+    encoding = request.headers.get("content-encoding", "identity")
     if encoding == "identity":
-        return body
-    return await off_loop(len(body), _inflate, body, encoding)
+        return await read_bytes(request)
+    inflated = io.BytesIO()
+    writer = body_writer(inflated, MAX_BYTES, _limit(MAX_BYTES), encoding, WINDOWS)
+    body = await read_bytes(request)
+    await off_loop(len(body), _write, writer, body)
+    return inflated.getvalue()
 
 
-def _inflate(body: bytes, encoding: str) -> bytes:
-    inflater = zlib.decompressobj(INFLATERS[encoding])
-    try:
-        inflated = inflater.decompress(body, MAX_BYTES + 1)
-    except zlib.error as error:
-        raise NotParseable(f"the body is not {encoding}: {error}") from None
-    if len(inflated) > MAX_BYTES:
-        raise _too_large(MAX_BYTES)
-    if not inflater.eof or inflater.unused_data:
-        raise NotParseable(f"the {encoding} body ends too early, or goes on after its end")
-    return inflated
+def _write(writer: BodyWriter, body: bytes) -> None:
+    writer.write(body)
+    writer.finish()
 
 
-def _too_large(max_bytes: int) -> TooLarge:
-    return TooLarge(
+def _limit(max_bytes: int) -> str:
+    return (
         f"the body may have, or inflate to, {max_bytes} bytes here: upload larger data to /datasets"
     )
 

@@ -142,7 +142,7 @@ class ForgetVersionsMiddleware:
             return
 
         async def forget_and_send(message: Message) -> None:
-            scope["app"].state.services.predictor.resolver.forget()
+            scope["app"].state.services.predictor.versions.forget()
             await send(message)
 
         await self.app(scope, receive, forget_and_send)

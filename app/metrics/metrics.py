@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time_ns
 
 import numpy as np
+from opentelemetry import trace
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
@@ -22,8 +23,8 @@ from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
 from core.jobs.backlog import Backlog
 from core.predictions.feedback import Rolling
+from core.telemetry import tracing
 from core.telemetry.exposition import register_process
-from models.language.prediction import TextPrediction
 from models.prediction.prediction import Prediction
 
 SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
@@ -128,9 +129,7 @@ class Metrics:
         self.batch_work.observe(batch.rows * batch.samples)
         self.batch_requests.observe(len(batch.entries))
 
-    def observe_prediction(
-        self, measure: "PredictMeasure", prediction: Prediction | TextPrediction
-    ) -> None:
+    def observe_prediction(self, measure: "PredictMeasure", prediction: Prediction) -> None:
         """Latency by sample count and variant; what the rows say about drift."""
         labels = (
             measure.model,
@@ -170,6 +169,32 @@ class PredictMeasure:
         started = perf_counter()
         yield
         self.stages[name] = self.stages.get(name, 0.0) + perf_counter() - started
+
+    def record_spans(self, version: int, prediction: Prediction) -> None:
+        """Add the stages to the request's span, once the response is written.
+
+        Decoding begins with the request; the others end with it, one after the other. Between them
+        the model is looked up and loaded.
+        """
+        request = trace.get_current_span()
+        if not request.is_recording():
+            return
+        end = time_ns()
+        start = end - round(1e9 * self.seconds)
+        nanoseconds = {name: round(1e9 * seconds) for name, seconds in self.stages.items()}
+        tracing.record("decode", start, start + nanoseconds.pop("decode"))
+        for name in ("encode", "compute", "queue"):
+            start = end - nanoseconds[name]
+            tracing.record(name, start, end)
+            end = start
+        request.set_attributes(
+            {
+                "credence.model": self.model,
+                "credence.version": version,
+                "credence.rows": prediction.num_rows,
+                "credence.samples": prediction.samples,
+            }
+        )
 
 
 class RowHistogram(Collector):

@@ -64,8 +64,10 @@ async def import_version(  # noqa: PLR0917 - what FastAPI passes
     if media_type.partition(";")[0].strip().lower() != TAR:
         raise UnsupportedFormat(f"send an archive, with Content-Type {TAR}")
     settings, writers = context.settings, services.writers
-    async with received(request, context.scratch.path, settings.max_body_bytes, writers) as path:
-        version = await to_thread.run_sync(take_in, context, name, alias, path, limiter=writers)
+    async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:
+        version = await to_thread.run_sync(
+            take_in, context, name, alias, body.path, limiter=writers
+        )
     response.headers["Location"] = f"/models/{name}/versions/{version.version}"
     return VersionResponse.of(version)
 

@@ -11,7 +11,7 @@ from app.http.idempotency import CreatingRoute
 from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
-from app.serving.predictor import refuse_dependent_rows
+from app.serving.predictor import check_independent_rows
 from app.submission import present_request, wake
 from core.datasets.datasets import Dataset
 from core.datasets.inputs import check_inputs
@@ -38,13 +38,12 @@ def predict_batch(
 ) -> JobResponse:
     """Queue a job that predicts every row of a data set; `GET /jobs/{id}/result` has the answers.
 
-    What the version's name means, the seed and the sampler are settled now, for all rows.
+    What the version's name means, the seed and the sampler are resolved now, for all rows.
     """
     dataset = context.datasets.get(request.dataset)
     version = context.registry.get(request.model, request.version)
     spec = _spec(services, request, dataset, version)
-    shown = spec.model_dump(mode="json")
-    job = context.jobs.create_batch(spec, dataset.rows, shown, present_request())
+    job = context.jobs.create_batch(spec, dataset.rows, present_request())
     wake(context, job)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)
@@ -54,16 +53,16 @@ def _spec(
     services: Services, request: BatchRequest, dataset: Dataset, version: Version
 ) -> PredictSpec:
     """What is to be done, once it is known that the model can do it with these data."""
-    services.predictor.limits.check(0, request.samples)  # of rows there may be any number
+    services.predictor.limits.check_samples(request.samples)  # of rows there may be any number
     model: TrainedModel = from_thread.run(services.predictor.cache.get, version)
-    refuse_dependent_rows(model)
-    options = model.resolve(request.options)
+    check_independent_rows(model)
+    options = model.resolve(request)
     check_inputs(model.inputs, dataset.columns)
-    settled = {
+    resolved = {
         "version": version.version,
         "samples": options.samples,
         "seed": options.seed,
         "sampler": options.sampler,
         "chunk_rows": plan_chunk_rows(dataset.rows, options.samples, request.chunk_rows),
     }
-    return PredictSpec.model_validate(request.model_dump() | settled)
+    return PredictSpec.model_validate(request.model_dump() | resolved)

@@ -14,7 +14,6 @@ from app.openapi import json_request, problems
 from app.schemas.common import Json
 from app.schemas.compare import CompareRequest
 from app.schemas.jobs import JobResponse
-from app.schemas.training import public_request
 from app.submission import find_dataset, named_dataset, present_request, wake
 from core.context import Context
 from core.datasets.datasets import Dataset
@@ -69,12 +68,13 @@ def compare(
         MethodSpec(**common, config=config, name=name, given=request.given_of(i))
         for i, (config, name) in enumerate(zip(configs, names, strict=True))
     ]
-    job = context.jobs.create_comparison(
-        CompareSpec(**common),
-        [(spec, public_request(spec)) for spec in specs],
-        _resolved_request(request, specs),
-        present_request(),
+    whole = CompareSpec(
+        **common,
+        config=configs[0],
+        methods=tuple(config.method for config in configs),
+        pruning=next((config.pruning for config in configs if config.pruning), ()),
     )
+    job = context.jobs.create_comparison(whole, specs, present_request())
     wake(context, job)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)
@@ -153,14 +153,3 @@ def _refuse_duplicates(names: Sequence[str]) -> None:
     twice = [(i, firsts[name]) for i, name in enumerate(names) if firsts[name] != i]
     if twice:
         raise Invalid([(f"/methods/{i}", f"is the same as /methods/{first}") for i, first in twice])
-
-
-def _resolved_request(request: CompareRequest, specs: Sequence[MethodSpec]) -> Json:
-    """The request with every default filled in. It can be sent again."""
-    requests = [public_request(spec) for spec in specs]
-    common = {k: v for k, v in requests[0].items() if k not in {"method", "alias", "pruning"}}
-    return common | {
-        "methods": [shown["method"] for shown in requests],
-        "pruning": next((shown["pruning"] for shown in requests if shown["pruning"]), []),
-        "out_of_distribution": request.out_of_distribution,
-    }

@@ -42,9 +42,9 @@ async def upload(
         raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(FORMATS)}")
     find_format(media_type)  # refused before a gigabyte is sent
     settings, writers = context.settings, services.writers
-    async with received(request, context.scratch.path, settings.max_body_bytes, writers) as path:
+    async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:
         dataset, created = await to_thread.run_sync(
-            context.datasets.add, name, media_type, path, limiter=writers
+            context.datasets.add, name, media_type, body.path, body.sha256, limiter=writers
         )
     response.status_code = 201 if created else 200
     response.headers["Location"] = f"/datasets/{dataset.id}"

@@ -19,10 +19,10 @@ from app.schemas.feedback import (
     FeedbackResponse,
     RollingResponse,
 )
-from app.serving.decode import decode, decode_columns, num_rows
-from app.serving.question import Question
+from app.serving.inputs import decode, decode_columns, num_rows
+from app.serving.prediction_store import request_of
+from app.serving.request import PredictionRequest
 from app.serving.scoring import ScoredRows, score
-from app.serving.storing import question_of
 from core.access.idempotency import Reply
 from core.context import Context
 from core.exceptions import Invalid
@@ -54,8 +54,8 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
     asked, rows, truth = await off_loop(len(body), _read, body)
     caller = caller_of(request)
     seen = services.context.for_caller(caller)
-    question = await _question(seen, asked, rows, len(body))
-    scored = await or_disconnect(request, score(services.predictor, question, truth, caller.view))
+    labelled = await _request(seen, asked, rows, len(body))
+    scored = await or_disconnect(request, score(services.predictor, labelled, truth, caller.view))
     version, window = scored.version, seen.settings.feedback_rows
     write = partial(_write, asked, scored, window)
     added = await to_thread.run_sync(
@@ -107,24 +107,22 @@ def _read(body: bytes) -> tuple[FeedbackParameters, Json, object]:
     return asked, rows, truth
 
 
-async def _question(
+async def _request(
     context: Context, asked: FeedbackParameters, rows: Json, num_bytes: int
-) -> Question:
+) -> PredictionRequest:
     if asked.prediction is not None:
         stored = context.stored_predictions
-        return question_of(await to_thread.run_sync(stored.get, asked.prediction))
+        return request_of(await to_thread.run_sync(stored.get, asked.prediction))
     inputs: Any = rows.get("inputs")
     future = rows.get("future")
-    return Question(
+    return PredictionRequest(
         model=str(asked.model),
         version=asked.version,
         options=asked.options,
-        deadline_seconds=None,
         num_rows=num_rows(inputs),
         num_bytes=num_bytes,
         decode=partial(decode, inputs),
         decode_future=None if future is None else partial(decode_columns, future, where="future"),
-        may_be_series=True,
     )
 
 

@@ -24,7 +24,6 @@ from app.schemas.inference_protocol import (
     ServerMetadata,
     ServerReady,
 )
-from app.serving.exchange import exchange
 from app.serving.inference_protocol import inputs, outputs
 from app.serving.inference_protocol.messages import Reply, parameters_located, read_request
 from core.access.callers import View
@@ -150,7 +149,7 @@ async def _infer(request: Request, services: Services, model: str, version: str 
         _check_names(model, version)
         read = partial(read_request, model, version, _header_length(request))
         body = await read_inflated(request)
-        work = exchange(body, read, services, measure, caller_of(request))
+        work = services.predictor.respond(body, read, measure, caller_of(request))
         del body
         reply = await or_disconnect(request, work)
     return _response(reply)
@@ -158,7 +157,7 @@ async def _infer(request: Request, services: Services, model: str, version: str 
 
 async def _load(services: Services, view: View, model: str, version: str | None) -> TrainedModel:
     _check_names(model, version)
-    resolved = await services.predictor.resolver.resolve(view, model, version)
+    resolved = await services.predictor.versions.find(view, model, version)
     return await services.predictor.cache.get(resolved)
 
 

@@ -136,7 +136,7 @@ def evaluate(
         version=version.version,
         prune=request.prune,
     )
-    job = enqueue(context, "evaluate", spec, spec.model_dump(mode="json"))
+    job = enqueue(context, spec)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)
 

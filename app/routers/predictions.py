@@ -17,17 +17,18 @@ from app.schemas.predictions import (
     TextPredictResponse,
 )
 from app.serving import arrow_format, json_format
-from app.serving.encode import encode
-from app.serving.exchange import exchange
-from app.serving.question import Answer, Question
+from app.serving.request import PredictionRequest, PredictionResponse
 from core.exceptions import Invalid
 
 router = APIRouter(tags=["predictions"], route_class=DirectRoute)
 
 JSON = "application/json"
-EXPLORING = "x-credence-exploring"  # a header of the dashboard's questions
+EXPLORING = "x-credence-exploring"  # a header of the dashboard's requests
 ARROW = arrow_format.MEDIA_TYPE
-WRITERS: dict[str, Callable[[Answer], bytes]] = {JSON: encode, ARROW: arrow_format.encode}
+WRITERS: dict[str, Callable[[PredictionResponse], bytes]] = {
+    JSON: json_format.write_response,
+    ARROW: arrow_format.write_response,
+}
 EXAMPLE = {
     "model": "concrete",
     "version": "champion",
@@ -65,26 +66,25 @@ async def predict(request: Request, services: ServicesDep) -> Response:
     with services.metrics.predict_request() as measure:
         measure.exploring = request.headers.get(EXPLORING) == "1"
         wanted = negotiate(request, tuple(WRITERS))
-        read_question, body = await _receive(request)
-        work = exchange(
+        read_request, body = await _receive(request)
+        work = services.predictor.respond(
             body,
-            lambda body: (read_question(body), WRITERS[wanted]),
-            services,
+            lambda body: (read_request(body), WRITERS[wanted]),
             measure,
             caller_of(request),
         )
         del body
-        answer = await or_disconnect(request, work)
-    return Response(answer, media_type=wanted)
+        response = await or_disconnect(request, work)
+    return Response(response, media_type=wanted)
 
 
-async def _receive(request: Request) -> tuple[Callable[[bytes], Question], bytes]:
+async def _receive(request: Request) -> tuple[Callable[[bytes], PredictionRequest], bytes]:
     """The body, and what reads it."""
     if media_type(request) == ARROW:
         refuse_encoding(request)
-        read = partial(arrow_format.read_question, request.query_params)
+        read = partial(arrow_format.read_request, request.query_params)
         return read, await read_bytes(request)
     if names := list(request.query_params):
         where = "options of a JSON body stand in it"
         raise Invalid([(name, f"unknown parameter; {where}") for name in names])
-    return json_format.read_question, await read_body(request)
+    return json_format.read_request, await read_body(request)

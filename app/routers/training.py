@@ -8,10 +8,9 @@ from app.dependencies import ContextDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
 from app.openapi import json_request, problems
-from app.recipes import settle
 from app.schemas.jobs import JobResponse
-from app.schemas.training import TrainRequest, public_request
-from app.submission import enqueue
+from app.schemas.training import TrainRequest
+from app.submission import enqueue, resolve_training
 
 router = APIRouter(tags=["training"], route_class=CreatingRoute)
 
@@ -37,7 +36,6 @@ def train(
     context: ContextDep,
 ) -> JobResponse:
     """Queue a training job; everything left out is filled in with the recommended recipe."""
-    spec = settle(context, request)
-    job = enqueue(context, "train", spec, public_request(spec))
+    job = enqueue(context, resolve_training(context, request))
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)

@@ -5,10 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from app.schemas.common import DatasetId
-from app.schemas.predictions import PredictionOptions
+from app.schemas.predictions import VersionOptions
 
 
-class BatchRequest(PredictionOptions):
+class BatchRequest(VersionOptions, frozen=True):
     """A model, a data set, and the options of `POST /predict` that make sense for one."""
 
     dataset: DatasetId

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field, SkipValidation
 
 from app.schemas.common import Json, ModelName, Reference, Request, Response
-from app.schemas.predictions import Horizon
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import Horizon, PredictOptions, Prune
 
 PredictionId = Annotated[str, Field(pattern="^[!-~]{1,64}$", examples=["pred_7c1e"])]
 
@@ -18,10 +17,8 @@ class FeedbackParameters(Request):
     prediction: PredictionId | None = Field(None, description="the `id` of a stored prediction")
     model: ModelName | None = None
     version: Reference | None = Field(None, description="number or alias; default: the newest")
-    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="a stored variant")
-    horizon: Horizon | None = Field(
-        None, description="forecasting only: steps ahead; default: as trained"
-    )
+    prune: Prune = 0.0
+    horizon: Horizon = None
 
     @property
     def options(self) -> PredictOptions:

@@ -1,100 +1,40 @@
 """Predictions as HTTP asks for them. Their rows and arrays never pass through these classes."""
 
-from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import Field, SkipValidation
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
-from app.schemas.common import Json, ModelName, Reference, Request, Response
-from models.prediction.prediction import KINDS, IntervalKind, PredictOptions, Sampler
+from app.schemas.common import Json, ModelName, Reference, Response
+from models.prediction.options import BatchOptions, IntervalKind, PredictOptions, Sampler
 
-Level = Annotated[float, Field(gt=0.0, lt=1.0)]
-Horizon = Annotated[int, Field(ge=1, le=1_000)]
 MAX_DEADLINE_MS = 600_000  # longer than any client holds a connection
 
 
-class PredictionOptions(Request):
+class VersionOptions(BaseModel, BatchOptions, frozen=True):
     """Which model predicts, and how: the same for some rows and for a whole data set."""
 
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     model: ModelName
     version: Reference | None = Field(None, description="number or alias; default: the newest")
-    samples: Annotated[int, Field(ge=1)] = Field(
-        100, description="weight draws per row, at most CREDENCE_MAX_SAMPLES"
-    )
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
-        None,
-        description="default: the version's own, so that equal questions get equal answers",
-    )
-    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(0.0, description="a stored variant")
-    intervals: Annotated[tuple[Level, ...], Field(max_length=16)] = (0.9,)
-    interval_kinds: Annotated[tuple[IntervalKind, ...], Field(min_length=1, max_length=2)] = Field(
-        KINDS,
-        description="credible: quantiles of the predictive mixture; conformal: where the version "
-        "was calibrated, they hold the target with the probability `level` for rows like those it "
-        "was calibrated on, of 100 samples or more",
-    )
-    sampler: Sampler | None = Field(None, description="default: the best that the model has")
-    abstain_above: Annotated[float, Field(ge=0.0)] | None = Field(
-        None,
-        description="rows that are more uncertain are marked in `abstained`: the total standard "
-        "deviation in units of the target, of classes the total entropy in nats",
-    )
-
-    @property
-    def options(self) -> PredictOptions:
-        """As `models` takes them, before they are settled."""
-        return PredictOptions(
-            samples=self.samples,
-            seed=self.seed,
-            prune=self.prune,
-            intervals=self.intervals,
-            interval_kinds=self.interval_kinds,
-            sampler=self.sampler,
-            abstain_above=self.abstain_above,
-        )
 
 
-class PredictParameters(PredictionOptions):
+class PredictParameters(VersionOptions, PredictOptions, frozen=True):
     """All of a request but its rows."""
 
-    top: Annotated[int, Field(ge=1, le=100)] | None = Field(
-        None, description="language models: how many next tokens are told; default 10"
-    )
-    return_draws: bool = False
-    target_mc_error: Annotated[float, Field(gt=0.0)] | None = Field(
-        None,
-        description="stop sampling once the mc_error of every row is below it; "
-        "`samples` is the most that are drawn then",
-    )
     deadline_ms: Annotated[float, Field(gt=0.0, le=MAX_DEADLINE_MS)] | None = Field(
         None,
         description="milliseconds from the arrival of the request: fewer samples are drawn where "
         "that makes it possible to answer in time (`samples` in the answer), else 503",
     )
-
-    horizon: Horizon | None = Field(
-        None, description="forecasting only: steps ahead; default: as trained"
-    )
     store: bool = Field(
         False,
-        description="keep the question, so that its labels can come back by the answer's `id`; "
+        description="keep the request, so that its labels can come back by the answer's `id`; "
         "not for language models",
     )
 
-    @property
-    def options(self) -> PredictOptions:
-        """With what only a request for some rows can ask."""
-        return replace(
-            super().options,
-            return_draws=self.return_draws,
-            target_mc_error=self.target_mc_error,
-            top=self.top,
-            horizon=self.horizon,
-        )
 
-
-class PredictRequest(PredictParameters):
-    """The whole body, for the documentation: `inputs` are read by `app.serving.decode`."""
+class PredictRequest(PredictParameters, frozen=True):
+    """The whole body, for the documentation: `inputs` are read by `app.serving.inputs`."""
 
     inputs: SkipValidation[list[Json] | list[list[Any]] | list[str] | dict[str, list[Any]]] = Field(
         description="records, lists in feature order, or columns; null is a missing value; "

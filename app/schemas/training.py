@@ -1,4 +1,4 @@
-"""`POST /train`: flat, as people write it. The hyper-parameters are those of `models.config`."""
+"""The body of `POST /train`: the settings of `models.config.ModelConfig` at the top level."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_v
 
 from app.schemas.common import DatasetId, Json, ModelName, Request
 from core.dotted_paths import flatten
-from core.jobs.specs import Alias, Metadata, TrainSpec
+from core.jobs.specs import Alias, Metadata
 from models.config import (
     ColumnName,
     FeatureConfig,
@@ -28,10 +28,11 @@ from models.features.columns import ColumnProfile
 _DEFAULTS = ModelConfig(target="y")
 Features = tuple[ColumnName | FeatureConfig, ...]
 SETTINGS = {field.name for field in fields(ModelConfig)}
+_COPIED = SETTINGS - {"features", "method", "out_of_distribution"}
 
 
 class InlineData(Request):
-    """A small data set within the request; larger ones go to `POST /datasets`."""
+    """A small data set within the request. Larger ones go to `POST /datasets`."""
 
     columns: dict[ColumnName, list[Any]] = Field(min_length=1)
 
@@ -43,7 +44,7 @@ def _not_empty(features: Features) -> Features:
 
 
 class RecipeRequest(Request):
-    """All of a training but its method; `model`, `target` and `dataset` or `data` are needed."""
+    """A training without its method. `model`, `target` and `dataset` or `data` are required."""
 
     model: ModelName
     dataset: DatasetId | None = None
@@ -67,35 +68,25 @@ class RecipeRequest(Request):
 
     @model_validator(mode="after")
     def _keep_document(self, info: ValidationInfo) -> Self:
-        """Defaults look like what was sent, once the document is read."""
+        """Keeps what was sent, since a parsed request does not distinguish it from defaults."""
         self._sent = info.context or {}
         return self
 
     def given(self, method: Json | None = None) -> tuple[str, ...]:
-        """The settings that were asked for, by dotted paths; null asks for what is recommended."""
+        """Dotted paths of the settings that the request contains and that are not null."""
         sent = {name: value for name, value in self._sent.items() if name in SETTINGS}
         paths = flatten(sent if method is None else sent | {"method": method})
         return tuple(path for path, value in paths.items() if value is not None)
 
     def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
-        """The configuration as asked; `models.training.recipe.resolve` fills in the rest."""
-        return ModelConfig(
-            target=self.target,
-            features=_feature_configs(self.features, columns),
-            task=self.task,
-            likelihood=self.likelihood,
-            weight=self.weight,
-            network=self.network,
-            method=method,
-            training=self.training,
-            pruning=self.pruning,
-            language=self.language,
-            forecast=self.forecast,
-        )
+        """The configuration as sent. `models.training.recipe.resolve` fills in the rest."""
+        settings: Json = {name: getattr(self, name) for name in _COPIED}
+        features = _feature_configs(self.features, columns)
+        return ModelConfig(**settings, features=features, method=method)
 
 
 class TrainRequest(RecipeRequest):
-    """Only `model`, `target` and one of `dataset` and `data` are needed."""
+    """A training. Only `model`, `target` and one of `dataset` and `data` are required."""
 
     method: MethodConfig = _DEFAULTS.method
     alias: Alias | None = None
@@ -104,22 +95,15 @@ class TrainRequest(RecipeRequest):
     )
 
     def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
-        """As asked, with what a comparison calls by the name of its strange rows."""
+        """As for all, with `out_of_distribution`, which names a data set in a comparison."""
         config = super().config(columns, method)
         return replace(config, out_of_distribution=self.out_of_distribution)
-
-
-def public_request(spec: TrainSpec) -> Json:
-    """The request with every default filled in, in the form in which it can be sent again."""
-    stored: Json = spec.model_dump(mode="json", include=set(TrainSpec.model_fields) - {"given"})
-    config: Json = stored.pop("config")
-    return config | stored
 
 
 def _feature_configs(
     features: Sequence[str | FeatureConfig] | None, columns: Sequence[ColumnProfile]
 ) -> tuple[FeatureConfig, ...] | None:
-    """Names become features of their column's own type; `resolve` refuses those it cannot use."""
+    """Features of the named columns, of their stored types. `resolve` checks them."""
     if features is None:
         return None
     types = {column.name: column.type for column in columns}

@@ -1,8 +1,8 @@
-"""What may wait for the engine: limits on one request, and on all of them together.
+"""Which requests may wait for the engine: limits on each, and on all of them together.
 
-Who is let in is answered about as soon as the limit in seconds says; who would wait longer is told
-so at once, and when to come back. A large request counts with one slice, which is what others wait
-for it at a time (`app.serving.slices`).
+A request that is admitted waits for about the limit in seconds at most. A request that would wait
+longer is refused at once, with the seconds after which to come back. A large request counts with
+one slice (`app.serving.throughput`), which is how long others wait for it at a time.
 """
 
 import math
@@ -11,8 +11,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from app.serving.slices import SLICE_SECONDS
-from app.serving.throughput import Throughput
+from app.serving.throughput import SLICE_SECONDS, Throughput
 from core.exceptions import Invalid, TooLarge, Unavailable
 
 MAX_RETRY_AFTER_SECONDS = 60
@@ -26,23 +25,28 @@ class Limits:
     max_samples: int
     max_work: int
 
-    def check(
-        self, rows: int, samples: int, values_per_sample: int = 1, unit: str = "values"
-    ) -> int:
-        """The work of a request, each sample of a row counting as many values as it returns.
+    def check_samples(self, samples: int) -> None:
+        """Raise `Invalid` with more than `max_samples` samples."""
+        if samples > self.max_samples:
+            limit = f"must be at most {self.max_samples} (CREDENCE_MAX_SAMPLES)"
+            raise Invalid([("/samples", limit)])
+
+    def work(self, rows: int, samples: int, per_sample: int = 1, unit: str = "values") -> int:
+        """The work of a request.
+
+        Args:
+            per_sample: values, or steps, that each sample of a row takes.
 
         Raises:
             Invalid: with more than `max_samples` samples.
             TooLarge: with more than `max_work` of work.
         """
-        if samples > self.max_samples:
-            limit = f"must be at most {self.max_samples} (CREDENCE_MAX_SAMPLES)"
-            raise Invalid([("/samples", limit)])
-        work = rows * samples * values_per_sample
+        self.check_samples(samples)
+        work = rows * samples * per_sample
         if work > self.max_work:
             product = f"{rows} rows × {samples} samples"
-            if values_per_sample > 1:
-                product += f" × {values_per_sample} {unit} each"
+            if per_sample > 1:
+                product += f" × {per_sample} {unit} each"
             raise TooLarge(
                 f"{product} is more than {self.max_work} (CREDENCE_MAX_WORK): "
                 "split the rows over several requests, or draw fewer samples"

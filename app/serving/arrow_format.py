@@ -1,4 +1,4 @@
-"""`POST /predict` in Arrow's stream format: bytes → `Question`, `Answer` → bytes.
+"""`POST /predict` in Arrow's stream format: bytes to a request, a response to bytes.
 
 A column per feature, in any order; null is a missing value. Numbers stay in the memory that they
 came in until they are standardised.
@@ -15,10 +15,9 @@ from starlette.datastructures import QueryParams
 
 from app.http.bodies import MAX_BYTES
 from app.http.validation import pointer
-from app.serving.decode import check_names
+from app.serving.inputs import check_names, refuse_texts
 from app.serving.query import read_options
-from app.serving.question import Answer, Question
-from app.serving.text import refuse_texts
+from app.serving.request import PredictionRequest, PredictionResponse
 from app.serving.values import FLOAT32_MAX, read_values
 from core.datasets import columns as core
 from core.datasets.columns import numbers, strings, tensors, times
@@ -41,7 +40,7 @@ WANTED = {
 }
 
 
-def read_question(query: QueryParams, body: bytes) -> Question:
+def read_request(query: QueryParams, body: bytes) -> PredictionRequest:
     """Rows from the body, everything else from the query.
 
     Raises:
@@ -49,12 +48,12 @@ def read_question(query: QueryParams, body: bytes) -> Question:
         TooLarge: it takes more than `MAX_TABLE_BYTES` once decoded.
         Invalid: naming the parameter or column.
     """
-    asked = read_options(query)
+    parameters = read_options(query)
     table = _read_table(body)
     if not table.num_rows:
         raise Invalid([(ROWS, "there are no rows: give at least one")])
     decode = partial(to_columns, table)
-    return Question.of(asked, table.num_rows, len(body), decode, may_be_series=True)
+    return PredictionRequest.of(parameters, table.num_rows, len(body), decode)
 
 
 def to_columns(table: pa.Table, features: Sequence[InputColumn]) -> Columns:
@@ -69,13 +68,13 @@ def to_columns(table: pa.Table, features: Sequence[InputColumn]) -> Columns:
     return {f.name: _read(f, table.column(f.name), Place(f.name, ROWS)) for f in features}
 
 
-def encode(answer: Answer) -> bytes:
-    """One record batch with a row per predicted row; what gave it is in the schema's metadata."""
-    version, prediction = answer.version, answer.rows_prediction
+def write_response(response: PredictionResponse) -> bytes:
+    """One record batch with a row per predicted row; its origin is in the schema's metadata."""
+    version, prediction = response.version, response.prediction
     table = with_metadata(to_table(prediction), version.model, version.version, prediction)
-    more = {"timings_ms": orjson.dumps(answer.timings.milliseconds())}
-    if answer.id is not None:
-        more["id"] = answer.id.encode()
+    more = {"timings_ms": orjson.dumps(response.timings.milliseconds())}
+    if response.id is not None:
+        more["id"] = response.id.encode()
     schema = table.schema.with_metadata({**(table.schema.metadata or {}), **more})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:

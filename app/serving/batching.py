@@ -15,17 +15,11 @@ from time import perf_counter
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
 
-from app.serving.scored import Labelled, Scored
-from app.serving.slices import rows_of_slice
-from app.serving.throughput import Throughput
-from models.forecasting.rollout import History
-from models.language.prediction import TextPrediction
-from models.prediction.joining import joined
-from models.prediction.prediction import Prediction, PredictOptions
-
-AnyPrediction = Prediction | TextPrediction | Scored
+from app.serving.throughput import Throughput, rows_of_slice
+from models.model import Encoded
+from models.prediction.options import ResolvedOptions
+from models.prediction.prediction import RowPrediction
 
 # Measured on a CPU with 784-400-400-10 and 100 samples, per row: 3.2 ms alone, 2.2 by two, 1.8 by
 # four, 1.5 by eight, 1.5 by 32, 2.0 by 128. More company than this only makes others wait.
@@ -36,16 +30,16 @@ MARGIN = 1.25  # predicted times scatter by about a quarter
 
 
 class Predicts(Protocol):
-    """The side of a model that the engine sees; settled options, encoded rows."""
+    """What the engine needs of a model. What it gives has the number of its `samples`."""
 
-    def predict_rows(self, x: Any, options: PredictOptions) -> AnyPrediction: ...
+    def predict_rows(self, x: Encoded, options: ResolvedOptions) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Computed:
     """A prediction, how long it waited for the engine, and how long its batch ran."""
 
-    prediction: AnyPrediction
+    prediction: Any
     queue_seconds: float
     compute_seconds: float
 
@@ -56,25 +50,32 @@ def _new_future() -> "asyncio.Future[Computed]":
 
 @dataclass(eq=False)
 class Entry:
-    """A request that waits. `artifact` names the model's parameters, wherever they are loaded."""
+    """A request that waits.
+
+    Args:
+        artifact: names the model's parameters, wherever they are loaded.
+        deadline: by `perf_counter`.
+        whole: the work of inputs that are computed alone and at once: texts have lengths of their
+            own, steps of a forecast depend on each other. None: `x` is a tensor of rows.
+        parts: what is computed already, of the rows before `x`.
+    """
 
     artifact: str
     model: Predicts
-    x: Tensor | History
-    options: PredictOptions
-    deadline: float = math.inf  # by `perf_counter`
+    x: Encoded
+    options: ResolvedOptions
+    deadline: float = math.inf
     submitted: float = field(default_factory=perf_counter)
     future: "asyncio.Future[Computed]" = field(default_factory=_new_future)
     taken: bool = False
-    parts: list[Prediction] = field(default_factory=list)  # of the rows that were before `x`
+    parts: list[RowPrediction] = field(default_factory=list)
     compute_seconds: float = 0.0
+    whole: int | None = None
 
     @property
     def rows(self) -> int:
-        """What time is learned by: of texts, which alone ask for a `top`, the steps of them all."""
-        if isinstance(self.x, Tensor) and self.options.top is not None:
-            return self.x[:, 1:].numel()
-        return len(self.x)
+        """The work that time is learned by."""
+        return len(self.x) if self.whole is None else self.whole
 
     @property
     def speed_key(self) -> Hashable:
@@ -82,44 +83,38 @@ class Entry:
         return speed_key(self.artifact, self.options)
 
     @cached_property
-    def _own(self) -> object | None:
-        """Draws are of whole functions, an early stop depends on all rows, texts have lengths of
-        their own, the rows of a forecast depend on each other, and labels are of these rows alone:
-        never shared.
+    def _own_key(self) -> object | None:
+        """A unique key if this request must not share a batch, else None.
+
+        Draws are of whole functions, and an early stop depends on all rows.
         """
-        o = self.options
-        own = (o.target_mc_error, o.top, o.horizon)
-        alone = o.return_draws or isinstance(self.model, Labelled)
-        alone = alone or any(value is not None for value in own)
-        return object() if alone else None
+        options = self.options
+        alone = options.return_draws or options.target_mc_error is not None
+        return object() if alone or self.whole is not None else None
 
     @property
     def is_divisible(self) -> bool:
-        """Whether its rows may be computed some at a time. Texts share draws that cost more."""
-        return self._own is None and isinstance(self.x, Tensor)
+        """Whether its rows may be computed some at a time."""
+        return self._own_key is None
 
-    def first_rows(self, rows: int | None) -> Tensor | History:
+    def first_rows(self, rows: int | None) -> Encoded:
         """Of what is not computed yet; None: all."""
-        return self.x[:rows] if isinstance(self.x, Tensor) else self.x
+        return self.x if rows is None else self.x[:rows]
 
-    def keep(self, part: Prediction, samples: int) -> None:
+    def keep(self, part: RowPrediction, samples: int) -> None:
         """Put away what is computed of the first rows; the others will have as many samples."""
-        assert isinstance(self.x, Tensor)
         self.parts.append(part)
         self.x = self.x[part.num_rows :]
         self.options = replace(self.options, samples=samples)
 
-    def whole(self, last: AnyPrediction) -> AnyPrediction:
-        """The answer, of which `last` is what was missing."""
-        if not self.parts:
-            return last
-        assert isinstance(last, Prediction)
-        return joined([*self.parts, last])
+    def complete(self, last: Any) -> Any:
+        """The prediction for all rows, of which `last` was missing."""
+        return RowPrediction.joined([*self.parts, last]) if self.parts else last
 
     def batch_key(self, samples: int) -> Hashable:
         """Entries with an equal key may be computed as one."""
         o = self.options
-        return (self.artifact, o.prune, samples, o.seed, o.sampler, self._own)
+        return (self.artifact, o.prune, samples, o.seed, o.sampler, self._own_key)
 
 
 @dataclass(frozen=True)
@@ -138,7 +133,7 @@ class Batch:
     def speed_key(self) -> Hashable:
         return self.entries[0].speed_key
 
-    def compute(self) -> list[AnyPrediction]:
+    def compute(self) -> list[Any]:
         """One prediction per entry, by one call of the model."""
         first = self.entries[0]
         options = replace(first.options, samples=self.samples)
@@ -152,17 +147,14 @@ class Batch:
             interval_kinds=tuple(sorted(kinds)),
             abstain_above=None,  # each has its own
         )
-        x = torch.cat([entry.x for entry in self.entries if isinstance(entry.x, Tensor)])
-        together = first.model.predict_rows(x, options)
-        if not isinstance(together, Prediction):
-            raise TypeError("texts and labelled rows are computed one request at a time")
-        return list(self._cut(together))
+        x = torch.cat([entry.x for entry in self.entries])
+        return list(self._cut(first.model.predict_rows(x, options)))
 
     def split(self) -> list["Batch"]:
         """Each entry alone."""
         return [Batch([entry], self.samples) for entry in self.entries]
 
-    def _cut(self, prediction: Prediction) -> Iterator[Prediction]:
+    def _cut(self, prediction: RowPrediction) -> Iterator[RowPrediction]:
         start = 0
         for entry in self.entries:
             stop = start + entry.rows
@@ -256,6 +248,6 @@ def behind_one(waiting: Iterable[Entry], begun: Entry) -> dict[Entry, None]:
     return dict.fromkeys([*queue[: first + 1], begun, *queue[first + 1 :]])
 
 
-def speed_key(artifact: str, options: PredictOptions) -> Hashable:
+def speed_key(artifact: str, options: ResolvedOptions) -> Hashable:
     """What has a throughput of its own: moments draw nothing, and draws are of all weights."""
     return (artifact, options.prune, options.sampler == "moments", options.return_draws)

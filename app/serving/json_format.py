@@ -1,17 +1,21 @@
-"""`POST /predict` in JSON: bytes → `Question`. `encode` writes the answer."""
+"""`POST /predict` in JSON: bytes to a request, a response to bytes."""
 
 from functools import partial
 from typing import Any
 
+import numpy as np
+import orjson
+
 from app.http.bodies import parse, refuse_non_finite
 from app.http.validation import validate
 from app.schemas.predictions import PredictParameters
-from app.serving.decode import decode, decode_columns, num_rows
-from app.serving.question import Question
+from app.serving.inputs import decode, decode_columns, num_rows
+from app.serving.request import PredictionRequest, PredictionResponse
+from models.prediction.prediction import Interval
 
 
-def read_question(body: bytes) -> Question:
-    """Separate the rows, at which no schema looks, from the parameters.
+def read_request(body: bytes) -> PredictionRequest:
+    """Separate the rows, which no schema checks, from the parameters.
 
     Raises:
         NotParseable, Invalid: see `app.http.bodies`.
@@ -20,12 +24,46 @@ def read_question(body: bytes) -> Question:
     inputs: Any = document.pop("inputs", None)
     future: Any = document.pop("future", None)
     refuse_non_finite(document)
-    asked = validate(PredictParameters, document)
-    return Question.of(
-        asked,
+    return PredictionRequest.of(
+        validate(PredictParameters, document),
         num_rows(inputs),
         len(body),
         partial(decode, inputs),
         decode_future=None if future is None else partial(decode_columns, future, where="future"),
-        may_be_series=True,
     )
+
+
+def write_response(response: PredictionResponse) -> bytes:
+    """The JSON of the contract. What is not finite becomes null, never `NaN`."""
+    prediction = response.prediction
+    document: dict[str, Any] = {} if response.id is None else {"id": response.id}
+    document |= {
+        "model": response.version.model,
+        "version": response.version.version,
+        "prune": prediction.prune,
+        "samples": prediction.samples,
+        "seed": prediction.seed,
+        "sampler": prediction.sampler,
+    }
+    for output in prediction.outputs:
+        values = output.values(prediction)
+        if values is not None or output.is_nullable:
+            *outer, name = output.member.split(".")
+            place = document.setdefault(outer[0], {}) if outer else document
+            place[name] = _ready(values)
+    document["timings_ms"] = response.timings.milliseconds()
+    return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY, default=_interval)
+
+
+def _ready(values: Any) -> Any:
+    """As orjson reads it: arrays contiguous in memory, instants by RFC 3339."""
+    if not isinstance(values, np.ndarray):
+        return values
+    if np.issubdtype(values.dtype, np.datetime64):
+        return [moment.isoformat() + "Z" for moment in values.astype("datetime64[us]").tolist()]
+    return np.ascontiguousarray(values)
+
+
+def _interval(interval: Interval) -> dict[str, Any]:
+    lower, upper = _ready(interval.lower), _ready(interval.upper)
+    return {"level": interval.level, "kind": interval.kind, "lower": lower, "upper": upper}

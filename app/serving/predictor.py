@@ -1,12 +1,13 @@
-"""From a question to its answer: find the model, decode, wait for the engine, compute."""
+"""From the bytes of a request to those of its response: read, find the model, compute, write."""
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import TypeVar
 
 from app.http.bodies import off_loop
 from app.metrics.metrics import PredictMeasure
@@ -14,15 +15,21 @@ from app.serving.admission import Admission, Limits
 from app.serving.batching import Computed, Entry, speed_key
 from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
-from app.serving.question import Answer, Question, Timings
-from app.serving.resolver import Resolver
-from app.serving.scored import Scored
-from app.serving.storing import Storing, with_samples
+from app.serving.prediction_store import PredictionStore, with_samples
+from app.serving.request import PredictionRequest, PredictionResponse, Timings
+from app.serving.versions import VersionLookup
 from core.access.callers import Caller
 from core.exceptions import Invalid, Unavailable
 from core.predictions.stored_predictions import PackedRows
 from models.model import Encoded, TrainedModel
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import ResolvedOptions
+from models.prediction.prediction import Prediction
+
+T = TypeVar("T")
+
+Write = Callable[[PredictionResponse], T]
+Read = Callable[[bytes], tuple[PredictionRequest, Write[T]]]
+"""Reads a body; gives the request and what writes its response."""
 
 
 @dataclass(frozen=True)
@@ -30,90 +37,110 @@ class Predictor:
     """What all predictions of a process share."""
 
     limits: Limits
-    resolver: Resolver
+    versions: VersionLookup
     cache: ModelCache
     engine: Engine
     admission: Admission
-    storing: Storing
+    store: PredictionStore
+    observe: Callable[[PredictMeasure, Prediction], None]
 
-    async def answer(self, question: Question, measure: PredictMeasure, caller: Caller) -> Answer:
-        """Answer a question, whatever the wire format; who calls this reads and writes that.
+    async def respond(
+        self, body: bytes, read: Read[T], measure: PredictMeasure, caller: Caller
+    ) -> T:
+        """What `read`'s writer makes of the response; large bodies and responses, in threads.
 
         Raises:
-            Invalid, InvalidInput: the question is wrong.
+            NotParseable, Invalid: from reading. And whatever `predict` raises.
+        """
+        with measure.stage("decode"):
+            request, write = await off_loop(len(body), read, body)
+        requests = [request]
+        del body, request  # several times the size of the columns: not kept in the queue
+        response = await self.predict(requests.pop(), measure, caller)
+        with measure.stage("encode"):
+            written = await off_loop(response.num_bytes, write, response)
+        measure.record_spans(response.version.version, response.prediction)
+        await off_loop(response.num_bytes, self.observe, measure, response.prediction)
+        return written
+
+    async def predict(
+        self, request: PredictionRequest, measure: PredictMeasure, caller: Caller
+    ) -> PredictionResponse:
+        """
+        Raises:
+            Invalid, InvalidInput: the request is wrong.
             NotFound: there is no such model or version.
             TooLarge, Unavailable: it is too much, ever or now, or cannot be answered in time, or
-                not be stored as it wishes.
+                cannot be stored.
         """
-        seconds = question.deadline_seconds
-        self.limits.check(0, question.options.samples)  # what a row is depends on the model
+        seconds = request.deadline_seconds
+        self.limits.check_samples(request.options.samples)  # what a row is depends on the model
         deadline = math.inf if seconds is None else measure.started + seconds
         with self._in_time(seconds):
             async with asyncio.timeout(None if seconds is None else deadline - perf_counter()) as t:
-                known = await self.storing.made_before(caller) if question.store else None
-                if known is not None:  # what a name meant then is what it means to this request
-                    question = replace(question, version=known.version, store=False)
-                version = await self.resolver.resolve(caller.view, question.model, question.version)
+                known = await self.store.made_before(caller) if request.store else None
+                if known is not None:  # the version that the name meant when it was stored
+                    request = replace(request, version=known.version, store=False)
+                version = await self.versions.find(caller.view, request.model, request.version)
                 measure.model = version.model
                 model = await self.cache.get(version)
-                options = model.resolve(question.options)
-                rows = model.num_rows(question.num_rows, options)
-                work = self.limits.check(rows, options.samples, model.values_per_sample(options))
+                options = model.resolve(request.options)
+                rows = model.num_rows(request.num_rows, options)
+                work = self.limits.work(rows, options.samples, model.values_per_sample(options))
                 speed = speed_key(version.artifact_key, options)
                 with self.admission.entered(speed, rows, options.samples, work):
                     with measure.stage("decode"):
-                        encode = partial(self.encode, model, question, options)
-                        x, packed = await off_loop(question.num_bytes, encode)
-                    del question  # its rows take several times the size of the tensor
-                    t.reschedule(None)  # from here on the engine minds the deadline
-                    entry = Entry(version.artifact_key, model, x, options, deadline)
+                        encode = partial(self.encode, model, request, options)
+                        x, packed = await off_loop(request.num_bytes, encode)
+                    del request  # its rows take several times the size of the tensor
+                    t.reschedule(None)  # from here on the engine watches the deadline
+                    whole = None if model.has_independent_rows else model.size(x)
+                    entry = Entry(version.artifact_key, model, x, options, deadline, whole=whole)
                     computed = await self._compute(entry, rows)
         prediction = computed.prediction
-        assert not isinstance(prediction, Scored)  # which only labels ask for
         stored = None if known is None else known.id
-        if packed is not None:  # before it is answered: an id that is told exists
-            settled, left = with_samples(options, prediction), deadline - perf_counter()
-            stored = await self.storing.add(caller, version, settled, packed, left)
+        if packed is not None:  # before the response: an id that is returned exists
+            again, left = with_samples(options, prediction), deadline - perf_counter()
+            stored = await self.store.add(caller, version, again, packed, left)
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
-        return Answer(version, prediction, timings, stored)
+        return PredictionResponse(version, prediction, timings, stored)
 
     async def _compute(self, entry: Entry, counted: int) -> Computed:
-        """Wait for the engine, and count what texts turned out to be beside their number.
+        """Wait for the engine; count the steps of texts beyond their number as work, too.
 
         Raises:
-            Unavailable: as `answer` does.
+            Unavailable: as `predict` does.
         """
         more, samples = entry.rows - counted, entry.options.samples
         with self.admission.entered(entry.speed_key, more, samples, more * samples, requests=0):
             return await self.engine.compute(entry)
 
     def encode(
-        self, model: TrainedModel, question: Question, options: PredictOptions
+        self, model: TrainedModel, request: PredictionRequest, options: ResolvedOptions
     ) -> tuple[Encoded, PackedRows | None]:
         """The rows as the model takes them, and packed if they are to be stored.
 
-        Of texts the longest one counts for all.
-
         Raises:
-            TooLarge: if there are more steps to compute than may be, before room is made for them,
-                or more to store.
+            TooLarge: if the model takes more steps through them than may be, before there is
+                memory for them, or if there is more to store than may be.
         """
-        packed = self.storing.pack(model, question) if question.store else None
-        refuse_dependent_rows(model, allowed=question.may_be_series)
-        decode_future = question.decode_future
+        packed = self.store.pack(model, request) if request.store else None
+        if request.rows_only:
+            check_independent_rows(model)
+        decode_future = request.decode_future
         if decode_future is not None and not model.future_inputs:
             message = "this model has no covariates, and needs nothing of the future"
             raise Invalid([("/future", message)])
-        columns = question.decode(model.inputs)
+        columns = request.decode(model.inputs)
         rows = model.num_rows(len(next(iter(columns.values()))), options)
-        self.limits.check(rows, options.samples, model.num_steps(columns), "steps")
+        self.limits.work(rows, options.samples, model.num_steps(columns), "steps")
         future = None if decode_future is None else decode_future(model.future_inputs)
         return model.read(columns, future, options), packed
 
     @contextmanager
     def _in_time(self, deadline_seconds: float | None) -> Iterator[None]:
-        """Say that the deadline was missed, and when it may be worth another try."""
+        """Raise `Unavailable` with the seconds to wait where the deadline was missed."""
         try:
             yield
         except TimeoutError:
@@ -123,8 +150,8 @@ class Predictor:
             raise Unavailable(message, self.admission.drain_seconds()) from None
 
 
-def refuse_dependent_rows(model: TrainedModel, *, allowed: bool = False) -> None:
-    """Raise `Invalid` where only rows that are predicted one by one can be read."""
-    if not (allowed or model.has_independent_rows):
+def check_independent_rows(model: TrainedModel) -> None:
+    """Raise `Invalid` unless the model predicts each row by itself."""
+    if not model.has_independent_rows:
         message = f"the task {model.task} does not predict rows one by one: send POST /predict"
         raise Invalid([("/model", message)])

@@ -1,4 +1,4 @@
-"""From labelled rows to their scores: as a prediction, but that the truth comes with the rows."""
+"""Scores of labelled rows: predicted within the limits and by the engine of all predictions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ import torch
 
 from app.http.bodies import off_loop
 from app.serving.batching import Entry, speed_key
+from app.serving.labels import check_length, read_labels
 from app.serving.predictor import Predictor
-from app.serving.question import Question
-from app.serving.scored import Labelled, Scored
-from app.serving.truth import check_length, read_truth
+from app.serving.request import PredictionRequest
 from core.access.callers import View
 from core.exceptions import Invalid
 from core.registry.registry import Version
 from models.evaluation.metrics import PerRowScores
 from models.features.targets import present
 from models.model import Encoded, TrainedModel
+from models.prediction.options import ResolvedOptions
 
-# The scores of a row cost many predictions (CRPS compares all pairs of samples): whoever predicts
-# meanwhile waits for so many rows at most, and not for all of them.
+# The scores of a row cost many predictions (CRPS compares all pairs of samples): other requests
+# wait for this many rows at most, and not for all of them.
 ROWS_AT_ONCE = 100
 
 
@@ -34,31 +34,54 @@ class ScoredRows:
     scores: PerRowScores
 
 
-async def score(predictor: Predictor, question: Question, truth: object, view: View) -> ScoredRows:
-    """Score the rows of a question, within the same limits and by the same engine as predictions.
+@dataclass(frozen=True)
+class _Scores:
+    """What the engine computes of labelled rows."""
+
+    samples: int
+    scores: PerRowScores
+
+
+@dataclass(frozen=True)
+class _LabelledRows:
+    """A model with the truth of the rows that the engine gives it; unknown is NaN or None."""
+
+    model: TrainedModel
+    truth: np.ndarray
+
+    def predict_rows(self, x: Encoded, options: ResolvedOptions) -> _Scores:
+        """Scores in place of predictions."""
+        return _Scores(options.samples, self.model.row_scores(x, self.truth, options))
+
+
+async def score(
+    predictor: Predictor, request: PredictionRequest, truth: object, view: View
+) -> ScoredRows:
+    """The scores of the rows of a request.
 
     Raises:
-        Invalid, InvalidInput: rows or labels are wrong, or of a language model.
+        Invalid, InvalidInput: rows or labels are wrong, or the model takes none.
         NotFound: there is no such model or version.
         TooLarge, Unavailable: it is too much, ever or now.
     """
-    version = await predictor.resolver.resolve(view, question.model, question.version)
+    version = await predictor.versions.find(view, request.model, request.version)
     model = await predictor.cache.get(version)
     if not model.takes_labels:
         raise Invalid([("/model", "is a language model: every text is its own label")])
-    options = model.resolve(question.options)
-    rows, samples = model.num_rows(question.num_rows, options), options.samples
+    options = model.resolve(request.options)
+    rows, samples = model.num_rows(request.num_rows, options), options.samples
     labels: list[Any] = check_length(truth, rows)
-    work = predictor.limits.check(rows, samples, model.values_per_sample(options))
-    artifact = f"{version.artifact_key} labelled"  # which takes longer: it learns its own speed
+    work = predictor.limits.work(rows, samples, model.values_per_sample(options))
+    artifact = f"{version.artifact_key} labelled"  # takes longer: it learns its own speed
     with predictor.admission.entered(speed_key(artifact, options), rows, samples, work):
-        encode = partial(predictor.encode, model, question, options)
-        x, _ = await off_loop(question.num_bytes, encode)
-        known = await off_loop(question.num_bytes, read_truth, labels, model.classes)
-        parts = [
-            await _computed(predictor, Entry(artifact, Labelled(model, truths), some, options))
-            for some, truths in _parts(model, x, known)
-        ]
+        encode = partial(predictor.encode, model, request, options)
+        x, _ = await off_loop(request.num_bytes, encode)
+        known = await off_loop(request.num_bytes, read_labels, labels, model.classes)
+        parts = []
+        for some, truths in _parts(model, x, known):
+            labelled = _LabelledRows(model, truths)
+            entry = Entry(artifact, labelled, some, options, whole=model.size(some))
+            parts.append((await predictor.engine.compute(entry)).prediction.scores)
     return ScoredRows(version, {n: torch.cat([part[n] for part in parts]) for n in parts[0]})
 
 
@@ -73,9 +96,3 @@ def _parts(
         rows = slice(start, start + ROWS_AT_ONCE)
         if present(known[rows]).any():
             yield x[rows], known[rows]
-
-
-async def _computed(predictor: Predictor, entry: Entry) -> PerRowScores:
-    computed = await predictor.engine.compute(entry)
-    assert isinstance(computed.prediction, Scored)
-    return computed.prediction.scores

@@ -1,8 +1,13 @@
-"""How long computing will take, learnt from what was computed."""
+"""How long computing will take, learned from what was computed, and how much to do at a time."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 
+# Measured with one thread, per row: 784-400-400-10 with 100 samples 14 ms alone, 1.6 ms in slices
+# of 32 (50 ms), 3.3 in one of 256; 13-50-2 with 10,000 samples 21 ms alone, 7 in slices of 16
+# (108 ms), 15 in one of 256. So slices this long cost nothing.
+SLICE_SECONDS = 0.1
 LEARNING_RATE = 0.2  # of a moving average: the last few computations count
 DOUBT = 0.9  # seven refusals halve the time that is believed in
 
@@ -56,3 +61,18 @@ class Throughput:
             size: _Mean(mean.rows, mean.samples, DOUBT * mean.seconds)
             for size, mean in means.items()
         }
+
+
+def rows_of_slice(key: Hashable, rows: int, samples: int, throughput: Throughput) -> int | None:
+    """How many rows of a large request are computed before others have their turn; None: all.
+
+    Where one row alone takes longer than a slice should, the slice takes half as long again as one
+    row: it is one row, unless most of that time is spent once for all rows, such as on draws of
+    whole weights.
+    """
+    seconds = partial(throughput.seconds, key, samples=samples)
+    most = max(SLICE_SECONDS, 1.5 * seconds(1))
+    if seconds(rows) <= most:
+        return None
+    powers = (2**k for k in range(rows.bit_length()))
+    return max(n for n in powers if n == 1 or seconds(n) <= most)

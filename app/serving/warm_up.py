@@ -7,7 +7,7 @@ import structlog
 from app.serving.batching import speed_key
 from app.serving.throughput import Throughput
 from models.model import Encoded, TrainedModel
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions, ResolvedOptions
 
 RUNS = 3
 LONG_SECONDS = 0.5  # what is made once is then a small part of it
@@ -33,7 +33,7 @@ def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
         log.warning("a model was not warmed up", artifact=artifact, exc_info=True)
 
 
-def _seconds(model: TrainedModel, x: Encoded, options: PredictOptions) -> float:
+def _seconds(model: TrainedModel, x: Encoded, options: ResolvedOptions) -> float:
     """The least of a few runs, the first of which make what is made once; of long ones fewer."""
     seconds = []
     for _ in range(RUNS):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from models.artifact.files import read_model
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 
 SAMPLES = 100
 MAX_BATCH = 32  # rows; for the servers that batch

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from benchmarks.peers.child import Predict, serve
 from benchmarks.shapes import INPUT, Shape, stored
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 
 
 def build(widths: list[int]) -> Predict:

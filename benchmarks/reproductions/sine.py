@@ -35,7 +35,8 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -73,7 +74,7 @@ class Row:
     log_likelihood: float
     coverage: float
     seconds: float
-    draws: Prediction
+    draws: RowPrediction
 
     @property
     def growth(self) -> float:

@@ -13,7 +13,7 @@ from core.access.callers import Caller
 from core.clock import now
 from core.database.database import Database
 from core.database.schema import AuditRow
-from core.database.sweeping import sweep
+from core.database.statements import delete_before
 from core.paging import Page, check_limit, decode_number, page_of
 
 
@@ -75,7 +75,7 @@ class Audit:
 
     def sweep(self, before: datetime) -> None:
         """Forget the lines before this time."""
-        sweep(self._database, AuditRow.time, before)
+        delete_before(self._database, AuditRow.time, before)
 
 
 def _line(row: AuditRow) -> Line:

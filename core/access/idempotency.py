@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from core.clock import now
 from core.database.database import Database
 from core.database.schema import AnswerRow
-from core.database.sweeping import sweep
+from core.database.statements import delete_before
 from core.exceptions import CredenceError
 
 
@@ -121,4 +121,4 @@ class Replies:
 
     def sweep(self, before: datetime) -> None:
         """Delete what was recorded before this time."""
-        sweep(self._database, AnswerRow.created_at, before)
+        delete_before(self._database, AnswerRow.created_at, before)

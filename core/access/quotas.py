@@ -7,8 +7,8 @@ from sqlalchemy import BigInteger, ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from core.access.callers import EVERYBODY, Caller
-from core.database.dialects import is_sqlite
 from core.database.schema import DatasetRow, JobRow, ModelRow, PredictionRow, VersionRow
+from core.database.statements import is_sqlite
 from core.exceptions import LimitReached, QuotaExceeded
 from core.jobs.transitions import UNFINISHED
 

@@ -107,7 +107,6 @@ class JobRow(Base):
     progress: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
     metrics: Mapped[Json] = mapped_column(default=dict)
     error: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
-    request: Mapped[Json]
     spec: Mapped[Json]
     request_id: Mapped[str | None] = mapped_column(String(128))  # of the request that asked for it
     traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C's, when that was traced
@@ -249,7 +248,7 @@ class WorkerRow(Base):
 
 
 class InstallationRow(Base):
-    """The one row that tells this database from others; see `core.database.installation`."""
+    """The one row that tells this database from others; see `core.database.statements`."""
 
     __tablename__ = "installation"
     only: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

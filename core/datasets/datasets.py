@@ -22,8 +22,8 @@ from core.access.idempotency import AlreadyCompleted
 from core.access.quotas import check_bytes
 from core.clock import now
 from core.database.database import Database
-from core.database.installation import identity
 from core.database.schema import DatasetRow, JobRow
+from core.database.statements import installation_id
 from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
 from core.datasets.formats import find_format, inline
@@ -75,8 +75,13 @@ class Datasets:
         self._scratch = scratch  # where files are written before they are published
         self._caller = caller
 
-    def add(self, name: str, media_type: str, source: Path) -> tuple[Dataset, bool]:
+    def add(
+        self, name: str, media_type: str, source: Path, sha256: str | None = None
+    ) -> tuple[Dataset, bool]:
         """Take in a file; the same bytes again give the data set that exists, and False.
+
+        Args:
+            sha256: of the file, in hexadecimal, if it is known; else the file is read for it.
 
         Raises:
             UnsupportedFormat, NotParseable, Invalid, TooLarge: see `core.datasets.formats`.
@@ -84,8 +89,7 @@ class Datasets:
         """
         check_name(name)
         format_ = find_format(media_type)
-        with source.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256 = sha256 or _sha256(source)
         if existing := self._find(sha256, format_.name):
             self._remember(existing)
             return existing, False
@@ -288,7 +292,7 @@ class Datasets:
     def _key(self, dataset_id: str) -> str:
         """With this database's name: what no row refers to tells whose it was."""
         with self._database.begin() as session:
-            return f"datasets/{identity(session)}-{dataset_id}.arrow"
+            return f"datasets/{installation_id(session)}-{dataset_id}.arrow"
 
     def _store_table(self, key: str, table: pa.Table) -> int:
         """The bytes that it takes."""
@@ -299,14 +303,20 @@ class Datasets:
             path = Path(folder) / "data.arrow"
             with pa.ipc.new_file(str(path), table.schema) as writer:
                 writer.write_table(table)
-            self._store.put_file(key, path)
-            return path.stat().st_size
+            size = path.stat().st_size
+            self._store.move_file(key, path)
+            return size
 
 
 def read_columns(path: Path, types: Mapping[str, str]) -> Columns:
     """Columns of these types, from a file that `export` wrote; the arrays are copies."""
     with pa.memory_map(str(path)) as file:
         return _arrays(pa.ipc.open_file(file).read_all(), types)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _reads(dataset_id: str) -> ColumnElement[bool]:

@@ -5,20 +5,14 @@ the most frequent first and equally frequent ones in alphabetical order, at most
 counts all.
 """
 
-import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.datasets.columns import Column, tensors
 from models.features.columns import ColumnProfile
 
-BLOCK_ROWS = 2**20
 MAX_LEVELS = 100
 MAX_LEVEL_LENGTH = 256  # characters; a longer string is prose
 MEAN_PROSE_LENGTH = 32  # many different strings that are longer than this on average, too
@@ -28,16 +22,8 @@ def profile(name: str, column: Column, *, is_text: bool = False) -> ColumnProfil
     """The profile of a canonical column; `is_text`: strings are prose, whatever they hold."""
     type_, missing = column.type, column.null_count
     if tensors.is_fixed_shape(type_):
-        m = _moments(partial(tensors.blocks, column))
-        return ColumnProfile(
-            name=name,
-            type="tensor",
-            shape=tuple(type_.shape),
-            min=m.min,
-            max=m.max,
-            mean=m.mean,
-            std=m.std,
-        )
+        moments = _moments(tensors.values(column))
+        return ColumnProfile(name=name, type="tensor", shape=tuple(type_.shape), **moments)
     if pa.types.is_timestamp(type_):
         return ColumnProfile(name=name, type="datetime", missing=missing)
     if pa.types.is_large_string(type_):
@@ -45,10 +31,8 @@ def profile(name: str, column: Column, *, is_text: bool = False) -> ColumnProfil
     kind = "boolean" if pa.types.is_boolean(type_) else "number"
     if missing == len(column):
         return ColumnProfile(name=name, type=kind, missing=missing)
-    m = _moments(partial(_floats, column))
-    return ColumnProfile(
-        name=name, type=kind, missing=missing, min=m.min, max=m.max, mean=m.mean, std=m.std
-    )
+    values = column.cast(pa.uint8()) if kind == "boolean" else column
+    return ColumnProfile(name=name, type=kind, missing=missing, **_moments(values))
 
 
 def _profile_strings(name: str, column: Column, *, is_text: bool) -> ColumnProfile:
@@ -75,32 +59,11 @@ def _is_prose(levels: Any) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Moments:
-    min: float
-    max: float
-    mean: float
-    std: float
-
-
-def _moments(blocks: Callable[[], Iterable[np.ndarray]]) -> _Moments:
-    """Over all values, in blocks that are made twice: mean first, then the squares about it."""
-    seen = [(block.size, _sum(block), float(block.min()), float(block.max())) for block in blocks()]
-    sizes, sums, least, most = zip(*seen, strict=True)
-    count = sum(sizes)
-    mean = sum(sums) / count
-    deviations = (np.subtract(block, mean, dtype=np.float64) for block in blocks())
-    variance = sum(_sum(deviation**2) for deviation in deviations) / count
-    return _Moments(min(least), max(most), mean, math.sqrt(variance))
-
-
-def _sum(block: np.ndarray) -> float:
-    return float(block.sum(dtype=np.float64))
-
-
-def _floats(column: Column) -> Iterator[np.ndarray]:
-    """The values that are there, some rows at a time: a byte in the column takes 8 here."""
-    for start in range(0, len(column), BLOCK_ROWS):
-        block = column.slice(start, BLOCK_ROWS).drop_null()
-        if len(block):
-            yield block.cast(pa.float64(), safe=False).to_numpy()
+def _moments(values: Column) -> dict[str, Any]:
+    """`min`, `max`, `mean` and `std` of all that is there."""
+    ends = pc.min_max(values)
+    found = (ends["min"], ends["max"], pc.mean(values), pc.stddev(values, ddof=0))
+    return {
+        name: float(value.as_py())
+        for name, value in zip(("min", "max", "mean", "std"), found, strict=True)
+    }

@@ -28,11 +28,11 @@ from core.jobs.specs import (
     ChunkSpec,
     CompareSpec,
     EvaluateSpec,
-    JobKind,
     MethodSpec,
     PredictSpec,
     Spec,
     TrainSpec,
+    public_request,
     split,
 )
 from core.jobs.transitions import (
@@ -89,12 +89,16 @@ class Job:
     progress: dict[str, Any] | None
     metrics: dict[str, Any]
     error: dict[str, Any] | None
-    request: dict[str, Any]
     spec: dict[str, Any]
     origin: Origin
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+
+    @property
+    def request(self) -> Json:
+        """See `core.jobs.specs.public_request`."""
+        return public_request(self.kind, self.spec)
 
 
 class Jobs(Claims):
@@ -106,14 +110,7 @@ class Jobs(Claims):
         super().__init__(database)
         self._caller = caller
 
-    def create(
-        self,
-        kind: JobKind,
-        model: str,
-        spec: TrainSpec | EvaluateSpec,
-        request: Json,
-        origin: Origin = NOWHERE,
-    ) -> Job:
+    def create(self, spec: TrainSpec | EvaluateSpec, origin: Origin = NOWHERE) -> Job:
         """Queue a job; send its id to the queue after this returns.
 
         Raises:
@@ -121,38 +118,29 @@ class Jobs(Claims):
             NotOwner: when the model is to be trained, and its name is another's.
             LimitReached: when the caller has as many jobs as it may.
         """
-        row = _row(kind, spec, request, origin)
-        row.model = check_model_name(model)
-        return self._insert(row)
+        return self._insert(_row(spec, origin))
 
-    def create_batch(
-        self, spec: PredictSpec, rows: int, request: Json, origin: Origin = NOWHERE
-    ) -> Job:
+    def create_batch(self, spec: PredictSpec, rows: int, origin: Origin = NOWHERE) -> Job:
         """Queue a job and the chunks of its `rows` rows; what `queued_ids` names is to be sent.
 
         Raises:
             NotFound: when there is no such data set, or no more.
         """
-        parent = _row("predict", spec, request, origin)
+        parent = _row(spec, origin)
         parent.version = spec.version
         chunks = split(spec, parent.id, rows)
-        return self._insert(parent, [_row("chunk", part, {}, origin, parent.id) for part in chunks])
+        return self._insert(parent, [_row(part, origin, parent.id) for part in chunks])
 
     def create_comparison(
-        self,
-        spec: CompareSpec,
-        methods: Sequence[tuple[MethodSpec, Json]],
-        request: Json,
-        origin: Origin = NOWHERE,
+        self, spec: CompareSpec, methods: Sequence[MethodSpec], origin: Origin = NOWHERE
     ) -> Job:
-        """Queue a job and a training for each of its methods, with what is shown as its request.
+        """Queue a job and a training for each of its methods.
 
         Raises:
             NotFound: when there is no such data set, or no more.
         """
-        whole = _row("compare", spec, request, origin)
-        trainings = [_row("train", part, shown, origin, whole.id) for part, shown in methods]
-        return self._insert(whole, trainings)
+        whole = _row(spec, origin)
+        return self._insert(whole, [_row(part, origin, whole.id) for part in methods])
 
     def _insert(self, row: JobRow, pieces: Sequence[JobRow] = ()) -> Job:
         for mine in (row, *pieces):
@@ -330,21 +318,14 @@ def _queued() -> Select[str]:
     return query.order_by(JobRow.queued_at, JobRow.number)
 
 
-def _row(
-    kind: JobKind,
-    spec: Spec,
-    request: Json,
-    origin: Origin,
-    parent: str | None = None,
-) -> JobRow:
+def _row(spec: Spec, origin: Origin, parent: str | None = None) -> JobRow:
     return JobRow(
         id=new_id("job"),
         parent=parent,
-        kind=kind,
+        kind=spec.kind,
         model=spec.model,
         dataset=check_identifier("dataset", spec.dataset),
         status=JobStatus.QUEUED,
-        request=request,
         spec=spec.model_dump(mode="json"),
         request_id=origin.request_id,
         traceparent=origin.traceparent,
@@ -375,7 +356,6 @@ def _job(row: JobRow, queue_position: int | None) -> Job:
         progress=row.progress,
         metrics=row.metrics,
         error=row.error,
-        request=row.request,
         spec=row.spec,
         origin=Origin(row.request_id, row.traceparent),
         created_at=row.created_at,

@@ -1,14 +1,14 @@
 """What a job is to do: the message between the service and the worker, JSON only."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import orjson
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from core.exceptions import Invalid
 from core.names import check_alias, check_model_name
-from models.config import ModelConfig
-from models.prediction.prediction import KINDS, IntervalKind, PredictOptions, Sampler
+from models.config import Json, MethodConfig, ModelConfig
+from models.prediction.options import BatchOptions, Prune, Sampler, Seed
 
 MAX_METADATA_BYTES = 16_384
 
@@ -47,81 +47,103 @@ Metadata = Annotated[dict[str, Any], AfterValidator(_small_json)]
 Identifier = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-class Spec(BaseModel):
-    """What all kinds have in common."""
+class Spec(BaseModel, frozen=True):
+    """What a job does. It is stored with the job as JSON, and shown by `public_request`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    kind: ClassVar[JobKind]
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     model: ModelName
     dataset: Identifier
 
 
-class TrainSpec(Spec):
+class TrainSpec(Spec, frozen=True):
     """Fit `config` on `dataset`, publish the result under `model`, and let `alias` point at it."""
+
+    kind: ClassVar[JobKind] = "train"
 
     config: ModelConfig
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
-    given: tuple[str, ...] | None = None  # settings that were asked for, by dotted paths
+    given: tuple[str, ...] | None = None  # dotted paths of the settings that the request contained
 
 
-class CompareSpec(Spec):
-    """Train several methods on the same rows; each of them is a part with a spec of its own."""
+class CompareSpec(Spec, frozen=True):
+    """Train several methods on the same rows, each as a part with a `MethodSpec`.
 
+    Args:
+        config: the first method's configuration; what the methods share is shown from it.
+        pruning: of the methods that can be pruned.
+        out_of_distribution: a data set with rows unlike those of training.
+    """
+
+    kind: ClassVar[JobKind] = "compare"
+
+    config: ModelConfig
+    methods: tuple[MethodConfig, ...]
+    pruning: tuple[float, ...] = ()
     out_of_distribution: Identifier | None = None
     metadata: Metadata = Field(default_factory=dict)
 
 
-class MethodSpec(TrainSpec):
-    """One method of a comparison: besides its training, what is measured of the result.
+class MethodSpec(TrainSpec, frozen=True):
+    """One method of a comparison: a training, and what is measured of the result.
 
-    `name` tells it from the others; `out_of_distribution` are rows which it should find strange.
+    Args:
+        name: distinguishes it from the other methods.
+        out_of_distribution: a data set with rows unlike those of training.
     """
 
     name: Annotated[str, Field(min_length=1)]
     out_of_distribution: Identifier | None = None
 
 
-class EvaluateSpec(Spec):
+class EvaluateSpec(Spec, frozen=True):
     """Compute the metrics of a stored version on labelled rows."""
 
-    version: Annotated[int, Field(ge=1)]
-    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-
-
-class PredictSpec(Spec):
-    """Predict all rows with a stored version; `seed` and `sampler` are settled already."""
+    kind: ClassVar[JobKind] = "evaluate"
 
     version: Annotated[int, Field(ge=1)]
-    samples: Annotated[int, Field(ge=1)]
-    seed: Annotated[int, Field(ge=0)]
-    prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-    intervals: tuple[float, ...] = ()
-    interval_kinds: tuple[IntervalKind, ...] = KINDS
-    sampler: Sampler
-    abstain_above: Annotated[float, Field(ge=0.0)] | None = None
+    prune: Prune = 0.0
+
+
+class PredictSpec(Spec, BatchOptions, frozen=True):
+    """Predict all rows with a stored version; the options are resolved already."""
+
+    kind: ClassVar[JobKind] = "predict"
+
+    version: Annotated[int, Field(ge=1)]
+    seed: Seed = Field()
+    sampler: Sampler = Field()
     chunk_rows: Annotated[int, Field(ge=1)]
 
-    @property
-    def options(self) -> PredictOptions:
-        """As `models` takes them."""
-        return PredictOptions(
-            samples=self.samples,
-            seed=self.seed,
-            prune=self.prune,
-            intervals=self.intervals,
-            interval_kinds=self.interval_kinds,
-            sampler=self.sampler,
-            abstain_above=self.abstain_above,
-        )
 
-
-class ChunkSpec(PredictSpec):
+class ChunkSpec(PredictSpec, frozen=True):
     """Predict the rows start … stop for the job `job`; chunks count from 0."""
+
+    kind: ClassVar[JobKind] = "chunk"
 
     job: Identifier
     chunk: Annotated[int, Field(ge=0)]
     start: Annotated[int, Field(ge=0)]
     stop: Annotated[int, Field(ge=1)]
+
+
+def public_request(kind: str, spec: Json) -> Json:
+    """The request of a stored job with every default filled in, in a form that can be sent again.
+
+    A configuration's settings stand at the top level, as in `POST /train`.
+    """
+    match kind:
+        case "train":
+            of_job = {name: spec[name] for name in ("model", "dataset", "alias", "metadata")}
+            return spec["config"] | of_job
+        case "compare":
+            shared = {name: value for name, value in spec["config"].items() if name != "method"}
+            return shared | {name: value for name, value in spec.items() if name != "config"}
+        case "chunk":
+            return {}
+    return spec
 
 
 def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:

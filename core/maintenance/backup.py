@@ -1,9 +1,13 @@
 """A backup of the embedded installation while it runs: one tar file that is consistent in itself.
 
 What is published is immutable, and stored before a row names it; what is deleted loses its row
-first. So a picture of the database is taken, then what it names is copied. If something of it is
-gone, its row is gone by now, too: another picture is taken, and what is new in it is copied. The
-last picture names nothing that was not copied. The description of all files stands at the end.
+first. So a snapshot of the database is taken, then the artifacts that it names are copied. If one
+of them is gone, its row is gone by now, too: another snapshot is taken, and what is new in it is
+copied. The last snapshot names nothing that was not copied.
+
+artifacts/KEY/…   files of artifacts; some of them may belong to what was deleted meanwhile
+credence.db       the database, of one moment
+manifest.json     which members belong to the backup, with their sizes and SHA-256: the last one
 """
 
 import hashlib
@@ -12,32 +16,53 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from core.clock import now
 from core.database.database import opened
 from core.database.schema import DatasetRow, JobRow, VersionRow
+from core.exceptions import CredenceError
 from core.jobs.checkpoints import checkpoints_key
 from core.jobs.results import part_key
 from core.jobs.specs import ChunkSpec
 from core.jobs.transitions import JobStatus
-from core.maintenance.backup_format import (
-    DATABASE,
-    MANIFEST,
-    BackupFailed,
-    File,
-    Manifest,
-    artifact_name,
-)
 from core.release import release
 from core.settings import Settings
 from core.storage import DirectoryStore
+from core.storage.protocol import check_key
 from core.storage.staging import flush
 
-ROUNDS = 20  # pictures: each next one has only what was published since the one before
+ROUNDS = 20  # snapshots: each adds only what was published since the one before
+DATABASE, MANIFEST, ARTIFACTS = "credence.db", "manifest.json", "artifacts"
+
+
+class BackupFailed(CredenceError):
+    """No backup was written, or none was restored; nothing is left half done."""
+
+
+class File(BaseModel):
+    """A member of the archive."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    size: int = Field(ge=0)
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class Manifest(BaseModel):
+    """What is in a backup, and who wrote it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    format: Literal[1] = 1
+    release: str
+    created_at: datetime
+    files: list[File]
 
 
 def back_up(settings: Settings, target: Path) -> Manifest:
@@ -83,24 +108,24 @@ class _Writer:
     def write(self, database: Path, folder: Path) -> Manifest:
         missing: set[str] = set()
         for _ in range(ROUNDS):
-            picture = folder / DATABASE
-            picture.unlink(missing_ok=True)
-            _photograph(database, picture)
-            keys = named(picture)
+            snapshot = folder / DATABASE
+            snapshot.unlink(missing_ok=True)
+            _snapshot(database, snapshot)
+            keys = named(snapshot)
             lost = [key for key in keys if key not in self._copied and not self._copy(key)]
             if still := missing.intersection(lost):
                 raise BackupFailed(
                     f"{min(still)} is named by the database, but not stored: `credence doctor`"
                 )
             if not lost:
-                return self._finish(picture, [*keys, *self._copy_checkpoints(picture)])
+                return self._finish(snapshot, [*keys, *self._copy_checkpoints(snapshot)])
             missing.update(lost)
         raise BackupFailed(f"what is stored changed under {ROUNDS} attempts: try again later")
 
-    def _copy_checkpoints(self, picture: Path) -> list[str]:
+    def _copy_checkpoints(self, snapshot: Path) -> list[str]:
         """The newest of each job that may go on. No row names it: a job without one starts anew."""
         store, copied = DirectoryStore(self._root), []
-        for folder in map(checkpoints_key, unfinished(picture)):
+        for folder in map(checkpoints_key, unfinished(snapshot)):
             while names := store.children(folder):
                 key = f"{folder}/{names[-1]}"
                 if key in self._copied or self._copy(key):
@@ -127,11 +152,11 @@ class _Writer:
             self._archive.addfile(member, source)
         return File(name=name, size=member.size, sha256=sha256)
 
-    def _finish(self, picture: Path, keys: list[str]) -> Manifest:
-        files = [self._add(picture, DATABASE)]
+    def _finish(self, snapshot: Path, keys: list[str]) -> Manifest:
+        files = [self._add(snapshot, DATABASE)]
         files += [file for key in keys for file in self._copied[key]]
         manifest = Manifest(release=release(), created_at=now(), files=files)
-        path = picture.with_name(MANIFEST)
+        path = snapshot.with_name(MANIFEST)
         path.write_text(manifest.model_dump_json(indent=1))
         self._add(path, MANIFEST)
         return manifest
@@ -156,9 +181,9 @@ def _rows(path: Path) -> Iterator[Session]:
         yield session
 
 
-def _photograph(database: Path, picture: Path) -> None:
+def _snapshot(database: Path, snapshot: Path) -> None:
     """SQLite's online backup: all pages of one moment, whatever is written meanwhile."""
-    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(picture)) as copy:
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(snapshot)) as copy:
         source.backup(copy)
 
 
@@ -177,3 +202,21 @@ def _results(session: Session) -> Iterator[str]:
     done = JobRow.kind == "chunk", JobRow.status == JobStatus.SUCCEEDED, asked_for
     for spec, attempt in session.execute(select(JobRow.spec, JobRow.attempt).where(*done)):
         yield part_key(ChunkSpec.model_validate(spec), attempt)
+
+
+def artifact_name(path: Path, root: Path) -> str:
+    """The name of the member for a file of the artifact store."""
+    return f"{ARTIFACTS}/{path.relative_to(root).as_posix()}"
+
+
+def place_of(file: File, folder: Path) -> Path:
+    """Where a member belongs under `folder`; `BackupFailed` if that is nowhere."""
+    top, _, key = file.name.partition("/")
+    if file.name == DATABASE:
+        return folder / DATABASE
+    try:
+        if top == ARTIFACTS:
+            return folder / ARTIFACTS / PurePosixPath(check_key(key))
+    except ValueError:
+        pass
+    raise BackupFailed(f"{file.name!r} is no name of a file in a backup: it was not made here")

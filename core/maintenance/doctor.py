@@ -1,8 +1,8 @@
-"""Examine an installation: what is wrong, and what would be right.
+"""Examines an installation: says what is wrong, and what would be right.
 
-Nothing is created or mended on the way, but for probes that are removed again. A check that has no
-answer within its time is a finding like any other, and what needs the thing it asked for is left
-out: one fault, one line. No finding holds a secret of the settings, whatever a library says.
+Nothing is created or repaired but probes, which are removed again. A check that does not return
+within its time is a finding like any other. Checks that need something broken are left out, so that
+one fault gives one line. Passwords of the settings are removed from every finding.
 """
 
 import threading
@@ -12,8 +12,8 @@ from enum import StrEnum
 from urllib.parse import unquote, urlsplit
 
 from core.exceptions import CredenceError
-from core.maintenance import doctor_database, doctor_machine
-from core.maintenance.findings import Finding, State
+from core.maintenance import checks
+from core.maintenance.checks import Finding, State
 from core.settings import Settings
 
 __all__ = ["Check", "Diagnosis", "Finding", "State", "examine", "verdict"]
@@ -25,10 +25,10 @@ REASON_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class Check:
-    """A question to the installation; asked only if all that it `needs` was found to be there."""
+    """A check of the installation, which runs only if all checks that it `needs` succeeded."""
 
     name: str
-    ask: Callable[[Settings], Finding]
+    run: Callable[[Settings], Finding]
     needs: tuple[str, ...] = ()
     seconds: float = SECONDS
 
@@ -49,32 +49,32 @@ class Verdict(StrEnum):
 
 
 CHECKS = (
-    Check("disk", doctor_machine.disk),
-    Check("data directory", doctor_machine.data_directory),
-    Check("threads", doctor_machine.threads),
-    Check("device", doctor_machine.device),
-    Check("broker", doctor_machine.broker, ("data directory",)),
-    Check("artifact store", doctor_machine.store, ("data directory",)),
-    Check("database", doctor_database.connection, ("data directory",)),
-    Check("integrity", doctor_database.integrity, ("database",), LONG_SECONDS),
-    Check("schema", doctor_database.schema, ("database",)),
-    Check("clock", doctor_database.clock, ("schema",)),
-    Check("workers", doctor_database.workers, ("schema",)),
-    Check("leases", doctor_database.leases, ("schema",)),
-    Check("queue", doctor_database.queue, ("schema",)),
-    Check("keys", doctor_database.keys, ("schema",)),
+    Check("disk", checks.disk),
+    Check("data directory", checks.data_directory),
+    Check("threads", checks.threads),
+    Check("device", checks.device),
+    Check("broker", checks.broker, ("data directory",)),
+    Check("artifact store", checks.store, ("data directory",)),
+    Check("database", checks.connection, ("data directory",)),
+    Check("integrity", checks.integrity, ("database",), LONG_SECONDS),
+    Check("schema", checks.schema, ("database",)),
+    Check("clock", checks.clock, ("schema",)),
+    Check("workers", checks.workers, ("schema",)),
+    Check("leases", checks.leases, ("schema",)),
+    Check("queue", checks.queue, ("schema",)),
+    Check("keys", checks.keys, ("schema",)),
 )
 
 
-def examine(settings: Settings, checks: Sequence[Check] = CHECKS) -> list[Diagnosis]:
-    """Ask one after the other."""
+def examine(settings: Settings, wanted: Sequence[Check] = CHECKS) -> list[Diagnosis]:
+    """Run one check after the other."""
     secrets, missing = _secrets(settings), set[str]()
     found = []
-    for check in checks:
+    for check in wanted:
         if missing.intersection(check.needs):
             missing.add(check.name)
             continue
-        finding = _ask(check, settings)
+        finding = _run(check, settings)
         if finding.state is State.BROKEN or finding.is_missing:
             missing.add(check.name)
         found.append(Diagnosis(check.name, _without(secrets, finding)))
@@ -87,32 +87,34 @@ def verdict(found: Iterable[Diagnosis]) -> Verdict:
     return Verdict.BROKEN if broken else Verdict.GOOD
 
 
-def _ask(check: Check, settings: Settings) -> Finding:
-    """In a thread that is left behind if it hangs: it ends with the process."""
-    answers: list[Finding] = []
-    thread = threading.Thread(target=lambda: answers.append(_answer(check, settings)), daemon=True)
+def _run(check: Check, settings: Settings) -> Finding:
+    """Run in a thread. One that hangs is left behind: it ends with the process."""
+    results: list[Finding] = []
+    thread = threading.Thread(target=lambda: results.append(_finding(check, settings)), daemon=True)
     thread.start()
     thread.join(check.seconds)
-    if answers:
-        return answers[0]
-    advice = "look at what it asks for: the process or the disk hangs"
+    if results:
+        return results[0]
+    advice = "look at what it checks: the process or the disk hangs"
     return Finding(State.BROKEN, f"no answer within {check.seconds:g} s", advice)
 
 
-def _answer(check: Check, settings: Settings) -> Finding:
+def _finding(check: Check, settings: Settings) -> Finding:
     try:
-        return check.ask(settings)
-    except Exception as error:  # whatever it is, it is what was asked for
-        return Finding(State.BROKEN, _reason(error), "mend what it names, then ask again")
+        return check.run(settings)
+    except Exception as error:  # whatever it is, it is the finding
+        return Finding(State.BROKEN, _reason(error), "fix what it names, then check again")
 
 
 def _reason(error: BaseException) -> str:
-    """What this project says, and what the library below it says, which knows why."""
-    told = [str(error) if isinstance(error, CredenceError) else f"{type(error).__name__}: {error}"]
+    """The message of this project's error, and of the library's error that caused it."""
+    messages = [
+        str(error) if isinstance(error, CredenceError) else f"{type(error).__name__}: {error}"
+    ]
     cause = error.__cause__
     if cause is not None:
-        told.append(str(getattr(cause, "orig", None) or cause))
-    return " ".join(": ".join(told).split())[:REASON_CHARACTERS]
+        messages.append(str(getattr(cause, "orig", None) or cause))
+    return " ".join(": ".join(messages).split())[:REASON_CHARACTERS]
 
 
 def _secrets(settings: Settings) -> list[str]:

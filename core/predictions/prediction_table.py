@@ -1,15 +1,7 @@
-"""A `Prediction` as an Arrow table: the columns of Parquet results and of Arrow answers.
+"""A prediction as an Arrow table: the rows of Parquet results and of Arrow answers.
 
-    numbers   mean, aleatoric_variance, epistemic_variance, total_variance, mc_error,
-              lower_0.9 and upper_0.9 for each level, and of conformal intervals
-              conformal_lower_0.9 and conformal_upper_0.9
-    classes   label, probability_<class> for each class, predictive_entropy, expected_entropy,
-              mutual_information, mc_error_<class> for each class
-
-A forecast has a row per step ahead, and its `time` in front.
-All end with out_of_distribution and ood_score; with abstained and draws (a list over the samples)
-if they were asked for.
-What is not finite, or could not be estimated, is null, as in JSON.
+`models.prediction.outputs` names the columns. What is not finite, or could not be estimated, is
+null, as in JSON.
 """
 
 from collections.abc import Sequence
@@ -18,36 +10,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from models.features.columns import level_text
 from models.prediction.prediction import ClassName, Prediction
-
-ENTROPIES = {
-    "predictive_entropy": "total",
-    "expected_entropy": "aleatoric",
-    "mutual_information": "epistemic",
-}
-
-Arrays = dict[str, "pa.Array[Any]"]
 
 
 def to_table(prediction: Prediction) -> pa.Table:
     """One row per predicted row; the types depend on the model alone, so that tables can be joined.
 
-    A level that was asked for twice has its columns once.
+    A level that was given twice has its columns once.
+
+    Raises:
+        InvalidInput: for a prediction that is no table.
     """
-    columns = _times(prediction)
-    columns |= _numbers(prediction) if prediction.classes is None else _classes(prediction)
-    columns["out_of_distribution"] = pa.array(prediction.out_of_distribution, pa.bool_())
-    columns["ood_score"] = _floats(prediction.ood_score)
-    if prediction.abstained is not None:
-        columns["abstained"] = pa.array(prediction.abstained, pa.bool_())
-    if prediction.draws is not None:
-        columns["draws"] = _lists(np.moveaxis(prediction.draws, 0, 1))
-    return pa.table(columns)
+    classes, columns = prediction.classes or (), prediction.columns()
+    return pa.table({name: _column(name, v, classes) for name, v in columns.items()})
 
 
 def with_metadata(table: pa.Table, model: str, version: int, prediction: Prediction) -> pa.Table:
-    """The table with what gave it in its schema's metadata; each value is text."""
+    """The table with its origin in the metadata of its schema; each value is text."""
     origin = {
         "model": model,
         "version": version,
@@ -59,42 +38,16 @@ def with_metadata(table: pa.Table, model: str, version: int, prediction: Predict
     return table.replace_schema_metadata({key: str(value) for key, value in origin.items()})
 
 
-def _times(prediction: Prediction) -> Arrays:
-    times = prediction.times
-    if times is None:
-        return {}
-    is_instant = np.issubdtype(times.dtype, np.datetime64)
-    return {"time": pa.array(times, pa.timestamp("us", tz="UTC") if is_instant else pa.float64())}
-
-
-def _numbers(prediction: Prediction) -> Arrays:
-    columns = {"mean": _floats(prediction.mean)}
-    for kind in ("aleatoric", "epistemic", "total"):
-        columns[f"{kind}_variance"] = _floats(prediction.variance[kind])
-    columns["mc_error"] = _floats(errors(prediction))
-    for interval in prediction.intervals:
-        kind = "" if interval.kind == "credible" else f"{interval.kind}_"
-        columns[f"{kind}lower_{interval.level}"] = _floats(interval.lower)
-        columns[f"{kind}upper_{interval.level}"] = _floats(interval.upper)
-    return columns
-
-
-def _classes(prediction: Prediction) -> Arrays:
-    classes, entropy = prediction.classes or (), prediction.entropy or {}
-    columns: Arrays = {"label": _labels(prediction.labels or [], classes)}
-    columns |= _per_class("probability", classes, prediction.mean)
-    columns |= {name: _floats(entropy[kind]) for name, kind in ENTROPIES.items()}
-    return columns | _per_class("mc_error", classes, errors(prediction))
-
-
-def _per_class(name: str, classes: Sequence[ClassName], values: np.ndarray) -> Arrays:
-    return {f"{name}_{level_text(c)}": _floats(values[:, i]) for i, c in enumerate(classes)}
-
-
-def errors(prediction: Prediction) -> np.ndarray:
-    """`mc_error`, NaN where it cannot be estimated: the column is there all the same."""
-    missing = np.full_like(prediction.mean, np.nan)
-    return missing if prediction.mc_error is None else prediction.mc_error
+def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[Any]":
+    if name == "label":
+        return _labels(values, classes)
+    if name == "draws":
+        return _lists(np.moveaxis(values, 0, 1))
+    if values.dtype == bool:
+        return pa.array(values, pa.bool_())
+    if np.issubdtype(values.dtype, np.datetime64):
+        return pa.array(values, pa.timestamp("us", tz="UTC"))
+    return _floats(values)
 
 
 def _labels(labels: list[ClassName], classes: Sequence[ClassName]) -> "pa.Array[Any]":

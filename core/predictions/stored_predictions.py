@@ -15,11 +15,11 @@ from core.access.quotas import check_bytes
 from core.clock import now
 from core.database.database import Database
 from core.database.schema import Json, PredictionRow
-from core.database.sweeping import sweep
+from core.database.statements import delete_before
 from core.exceptions import NotFound, TooLarge
 from core.names import check_identifier, new_id
 from core.registry import versions
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import ResolvedOptions
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class PackedRows:
 
 @dataclass(frozen=True)
 class StoredPrediction:
-    """A question: `options` are those with which it was answered, settled."""
+    """A question: `options` are those with which it was answered."""
 
     id: str
     model: str
     version: int
-    options: PredictOptions
+    options: ResolvedOptions
     packed: PackedRows
 
 
@@ -67,7 +67,7 @@ class StoredPredictions:
             )
         return packed
 
-    def add(self, model: str, version: int, options: PredictOptions, packed: PackedRows) -> str:
+    def add(self, model: str, version: int, options: ResolvedOptions, packed: PackedRows) -> str:
         """Keep a question; its id.
 
         Raises:
@@ -132,10 +132,10 @@ class StoredPredictions:
 
     def sweep(self, before: datetime) -> None:
         """Forget those that were stored before this time."""
-        sweep(self._database, PredictionRow.created_at, before)
+        delete_before(self._database, PredictionRow.created_at, before)
 
 
-def _options(stored: Json) -> PredictOptions:
+def _options(stored: Json) -> ResolvedOptions:
     """JSON has lists where options have tuples."""
     given: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
-    return PredictOptions(**given)
+    return ResolvedOptions(**given)

@@ -15,8 +15,7 @@ from core.exceptions import Invalid
 from core.names import name_problem
 from core.registry import archives
 from core.registry.registry import Version
-from models.artifact.examination import examine
-from models.artifact.files import CARD, MODEL, read_json
+from models.artifact.files import CARD, MODEL, examine_artifact, read_json
 from models.exceptions import CorruptArtifact
 
 _MOST_EXACT = 2**53  # beyond it, JSON's integers are not the same everywhere
@@ -69,7 +68,7 @@ def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
     archives.unpack(archive, directory, max_bytes)
     try:
         origin = _read_origin(directory / archives.ORIGIN)
-        model = examine(directory)
+        model = examine_artifact(directory)
     except CorruptArtifact as error:
         message = error.message.replace(f"{directory}/", "").replace(str(directory), "the archive")
         raise Invalid([(_place(error.path), message)]) from error

@@ -16,8 +16,8 @@ from core.access.callers import MODEL, SERVICE, Caller, check_change, owner_of
 from core.access.idempotency import AlreadyCompleted
 from core.clock import now
 from core.database.database import Database
-from core.database.installation import identity
 from core.database.schema import AliasRow, Json, ModelRow, VersionRow
+from core.database.statements import installation_id
 from core.exceptions import Conflict, LostClaim, NotFound, NotOwner, QuotaExceeded
 from core.jobs import parts
 from core.jobs.transitions import Claim, JobStatus, complete, lock_claimed
@@ -249,7 +249,7 @@ class Registry:
 
 def import_prefix(session: Session) -> str:
     """What the artifacts of versions from elsewhere are called, of this database."""
-    return f"import-{identity(session)}-"
+    return f"import-{installation_id(session)}-"
 
 
 def _key(model: str, claim: Claim, attempt: int) -> str:

@@ -4,8 +4,8 @@ from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session
 
 from core.access.callers import EVERYBODY, Caller
-from core.database.dialects import upsert
 from core.database.schema import AliasRow, JobRow, ModelRow, VersionRow
+from core.database.statements import upsert
 from core.exceptions import NotFound, NotOwner
 
 TRAINS = frozenset({"train", "compare"})

@@ -1,4 +1,4 @@
-"""A store in a local directory: copies to `.incoming`, then renames."""
+"""A store in a local directory: files are written to `.incoming`, then renamed."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -19,6 +19,9 @@ class DirectoryStore:
 
     def put_file(self, key: str, source: Path) -> None:
         self._publish(key, lambda staged: shutil.copyfile(source, staged))
+
+    def move_file(self, key: str, source: Path) -> None:
+        self._publish(key, lambda staged: shutil.move(source, staged))
 
     def put_directory(self, key: str, source: Path) -> None:
         self._publish(key, lambda staged: shutil.copytree(source, staged))
@@ -51,10 +54,10 @@ class DirectoryStore:
     def remove_leftovers(self) -> None:
         self._staging.remove_leftovers()
 
-    def _publish(self, key: str, copy_to: Callable[[Path], object]) -> None:
+    def _publish(self, key: str, write_to: Callable[[Path], object]) -> None:
         path = self._path(key)
         with self._staging.path() as staged:
-            copy_to(staged)
+            write_to(staged)
             flush(staged)
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():

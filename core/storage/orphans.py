@@ -20,8 +20,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.database.database import Database
-from core.database.installation import identity
 from core.database.schema import DatasetRow, JobRow, VersionRow
+from core.database.statements import installation_id
 from core.jobs.transitions import CLAIMED, JobStatus
 from core.registry.registry import import_prefix
 from core.storage import ArtifactStore
@@ -51,7 +51,7 @@ class Orphans:
     def _datasets(self) -> list[str]:
         keys = self._keys("datasets")
         with self.database.begin() as session:
-            mine = f"datasets/{identity(session)}-"
+            mine = f"datasets/{installation_id(session)}-"
             known = set(session.scalars(select(DatasetRow.artifact_key)))
         return [key for key in keys if key.startswith(mine) and key not in known]
 

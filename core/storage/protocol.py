@@ -20,6 +20,12 @@ class ArtifactStore(Protocol):
     def put_file(self, key: str, source: Path) -> None:
         """Publish a copy of the file `source`; readers see all of it or nothing."""
 
+    def move_file(self, key: str, source: Path) -> None:
+        """Publish the file `source`, which is not written again where the store is on its disk.
+
+        Afterwards it may be gone from its place.
+        """
+
     def put_directory(self, key: str, source: Path) -> None:
         """Publish a copy of the directory `source`; readers see all of it or nothing."""
 

@@ -36,6 +36,8 @@ class S3Store:
     def put_file(self, key: str, source: Path) -> None:
         self._publish(check_key(key), source)
 
+    move_file = put_file
+
     def put_directory(self, key: str, source: Path) -> None:
         self._publish(check_key(key), source)
 

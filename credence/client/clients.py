@@ -7,10 +7,9 @@ from typing import Any, Generic, Self, TypeVar
 
 import httpx
 
-from core.names import model_name_of
 from credence import DEFAULT_URL
 from credence.client.calls import Retries
-from credence.client.dataset_calls import DatasetCalls, dataset_of
+from credence.client.dataset_calls import DatasetCalls, dataset_of, model_name_of
 from credence.client.handles import AsyncTrainedModel, TrainedModel
 from credence.client.job_calls import JobCalls
 from credence.client.model_calls import ModelCalls

@@ -1,5 +1,6 @@
 """Data sets."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,12 @@ class DatasetCalls(Calls):
     def delete_dataset(self, dataset_id: str) -> Operation[None]:
         """Refused while a queued or running job needs it."""
         return self.call("DELETE", path("datasets", dataset_id))
+
+
+def model_name_of(data_name: str) -> str:
+    """A valid model name from a data set's: `Concrete (v2).csv` becomes `concrete-v2`."""
+    stem = data_name.partition(".")[0].lower()
+    return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
 
 
 def dataset_of(calls: Calls, data: Any) -> Operation[tuple[str, str | None]]:

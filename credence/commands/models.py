@@ -1,6 +1,8 @@
 """`credence models`: versions, their metrics and variants, aliases."""
 
 import tempfile
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -99,11 +101,11 @@ def export(  # noqa: PLR0917 - an option per argument
 
 
 def _convert(archive: Path, path: Path, *options: Any) -> None:
-    """Here, not in the service: it takes seconds, and packages that a service does without."""
-    from credence.exports import convert  # noqa: PLC0415 - imports torch
-
+    """On this machine, not in the service: it takes seconds, and packages that few need."""
+    if not find_spec("credence.serving"):
+        raise typer.BadParameter("graphs are made with torch: pip install 'credence[export]'")
     try:
-        convert(archive, path, *options)
+        import_module("credence.serving.exports").convert(archive, path, *options)
     except (ValueError, ModuleNotFoundError) as error:
         typer.echo(f"not exported: {error}", err=True)
         raise typer.Exit(2) from error

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.names import model_name_of
 from credence.commands.connection import connect
 from credence.commands.datasets import upload_file
 from credence.commands.following import follow
@@ -102,7 +101,9 @@ def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) ->
 
 
 def name_data(client: "Client", request: Json, data: str) -> None:
-    """Say what to learn from, and what the model is called if nobody said it."""
+    """Put the data set into the request, and the model's name if it is not given."""
+    from credence.client.dataset_calls import model_name_of  # noqa: PLC0415 - with httpx
+
     request["dataset"], data_name = find_dataset(client, data)
     request.setdefault("model", model_name_of(data_name))
 

@@ -22,9 +22,10 @@ from core.registry import archives
 from credence.estimators import fitting, tables
 from models.artifact.files import read_model, write_model
 from models.features.columns import Columns
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
-from models.training.recipe import MIN_ROWS
+from models.tabular.recipe import MIN_ROWS
 
 if TYPE_CHECKING:
     from credence.client import Client
@@ -193,7 +194,7 @@ class BayesianEstimator(BaseEstimator):
             return int(self.random_state or 0)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _predict(self, X: Any, **options: Any) -> Prediction:
+    def _predict(self, X: Any, **options: Any) -> RowPrediction:
         check_is_fitted(self, "model_")
         wanted = PredictOptions(samples=self.samples, prune=self.prune, **options)
         return self.model_.predict(self._columns(X), wanted)

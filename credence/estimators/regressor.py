@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from credence.estimators.base import BayesianEstimator, Uncertainty
-from models.prediction.prediction import IntervalKind
+from models.prediction.options import IntervalKind
 
 
 class BayesianRegressor(RegressorMixin, BayesianEstimator):

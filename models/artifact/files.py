@@ -1,10 +1,10 @@
-"""Models on disk: a directory of safetensors and JSON with SHA-256 sums. Nothing is unpickled.
+"""Models on disk: a directory of safetensors and JSON with SHA-256 sums, without pickle.
 
-model.json            configuration, encoders, target, metrics and notes
-prune-0.safetensors   loc and rho of the full posterior, the likelihood's point parameters;
-                      of other methods than Bayes by Backprop what they keep (`STATES`)
-prune-0.9.safetensors the weights that are left of a variant, and a bit per weight for where
-card.json             what training tells of rows, epochs and weights (`models.training.card`)
+model.json            configuration, encoders, target, metrics and notes (`models.artifact.schema`)
+prune-0.safetensors   the full posterior and the likelihood's point parameters: loc and rho, or the
+                      tensors of another method's state (`models.artifact.states`)
+prune-0.9.safetensors the remaining weights of a pruned variant, and a mask with one bit per weight
+card.json             what training recorded of rows, epochs and weights (`models.training.card`)
 manifest.json         size and SHA-256 of each file above
 """
 
@@ -18,28 +18,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from models.artifact.schema import VariantDocument, parse_document
-from models.artifact.soundness import check_state
+from models.artifact.states import STATES, check_state
 from models.config import Json
 from models.exceptions import CorruptArtifact
 from models.forecasting.model import Forecaster
-from models.inference.bbb import BBBState
-from models.inference.mc_dropout import DropoutState
-from models.inference.method import State
-from models.inference.point import DrawsState
-from models.inference.swag import SWAGState
 from models.language.model import BayesianLanguageModel
 from models.model import TrainedModel
 from models.posteriors.variant import Variant
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 
 FORMAT = 1
-MAX_HEADER_BYTES = 2**16  # of a safetensors file: ten tensors take a kilobyte
-STATES: dict[str, type[State]] = {
-    "mean_field": BBBState,
-    "draws": DrawsState,
-    "dropout": DropoutState,
-    "swag": SWAGState,
-}
+MAX_HEADER_BYTES = 2**16  # of a safetensors file; ten tensors need a kilobyte
 KINDS: dict[str, type[TrainedModel]] = {
     "regression": TabularModel,
     "classification": TabularModel,
@@ -48,7 +38,7 @@ KINDS: dict[str, type[TrainedModel]] = {
 }
 MANIFEST, MODEL, CARD = "manifest.json", "model.json", "card.json"
 
-# What comes of files whose sums are right and whose contents do not belong together.
+# The errors caused by files with right checksums whose contents do not fit together.
 _UNREADABLE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, RuntimeError, ArithmeticError,
     AssertionError, SafetensorError,
@@ -56,7 +46,7 @@ _UNREADABLE = (
 
 
 def write_model(model: TrainedModel, directory: Path) -> TrainedModel:
-    """Writes the model's files and returns the model with its variants' sizes filled in."""
+    """Write the model's files; return the model with the sizes of its variants filled in."""
     directory.mkdir(parents=True, exist_ok=True)
     variants = {}
     for prune, variant in model.variants_by_prune.items():
@@ -73,10 +63,10 @@ def write_model(model: TrainedModel, directory: Path) -> TrainedModel:
 
 
 def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
-    """Reads a model after checking every file against the manifest.
+    """Read a model after checking every file against the manifest.
 
     Raises:
-        CorruptArtifact: if a file is missing, changed or of a later format.
+        CorruptArtifact: if a file is missing or changed, or the contents do not fit together.
     """
     files = read_manifest(directory)
     for name in files:
@@ -93,18 +83,53 @@ def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
         raise CorruptArtifact(f"{directory} cannot be read: {error!r}"[:500]) from error
 
 
+def examine_artifact(directory: Path) -> TrainedModel:
+    """Read a model from an untrusted source, and try to predict with each of its variants.
+
+    Checksums do not help here: whoever writes the files writes them, too.
+
+    Raises:
+        CorruptArtifact: with the file or the field of `model.json` that is wrong.
+    """
+    known = {MANIFEST, *read_manifest(directory)}
+    if unknown := {path.name for path in directory.iterdir()} - known:
+        raise CorruptArtifact("is not in the manifest", f"/{min(unknown)}")
+    model = read_model(directory)
+    try:
+        for prune in model.variants:
+            _try_prediction(model, prune)
+    except Exception as error:  # any error: a model that cannot predict is of no use
+        raise CorruptArtifact(f"cannot predict: {error!r}"[:500], "/model.json") from error
+    return model
+
+
+def _try_prediction(model: TrainedModel, prune: float) -> None:
+    """Predict from blank inputs: one row lacks all values, another lacks none.
+
+    Raises:
+        CorruptArtifact: if the result is not finite.
+    """
+    options = PredictOptions(prune=prune, samples=2)  # enough for a variance
+    if not model.predict_rows(model.blank(2), options).is_finite:
+        raise CorruptArtifact("predicts numbers that are not finite")
+
+
 def read_card(directory: Path) -> Json:
     """Return what training recorded for the model card: rows, epochs, weights.
 
     Raises:
-        CorruptArtifact: if it is missing or changed, or the artifact is of a later format.
+        CorruptArtifact: if it is missing, was changed, or the manifest is of another format.
     """
     check_file(directory, CARD, read_manifest(directory))
     return read_json(directory / CARD)
 
 
 def read_manifest(directory: Path) -> dict[str, Json]:
-    """Names, sizes and sums, as the manifest says."""
+    """Return the sizes and SHA-256 sums by file name.
+
+    Raises:
+        CorruptArtifact: if the manifest cannot be read or is of another format.
+    """
     manifest = read_json(directory / MANIFEST)
     if manifest.get("format") != FORMAT:
         raise CorruptArtifact(
@@ -119,14 +144,14 @@ def read_manifest(directory: Path) -> dict[str, Json]:
 
 
 def check_file(directory: Path, name: str, files: dict[str, Json]) -> None:
-    """Raise `CorruptArtifact` unless the file is there, and is what the manifest says."""
+    """Raise `CorruptArtifact` unless the file exists and matches the manifest."""
     path = directory / Path(name).name
     if not path.is_file() or _checksum(path) != files[name]:
         raise CorruptArtifact(f"{path} is missing or does not match its SHA-256 sum", f"/{name}")
 
 
 def write_json(path: Path, data: Json) -> None:
-    """JSON without NaN: one would make the file unreadable elsewhere."""
+    """Write JSON. NaN raises a ValueError, because other readers could not parse the file."""
     path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
@@ -168,11 +193,11 @@ def _read_variant(
 
 
 def _check_header(path: Path) -> None:
-    """The first eight bytes say how long the description of the tensors is: ours are short."""
+    """Refuse a long header; its length is in the first eight bytes of the file."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
     if length > MAX_HEADER_BYTES:
-        raise CorruptArtifact(f"{path} has a header of {length} bytes; {MAX_HEADER_BYTES} is most")
+        raise CorruptArtifact(f"{path} has a header of {length} bytes; at most {MAX_HEADER_BYTES}")
 
 
 def _file_name(prune: float) -> str:
@@ -186,15 +211,19 @@ def _checksum(path: Path) -> Json:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object; raises `CorruptArtifact` for anything else."""
+    """Read a JSON object.
+
+    Raises:
+        CorruptArtifact: if the file cannot be read or is not a JSON object.
+    """
     try:
         data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError) as error:
         raise CorruptArtifact(f"{path} cannot be read: {error}") from error
     if not isinstance(data, dict):
-        raise CorruptArtifact(f"{path} does not hold a JSON object")
+        raise CorruptArtifact(f"{path} is not a JSON object")
     return data
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")

@@ -1,7 +1,7 @@
-"""What `model.json` may hold: types and ranges of every field.
+"""The contents of `model.json`: types and ranges of every field, checked at every read.
 
-Encoders, targets, calibrations and the like are their own dataclasses, whose annotations say the
-ranges. Reading checks them all, whoever wrote the file.
+Encoders, targets, calibrations and series are the dataclasses of their packages, whose annotations
+give the ranges.
 """
 
 import math
@@ -29,7 +29,7 @@ Rows = Annotated[int, Interval(ge=0, lt=10**9)]
 
 
 class VariantDocument(TypedDict):
-    """The fields of a `Variant`; `state` names the type of what is in its safetensors file."""
+    """The fields of a `Variant`; `state` names the type of the state in its safetensors file."""
 
     prune: Annotated[float, Interval(ge=0, lt=1)]
     state: Literal["mean_field", "draws", "dropout", "swag"]
@@ -42,16 +42,16 @@ class VariantDocument(TypedDict):
 
 
 class SeriesDocument(TypedDict):
-    """What a forecaster has beside what models of rows have."""
+    """The fields that only a forecaster has."""
 
     frame: Frame
     spacing: Spacing
 
 
 class ModelDocument(TypedDict):
-    """Models of rows have encoders and a target, models of texts a vocabulary.
+    """Models of rows have encoders and a target, language models have a vocabulary.
 
-    `stored` are the types of the columns before they are read as their features' types.
+    `stored` are the types that the features' columns have in the data set.
     """
 
     format: Literal[1]
@@ -68,7 +68,7 @@ class ModelDocument(TypedDict):
 
 
 def parse_document(data: Json) -> ModelDocument:
-    """The document with its dataclasses built.
+    """Build the document's dataclasses from JSON.
 
     Raises:
         CorruptArtifact: with the path of the first field that is wrong.
@@ -88,19 +88,19 @@ def _check_encoders(document: ModelDocument) -> None:
     for i, encoder in enumerate(document["encoders"]):
         match encoder:
             case CategoryEncoder(levels=levels) if len(set(levels)) < len(levels):
-                raise CorruptArtifact("holds a level twice", f"/encoders/{i}/levels")
+                raise CorruptArtifact("has a level twice", f"/encoders/{i}/levels")
             case TensorEncoder(shape=shape) if math.prod(shape) > _MAX_TENSOR:
                 message = f"a tensor may have at most {_MAX_TENSOR} numbers"
                 raise CorruptArtifact(message, f"/encoders/{i}/shape")
     if len(document["stored"]) != len(document["encoders"]):
         message = f"has {len(document['encoders'])} encoders for {len(document['stored'])} columns"
         raise CorruptArtifact(message, "/encoders")
-    if document["config"].task != "forecasting":  # whose features follow from the series
+    if document["config"].task != "forecasting":  # a forecaster's features follow from its series
         _check_features(document)
 
 
 def _check_features(document: ModelDocument) -> None:
-    """One encoder per feature, which fits its type; every name once."""
+    """Every feature needs a unique name and one encoder of its type."""
     features, encoders = document["config"].features or (), document["encoders"]
     if len(features) != len(encoders):
         message = f"has {len(encoders)} encoders for {len(features)} features"
@@ -121,14 +121,17 @@ def _check_features(document: ModelDocument) -> None:
 def _check_variants(document: ModelDocument) -> None:
     fractions = [variant["prune"] for variant in document["variants"]]
     if 0 not in fractions or len(set(fractions)) < len(fractions):
-        raise CorruptArtifact("must hold the full posterior, prune 0, and each once", "/variants")
+        message = "must have the full posterior, prune 0, and each fraction once"
+        raise CorruptArtifact(message, "/variants")
     is_number = isinstance(document.get("target"), NumberTarget)
     scores = set(NUMBER_SCORES if is_number else CLASS_SCORES)
     for i, variant in enumerate(document["variants"]):
         detector, calibration = variant["detector"], variant["calibration"]
         if detector and detector.score not in scores:
-            message = f"is no score of this task; it has {', '.join(sorted(scores))}"
+            message = f"is not a score of this task, which has {sorted(scores)}"
             raise CorruptArtifact(message, f"/variants/{i}/detector/score")
         residuals = getattr(calibration, "residuals", ())
         if list(residuals) != sorted(residuals):
-            raise CorruptArtifact("do not increase", f"/variants/{i}/calibration/residuals")
+            raise CorruptArtifact(
+                "must be in increasing order", f"/variants/{i}/calibration/residuals"
+            )

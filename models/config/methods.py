@@ -1,4 +1,4 @@
-"""Methods of inference, and their priors."""
+"""Methods of inference and their priors."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -11,9 +11,10 @@ from models.config.ranges import STRICT, Fraction, Scale, kind_or
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianPriorConfig:
-    """N(0, sigma²), or learned by empirical Bayes: per tensor (`"auto"`) or `"per_weight"`.
+    """N(0, sigma²). Sigma can be learned by empirical Bayes: per tensor or per weight.
 
-    The recipe takes `"auto"`, for large classifiers `"per_weight"`, and for language models 1.
+    The recommended sigma is `"auto"` (per tensor), for large classifiers `"per_weight"`, for
+    language models 1.
     """
 
     __pydantic_config__ = STRICT
@@ -37,7 +38,7 @@ PriorConfig = GaussianPriorConfig | ScaleMixturePriorConfig
 
 @dataclass(frozen=True, kw_only=True)
 class KLConfig:
-    """Direction and weight of the divergence; a weight of 1 ("uniform") is the ELBO."""
+    """Direction and weight of the KL divergence; a weight of 1 ("uniform") gives the ELBO."""
 
     __pydantic_config__ = STRICT
     direction: Literal["reverse", "forward"] = "reverse"
@@ -53,9 +54,9 @@ class KLConfig:
 class BBBConfig:
     """Bayes by Backprop: a mean-field Gaussian fitted by stochastic gradients of the ELBO.
 
-    `estimator` "local" draws what units add up, row by row, "weight" one weight vector per
-    mini-batch; by default the first where the network allows it. `sharpening`: each window of a
-    language model's text shifts the weights drawn for it (`models.inference.sharpening`).
+    `estimator` "local" draws the pre-activations of each row, "weight" draws one weight vector per
+    mini-batch; the default is "local" where the network allows it. `sharpening` shifts the drawn
+    weights for each window of a language model's text (`models.inference.sharpening`).
     """
 
     __pydantic_config__ = STRICT
@@ -69,7 +70,7 @@ class BBBConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MLEConfig:
-    """Maximum likelihood: one weight vector, no prior. Aleatoric uncertainty alone."""
+    """Maximum likelihood: one weight vector without a prior. Only aleatoric uncertainty."""
 
     __pydantic_config__ = STRICT
     kind: Literal["mle"]
@@ -86,7 +87,7 @@ class MAPConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class EnsembleConfig:
-    """`members` independent fits as by `map`, from initial weights of their own."""
+    """`members` independent `map` fits, each from its own initial weights."""
 
     __pydantic_config__ = STRICT
     kind: Literal["ensemble"]
@@ -96,7 +97,7 @@ class EnsembleConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DropoutConfig:
-    """Monte-Carlo dropout: each hidden unit is left out with probability `rate`."""
+    """Monte-Carlo dropout: each hidden unit is dropped with probability `rate`."""
 
     __pydantic_config__ = STRICT
     kind: Literal["mc_dropout"]
@@ -106,10 +107,10 @@ class DropoutConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class SWAGConfig:
-    """A Gaussian with the moments of SGD's iterates around a fit as by `map`.
+    """A Gaussian with the moments of SGD's iterates around a `map` fit.
 
-    After the fit SGD goes on for `epochs` at a constant rate; of the last `rank` epochs' ends the
-    deviations are kept.
+    After the fit, SGD runs for `epochs` more epochs at a constant learning rate. The low-rank part
+    of the covariance has the deviations at the ends of the last `rank` epochs.
     """
 
     __pydantic_config__ = STRICT
@@ -128,11 +129,11 @@ StepSize = Annotated[float, Interval(gt=0.0, le=10.0)]
 
 @dataclass(frozen=True, kw_only=True)
 class SGLDConfig:
-    """Stochastic-gradient Langevin dynamics: chains that start from fits as by `ensemble`.
+    """Stochastic-gradient Langevin dynamics: chains that start from the fits of an ensemble.
 
-    A step of size h is one of gradient descent on the loss per row at the rate h, and noise of
-    variance 2h/N; after t steps h is `step_size` · (1 + t/burn_in)^-decay. `draws` are per chain,
-    `thinning` steps apart.
+    A step of size h is a step of gradient descent on the loss per row with learning rate h, plus
+    noise of variance 2h/N. After t steps h is `step_size` · (1 + t/burn_in)^-decay. Each chain
+    keeps `draws` draws, `thinning` steps apart.
     """
 
     __pydantic_config__ = STRICT
@@ -148,10 +149,10 @@ class SGLDConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CyclicalSGLDConfig:
-    """SGLD whose step size falls from `step_size` to 0 in each cycle, along a cosine.
+    """SGLD whose step size falls from `step_size` to 0 along a cosine in each cycle.
 
-    The first half of a cycle looks for another mode, without noise; `draws` are those of each
-    chain's cycle, evenly spread over its second half.
+    The first half of a cycle moves to another mode, without noise. Each chain keeps `draws` draws
+    per cycle, evenly spread over its second half.
     """
 
     __pydantic_config__ = STRICT
@@ -166,9 +167,9 @@ class CyclicalSGLDConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MetropolisConfig:
-    """Random-walk Metropolis on all rows, for small networks; starts from fits as by `ensemble`.
+    """Random-walk Metropolis on all rows, for small networks. Starts from an ensemble's fits.
 
-    The proposals' scale is adapted during `burn_in` steps, and fixed from then on.
+    The scale of the proposals is adapted during the `burn_in` steps and fixed afterwards.
     """
 
     __pydantic_config__ = STRICT

@@ -1,4 +1,4 @@
-"""Kinds of networks: what lies between the inputs and the outputs."""
+"""Kinds of networks and their layers."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ Activation = Literal["relu", "tanh", "silu", "gelu"]
 
 @dataclass(frozen=True, kw_only=True)
 class MLPConfig:
-    """A multilayer perceptron; `hidden` are the widths between input and output."""
+    """A multilayer perceptron; `hidden` are the widths of its hidden layers."""
 
     __pydantic_config__ = STRICT
     kind: Literal["mlp"] = "mlp"
@@ -23,10 +23,10 @@ class MLPConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvolutionalConfig:
-    """Convolutions, each with a maximum over pool × pool squares after it, then dense layers.
+    """Convolutions, each followed by pool × pool max pooling, then dense layers.
 
-    `channels` come out of each convolution; `kernel` is a square's side; `hidden` are the widths
-    between the convolutions, with the other features beside them, and the output.
+    `channels` are the output channels of each convolution, `kernel` is the side of its square
+    kernel. `hidden` are the widths of the dense layers, which also read the other features.
     """
 
     __pydantic_config__ = STRICT
@@ -40,7 +40,7 @@ class ConvolutionalConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentConfig:
-    """Recurrent layers; `hidden` are their widths, from the input to the output."""
+    """Recurrent layers; `hidden` are their widths, first layer first."""
 
     __pydantic_config__ = STRICT
     kind: Literal["rnn", "lstm", "gru"]

@@ -1,4 +1,4 @@
-"""The optimiser's settings, and which rows are held out."""
+"""The optimiser's settings and the rows that are held out."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -7,12 +7,12 @@ from annotated_types import Interval, Len
 
 from models.config.ranges import STRICT, ColumnName
 
-FALSE_ALARMS = 0.01  # one row in a hundred: rare enough to look at each
+FALSE_ALARMS = 0.01  # one row in a hundred: rare enough that a person can look at each
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitBy:
-    """Rows with equal values of the column `by` stay on one side of the split."""
+    """Rows with equal values in the column `by` stay on the same side of the split."""
 
     __pydantic_config__ = STRICT
     by: ColumnName
@@ -20,19 +20,19 @@ class SplitBy:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitTime:
-    """The latest rows by the column `time` are held out."""
+    """The latest rows, ordered by the column `time`, are held out."""
 
     __pydantic_config__ = STRICT
     time: ColumnName
 
 
 Split = Literal["random", "last"] | SplitBy | SplitTime
-"""`last`: the last rows as they are stored; of a language model, the last lines of the text."""
+"""`last` holds out the last rows as stored, or the last lines of a language model's text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutOfDistributionConfig:
-    """The share of rows like those of training that may be flagged as unlike them."""
+    """The share of in-distribution rows that may be flagged as out of distribution."""
 
     __pydantic_config__ = STRICT
     false_alarm_rate: Annotated[float, Interval(gt=0.0, le=0.5)] = FALSE_ALARMS
@@ -40,14 +40,14 @@ class OutOfDistributionConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """The optimiser's settings and which rows are held out.
+    """The optimiser's settings and the rows that are held out.
 
-    Of tables three disjoint sets are: `stopping_fraction` chooses the epoch, `calibration_fraction`
-    calibrates (0: not calibrated), `validation_fraction` gives the metrics. With `refit` the
-    weights are fitted again to the first of them, too.
+    Three disjoint sets of a table's rows are held out: `stopping_fraction` to choose the epoch,
+    `calibration_fraction` to calibrate (0: no calibration), `validation_fraction` for the metrics.
+    `refit` fits the weights again with the rows of the first set included.
 
-    `schedule` "plateau", of language models: the rate is quartered, from the best weights on, when
-    an epoch has not improved the score of the held-out lines.
+    `schedule` "plateau" is for language models: when an epoch does not improve the score of the
+    held-out lines, training returns to the best weights with a quarter of the learning rate.
     """
 
     __pydantic_config__ = STRICT

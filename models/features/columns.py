@@ -1,4 +1,4 @@
-"""Named columns of a table: their types, what is known of them, conversions between types."""
+"""Columns of a table: their types, profiles and conversions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from models.config import ModelConfig
 from models.exceptions import InvalidData
 
 Columns = Mapping[str, np.ndarray]
-"""Named columns, rows on the first axis, in the callers' own units.
+"""Arrays by column name, rows on the first axis, in the caller's units.
 
 number: float64, NaN is missing · boolean: float64 of 0, 1, NaN · category: objects, str or None ·
 datetime: datetime64[us], NaT is missing · tensor: numbers [rows, ...] · text: objects, str.
@@ -18,7 +18,7 @@ datetime: datetime64[us], NaT is missing · tensor: numbers [rows, ...] · text:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnProfile:
-    """What is known of a column without its rows; statistics leave missing values out."""
+    """Type, shape and statistics of a column. Statistics ignore missing values."""
 
     name: str
     type: str
@@ -41,17 +41,17 @@ def convertible(stored: str, wanted: str) -> bool:
 
 
 def convert(values: np.ndarray, stored: str, wanted: str) -> np.ndarray:
-    """Values of one column type as another; a number or boolean becomes its text as a level."""
+    """Convert values between column types; a number or boolean becomes a level's text."""
     if wanted in (stored, "number"):
         return values
     missing = np.isnan(values).tolist()
     native = values.astype(bool).tolist() if stored == "boolean" else values.tolist()
-    levels = [None if gone else level_text(v) for v, gone in zip(native, missing, strict=True)]
+    levels = [None if m else level_text(v) for v, m in zip(native, missing, strict=True)]
     return np.array(levels, dtype=object)
 
 
 def level_text(value: str | float | bool) -> str:
-    """A category's level as text: 3.0 → "3", 2.5 → "2.5", True → "true"."""
+    """Return a category's level as text: 3.0 → "3", 2.5 → "2.5", True → "true"."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
@@ -61,9 +61,10 @@ def level_text(value: str | float | bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class InputColumn:
-    """What a caller sends for a feature: its type in the data set, the shape of a tensor.
+    """A column that a prediction request must contain.
 
-    `missing`: whether training rows lacked numbers, so that the model has learned what that means.
+    `type` is the type in the data set. `missing` is True if the training rows had missing numbers,
+    so that the model has learned from them.
     """
 
     name: str
@@ -73,9 +74,10 @@ class InputColumn:
 
 
 def column_of(columns: Mapping[str, ColumnProfile], name: str, path: str) -> ColumnProfile:
-    """
+    """Return the profile of the named column.
+
     Raises:
-        InvalidData: at `path`, naming the columns that there are.
+        InvalidData: at `path`, if there is no such column; it lists the columns that exist.
     """
     if name not in columns:
         known = ", ".join(list(columns)[:20])
@@ -84,10 +86,11 @@ def column_of(columns: Mapping[str, ColumnProfile], name: str, path: str) -> Col
 
 
 def check_features(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> None:
-    """
+    """Check that the configured features are columns that can be read as their types.
+
     Raises:
-        InvalidData: at /features/i, for a feature that is not there, the target, given twice, or
-            of a type that cannot be read as the one that is asked for.
+        InvalidData: at /features/i, if the feature is not a column, is the target, is given twice,
+            is text, or cannot be read as the configured type.
     """
     names = [feature.name for feature in config.features or ()]
     for i, feature in enumerate(config.features or ()):

@@ -1,4 +1,6 @@
-"""One encoder per column type. Each is a frozen record of what training rows looked like."""
+"""One encoder per column type. Each stores statistics of the training rows.
+
+The ranges of the fields are those that an artifact may hold."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +17,7 @@ from models.config.ranges import Flag, NotNegative, Number, Text
 from models.exceptions import InvalidInput
 from models.features.power import PowerTransform
 
-MAX_LEVELS = 256  # rarer levels share the slot of the unknown ones: a wider one-hot learns nothing
+MAX_LEVELS = 256  # rarer levels use the slot of unknown levels: a wider one-hot learns nothing
 
 Matrix = Shaped[np.ndarray, "rows width"]
 _DAY = 86_400e6  # microseconds
@@ -29,7 +31,7 @@ CYCLES: Mapping[Cycle, tuple[float, int]] = {
 
 @runtime_checkable
 class ColumnEncoder(Protocol):
-    """Values of one column → a block of network inputs."""
+    """Encodes the values of one column as a block of network inputs."""
 
     @property
     def width(self) -> int: ...
@@ -39,11 +41,11 @@ class ColumnEncoder(Protocol):
 
 @dataclass(frozen=True)
 class NumberEncoder:
-    """(x − mean) / std; a missing value becomes the mean, flagged by an indicator.
+    """(x − mean) / std. A missing value becomes the mean, and an indicator flags it.
 
-    Of a skewed column x is what a power transform makes of it. The indicator exists only where
-    training rows had missing values, since its weight could not be learned otherwise. A column
-    without variance has no input of its own.
+    In a skewed column x is the power-transformed value. The indicator exists only if training rows
+    had missing values; otherwise its weight could not be learned. A column without variance has no
+    input.
     """
 
     mean: Number
@@ -59,7 +61,7 @@ class NumberEncoder:
         present = present if power is None else power(present)
         mean = float(present.mean()) if present.size else 0.0
         std = float(present.std()) if present.size else 0.0
-        if std <= 1e-12 * max(1.0, abs(mean)):  # float64 rounding of a constant is not variance
+        if std <= 1e-12 * max(1.0, abs(mean)):  # a constant has this much rounding error in float64
             std = 0.0
         return cls(mean, std, bool(0 < present.size < values.size), power)
 
@@ -80,10 +82,10 @@ class NumberEncoder:
 
 @dataclass(frozen=True)
 class CategoryEncoder:
-    """One-hot over the known levels, and one slot for a missing or never-seen level.
+    """One-hot over the known levels, with one more slot for missing and unknown levels.
 
-    No training row uses that slot unless values were missing or levels were rare: its weights
-    then stay at the prior, so that an unknown level raises the epistemic variance, as it should.
+    If no training value was missing or rare, no training row uses that slot. Its weights then stay
+    at the prior, so that an unknown level raises the epistemic variance.
     """
 
     levels: Annotated[tuple[Text, ...], Len(0, MAX_LEVELS)]
@@ -112,10 +114,10 @@ class CategoryEncoder:
 
 @dataclass(frozen=True)
 class DatetimeEncoder:
-    """The instant as a number, and sine and cosine of each cycle that training rows cover.
+    """The instant as a number, and sine and cosine of the phase in each cycle.
 
-    A cycle (hour of day, day of week, day of year) is used if training times span at least two
-    turns of it and differ in phase.
+    A cycle (hour of day, day of week, day of year) is used if the training times span at least two
+    periods of it and differ in phase.
     """
 
     instant: NumberEncoder
@@ -144,15 +146,15 @@ class DatetimeEncoder:
         for name in self.cycles:
             phase = 2 * np.pi * np.mod(micros, CYCLES[name][0]) / CYCLES[name][0]
             waves = np.stack([np.sin(phase), np.cos(phase)], axis=1)
-            parts.append(np.nan_to_num(waves, nan=0.0))  # the centre of the circle: no phase known
+            parts.append(np.nan_to_num(waves, nan=0.0))  # phase unknown
         return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True)
 class TensorEncoder:
-    """A tensor per row, flattened, with one mean and one std for all its elements.
+    """One flattened tensor per row, standardised with one mean and std for all elements.
 
-    One scale keeps what images mean: per-pixel scales would blow up pixels that hardly ever vary.
+    Separate scales per pixel would amplify pixels of an image that hardly ever vary.
     """
 
     shape: Annotated[tuple[Annotated[int, Interval(ge=1, le=2**24)], ...], Len(1, 8)]
@@ -175,10 +177,10 @@ class TensorEncoder:
 
     def encode(self, values: np.ndarray) -> Matrix:
         if values.shape[1:] != self.shape:
-            raise InvalidInput(f"a tensor of shape {values.shape[1:]} came where {self.shape} fits")
+            raise InvalidInput(f"a tensor has shape {values.shape[1:]}; expected {self.shape}")
         if self.std == 0:
             return np.empty((len(values), 0))
-        flat = values.reshape(len(values), self.width).astype(np.float32)  # also of no rows
+        flat = values.reshape(len(values), self.width).astype(np.float32)  # -1 fails for no rows
         return (flat - np.float32(self.mean)) / np.float32(self.std)
 
 
@@ -188,13 +190,13 @@ Encoder = Annotated[
 
 
 def _microseconds(values: np.ndarray) -> np.ndarray:
-    """Microseconds since 1970 as float64, NaN where missing (exact to 2255)."""
+    """Microseconds since 1970 as float64 (exact until the year 2255), NaN where missing."""
     times = values.astype("datetime64[us]")
     return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
 
 
 def fit_encoder(feature: FeatureConfig, values: np.ndarray) -> Encoder:
-    """The encoder for a column of this type, fitted to its training values."""
+    """Fit the encoder of the feature's type to training values."""
     match feature.type:
         case "number":
             return NumberEncoder.fit(values, may_be_skewed=True)

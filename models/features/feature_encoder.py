@@ -1,4 +1,4 @@
-"""From named columns to one matrix of network inputs, fitted once and stored with the model."""
+"""Encodes a table's columns as one matrix of network inputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ from models.features.encoders import (
 )
 from models.networks import Inputs, TensorSlot
 
-# Standard deviations from the mean beyond which values count as this far: squares, of which
-# variances are made, and their sums over layers then fit into float32.
-FARTHEST = 1e9
+# Encoded values are clamped to this many standard deviations from the mean, so that their squares,
+# which variances consist of, and the sums over layers fit into float32.
+MAX_INPUT = 1e9
 
 
 @dataclass(frozen=True)
 class FeatureEncoder:
-    """Encodes the columns one after the other: number of rows × sum of their widths.
+    """Concatenates the encoded columns. It is fitted once and stored with the model.
 
-    Columns come as they are stored; a feature that is to be read as another type (a number as a
-    category, say) is converted here.
+    `stored` are the types of the columns in the data set. A column is first converted to its
+    feature's type if that is another one, such as a number that is read as a category.
     """
 
     features: tuple[FeatureConfig, ...]
@@ -45,10 +45,10 @@ class FeatureEncoder:
         """Learn means, scales and levels from training rows.
 
         Args:
-            types: the type that each column is stored as.
+            types: the type of each column in the data set.
 
         Raises:
-            InvalidData: if no column varies, so that there is nothing to learn from.
+            InvalidData: if no column varies.
         """
         stored = tuple(types[f.name] for f in features)
         encoders = tuple(
@@ -84,7 +84,7 @@ class FeatureEncoder:
 
     @property
     def layout(self) -> Inputs:
-        """What a row of network inputs consists of; with several tensors none stands out."""
+        """The number of network inputs and, if exactly one feature is a tensor, its slot."""
         ends = accumulate(e.width for e in self.encoders)
         slots = [
             TensorSlot(end - e.width, e.shape)
@@ -94,16 +94,16 @@ class FeatureEncoder:
         return Inputs(self.width, slots[0] if len(slots) == 1 else None)
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows width"]:
-        """Standardise, impute and one-hot encode; missing values and new levels are allowed."""
+        """Standardise, impute and one-hot encode. Missing values and unknown levels are allowed."""
         parts = [
             encoder.encode(convert(columns[f.name], stored, f.type))
             for f, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True)
         ]
-        with np.errstate(over="ignore"):  # what is infinite in float32 is bounded next
+        with np.errstate(over="ignore"):  # infinite values are clamped below
             inputs = np.concatenate(parts, axis=1, dtype=np.float32)
-        return torch.from_numpy(inputs).clamp_(-FARTHEST, FARTHEST)
+        return torch.from_numpy(inputs).clamp_(-MAX_INPUT, MAX_INPUT)
 
     def constant_columns(self) -> list[str]:
-        """Columns that did not vary in training and are therefore left out."""
+        """Names of columns that did not vary in training and are therefore ignored."""
         pairs = zip(self.features, self.encoders, strict=True)
         return [feature.name for feature, encoder in pairs if encoder.width == 0]

@@ -1,7 +1,10 @@
-"""A power transform that makes skewed columns symmetric (Yeo and Johnson 2000).
+"""The power transform of Yeo and Johnson (2000), which makes skewed columns symmetric.
 
-With z = (x − centre)/scale and exponent λ, ψ(z) = ((z + 1)^λ − 1)/λ for z ≥ 0, its mirror image
-with 2 − λ for z < 0; logarithms where the exponent is 0. Monotone and smooth.
+With z = (x − centre)/scale and exponent λ:
+
+    ψ(z) = ((1 + z)^λ − 1)/λ for z ≥ 0,    ψ(z) = −((1 − z)^(2 − λ) − 1)/(2 − λ) for z < 0
+
+An exponent of 0 means the logarithm. ψ is monotone and smooth.
 """
 
 from dataclasses import dataclass
@@ -16,19 +19,19 @@ from models.config.ranges import Number, Positive
 Values = Float[np.ndarray, "rows"]
 
 _SKEWED = 0.5  # |skewness| from which a distribution is usually called moderately skewed
-_MIN_VALUES = 10  # different ones: codes and counts of a few levels stay as they are
-# At most logarithmic in either direction: beyond that ψ is bounded, and values far outside those
-# of training would look like values at their edge.
+_MIN_VALUES = 10  # distinct values; columns with fewer, such as codes, are not transformed
+# Outside [0, 2] ψ is bounded on one side: values far outside the training data would then look like
+# values at its edge.
 _MIN_EXPONENT, _MAX_EXPONENT = 0.0, 2.0
 _GOLDEN = 0.5 * (5**0.5 - 1)
-_STEPS = 32  # of the search: the last bracket is 2 · 0.618³² = 4e-7 wide
+_STEPS = 32  # of the golden-section search: the last bracket is 2 · 0.618³² = 4e-7 wide
 
 
 @dataclass(frozen=True)
 class PowerTransform:
     """ψ of values that are centred by their median and scaled by their quartiles.
 
-    So that the transform does not depend on the column's units, nor on a few extreme values.
+    The transform therefore depends neither on the column's unit nor on a few extreme values.
     """
 
     centre: Number
@@ -37,15 +40,15 @@ class PowerTransform:
 
     @classmethod
     def fit(cls, values: Values) -> "PowerTransform | None":
-        """The exponent of the greatest likelihood; None for columns that are not skewed.
+        """Fit the exponent by maximum likelihood; return None if the column is not skewed.
 
         Args:
-            values: without missing ones.
+            values: training values without missing ones.
         """
         if len(np.unique(values)) <= _MIN_VALUES or abs(_skewness(values)) <= _SKEWED:
             return None
         lower, centre, upper = np.quantile(values, [0.25, 0.5, 0.75])
-        scale = (upper - lower) / 1.349 or values.std()  # of a Gaussian both are its deviation
+        scale = (upper - lower) / 1.349 or values.std()  # a Gaussian's deviation
         z = (values - centre) / scale
         return cls(float(centre), float(scale), _most_likely_exponent(z))
 
@@ -54,14 +57,14 @@ class PowerTransform:
 
 
 def yeo_johnson(z: Values, exponent: float) -> Values:
-    """ψ(z) with this exponent; NaN stays NaN."""
+    """Return ψ(z) for this exponent; NaN stays NaN."""
     above = _box_cox(1 + z.clip(min=0), exponent)
     below = _box_cox(1 - z.clip(max=0), 2 - exponent)
     return np.where(z >= 0, above, -below)
 
 
 def _box_cox(x: Values, exponent: float) -> Values:
-    """(x^λ − 1)/λ, without cancellation where λ is small."""
+    """Return (x^λ − 1)/λ, without cancellation for small λ."""
     logarithm = np.log(x)
     return logarithm if exponent == 0 else np.expm1(exponent * logarithm) / exponent
 
@@ -72,13 +75,13 @@ def _skewness(values: Values) -> float:
 
 
 def _log_likelihood(z: Values, exponent: float) -> float:
-    """Of a Gaussian with the transformed values' own moments, per row, up to a constant."""
+    """Mean log likelihood of a Gaussian fitted to ψ(z), up to a constant."""
     jacobian = (exponent - 1) * np.sign(z) * np.log1p(np.abs(z))
     return float(jacobian.mean() - 0.5 * np.log(yeo_johnson(z, exponent).var()))
 
 
 def _most_likely_exponent(z: Values) -> float:
-    """By golden sections: the likelihood has one maximum (Yeo and Johnson 2000, §4)."""
+    """Golden-section search; the likelihood has one maximum (Yeo and Johnson 2000, §4)."""
     low, high = _MIN_EXPONENT, _MAX_EXPONENT
     for _ in range(_STEPS):
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)

@@ -1,4 +1,4 @@
-"""Encoded rows as tensors on a device, and their mini-batches."""
+"""Encoded rows and their mini-batches."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from models.tensors import TensorRecord
 
 @dataclass(frozen=True)
 class Rows(TensorRecord):
-    """Network inputs, encoded targets and, if a column gives them, the rows' weights."""
+    """Network inputs, encoded targets and, if a column has them, the weights of the rows."""
 
     inputs: Float[Tensor, "rows features"]
     targets: Shaped[Tensor, "rows"]
@@ -27,12 +27,12 @@ class Rows(TensorRecord):
         return Rows(self.inputs[index], self.targets[index], weights)
 
     def weigh(self, values: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
-        """A row of weight 2 counts as two rows."""
+        """Multiply by the weights: a row of weight 2 counts as two rows."""
         return values if self.weights is None else values * self.weights
 
     @classmethod
     def concatenate(cls, first: "Rows", second: "Rows") -> "Rows":
-        """The rows of both; either both have weights or neither has."""
+        """Join two sets of rows. Either both must have weights or neither."""
         weights = None
         if first.weights is not None and second.weights is not None:
             weights = torch.cat([first.weights, second.weights])
@@ -41,6 +41,6 @@ class Rows(TensorRecord):
 
 
 def batches(num_rows: int, batch_size: int, seed: int, epoch: int) -> Iterator[Tensor]:
-    """The mini-batches of one epoch, as row numbers in an order of (seed, epoch) alone."""
+    """Row numbers of one epoch's mini-batches; their order depends only on seed and epoch."""
     order = torch.randperm(num_rows, generator=generator(seed, "order", epoch))
     return iter(order.split(batch_size))

@@ -1,4 +1,4 @@
-"""Which rows are held out: for early stopping, for calibration and for the scores."""
+"""Choosing the rows that are held out for early stopping, calibration and scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from models.config import Split, SplitBy, TrainingConfig
 from models.exceptions import InvalidData
 from models.randomness import derive_seed
 
-MIN_CALIBRATION = 19  # rows, of which an interval of 0.95 is still bounded
+MIN_CALIBRATION = 19  # the fewest rows for which a conformal interval of 0.95 is bounded
 
 
 @dataclass(frozen=True)
 class Division:
-    """Row numbers of four disjoint sets, each in their original order.
+    """Row numbers of four disjoint sets, each in the original order.
 
-    `stopping` chooses the epoch, `calibration` widens or narrows what is predicted, `scores` tells
-    how good that is; the first two are empty where there are no rows for them.
+    `stopping` chooses the epoch, `calibration` scales the predicted uncertainty, `scores` gives the
+    reported metrics. `stopping` and `calibration` may be empty.
     """
 
     training: np.ndarray
@@ -27,15 +27,15 @@ class Division:
 
 
 def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -> Division:
-    """The rows that `config.split` holds out: first the scores', then calibration, then stopping.
+    """Divide rows as `config.split` says: hold out scores first, then calibration, then stopping.
 
     Args:
         key: the column that `SplitBy` or `SplitTime` names; None for `random` and `last`.
 
     Raises:
-        InvalidData: if nothing would be left to score, or to learn from.
+        InvalidData: if no row would be left for the scores or for training.
     """
-    order, ends = _order_of_holding_out(config.split, config.seed, num_rows, key)
+    order, ends = _hold_out_order(config.split, config.seed, num_rows, key)
     wanted = (
         max(1, round(config.validation_fraction * num_rows)),
         calibration_rows(config.calibration_fraction or 0.0, num_rows),
@@ -44,12 +44,12 @@ def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -
     if sum(wanted) >= num_rows:
         raise InvalidData(
             f"holding out {wanted[0]} rows for the scores, {wanted[1]} for calibration and "
-            f"{wanted[2]} for early stopping leaves none of {num_rows} to learn from: "
+            f"{wanted[2]} for early stopping leaves none of {num_rows} for training: "
             "lower these fractions",
             "/training/validation_fraction",
         )
     scores, calibrating, stopping = _hold_out(order, ends, wanted)
-    if len(calibrating) < MIN_CALIBRATION:  # too few groups: rather learned from
+    if len(calibrating) < MIN_CALIBRATION:  # too few groups: train on these rows instead
         calibrating = calibrating[:0]
     _refuse_empty(scores, num_rows, config.validation_fraction)
     held_out = np.concatenate([scores, calibrating, stopping])
@@ -58,14 +58,14 @@ def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -
 
 
 def calibration_rows(fraction: float, num_rows: int) -> int:
-    """About this share of the rows: the nearest 20k − 1 of them, 19 at the least.
+    """Return how many rows to calibrate with: the 20k − 1 nearest to the fraction, at least 19.
 
-    A conformal interval reaches to the ⌈(n + 1) · level⌉-th of n residuals and covers
-    ⌈(n + 1) · level⌉ / (n + 1) of new rows. With n + 1 a multiple of 20 that is the level itself
-    for 0.5, 0.8, 0.9 and 0.95; with fewer than 19 there is no interval of 0.95 at all.
+    A conformal interval ends at the ⌈(n + 1) · level⌉-th of n residuals and covers
+    ⌈(n + 1) · level⌉ / (n + 1) of new rows. If n + 1 is a multiple of 20, that is the level itself
+    for 0.5, 0.8, 0.9 and 0.95. With fewer than 19 rows there is no interval of 0.95.
 
-    Of fewer than 95 rows 19 are more than a fifth, which a fit misses more than its intervals gain:
-    those are not calibrated, unless the fraction asks for as many.
+    Tables of fewer than 95 rows are not calibrated, unless the fraction is large enough for 19
+    rows: without more than a fifth of its rows a fit loses more than the intervals gain.
     """
     if not fraction or num_rows * max(fraction, 0.2) < MIN_CALIBRATION:
         return 0
@@ -75,18 +75,18 @@ def calibration_rows(fraction: float, num_rows: int) -> int:
 def split_rows(
     split: Split, fraction: float, seed: int, num_rows: int, key: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers to train on and to hold out, each in their original order.
+    """Return the row numbers to train on and to hold out, each in the original order.
 
     Raises:
         InvalidData: if one of the two sides would be empty.
     """
-    order, ends = _order_of_holding_out(split, seed, num_rows, key)
+    order, ends = _hold_out_order(split, seed, num_rows, key)
     (held_out,) = _hold_out(order, ends, (max(1, round(fraction * num_rows)),))
     _refuse_empty(held_out, num_rows, fraction)
     return np.setdiff1d(np.arange(num_rows), held_out), held_out
 
 
-def _order_of_holding_out(
+def _hold_out_order(
     split: Split, seed: int, num_rows: int, key: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the order in which they are held out, and the counts at which a set may end."""
@@ -104,10 +104,10 @@ def _order_of_holding_out(
 
 
 def _hold_out(order: np.ndarray, ends: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
-    """One set after the other, as large as wanted or larger; the last row or group is left.
+    """Take the sets one after the other, at least as large as wanted; leave the last group.
 
-    Whole groups that are more than twice what was wanted are rather learned from, if they are not
-    the first set's.
+    A set after the first stays empty if its groups have more than twice the wanted rows: they are
+    more useful for training.
     """
     start = 0
     sets: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""The target inside and outside the model: standardised numbers, or class indices."""
+"""Encodes the target: numbers are standardised, classes become indices."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -28,9 +28,10 @@ class NumberTarget:
 
     @classmethod
     def fit(cls, values: np.ndarray) -> "NumberTarget":
-        """
+        """Learn mean and standard deviation from training rows.
+
         Raises:
-            InvalidData: if the target does not vary: nothing could be learned from it.
+            InvalidData: if the target does not vary.
         """
         mean, std = float(values.mean()), float(values.std())
         if std <= 1e-12 * max(1.0, abs(mean)):
@@ -43,16 +44,17 @@ class NumberTarget:
 
 @dataclass(frozen=True)
 class ClassTarget:
-    """The index of a class; `classes` keep the type they have in the caller's data."""
+    """The index of a class in `classes`, which keep the type that they have in the data."""
 
     classes: Annotated[tuple[Flag | Whole | Number | Text, ...], Len(2, MAX_CLASSES)]
     kind: Literal["class"] = "class"
 
     @classmethod
     def fit(cls, values: np.ndarray, *, boolean: bool) -> "ClassTarget":
-        """
+        """Collect the classes of the training rows, sorted.
+
         Raises:
-            InvalidData: with fewer than two classes, or more than a network should tell apart.
+            InvalidData: if there are fewer than two classes or more than `MAX_CLASSES`.
         """
         found = sorted(set(values.tolist()))
         if not 2 <= len(found) <= MAX_CLASSES:
@@ -63,7 +65,8 @@ class ClassTarget:
         return cls(tuple(bool(v) for v in found) if boolean else tuple(map(_plain, found)))
 
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
-        """
+        """Return class indices.
+
         Raises:
             InvalidInput: for a class that no training row had.
         """
@@ -80,12 +83,12 @@ Target = Annotated[NumberTarget | ClassTarget, Field(discriminator="kind")]
 
 
 def _plain(value: str | float) -> str | float:
-    """Whole numbers as integers, as people wrote them."""
+    """Return a whole number as an int, so that classes read 1 rather than 1.0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def present(values: np.ndarray) -> np.ndarray:
-    """True for rows that have a target."""
+    """Return a mask that is True for rows that have a target."""
     if values.dtype == object:
         return np.array([value is not None for value in values.tolist()], dtype=bool)
     return ~np.isnan(values)

@@ -27,7 +27,8 @@ from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, Homo
 from models.networks import Inputs, Network, TensorSlot, build_network
 from models.prediction.engine import Engine
 from models.prediction.mc_error import factor_at, until_accurate
-from models.prediction.prediction import Arrays, Prediction, PredictOptions, to_prediction
+from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
+from models.prediction.prediction import Arrays, RowPrediction, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.tabular.model import TabularModel
@@ -108,18 +109,22 @@ class Forecaster(TabularModel):
         """How many paths each weight draw makes."""
         return paths_per_draw(self.variant(prune).state.num_draws)
 
-    def resolve(self, options: PredictOptions) -> PredictOptions:
-        """As of any model; the horizon is the one trained for, if none is given."""
-        settled = super().resolve(replace(options, horizon=None))
-        return replace(settled, horizon=options.horizon or self.forecast.horizon)
+    @property
+    def unknown_options(self) -> Mapping[str, str]:
+        return {"top": super().unknown_options["top"]}
 
-    def read(self, columns: Columns, future: Columns | None, options: PredictOptions) -> History:
+    @property
+    def horizon(self) -> int:
+        """The steps ahead that the model was trained for."""
+        return int(self.forecast.horizon or 1)
+
+    def read(self, columns: Columns, future: Columns | None, options: ResolvedOptions) -> History:
         """One series, its rows in the order of time, and the covariates of the steps ahead.
 
         Raises:
             InvalidInput: naming what is missing or wrong in either.
         """
-        horizon = int(options.horizon or 1)
+        horizon = options.horizon
         missing = [column.name for column in self.inputs if column.name not in columns]
         if missing:
             raise InvalidInput(f"missing columns: {', '.join(missing)}", "/inputs")
@@ -137,8 +142,8 @@ class Forecaster(TabularModel):
         return replace(history, times=times)
 
     def predict(
-        self, columns: Columns, options: PredictOptions, future: Columns | None = None
-    ) -> Prediction:
+        self, columns: Columns, options: BatchOptions, future: Columns | None = None
+    ) -> RowPrediction:
         """Forecasts one series.
 
         Raises:
@@ -148,7 +153,7 @@ class Forecaster(TabularModel):
         options = self.resolve(options)
         return self.predict_rows(self.read(columns, future, options), options)
 
-    def predict_rows(self, x: Tensor | History, options: PredictOptions) -> Prediction:
+    def predict_rows(self, x: Tensor | History, options: BatchOptions) -> RowPrediction:
         """`predict` of what `read` made; of windows, the next change."""
         if not isinstance(x, History):
             return super().predict_rows(x, options)
@@ -168,10 +173,10 @@ class Forecaster(TabularModel):
         draws = made[0].draws.cpu().numpy() if options.return_draws else None
         return replace(answer, draws=draws, times=x.times, paths=self.paths(options.prune))
 
-    def roll_out(self, history: History, options: PredictOptions) -> Forecast:
+    def roll_out(self, history: History, options: ResolvedOptions) -> Forecast:
         """Sample paths of settled options."""
         fitted, paths = self.fitted(options.prune), self.paths(options.prune)
-        rollout = Rollout(self.frame, self._gaussian, fitted, int(options.seed or 0), paths)
+        rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths)
         with threads_for(fitted.operations * len(history.past) * paths * options.samples):
             drawn = rollout.run(history, options.samples, self.engine.memory_bytes)
         return Forecast(drawn, self.frame.is_log)
@@ -204,7 +209,7 @@ class Forecaster(TabularModel):
         if self.frame.is_log and lowest <= 0:
             raise InvalidData(f"this model forecasts logarithms; {lowest:g} has none", "/dataset")
         firsts = [self.frame.span] * len(series)
-        chosen = origins(series, firsts, self.frame.span, int(self.forecast.horizon or 1))
+        chosen = origins(series, firsts, self.frame.span, self.horizon)
         return self.score_origins(chosen, prune, samples)
 
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
@@ -224,28 +229,28 @@ class Forecaster(TabularModel):
         series = split_series(columns, self.config.target, self.forecast)
         held_out = [held_out_steps(len(one), self.config, self.forecast) for one in series]
         firsts = [len(one) - steps for one, steps in zip(series, held_out, strict=True)]
-        return origins(series, firsts, self.frame.span, int(self.forecast.horizon or 1))
+        return origins(series, firsts, self.frame.span, self.horizon)
 
     @property
     def has_independent_rows(self) -> bool:
         """Steps of a path depend on those before them."""
         return False
 
-    def num_rows(self, given: int, options: PredictOptions) -> int:
+    def num_rows(self, given: int, options: ResolvedOptions) -> int:
         """The steps ahead."""
-        return int(options.horizon or 1)
+        return options.horizon
 
-    def values_per_sample(self, options: PredictOptions) -> int:
+    def values_per_sample(self, options: ResolvedOptions) -> int:
         """The paths of a weight draw."""
         return self.paths(options.prune)
 
     def example(self, columns: Columns) -> History:
         """A flat past."""
-        return self.blank(int(self.forecast.horizon or 1))
+        return self.blank(self.horizon)
 
     def blank(self, size: int) -> History:
         """A flat past, and so many steps ahead, at most as many as in training."""
-        horizon = min(size, int(self.forecast.horizon or 1))
+        horizon = min(size, self.horizon)
         static = static_width(self.encoder, self.config)
         dynamic = self.encoder.width - static
         past = torch.zeros(1, self.frame.span, dtype=torch.float64)
@@ -255,7 +260,7 @@ class Forecaster(TabularModel):
 
     def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
         """Metrics of forecasts from these origins, and of the seasonal naive beside them."""
-        horizon = int(self.forecast.horizon or 1)
+        horizon = self.horizon
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
         history = History.concatenate([self._at(origin, horizon) for origin in chosen])
         return backtest(self.roll_out(history, options), chosen, self.frame.season, horizon)
@@ -276,7 +281,7 @@ class Forecaster(TabularModel):
         history = History(past, known.dynamic.unsqueeze(0), known.static.unsqueeze(0), horizon)
         return history.to(self.device)
 
-    def _with_error(self, summary: Arrays, options: PredictOptions, samples: int) -> Arrays:
+    def _with_error(self, summary: Arrays, options: ResolvedOptions, samples: int) -> Arrays:
         """As `TabularModel` tells the error of its means."""
         if isinstance(self.config.method, EnsembleConfig):
             summary.pop("mc_error", None)

@@ -1,4 +1,4 @@
-"""From a table to windows a method can fit, and those that are held out: the end of each series."""
+"""From a table to the windows of a problem. The windows that end in the last steps are held out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +19,8 @@ from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame, windows
 from models.randomness import derive_seed
+from models.tabular.problem import RowProblem
+from models.training.distributed import ALONE, Ranks
 from models.training.row_profile import RowProfile, summarise_columns
 
 
@@ -34,9 +36,9 @@ class _Windows:
 
 
 def prepare_series(
-    columns: Columns, types: Mapping[str, str], config: ModelConfig
-) -> tuple[Forecaster, Rows, Rows]:
-    """A model without posteriors yet, the windows to fit, and those held out.
+    columns: Columns, types: Mapping[str, str], config: ModelConfig, ranks: Ranks = ALONE
+) -> RowProblem:
+    """Cuts the series of a table into windows, and encodes them.
 
     Scales and encoders are fitted to what comes before the held-out end of each series.
 
@@ -64,24 +66,19 @@ def prepare_series(
         torch.cat([part.following[~part.is_held_out] for part in parts]),
     )
     model = _skeleton(config, encoder, frame, spacing, series)
-    model.held_out_origins(columns)  # before anything is fitted: raises if there is none to score
+    model.held_out_origins(columns)  # raises before anything is fitted if there is none to score
     rows = [_rows(frame, part) for part in parts]
     train = [one[~part.is_held_out] for one, part in zip(rows, parts, strict=True)]
     held_out = [one[part.is_held_out] for one, part in zip(rows, parts, strict=True)]
-    return model, _joined(train), _joined(held_out)
-
-
-def profile_series(columns: Columns, model: Forecaster, learned: int, held_out: int) -> RowProfile:
-    """What the steps before the held-out ends were; all numbers are of windows.
-
-    Those held out chose the epoch as well: none were there for that alone.
-    """
-    series = split_series(columns, model.config.target, model.forecast)
-    steps = _stacked(_without_ends(series, model.config))
-    summaries = summarise_columns(steps, model.encoder, model.config.target, "number")
-    return RowProfile(
-        learned=learned, stopping=0, calibration=0, held_out=held_out, columns=summaries
+    learning, last = _joined(train), _joined(held_out)
+    profile = RowProfile(
+        learned=len(learning),
+        stopping=0,  # the held-out windows choose the epoch, and are scored
+        calibration=0,
+        held_out=len(last),
+        columns=summarise_columns(_stacked(learned), encoder, config.target, "number"),
     )
+    return RowProblem(model, learning, last, None, last, profile, columns, ranks)
 
 
 def _without_ends(series: Sequence[Series], config: ModelConfig) -> list[Series]:

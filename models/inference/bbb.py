@@ -1,6 +1,7 @@
 """Bayes by Backprop: stochastic gradients of the ELBO of a mean-field Gaussian.
 
-Source: Blundell et al. 2015 (arXiv 1505.05424); local estimator: Kingma et al. 2015 (1506.02557).
+Source: Blundell et al. 2015 (arXiv 1505.05424), §3; the local estimator is that of Kingma et al.
+2015 (arXiv 1506.02557).
 """
 
 import math
@@ -36,11 +37,11 @@ from models.posteriors.reparameterisation import Reparameterised, reparameterise
 from models.tensors import TensorRecord
 from models.training.distributed import Part
 
-# Initial scale × √fan-in, as measured on tables of 277 to 927 rows: small enough that the first
-# steps see the data through little noise, and it grows where the data say nothing.
+# Initial scale × √fan-in, measured on tables of 277 to 927 rows: small enough for little noise in
+# the first steps. It grows where the data do not determine a weight.
 _INITIAL_SIGMA = 0.05
-# Under a prior that follows each weight nothing makes a scale grow: it starts wide instead, at
-# about the initial means (docs/method.md has figures).
+# Under a prior with one scale per weight, nothing makes a scale grow. So it starts wide, at about
+# the size of the initial means (docs/method.md has figures).
 _INITIAL_SIGMA_PER_WEIGHT = 0.5
 
 
@@ -64,9 +65,10 @@ class BBBState(TensorRecord):
         return self.posterior.loc.numel()
 
     def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState:
-        """Weight vectors from standard normals; the point parameters are the same for all.
+        """Return weight vectors from standard normals, without gradients.
 
-        Without a gradient, and in the noise's own memory: fresh pages cost more than the products.
+        They overwrite the noise: allocating new memory would take longer than the products. The
+        point parameters are the same for all draws.
         """
         q = self.posterior.distribution()
         weights = q.kept(noise.to(q.loc).mul_(q.scale).add_(q.loc))
@@ -78,12 +80,12 @@ class BBBState(TensorRecord):
         return [self.posterior.loc, self.posterior.rho, *self.point.values()]
 
     def tensors(self) -> list[Tensor]:
-        """All that makes the state: the parameters, and what is pruned."""
+        """The parameters and, if weights are pruned, the mask."""
         mask = self.posterior.mask
         return self.parameters() if mask is None else [*self.parameters(), mask]
 
     def pack(self) -> dict[str, Tensor]:
-        """Of a pruned posterior only what is left, and its mask as bits."""
+        """Of a pruned posterior: the values of the remaining weights, and the mask as bits."""
         q, point = self.posterior, pack_point(self.point)
         if q.mask is None:
             return {**point, "loc": q.loc.detach().cpu(), "rho": q.rho.detach().cpu()}
@@ -93,24 +95,29 @@ class BBBState(TensorRecord):
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "BBBState":
-        """A pruned weight gets loc 0 and rho 0; its mask hides both."""
+        """Pruned weights get loc 0 and rho 0, which the mask hides.
+
+        Raises:
+            ValueError: if the sizes of mask and values do not fit together.
+        """
         point = unpack_point(tensors)
         if "mask" not in tensors:
             return cls(MeanFieldNormal(tensors["loc"], tensors["rho"]), point)
         packed = tensors["mask"].numpy()
-        if packed.nbytes != -(-num_weights // 8):
-            raise ValueError(f"the mask has {packed.nbytes} bytes for {num_weights} weights")
+        needed = -(-num_weights // 8)
+        if packed.nbytes != needed:
+            raise ValueError(f"the mask has {packed.nbytes} bytes instead of {needed}")
         mask = torch.from_numpy(np.unpackbits(packed, count=num_weights).astype(bool))
         for kept in (tensors["loc"], tensors["rho"]):
             if kept.shape != (int(mask.sum()),):
-                raise ValueError(f"the mask keeps {int(mask.sum())} weights of {kept.numel()}")
+                raise ValueError(f"the mask keeps {int(mask.sum())} of {kept.numel()} values")
         parts = [torch.zeros(num_weights).masked_scatter(mask, tensors[k]) for k in ("loc", "rho")]
         return cls(MeanFieldNormal(parts[0], parts[1], mask), point)
 
 
 @dataclass(frozen=True)
 class BayesByBackprop:
-    """The method bound to a network, a likelihood and the number of rows it will be fitted to."""
+    """The method bound to a network, a likelihood and the number of rows."""
 
     members: ClassVar[int] = 1
 
@@ -147,9 +154,9 @@ class BayesByBackprop:
         return 2 * self.layout.num_weights
 
     def init(self, generator: torch.Generator) -> BBBState:
-        """Random means; scales from `initial_sigma`, by default a share of 1/√fan-in.
+        """Random means; scales from `initial_sigma`, by default a multiple of 1/√fan-in.
 
-        The noise starts the same for all inputs, and becomes a function of them as data ask for it.
+        The predicted noise starts as a constant, independent of the inputs.
         """
         loc = initial_weights(self.network, self.likelihood, generator)
         tensors = self.layout.unflatten(loc).items()
@@ -161,9 +168,9 @@ class BayesByBackprop:
     def _initial_rho(self, name: str) -> float:
         if self.config.initial_sigma != "auto":
             return softplus_inverse(self.config.initial_sigma)
-        follows = isinstance(self.prior, RelevancePrior)
-        share = _INITIAL_SIGMA_PER_WEIGHT if follows else _INITIAL_SIGMA
-        return softplus_inverse(share / math.sqrt(fan_in(self.network.layers, name)))
+        per_weight = isinstance(self.prior, RelevancePrior)
+        scale = _INITIAL_SIGMA_PER_WEIGHT if per_weight else _INITIAL_SIGMA
+        return softplus_inverse(scale / math.sqrt(fan_in(self.network.layers, name)))
 
     def loss(
         self,
@@ -173,10 +180,11 @@ class BayesByBackprop:
         generator: torch.Generator,
         part: Part | None = None,
     ) -> Loss:
-        """The negative ELBO per row, estimated with one draw.
+        """Return the negative ELBO per row, estimated with one draw.
 
-        With a `part`, `batch` has that part's rows alone: the losses of all parts add up to that of
-        the mini-batch.
+        Args:
+            part: the part of the mini-batch that `batch` holds; by default all of it. The losses
+                of all parts add up to the loss of the mini-batch.
         """
         part = part or Part.whole(len(batch))
         if self._local is None:
@@ -188,18 +196,18 @@ class BayesByBackprop:
         return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight, part)
 
     def draw(self, state: BBBState, streams: int, generator: torch.Generator) -> Draw:
-        """w ~ q, the same for all streams and steps, and the divergence from the prior, in nats."""
+        """Draw w ~ q, the same for all streams and steps; the penalty is the KL divergence."""
         noise = _standard_normal(state.posterior.loc, generator)
         drawn = self._reparameterise(state.posterior, noise)
         weights = self.layout.unflatten(drawn.first)
         return Draw(weights, self._divergence(state.posterior, drawn, noise))
 
     def collect(self, state: BBBState) -> None:
-        """The last state, or the best, is all."""
+        """Do nothing: only the last or the best state is used."""
 
     @cached_property
     def _local(self) -> LocallyDrawn | None:
-        """The network, if its pre-activations are to be drawn."""
+        """The network if the local estimator is used, else None."""
         if self.config.estimator == "weight" or not isinstance(self.network, LocallyDrawn):
             return None
         return self.network
@@ -212,9 +220,9 @@ class BayesByBackprop:
         generator: torch.Generator,
         part: Part,
     ) -> tuple[Float[Tensor, "batch outputs"], Scalar]:
-        """One draw of what each layer adds up to instead of its weights, and the divergence.
+        """Draw each layer's pre-activations instead of its weights; also return the divergence.
 
-        The whole mini-batch's noise is drawn, whatever the part: a row's does not depend on it.
+        Noise is drawn for the whole mini-batch, so that a row's noise does not depend on the part.
         """
         moments = self._reparameterise(state.posterior, None)
         assert moments.variance is not None
@@ -230,7 +238,7 @@ class BayesByBackprop:
         return outputs, self._divergence(state.posterior, moments, noise)
 
     def _reparameterise(self, q: MeanFieldNormal, noise: Tensor | None) -> Reparameterised:
-        """Its sums are over the slices that share a prior scale."""
+        """Its sums are over the slices of the weight vector that share a prior scale."""
         sizes = [q.loc.numel()]
         if isinstance(self.prior, EmpiricalBayesPrior):
             sizes = self.prior.layout.sizes
@@ -239,7 +247,7 @@ class BayesByBackprop:
     def _divergence(
         self, posterior: MeanFieldNormal, drawn: Reparameterised, noise: Tensor | None
     ) -> Scalar:
-        """KL of the direction that is asked for, from sums where they are all it takes."""
+        """The KL divergence in the configured direction, from known sums where they are enough."""
         q = DiagonalNormal(posterior.loc, drawn.scale, posterior.mask)
         if self.config.kl.direction == "forward":
             return self.prior.forward_kl(q)

@@ -1,4 +1,4 @@
-"""The method that a configuration names."""
+"""Builds the configured method of inference."""
 
 from models.config import (
     BBBConfig,
@@ -23,7 +23,7 @@ from models.networks import Network
 def build_method(
     config: MethodConfig, network: Network, likelihood: Likelihood, num_data: int
 ) -> Method:
-    """What is fitted first, by gradients of a loss."""
+    """Build the method that is fitted first, by gradients of a loss."""
     match config:
         case BBBConfig():
             kind = Sharpened if config.sharpening else BayesByBackprop
@@ -34,7 +34,7 @@ def build_method(
 
 
 def build_kernel(config: ChainConfig) -> Kernel:
-    """How the chains of a configuration move."""
+    """Build the transition kernel of Markov chains."""
     match config:
         case SGLDConfig():
             return SGLD(config)

@@ -1,4 +1,4 @@
-"""Markov chains over weight vectors: several side by side, in one batched product."""
+"""Markov chains over weight vectors: several in parallel, in one batched product."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
@@ -21,10 +21,10 @@ PerChain = Float[Tensor, "chains"]
 
 @dataclass(frozen=True)
 class ChainState:
-    """Where the chains are, and the positions that were kept; moved in place.
+    """The current positions of the chains, and the draws that were kept; updated in place.
 
-    A chain's values are its weights and, behind them, the likelihood's point parameters, which get
-    a flat prior. `density`, `log_scale` and `accepted` are for Metropolis alone.
+    A chain's values are its weights, followed by the likelihood's point parameters, which have a
+    flat prior. Only Metropolis uses `density`, `log_scale` and `accepted`.
     """
 
     values: Values
@@ -35,7 +35,7 @@ class ChainState:
 
     @classmethod
     def begin(cls, fitted: DrawsState, draws: int) -> "ChainState":
-        """One chain from each member of an ensemble."""
+        """Start one chain from each member of an ensemble."""
         values = torch.cat([tensor.detach() for tensor in fitted.parameters()], dim=1)
         zeros = values.new_zeros(len(values))
         return cls(
@@ -43,17 +43,18 @@ class ChainState:
         )
 
     def pack(self) -> dict[str, Tensor]:
-        """All of it by name, on the CPU."""
+        """The tensors by name, on the CPU."""
         return {name: value.detach().cpu() for name, value in vars(self).items()}
 
     def restored(self, tensors: dict[str, Tensor]) -> "ChainState":
-        """What was packed, on this state's device."""
+        """A copy with packed tensors, on this state's device."""
         return replace(self, **{name: t.to(self.values.device) for name, t in tensors.items()})
 
     def draws(self, posterior: "LogPosterior") -> DrawsState:
-        """The kept positions in an order in which any first ones are spread evenly.
+        """Return the kept draws in an order in which the first n are spread evenly, for any n.
 
-        All chains in turn, and of each its draws in bit-reversed order: first, middle, quarters.
+        The chains take turns; each chain's draws come in bit-reversed order: first, middle,
+        quarters.
         """
         order = sorted(range(len(self.kept)), key=lambda i: f"{i:032b}"[::-1])
         return posterior.split(self.kept[order].flatten(0, 1))
@@ -61,7 +62,7 @@ class ChainState:
 
 @dataclass(frozen=True)
 class Terms(TensorRecord):
-    """log P(D | w), estimated on a mini-batch, and log P(w), in nats for each chain."""
+    """log P(D | w), estimated on a mini-batch, and log P(w), in nats per chain."""
 
     log_likelihood: PerChain
     log_prior: PerChain
@@ -74,7 +75,7 @@ class Terms(TensorRecord):
 
 @dataclass(frozen=True)
 class LogPosterior:
-    """The density that the chains are to have."""
+    """The target density of the chains."""
 
     network: Network
     likelihood: Likelihood
@@ -82,7 +83,7 @@ class LogPosterior:
     num_data: int
 
     def split(self, values: Values) -> DrawsState:
-        """Weights and point parameters of given values."""
+        """Split the chains' values into weights and point parameters."""
         names = list(self.likelihood.parameters)
         num_weights = self.network.layout.num_weights
         weights, *point = values.split([num_weights, *[1] * len(names)], dim=1)
@@ -90,7 +91,7 @@ class LogPosterior:
         return DrawsState(weights.contiguous(), dict(zip(names, contiguous, strict=True)))
 
     def __call__(self, values: Values, batch: Rows) -> Terms:
-        """A mini-batch counts N/|B| times, so that it stands for all rows."""
+        """Return both terms; the mini-batch's log likelihood is scaled by N/|B|."""
         draws = self.split(values)
         outputs = self.network(self.network.layout.unflatten(draws.weights), batch.inputs)
         log_prob = self.likelihood.log_prob(outputs, batch.targets, draws.point)
@@ -101,13 +102,13 @@ class LogPosterior:
 
 @runtime_checkable
 class Kernel(Protocol):
-    """How chains move."""
+    """A transition kernel."""
 
     uses_all_rows: ClassVar[bool]
 
     @property
     def kept_steps(self) -> tuple[int, ...]:
-        """After which steps, counted from 1, a position is kept; the last one is the end."""
+        """The steps, counted from 1, after which a draw is kept; the last one ends the run."""
         ...
 
     def move(
@@ -118,10 +119,10 @@ class Kernel(Protocol):
         step: int,
         generator: torch.Generator,
     ) -> Terms:
-        """One step of all chains, in place."""
+        """Move all chains by one step, in place."""
         ...
 
 
 def thinned(config: SGLDConfig | MetropolisConfig) -> tuple[int, ...]:
-    """After the burn-in every so many steps, counted from 1."""
+    """The steps, counted from 1, that are kept after the burn-in."""
     return tuple(config.burn_in + config.thinning * (i + 1) for i in range(config.draws))

@@ -21,14 +21,14 @@ from models.config import ChainConfig, CyclicalSGLDConfig, Json, MetropolisConfi
 Chains = Float[Tensor, "_ _ *quantities"]  # draws, chains
 Quantities = Float[Tensor, "*quantities"]
 
-ROWS = 32  # of those held out, whose outputs are looked at
+ROWS = 32  # held-out rows whose outputs are examined
 MAX_R_HAT = 1.1  # Gelman et al. 2013, §11.5
-_ACCEPTANCE = (0.1, 0.6)  # outside, a random walk wastes most of its steps
+_ACCEPTANCE = (0.1, 0.6)  # outside this range a random walk wastes most steps
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """`error_factor` is by how much the means' error exceeds that of independent draws."""
+    """`error_factor`: the error of the means ÷ the error with independent draws."""
 
     metrics: Json
     notes: tuple[str, ...]
@@ -40,10 +40,11 @@ def diagnose(
     outputs: Float[Tensor, "draws chains *quantities"],
     accepted: Float[Tensor, "chains"],
 ) -> Diagnosis:
-    """Of outputs at all kept draws, in the order in which the chains went.
+    """Compute the metrics of a run, and notes on what is bad about it.
 
     Args:
-        accepted: proposals that each chain of a random walk took after burn-in.
+        outputs: the network's outputs at the kept draws, in the chains' order.
+        accepted: number of proposals that each Metropolis chain accepted after burn-in.
     """
     sizes = effective_sample_size(outputs)
     draws = outputs.shape[0] * outputs.shape[1]
@@ -79,9 +80,9 @@ def _notes(metrics: Json) -> list[str]:
 
 
 def split_r_hat(values: Chains) -> Quantities:
-    """√(estimated variance ÷ variance within half chains): 1 if all have one distribution.
+    """Return √(estimated variance ÷ variance within half chains): 1 if the chains agree.
 
-    0/0, of what never varies, counts as agreement.
+    A quantity that never varies counts as agreement, although it is 0/0.
     """
     halves = _halves(values)
     within, total = _variances(halves)
@@ -89,31 +90,32 @@ def split_r_hat(values: Chains) -> Quantities:
 
 
 def effective_sample_size(values: Chains) -> Quantities:
-    """Draws ÷ (1 + 2 Σ autocorrelation): as many independent draws have a mean as exact.
+    """Return draws ÷ (1 + 2 Σ autocorrelation), at most the number of draws.
 
-    Autocorrelations are of deviations from the mean of all chains, so that chains that disagree
-    count little. At most as many as there are draws: antithetic gains are not claimed.
+    So many independent draws would have a mean with the same error. Deviations are from the mean of
+    all chains, so that disagreeing chains lower the result.
     """
     halves = _halves(values)
     draws, chains = halves.shape[:2]
     within, total = _variances(halves)
     lags = _autocovariance(halves).mean(1)
     correlation = 1 - (within - lags) / total.clamp_min(1e-300)
-    pairs = correlation[: draws // 2 * 2].unflatten(0, (-1, 2)).sum(1)  # positive, decreasing
+    pairs = correlation[: draws // 2 * 2].unflatten(0, (-1, 2)).sum(1)
+    # Geyer: in theory the sums of pairs are positive and decrease. Noise starts where they do not.
     kept = pairs.cummin(0).values * (pairs > 0).cumprod(0)
     time = (2 * kept.sum(0) - 1).clamp_min(1.0)
     return torch.where(total > 0, draws * chains / time, draws * chains)
 
 
 def _halves(values: Chains) -> Chains:
-    """Half the draws, twice the chains, in float64; of an odd number the first is left out."""
+    """Split each chain in two, in float64; of an odd number of draws the first is ignored."""
     half = len(values) // 2
     first, second = values[-2 * half :].double().split(half)
     return torch.cat([first, second], dim=1)
 
 
 def _variances(values: Chains) -> tuple[Quantities, Quantities]:
-    """Mean variance within chains, and the estimate of the variance of all."""
+    """The mean variance within chains, and the estimate of the overall variance."""
     draws = len(values)
     within = values.var(0).mean(0)
     between = values.mean(0).var(0)
@@ -121,7 +123,7 @@ def _variances(values: Chains) -> tuple[Quantities, Quantities]:
 
 
 def _autocovariance(values: Chains) -> Chains:
-    """By lag, of each chain about its mean, by Fourier transform."""
+    """Autocovariance of each chain by lag, by Fourier transform."""
     draws = len(values)
     centred = values - values.mean(0)
     spectrum = torch.fft.rfft(centred, n=2 * draws, dim=0)

@@ -1,9 +1,9 @@
-"""Stochastic-gradient Langevin dynamics, at a falling step size or in cycles.
+"""Stochastic-gradient Langevin dynamics with a decreasing or a cyclical step size.
 
     w ← w + (ε/2) ∇ log P̂(w | D) + N(0, ε),    ε = 2h/N
 
-The gradient is that of the sum over all rows, estimated by N/|B| times a mini-batch's; the noise
-has the *variance* ε. h is the rate of gradient descent per row, whatever the data's size.
+The gradient of the sum over all N rows is estimated by N/|B| times that of a mini-batch. The noise
+has the *variance* ε. h is the learning rate of gradient descent on the loss per row.
 Sources: Welling and Teh 2011; for the cycles Zhang et al. 2019 (arXiv 1902.03932).
 """
 
@@ -20,17 +20,17 @@ from models.inference.chains import ChainState, LogPosterior, Terms, thinned
 
 
 class Langevin(ABC):
-    """Moves by mini-batch gradients and noise; step sizes and temperatures make the difference."""
+    """Moves chains by mini-batch gradients and noise; subclasses set step size and temperature."""
 
     uses_all_rows: ClassVar[bool] = False
 
     @abstractmethod
     def step_size(self, step: int) -> float:
-        """h of a step, counted from 0."""
+        """h of this step, counted from 0."""
 
     @abstractmethod
     def temperature(self, step: int) -> float:
-        """How much of the noise's variance there is."""
+        """Factor T on the variance of the noise: 1 samples, 0 optimises."""
 
     def move(
         self,
@@ -40,7 +40,7 @@ class Langevin(ABC):
         step: int,
         generator: torch.Generator,
     ) -> Terms:
-        """Moves all chains at once; the terms of log P̂ where they were before."""
+        """Move all chains; return the terms of log P̂ at their previous positions."""
         return langevin_step(
             posterior, state, batch, self.step_size(step), self.temperature(step), generator
         )
@@ -48,7 +48,7 @@ class Langevin(ABC):
 
 @dataclass(frozen=True)
 class SGLD(Langevin):
-    """One step size for all values and chains."""
+    """A decreasing step size, the same for all values and chains."""
 
     config: SGLDConfig
 
@@ -65,13 +65,13 @@ class SGLD(Langevin):
 
 @dataclass(frozen=True)
 class CyclicalSGLD(Langevin):
-    """Cycles of a falling cosine: the first half explores, the second half samples."""
+    """Cycles of a decreasing cosine: the first half explores, the second half samples."""
 
     config: CyclicalSGLDConfig
 
     @property
     def kept_steps(self) -> tuple[int, ...]:
-        """Evenly spread over the second half of each cycle, its end among them."""
+        """Evenly spread over the second half of each cycle, including its end."""
         length, draws = self.config.cycle_steps, self.config.draws
         within = [length - (length // 2) * i // draws for i in reversed(range(draws))]
         return tuple(c * length + step for c in range(self.config.cycles) for step in within)
@@ -92,7 +92,7 @@ def langevin_step(  # noqa: PLR0917 - the equation has as many symbols
     temperature: float,
     generator: torch.Generator,
 ) -> Terms:
-    """w + (h/N) ∇ log P̂ + √(2hT/N) ξ, in place."""
+    """Set w to w + (h/N) ∇ log P̂ + √(2hT/N) ξ with ξ ~ N(0, 1), in place."""
     values = state.values.detach().requires_grad_()  # a leaf on the same memory
     terms = posterior(values, batch)
     (gradient,) = torch.autograd.grad(terms.log_density.sum(), values)

@@ -1,8 +1,8 @@
-"""Monte-Carlo dropout: units are left out at random in training and at prediction.
+"""Monte-Carlo dropout: units are dropped at random in training and in prediction.
 
-A function is the network with a mask z on every hidden layer, whose units are multiplied by
-z/(1 − p): their mean is what it would be without dropout. Weight decay is the prior N(0, σ²) on the
-weights. Source: Gal and Ghahramani 2016 (arXiv 1506.02142).
+A draw is the network with a mask z on every hidden layer: its units are multiplied by z/(1 − p),
+which keeps their mean. Weight decay is the prior N(0, σ²) on the weights.
+Source: Gal and Ghahramani 2016 (arXiv 1506.02142).
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from models.training.distributed import Part
 
 @dataclass(frozen=True)
 class DropoutState(TensorRecord):
-    """One weight vector, and the rate at which each hidden layer's units are left out."""
+    """One weight vector, and the dropout rate of each hidden layer."""
 
     weights: Float[Tensor, "weights"]
     rates: Float[Tensor, "hidden"]
@@ -59,7 +59,7 @@ class DropoutState(TensorRecord):
 
 @dataclass(frozen=True)
 class MCDropout:
-    """The method bound to a network, a likelihood and the number of rows it will be fitted to."""
+    """The method bound to a network, a likelihood and the number of rows."""
 
     members: ClassVar[int] = 1
     kl: ClassVar[KLConfig] = FIXED
@@ -99,9 +99,9 @@ class MCDropout:
         generator: torch.Generator,
         part: Part | None = None,
     ) -> Loss:
-        """−log P(D | w, z) and −log P(w) per row, with masks of its own for every row.
+        """Return −log P(D | w, z) and −log P(w) per row, with different masks for every row.
 
-        The whole mini-batch's noise is drawn, whatever the part: a row's does not depend on it.
+        Noise is drawn for the whole mini-batch, so that a row's noise does not depend on the part.
         """
         part, x = part or Part.whole(len(batch)), batch.inputs
         noise = [
@@ -115,7 +115,7 @@ class MCDropout:
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
 
     def draw(self, state: DropoutState, streams: int, generator: torch.Generator) -> Draw:
-        """Masks of its own for each stream, the same at all steps, and −log P(w)."""
+        """Draw masks for each stream, the same at all steps; the penalty is −log P(w)."""
         weights = state.weights
         noise = [
             weights.new_empty(streams, width).normal_(generator=generator)
@@ -125,13 +125,13 @@ class MCDropout:
         return Draw(self.layout.unflatten(weights), penalty, masks(noise, state.rates))
 
     def collect(self, state: DropoutState) -> None:
-        """The last state, or the best, is all."""
+        """Do nothing: only the last or the best state is used."""
 
 
 def masks(
     noise: Sequence[Float[Tensor, "... _"]], rates: Float[Tensor, "hidden"]
 ) -> list[Float[Tensor, "... _"]]:
-    """z/(1 − p) of each hidden layer: units whose normal is below the p-quantile are left out."""
+    """Return z/(1 − p) of each hidden layer; z = 0 where the normal is below the p-quantile."""
     bounds = torch.special.ndtri(rates.double()).to(rates)
     return [
         (block > bound).to(block.dtype) / (1 - rate)

@@ -1,4 +1,4 @@
-"""What all methods have in common: the verbs by which they are fitted, and what they leave."""
+"""The interfaces of methods of inference and of the states that they fit."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -17,48 +17,48 @@ from models.training.distributed import Part
 
 @runtime_checkable
 class State(Protocol):
-    """What a method has fitted. Frozen, but for the leaves that an optimiser moves in place."""
+    """What a method fits. Frozen, except that an optimiser updates its parameters in place."""
 
     @property
     def num_weights(self) -> int:
-        """Weights of one network that are not pruned."""
+        """Number of weights of one network that are not pruned."""
         ...
 
     @property
     def num_draws(self) -> int | None:
-        """Weight vectors that are kept, each used once; None where any number can be drawn."""
+        """Number of stored weight vectors, each used once; None if any number can be drawn."""
         ...
 
     def parameters(self) -> list[Tensor]:
-        """The leaves an optimiser moves."""
+        """The leaf tensors that an optimiser updates."""
         ...
 
     def tensors(self) -> list[Tensor]:
-        """All that makes the state: the parameters first."""
+        """All tensors of the state, the parameters first."""
         ...
 
     def detach(self) -> "State":
-        """A copy that shares nothing with the leaves an optimiser moves."""
+        """A copy that shares no memory with the parameters."""
         ...
 
     def to(self, device: str | torch.device) -> "State": ...
 
     def pack(self) -> dict[str, Tensor]:
-        """The state by name, on the CPU, as it is stored."""
+        """The tensors to store, by name, on the CPU."""
         ...
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "State":
-        """The inverse of `pack`; `num_weights` is that of the whole network."""
+        """The inverse of `pack`; `num_weights` counts pruned weights, too."""
         ...
 
 
 @dataclass(frozen=True)
 class Draw:
-    """One function that a state means, with gradients to its parameters.
+    """A network function drawn from a state, differentiable in the state's parameters.
 
-    `penalty` is the loss's second term, in nats for the whole network: it counts once per epoch,
-    that is 1/M in each of M windows. `local` is what a single window adds to its own terms.
+    `penalty` is the second term of the loss, in nats for the whole network. It counts once per
+    epoch, that is 1/M in each of M windows. `local` is a term of a single window, in nats.
     """
 
     weights: Weights
@@ -69,9 +69,9 @@ class Draw:
 
 @runtime_checkable
 class Method(Protocol):
-    """A method bound to a network, a likelihood and the number of rows it is fitted to.
+    """A method bound to a network, a likelihood and the number of rows.
 
-    `loss` is minimised over the parameters of a state that the same method's `init` made.
+    `init` makes a state; a trainer minimises `loss` over its parameters.
     """
 
     @property
@@ -79,7 +79,7 @@ class Method(Protocol):
 
     @property
     def kl(self) -> KLConfig:
-        """How the loss's second term is weighed; for all but the ELBO it simply counts."""
+        """Weight of the loss's second term; only a KL can have another weight than 1."""
         ...
 
     @property
@@ -87,7 +87,7 @@ class Method(Protocol):
 
     @property
     def members(self) -> int:
-        """Networks that are fitted side by side, their losses added; reports are of their mean."""
+        """Number of networks fitted in parallel; their losses are added, reports are their mean."""
         ...
 
     def init(self, generator: torch.Generator) -> Any: ...
@@ -102,24 +102,24 @@ class Method(Protocol):
     ) -> Loss: ...
 
     def collect(self, state: Any) -> None:
-        """Takes note of the state at an epoch's end, where a method needs more than the last."""
+        """Record the state at the end of an epoch, for methods that need more than the last one."""
         ...
 
 
 @runtime_checkable
 class WindowMethod(Method, Protocol):
-    """A method that can be fitted to windows of text, too, whose loss is put together there."""
+    """A method that can also be fitted to windows of text, whose trainer computes the loss."""
 
     def draw(self, state: Any, streams: int, generator: torch.Generator) -> Draw:
-        """One function for a whole window of `streams` sequences, with its penalty."""
+        """Draw one function for a window of `streams` sequences, with its penalty."""
         ...
 
 
-FIXED = KLConfig(weight=1.0, warmup_epochs=0)  # of methods whose second term is a log prior
+FIXED = KLConfig(weight=1.0, warmup_epochs=0)  # for methods whose second term is −log P(w)
 
 
 def pack_point(point: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Point parameters under names of their own among a state's tensors."""
+    """Return point parameters under names that differ from those of a state's other tensors."""
     return {f"point.{name}": value.detach().cpu() for name, value in point.items()}
 
 

@@ -1,8 +1,9 @@
-"""Random-walk Metropolis: symmetric Gaussian proposals, accepted in log space, all rows each time.
+"""Random-walk Metropolis with symmetric Gaussian proposals; every step reads all rows.
 
-A proposal is taken if log u < log P(w' | D) − log P(w | D). During burn-in the logarithm of a
-chain's scale moves towards an acceptance of 23 %, which is best for many dimensions (Roberts et al.
-1997), by ever smaller steps; it is fixed before the first draw is kept.
+A proposal w' is accepted if log u < log P(w' | D) − log P(w | D), with u uniform in (0, 1). During
+burn-in the log scale of each chain's proposals is adapted with decreasing steps towards an
+acceptance rate of 23 %, the optimum for many dimensions (Roberts et al. 1997). It is fixed before
+the first draw is kept.
 """
 
 from dataclasses import dataclass
@@ -14,14 +15,14 @@ from models.config import MetropolisConfig
 from models.features.rows import Rows
 from models.inference.chains import ChainState, LogPosterior, Terms, thinned
 
-MAX_WEIGHTS = 2_000  # a random walk crosses n dimensions in some n steps, each over all rows
+MAX_WEIGHTS = 2_000  # a random walk needs about n steps for n weights, each over all rows
 ACCEPTANCE = 0.234
-_FASTEST = 0.5  # of the first adaptations, in the logarithm of the scale
+_FASTEST = 0.5  # step of the first adaptation, in the logarithm of the scale
 
 
 @dataclass(frozen=True)
 class Metropolis:
-    """Exact but for the chains' length: nothing is discretised, no mini-batch adds noise."""
+    """Asymptotically exact: no discretisation and no noise from mini-batches."""
 
     uses_all_rows: ClassVar[bool] = True
 
@@ -40,7 +41,7 @@ class Metropolis:
         step: int,
         generator: torch.Generator,
     ) -> Terms:
-        """Each chain takes its proposal or stays; the terms of log P of where it is then."""
+        """Accept or reject one proposal per chain; return the terms at the new positions."""
         values = state.values
         if step == 0:
             state.density.copy_(posterior(values, batch).log_density)

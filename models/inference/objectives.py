@@ -1,11 +1,11 @@
-"""The negative evidence lower bound on mini-batches, and the weights of its KL term.
+"""The negative evidence lower bound on mini-batches, and the weight of its KL term.
 
     nelbo = E_q[−log P(D | w)] + KL(q‖P)
 
 is estimated on a mini-batch B as (N/|B|) · Σ_{i∈B} nll_i + c · KL, with N = `num_data` likelihood
-terms. With c = 1 its expectation over mini-batches is the bound itself, whatever |B|.
-Everything here is divided by N ("per row"), so that learning rates do not depend on the data's
-size; the minimiser is the same.
+terms. With c = 1 its expectation over mini-batches is the bound itself for any |B|.
+All values here are divided by N ("per row"), so that learning rates do not depend on the size of
+the data. This does not change the minimiser.
 """
 
 from dataclasses import dataclass
@@ -35,31 +35,34 @@ def negative_elbo(
     kl_weight: float,
     part: Part | None = None,
 ) -> Loss:
-    """The mini-batch estimate of the negative ELBO, divided by `num_data`.
+    """Return the mini-batch estimate of the negative ELBO, divided by `num_data`.
 
-    Of a part both terms are what it adds to those of the whole: Σ nll over the whole's count, and
-    one rank's share of the KL.
+    For a part of a mini-batch, both terms are that part's share: the parts' sums are the terms of
+    the whole mini-batch.
 
     Args:
         nll: −log P(y_i | x_i, w) of each likelihood term in the batch, in nats.
-        kl: KL(q‖P), once for the whole network.
+        kl: KL(q‖P) of the whole network, in nats.
         num_data: likelihood terms in the training set (rows; tokens or steps for sequences).
-        kl_weight: c; 1 is the ELBO.
-        part: which part of the mini-batch `nll` is of; by default the whole.
+        kl_weight: c; 1 gives the ELBO.
+        part: the part of the mini-batch that `nll` belongs to; by default all of it.
+
+    Raises:
+        ValueError: if `num_data` is below 1.
     """
     if num_data < 1:
-        raise ValueError(f"num_data counts the likelihood terms of the data set; got {num_data}")
+        raise ValueError(f"num_data must be at least 1; got {num_data}")
     part = part or Part.whole(len(nll))
     nll_per_row, kl_per_row = nll.sum() / part.total, kl / (num_data * part.ranks)
     return Loss(nll_per_row, kl_per_row, nll_per_row + kl_weight * kl_per_row)
 
 
 def kl_weight(config: KLConfig, *, batch: int, num_batches: int, num_parameters: int) -> float:
-    """c for mini-batch `batch` (from 0) of an epoch of `num_batches`, before warm-up.
+    """Return c for mini-batch `batch` (from 0) of an epoch of M = `num_batches`, before warm-up.
 
     uniform: 1. blundell: M·2^(M−i)/(2^M − 1), i from 1 (Blundell et al. 2015, §3.4), computed as
-    M·2^−i/(1 − 2^−M), since 2^M overflows; its mean over an epoch is 1. parameters: one over the
-    number of variational parameters. A number stands for itself.
+    M·2^−i/(1 − 2^−M), since 2^M overflows; its mean over an epoch is 1. parameters: 1 divided by
+    the number of variational parameters. A number is c itself.
     """
     match config.weight:
         case "uniform" | None:
@@ -73,5 +76,5 @@ def kl_weight(config: KLConfig, *, batch: int, num_batches: int, num_parameters:
 
 
 def warmup(step: int, warmup_steps: int) -> float:
-    """Ramps linearly from nearly 0 to 1 over the first `warmup_steps` steps."""
+    """Return the factor on c: it rises linearly to 1 over the first `warmup_steps` steps."""
     return min(1.0, (step + 1) / warmup_steps) if warmup_steps > 0 else 1.0

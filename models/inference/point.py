@@ -2,9 +2,8 @@
 
     −log P(w | D) = −log P(D | w) − log P(w) + constant
 
-is minimised per row, at the scale of the negative ELBO (`models.inference.objectives`): weight
-decay is the
-prior N(0, σ²) divided by N, and the same σ means the same whatever the data's size.
+is minimised per row, on the scale of the negative ELBO (`models.inference.objectives`). Weight
+decay is the prior N(0, σ²) divided by N, so that σ has the same meaning for any size of the data.
 Source of ensembles: Lakshminarayanan et al. 2017 (arXiv 1612.01474), without adversarial rows.
 """
 
@@ -40,10 +39,10 @@ from models.training.distributed import Part
 
 @dataclass(frozen=True)
 class DrawsState(TensorRecord):
-    """Whole weight vectors: a point, the members of an ensemble, or the draws of chains.
+    """Weight vectors: a point estimate, the members of an ensemble, or the draws of chains.
 
-    Point parameters have the draws' axis, too, and one to be broadcast over rows: [draws, 1]. Any
-    first draws stand for all of them as well as so many can.
+    Point parameters are [draws, 1], which broadcasts over rows. The draws are ordered so that the
+    first n represent all of them, for any n.
     """
 
     weights: Float[Tensor, "draws weights"]
@@ -73,10 +72,10 @@ class DrawsState(TensorRecord):
 
 @dataclass(frozen=True)
 class PointEstimates:
-    """One or several weight vectors, fitted side by side in one batched product.
+    """One or several weight vectors, fitted in parallel in one batched product.
 
-    Their losses are added, so that each gets the gradient it would get alone, and an element-wise
-    optimiser takes the steps it would take alone.
+    Their losses are added. So each has the gradient that it would have alone, and an element-wise
+    optimiser makes the same steps as if it were alone.
     """
 
     kl: ClassVar[KLConfig] = FIXED
@@ -95,7 +94,7 @@ class PointEstimates:
         config: MLEConfig | MAPConfig | EnsembleConfig | SWAGConfig | ChainConfig,
         num_data: int,
     ) -> "PointEstimates":
-        """The estimates that a method is, or starts from: a chain from each."""
+        """Build the estimates that the method consists of or starts its chains from."""
         prior = None if isinstance(config, MLEConfig) else GaussianPrior(config.prior_sigma)
         match config:
             case EnsembleConfig():
@@ -115,7 +114,7 @@ class PointEstimates:
         return self.members * self.layout.num_weights
 
     def init(self, generator: torch.Generator) -> DrawsState:
-        """Each member from a generator of its own: the first is the same however many follow."""
+        """Initialise each member with its own generator, independent of their number."""
         seed = generator.initial_seed()
         weights = [
             initial_weights(self.network, self.likelihood, fresh_generator(seed, "member", member))
@@ -132,25 +131,25 @@ class PointEstimates:
         generator: torch.Generator,
         part: Part | None = None,
     ) -> Loss:
-        """−log P(D | w) and −log P(w), per row and added over the members."""
+        """Return −log P(D | w) and −log P(w) per row, added over the members."""
         outputs = self.network(self.layout.unflatten(state.weights), batch.inputs)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point).sum(0)
         penalty = negative_log_prior(self.prior, state.weights)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
 
     def draw(self, state: DrawsState, streams: int, generator: torch.Generator) -> Draw:
-        """All members, and their −log P(w) together."""
+        """Return all members; the penalty is the sum of their −log P(w)."""
         penalty = negative_log_prior(self.prior, state.weights)
         return Draw(self.layout.unflatten(state.weights), penalty)
 
     def collect(self, state: DrawsState) -> None:
-        """The last state, or the best, is all."""
+        """Do nothing: only the last or the best state is used."""
 
 
 def initial_weights(
     network: Network, likelihood: Likelihood, generator: torch.Generator
 ) -> Float[Tensor, "weights"]:
-    """The network's own start, with noise that is the same for all inputs."""
+    """The network's initial weights, with predicted noise that does not depend on the inputs."""
     weights = network.init(generator)
     matrix = next(iter(network.layers[-1].shapes()))
     for output in likelihood.noise_outputs:
@@ -161,5 +160,5 @@ def initial_weights(
 def negative_log_prior(
     prior: GaussianPrior | None, weights: Float[Tensor, "*draws weights"]
 ) -> Float[Tensor, ""]:
-    """−log P(w) in nats, added over all weight vectors; 0 without a prior."""
+    """Return −log P(w) in nats, added over all weight vectors; 0 without a prior."""
     return weights.new_zeros(()) if prior is None else -prior.log_prob(weights).sum()

@@ -1,15 +1,16 @@
-"""Posterior sharpening: each window of a text shifts the weights that were drawn for it.
+"""Posterior sharpening: the weights drawn for a window of text are shifted by its gradient.
 
     φ ~ q(φ) = N(μ, σ²);   θ ~ N(φ − η ∘ g, σ0²),   g = ∇_φ of the window's mean loss per token
 
-With the hierarchical prior θ ~ N(φ, σ0²) the objective gains, for each window alone,
+With the hierarchical prior θ ~ N(φ, σ0²) each window adds to the objective
 
     KL(N(φ − η∘g, σ0²) ‖ N(φ, σ0²)) = ‖η∘g‖² / (2σ0²)
 
-η is learned, one rate per weight. g is held fixed in the gradient, as a function of the data:
-its own derivative would need a second one of the network. Predictions draw φ: a text that is asked
-about has no targets to shift by.
-Source: Fortunato et al. 2017 (arXiv 1704.02798), §4, where g is of the sum over a mini-batch.
+η is learned, one rate per weight. g is treated as a constant in the gradient, because its
+derivative would need second derivatives of the network. Predictions draw φ, because their texts
+have no targets to compute g from.
+Source: Fortunato et al. 2017 (arXiv 1704.02798), §4, where g is the gradient of the sum over a
+mini-batch.
 """
 
 from collections.abc import Callable
@@ -22,14 +23,14 @@ from torch import Tensor
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.method import Draw
 
-# Of a PTB window's weights, drawn with σ = 0.005: a shift within the noise costs about nothing.
+# Chosen on PTB, where weights have σ = 0.005: a shift within that noise adds almost nothing.
 SIGMA0 = 0.02
-INITIAL_RATE = 0.1  # a clipped gradient of norm 0.25 then moves all weights by 0.025 together
+INITIAL_RATE = 0.1  # a clipped gradient of norm 0.25 then shifts the weight vector by 0.025
 
 
 @dataclass(frozen=True)
 class SharpenedState(BBBState):
-    """A variational posterior, and how far each weight follows a window's gradient."""
+    """A variational posterior, and the rate at which each weight follows a window's gradient."""
 
     rates: Float[Tensor, "weights"]
 
@@ -45,7 +46,7 @@ class SharpenedState(BBBState):
         return _with_rates(BBBState.unpack(own, num_weights), tensors["rates"])
 
     def unsharpened(self) -> BBBState:
-        """What predicts: q(φ) alone."""
+        """The state that predicts: q(φ)."""
         return BBBState(self.posterior, self.point)
 
 
@@ -55,7 +56,7 @@ def _with_rates(state: BBBState, rates: Tensor) -> SharpenedState:
 
 @dataclass(frozen=True)
 class Sharpened(BayesByBackprop):
-    """Bayes by Backprop for windows of text, whose draws are sharpened before they are used."""
+    """Bayes by Backprop for windows of text, with sharpened draws."""
 
     @property
     def num_parameters(self) -> int:
@@ -66,7 +67,7 @@ class Sharpened(BayesByBackprop):
         return self.begin(super().init(generator))
 
     def begin(self, state: BBBState) -> SharpenedState:
-        """A posterior's state, from here on with rates."""
+        """Add initial rates to the state of a posterior."""
         return _with_rates(state, torch.full_like(state.posterior.loc.detach(), INITIAL_RATE))
 
     def sharpen(
@@ -76,7 +77,7 @@ class Sharpened(BayesByBackprop):
         loss_of: Callable[[Draw], Tensor],
         generator: torch.Generator,
     ) -> Draw:
-        """θ for a φ that was drawn, and the window's own divergence in nats.
+        """Return θ for a drawn φ; its `local` term is the window's divergence in nats.
 
         Args:
             loss_of: the mean −log p of the window's targets, given a draw.

@@ -1,10 +1,11 @@
-"""SWAG: a Gaussian with the moments of the iterates of SGD at a constant rate, after a fit.
+"""SWAG: a Gaussian with the moments of SGD's iterates at a constant rate, after a fit.
 
     w ~ N(w̄, ½ diag(s²) + D Dᵀ / (2 (K − 1)))
 
-w̄ and s² are mean and variance over all epochs' ends, D holds the deviations of the last K of them.
-They are taken from the final mean (in the paper from the running one): so both halves estimate the
-same covariance. Point parameters of the likelihood are part of w here.
+w̄ and s² are the mean and variance of the iterates at the ends of all epochs; the columns of D are
+the deviations of the last K iterates. Deviations are from the final mean (in the paper from the
+running mean), so that both terms estimate the same covariance. w includes the likelihood's point
+parameters.
 Source: Maddox et al. 2019 (arXiv 1902.02476), eq. 1.
 """
 
@@ -28,18 +29,18 @@ from models.training.distributed import Part
 
 @dataclass(frozen=True)
 class SWAGState(TensorRecord):
-    """The present iterate, and what was collected of those before: all values in one vector."""
+    """The current iterate, and moments of the collected ones; all values are in one vector."""
 
     iterate: DrawsState
     count: Int[Tensor, ""]
     mean: Float[Tensor, "values"]
-    squares: Float[Tensor, "values"]  # of deviations from the mean, summed
+    squares: Float[Tensor, "values"]  # Σ of squared deviations from the mean
     snapshots: Float[Tensor, "rank values"]
 
     @classmethod
     def begin(cls, iterate: DrawsState, rank: int) -> "SWAGState":
-        """Nothing is collected yet."""
-        values = flatten(iterate)
+        """Start from a fit, with nothing collected."""
+        values = all_values(iterate)
         zeros = torch.zeros_like(values)
         count = torch.zeros((), dtype=torch.int64, device=values.device)
         return cls(iterate, count, zeros, zeros.clone(), values.new_zeros(rank, len(values)))
@@ -74,8 +75,8 @@ class SWAGState(TensorRecord):
 
     @torch.no_grad()
     def collect(self) -> None:
-        """Takes the iterate in: Welford's update, without a difference of large numbers."""
-        values = flatten(self.iterate)
+        """Add the current iterate to the moments by Welford's update, which avoids cancellation."""
+        values = all_values(self.iterate)
         self.snapshots[int(self.count) % len(self.snapshots)] = values
         self.count.add_(1)
         deviation = values - self.mean
@@ -87,7 +88,7 @@ class SWAGState(TensorRecord):
         return len(self.mean) + len(self.snapshots)
 
     def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState:
-        """Weight vectors and point parameters from standard normals."""
+        """Return weight vectors and point parameters from standard normals."""
         halves = noise.to(self.mean).split([len(self.mean), len(self.snapshots)], dim=1)
         names = list(self.iterate.point)
         weights, *point = self.rsample(*halves).split([self.num_weights, *[1] * len(names)], dim=1)
@@ -98,7 +99,7 @@ class SWAGState(TensorRecord):
         diagonal: Float[Tensor, "draws values"],
         low_rank: Float[Tensor, "draws rank"],
     ) -> Float[Tensor, "draws values"]:
-        """Draws, given standard normals for both halves of the covariance."""
+        """Return draws from standard normals for both terms of the covariance."""
         count = int(self.count)
         kept = min(count, len(self.snapshots))
         deviations = self.snapshots[:kept] - self.mean
@@ -109,7 +110,7 @@ class SWAGState(TensorRecord):
 
 @dataclass(frozen=True)
 class SWAG:
-    """Goes on with the loss of a point estimate, and collects."""
+    """Continues with the loss of a point estimate, and collects the iterates."""
 
     members: ClassVar[int] = 1
     kl: ClassVar[KLConfig] = FIXED
@@ -141,6 +142,6 @@ class SWAG:
         state.collect()
 
 
-def flatten(state: DrawsState) -> Float[Tensor, "values"]:
-    """The one weight vector and the point parameters behind it."""
+def all_values(state: DrawsState) -> Float[Tensor, "values"]:
+    """Concatenate the weight vector and the point parameters."""
     return torch.cat([value.detach().reshape(-1) for value in state.parameters()])

@@ -1,6 +1,6 @@
 """A trained language model: its vocabulary, network and one posterior per pruned variant."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -11,7 +11,6 @@ from jaxtyping import Int
 from torch import Tensor
 
 from models.config import Json, ModelConfig, RecurrentConfig
-from models.exceptions import InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.targets import present
 from models.language.corpus import Corpus
@@ -27,11 +26,10 @@ from models.language.vocabulary import Vocabulary
 from models.likelihoods import Categorical
 from models.model import TrainedModel
 from models.networks.recurrent import LanguageModel
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 
-DEFAULT_TOP = 10
 _EXAMPLE_TOKENS = 50
 _EVALUATED_STREAMS = 10  # read side by side: their starts know no prefix, one token in thousands
 
@@ -83,16 +81,18 @@ class BayesianLanguageModel(TrainedModel):
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
         return {"vocabulary": data["vocabulary"]}
 
-    def resolve(self, options: PredictOptions) -> PredictOptions:
-        _check(options)
-        kept = self.variant(options.prune).state.num_draws
-        return replace(
-            options,
-            samples=options.samples if kept is None else min(options.samples, kept),
-            seed=self.default_seed if options.seed is None else options.seed,
-            sampler="monte_carlo",
-            top=DEFAULT_TOP if options.top is None else options.top,
-        )
+    @property
+    def samplers(self) -> tuple[Sampler, ...]:
+        return ("monte_carlo",)
+
+    @property
+    def unknown_options(self) -> Mapping[str, str]:
+        return {
+            "return_draws": "a language model returns no draws: leave it out",
+            "horizon": "forecasts alone have a horizon: leave it out",
+            "abstain_above": "texts are answered whatever the entropy: leave it out",
+            "target_mc_error": "a language model has no mean with an mc_error: leave it out",
+        }
 
     @property
     def has_independent_rows(self) -> bool:
@@ -138,13 +138,11 @@ class BayesianLanguageModel(TrainedModel):
             padded[i, : len(row)] = torch.tensor(row)
         return padded.to(self.device)
 
-    def predict(self, columns: Columns, options: PredictOptions) -> TextPrediction:
+    def predict(self, columns: Columns, options: BatchOptions) -> TextPrediction:
         """Predicts by Monte-Carlo sampling. Blocking, stateless, bounded in memory."""
         return self.predict_rows(self.encode(columns), options)
 
-    def predict_rows(
-        self, x: Int[Tensor, "texts steps"], options: PredictOptions
-    ) -> TextPrediction:
+    def predict_rows(self, x: Int[Tensor, "texts steps"], options: BatchOptions) -> TextPrediction:
         """`predict` of texts that `encode` made."""
         options = self.resolve(options)
         parts = [self._predict(part, options) for part in x.split(texts_at_once(self.network))]
@@ -161,8 +159,8 @@ class BayesianLanguageModel(TrainedModel):
         """A text in this model's tokens."""
         return Corpus.of(self.vocabulary.stream(lines), num_streams)
 
-    def _predict(self, x: Int[Tensor, "texts steps"], options: PredictOptions) -> TextPrediction:
-        fitted, seed = self.fitted(options.prune), int(options.seed or 0)
+    def _predict(self, x: Int[Tensor, "texts steps"], options: ResolvedOptions) -> TextPrediction:
+        fitted, seed = self.fitted(options.prune), options.seed
         with threads_for(fitted.operations * x.numel() * options.samples):
             scores = score(fitted, x, self.vocabulary.end, seed, options.samples)
         lengths = (x[:, 1:] != PADDING).sum(1)
@@ -175,10 +173,12 @@ class BayesianLanguageModel(TrainedModel):
             seed=seed,
             sampler="monte_carlo",
             prune=options.prune,
+            epistemic_share=_share(epistemic, scores.aleatoric + epistemic),
+            out_of_distribution=np.zeros(len(x), dtype=bool),  # unknown words are `<unk>`
             log_likelihood=log_likelihood.cpu().numpy(),
             perplexity=torch.exp(-log_likelihood / lengths).cpu().numpy(),
             token_log_likelihoods=[values[:length].tolist() for values, length in each],
-            next_tokens=self._next_tokens(scores.probabilities, options.top or DEFAULT_TOP),
+            next_tokens=self._next_tokens(scores.probabilities, options.top),
             entropy={
                 "total": (scores.aleatoric + epistemic).cpu().numpy(),
                 "aleatoric": scores.aleatoric.cpu().numpy(),
@@ -193,32 +193,12 @@ class BayesianLanguageModel(TrainedModel):
         return [[NextToken(names[n], p) for n, p in zip(*pair, strict=True)] for pair in pairs]
 
 
-def _check(options: PredictOptions) -> None:
-    """What a language model has not.
-
-    Raises:
-        InvalidInput: naming the option.
-    """
-    if options.sampler not in (None, "monte_carlo"):
-        message = f"this model has no sampler {options.sampler!r}; it has monte_carlo"
-        raise InvalidInput(message, "/sampler")
-    if options.return_draws:
-        raise InvalidInput("a language model returns no draws: leave it out", "/return_draws")
-    if options.horizon is not None:
-        raise InvalidInput("forecasts alone have a horizon: leave it out", "/horizon")
-    if options.abstain_above is not None:
-        raise InvalidInput(
-            "texts are answered whatever the entropy: leave it out", "/abstain_above"
-        )
-    if options.target_mc_error is not None:
-        message = "a language model has no mean with an mc_error: leave it out"
-        raise InvalidInput(message, "/target_mc_error")
-
-
 def _joined(parts: list[TextPrediction]) -> TextPrediction:
     """Predictions of consecutive texts as one."""
     return replace(
         parts[0],
+        epistemic_share=np.concatenate([part.epistemic_share for part in parts]),
+        out_of_distribution=np.concatenate([part.out_of_distribution for part in parts]),
         log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
         perplexity=np.concatenate([part.perplexity for part in parts]),
         token_log_likelihoods=[row for part in parts for row in part.token_log_likelihoods],
@@ -228,3 +208,9 @@ def _joined(parts: list[TextPrediction]) -> TextPrediction:
             for name in parts[0].entropy
         },
     )
+
+
+def _share(epistemic: Tensor, total: Tensor) -> np.ndarray:
+    """Of the next token's entropy, what more data would take away."""
+    part, whole = epistemic.cpu().numpy(), total.cpu().numpy()
+    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)

@@ -14,6 +14,8 @@ a time, so that memory does not grow with a text's length; logits exist for part
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,10 +23,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr
 
+from models.exceptions import InvalidInput
 from models.language.corpus import Corpus
 from models.layers.recurrent import CELLS
 from models.networks.recurrent import LanguageModel, States
-from models.prediction.prediction import Arrays, Sampler
+from models.prediction.outputs import TEXTS, Output, part
+from models.prediction.prediction import Arrays, Prediction
 from models.prediction.weight_draws import FittedDraws, Functions
 
 # Logits that are worked on at once: a few megabytes each for the logits and what is made of them
@@ -45,22 +49,38 @@ class NextToken:
     probability: float
 
 
+TEXT_OUTPUTS = (
+    Output("", "log_likelihood", "nats", TEXTS, attrgetter("log_likelihood")),
+    Output("", "perplexity", "per token", TEXTS, attrgetter("perplexity")),
+    Output("", "token_log_likelihoods", "nats", TEXTS, attrgetter("token_log_likelihoods")),
+    Output("", "next_tokens", "probability", TEXTS, attrgetter("next_tokens")),
+    *(
+        Output("", f"entropy.{name}", "nats", TEXTS, part("entropy", name))
+        for name in ("total", "aleatoric", "epistemic")
+    ),
+)
+
+
 @dataclass(frozen=True, kw_only=True)
-class TextPrediction:
+class TextPrediction(Prediction):
     """Per text: log likelihood in nats with the end of the sequence, and what may come next.
 
     `entropy` of the next token has total, aleatoric and epistemic, in nats.
     """
 
-    samples: int
-    seed: int
-    sampler: Sampler
-    prune: float
+    outputs: ClassVar[tuple[Output, ...]] = TEXT_OUTPUTS
     log_likelihood: np.ndarray
     perplexity: np.ndarray
     token_log_likelihoods: list[list[float]]
     next_tokens: list[list[NextToken]]
     entropy: Arrays
+
+    def columns(self) -> dict[str, Any]:
+        """
+        Raises:
+            InvalidInput: always: a text has no fixed number of values.
+        """
+        raise InvalidInput("a language model answers in JSON alone", "/model")
 
     @property
     def is_finite(self) -> bool:
@@ -68,25 +88,10 @@ class TextPrediction:
         return bool(np.isfinite(self.log_likelihood).all())
 
     @property
-    def num_rows(self) -> int:
-        return len(self.log_likelihood)
-
-    @property
     def num_values(self) -> int:
         """Numbers in the answer, about."""
         tokens = sum(len(values) for values in self.token_log_likelihoods)
         return tokens + sum(2 * len(found) + 5 for found in self.next_tokens)
-
-    @property
-    def epistemic_share(self) -> np.ndarray:
-        """Of the next token's entropy, what more data would take away."""
-        total, epistemic = self.entropy["total"], self.entropy["epistemic"]
-        return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
-
-    @property
-    def out_of_distribution(self) -> np.ndarray:
-        """No text is flagged: words that are not known are `<unk>`, which training has seen."""
-        return np.zeros(self.num_rows, dtype=bool)
 
 
 @dataclass(frozen=True)

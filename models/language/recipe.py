@@ -22,10 +22,10 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
 from models.training.method_recipe import (
+    choose_prior,
     choose_pruning,
     no_local_estimator,
     refuse_fractions,
-    settle_prior,
 )
 
 METHODS = (BBBConfig, MAPConfig, MLEConfig, DropoutConfig, EnsembleConfig)
@@ -123,7 +123,7 @@ def _method(method: MethodConfig) -> MethodConfig:
         return method
     if method.estimator == "local":
         raise no_local_estimator()
-    prior = settle_prior(method, _PRIOR_SIGMA)
+    prior = choose_prior(method, _PRIOR_SIGMA)
     return replace(method, estimator="weight", prior=prior, kl=_kl(method.kl))
 
 

@@ -1,8 +1,8 @@
 """Convolution and pooling of images with a sample axis, as descriptions without weights.
 
-The samples of a batched convolution are groups of its channels: one call for all of them. What
-comes out is a view [samples, batch, …] of memory in the order [batch, samples, …], which the
-next layer reads as channels again without a copy.
+The samples of a batched convolution are groups of its channels, so that one call computes all of
+them. The result is a view [samples, batch, …] of memory in the order [batch, samples, …], which the
+next layer can read as channels again without a copy.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Images = Float[Tensor, "*_samples batch _channels _height _width"]
 class Conv2d:
     """y[o, p] = b[o] + Σ_{c, d} W[o, c, d] x[c, stride · p + d − padding], d in a square kernel.
 
-    Weight and bias of sample s produce sample s of the output; what is beyond the edges is 0.
+    The weight and bias of sample s produce sample s of the output. Values beyond the edges are 0.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Conv2d:
 
     @property
     def fan_in(self) -> int:
-        """Inputs of one output: those under the kernel."""
+        """Number of inputs of one output: those under the kernel."""
         return self.in_channels * self.kernel**2
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -54,16 +54,16 @@ class Conv2d:
         }
 
     def out_shape(self, height: int, width: int) -> tuple[int, int, int]:
-        """Channels, height and width that come out of an image of this height and width."""
+        """Channels, height and width of the output for an image of this height and width."""
         rows, columns = (
             (size + 2 * self.padding - self.kernel) // self.stride + 1 for size in (height, width)
         )
         return self.out_channels, rows, columns
 
     def __call__(self, weights: Weights, x: Images) -> Images:
-        """One convolution; a sample axis on the weights, on `x` or on both.
+        """Compute one convolution; the sample axis may be on the weights, on `x` or on both.
 
-        Inputs that the samples share are read once, as S · out_channels ordinary outputs.
+        Inputs that all samples share are read once, with S · out_channels ordinary outputs.
         """
         return self._product(weights[self.weight], weights[self.bias], x)
 
@@ -74,13 +74,16 @@ class Conv2d:
         x: Images,
         noise: Float[Tensor, "*_noise _channels _height _width"],
     ) -> Images:
-        """Draws pre-activations N(x∗μ + b, x²∗σ² + σ_b²), each position by itself.
+        """Draw pre-activations N(x∗μ + b, x²∗σ² + σ_b²), independently at each position.
 
-        Every position has its exact distribution. What is ignored: the positions of a channel
-        share their weights, so that in truth they move together; here they are independent given
-        the inputs. Averages over an image come out too certain, and maxima of neighbours too large.
-        Source: Kingma et al. 2015, eq. 6. The noise broadcasts against
-        [..., batch, channels, height, width].
+        Each position has its exact marginal distribution. But the positions of a channel share
+        their weights and are therefore correlated, which this ignores: averages over an image have
+        too little variance, and maxima of neighbours are too large.
+
+        Args:
+            noise: broadcasts against [..., batch, channels, height, width].
+
+        Source: Kingma et al. 2015 (arXiv 1506.02557), eq. 6.
         """
         mean = self._product(loc[self.weight], loc[self.bias], x)
         spread = self._product(variance[self.weight], variance[self.bias], x.square())
@@ -103,10 +106,10 @@ class Conv2d:
 
 
 def max_pool(x: Images, size: int) -> Images:
-    """The maximum of each size × size square; what is left over at the right and below is cut.
+    """Return the maximum of each size × size square; incomplete squares at the edges are cut off.
 
-    Without a gradient rows and columns are compared whole, in a tenth of the library's time; with
-    one the library's single index per square is cheaper than a chain of comparisons.
+    Without a gradient, comparing whole rows and columns takes a tenth of torch's time. With one,
+    torch's single index per square is cheaper than a chain of comparisons.
     """
     if x.requires_grad:
         y = max_pool2d(_as_channels(x), size)
@@ -122,5 +125,5 @@ def _as_samples(x: Tensor, num_samples: int) -> Images:
 
 
 def _as_channels(x: Images) -> Float[Tensor, "batch channels height width"]:
-    """[S, batch, C, height, width] → [batch, S · C, height, width]; without S as they are."""
+    """[S, batch, C, height, width] → [batch, S · C, height, width]; unchanged without S."""
     return x if x.ndim == 4 else x.transpose(0, 1).flatten(1, 2)

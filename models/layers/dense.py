@@ -1,4 +1,4 @@
-"""A dense layer as a description: it holds no weights and remembers no forward pass."""
+"""A dense layer as a description without weights or state."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from torch.nn.functional import linear
 
 from models.posteriors.layout import Weights
 
-# Below the variance of any float32 product; keeps the square root's gradient finite at a unit
-# whose variance is exactly 0 (all its inputs dead, its bias pruned).
+# Below the variance of any float32 product. Keeps the gradient of the square root finite for a unit
+# of variance 0, whose inputs are all 0 and whose bias is pruned.
 _TINY = 1e-20
 
 
@@ -19,16 +19,16 @@ def affine(
     weight: Float[Tensor, "*samples2 outputs inputs"],
     bias: Float[Tensor, "*samples2 outputs"],
 ) -> Float[Tensor, "*samples3 batch outputs"]:
-    """x Wᵀ + b as one product; the sample axis may be on the weights, on `x` or on both."""
+    """Return x Wᵀ + b; the sample axis may be on the weights, on `x` or on both."""
     if weight.ndim == 2:
         return linear(x, weight, bias)
-    if len(weight) == 1:  # a batched product of one would copy its gradient
+    if len(weight) == 1:  # a batched product of one sample would copy its gradient
         return linear(x, weight[0], bias[0]).view(1, -1, weight.shape[-2])
     return torch.baddbmm(bias.unsqueeze(-2), x.expand(len(weight), -1, -1), weight.mT)
 
 
 def gaussian_draw(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
-    """mean + √variance · noise: pre-activations drawn by local reparameterisation."""
+    """Return mean + √variance · noise: pre-activations drawn by local reparameterisation."""
     return mean + variance.clamp_min(_TINY).sqrt() * noise
 
 
@@ -50,7 +50,7 @@ class Dense:
 
     @property
     def fan_in(self) -> int:
-        """Inputs of one output."""
+        """Number of inputs of one output."""
         return self.in_features
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -63,7 +63,7 @@ class Dense:
     def __call__(
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """One batched product; the sample axis may be on the weights, on `x` or on both."""
+        """Compute one batched product; the sample axis may be on the weights, on `x` or on both."""
         return affine(x, weights[self.weight], weights[self.bias])
 
     def local(
@@ -73,10 +73,13 @@ class Dense:
         x: Float[Tensor, "*samples batch inputs"],
         noise: Float[Tensor, "*noise outputs"],
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Draws pre-activations N(xμ + b, x²σ² + σ_b²) instead of weights: exact for each row.
+        """Draw pre-activations N(xμ + b, x²σ² + σ_b²) instead of weights: exact for each row.
 
-        Source: Kingma et al. 2015 (arXiv 1506.02557), eq. 6. The noise broadcasts against
-        [..., batch, outputs]; mean and variance are computed once, shared by all its samples.
+        Args:
+            noise: broadcasts against [..., batch, outputs]. Its samples share mean and variance,
+                which are computed once.
+
+        Source: Kingma et al. 2015 (arXiv 1506.02557), eq. 6.
         """
         mean = linear(x, loc[self.weight], loc[self.bias])
         spread = linear(x.square(), variance[self.weight], variance[self.bias])

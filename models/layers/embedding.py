@@ -1,4 +1,4 @@
-"""Token embeddings, and the decoder that reads the same tensor, with a sample axis."""
+"""Token embeddings, and a decoder tied to them, with a sample axis."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from models.posteriors.layout import Weights
 
 @dataclass(frozen=True)
 class Embedding:
-    """A row of the weight matrix per token."""
+    """The embedding of a token is a row of the weight matrix."""
 
     name: str
     num_tokens: int
@@ -23,7 +23,7 @@ class Embedding:
 
     @property
     def fan_in(self) -> int:
-        """As the tied decoder's, whose logits then begin at order 1 for hidden units of order 1."""
+        """That of the tied decoder, so that its initial logits are of order 1."""
         return self.width
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -33,16 +33,16 @@ class Embedding:
     def __call__(
         self, weights: Weights, tokens: Int[Tensor, "batch steps"]
     ) -> Float[Tensor, "*samples batch steps width"]:
-        """The tokens' rows, gathered from every sample's matrix at once."""
+        """Return the tokens' rows of every sample's matrix."""
         rows = weights[self.weight].index_select(-2, tokens.flatten())
         return rows.unflatten(-2, tokens.shape)
 
 
 @dataclass(frozen=True)
 class TiedDecoder:
-    """logits = x Eᵀ + b with the embedding's matrix E, which stays the embedding's tensor.
+    """logits = x Eᵀ + b with the embedding's matrix E.
 
-    Only the bias is its own, so that E stands in a layout, and in the KL, once.
+    The decoder owns only the bias, so that E occurs once in a layout and in the KL.
     Source: Press and Wolf 2017 (arXiv 1608.05859).
     """
 
@@ -64,6 +64,6 @@ class TiedDecoder:
     def __call__(
         self, weights: Weights, x: Float[Tensor, "*samples batch steps width"]
     ) -> Float[Tensor, "*samples2 batch steps tokens"]:
-        """One product for all samples, rows and steps."""
+        """Compute the logits of all samples, rows and steps in one product."""
         rows = affine(x.flatten(-3, -2), weights[self.embedding.weight], weights[self.bias])
         return rows.unflatten(-2, x.shape[-3:-1])

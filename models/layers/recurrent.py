@@ -1,16 +1,15 @@
-"""Recurrent layers with a sample axis: one weight draw for all time steps.
+"""Recurrent layers with a sample axis: all time steps use one weight draw.
 
-With a_t = W x_t + b, made in one product for all steps, and u_t = U h_{t−1}:
+With a_t = W x_t + b, computed in one product for all steps, and u_t = U h_{t−1}:
 
     rnn    h_t = tanh(a + u)
     lstm   i, f, g, o = a + u;  c_t = σ(f) c_{t−1} + σ(i) tanh(g);  h_t = σ(o) tanh(c_t)
     gru    r = σ(a_r + u_r);  z = σ(a_z + u_z);  n = tanh(a_n + r (u_n + d))
            h_t = (1 − z) n + z h_{t−1}
 
-W, U and b hold the gates one after the other as listed here: i f g o and r z n, the order of
-torch.nn.LSTM and torch.nn.GRU. Where torch adds two biases there is one here: a prior on each
-would make the bias wider than all other weights. The GRU's d stands inside a product with r, so it
-is a bias of its own.
+W, U and b hold the gates in the order i f g o and r z n, as in torch.nn.LSTM and torch.nn.GRU.
+torch adds two biases; here there is one, because a prior on each would make their sum wider than
+all other weights. The GRU's d is multiplied by r and therefore needs its own tensor.
 """
 
 from collections.abc import Callable
@@ -25,14 +24,14 @@ from models.layers.dense import Dense
 from models.posteriors.layout import Weights
 
 State = tuple[Float[Tensor, "*_samples batch _hidden"], ...]
-"""(h,) or, of an LSTM, (h, c). To cut the gradient between two calls, detach its tensors."""
+"""(h,), or (h, c) for an LSTM. To truncate the gradient between two calls, detach the tensors."""
 
 Sequences = Float[Tensor, "*_samples batch steps _width"]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One time step (a_t, u_t, state) → state, the number of gates, the tensors of a state."""
+    """One time step (a_t, u_t, state) → state, and the numbers of gates and state tensors."""
 
     step: Callable[[Tensor, Tensor, State], State]
     gates: int
@@ -60,7 +59,7 @@ CELLS = {"rnn": Cell(_rnn, 1, 1), "lstm": Cell(_lstm, 4, 2), "gru": Cell(_gru, 3
 
 @dataclass(frozen=True)
 class Recurrent:
-    """A layer of one kind of cell; the weights of sample s produce sample s of the output."""
+    """A recurrent layer; the weights of sample s produce sample s of the output."""
 
     name: str
     kind: str
@@ -69,22 +68,22 @@ class Recurrent:
 
     @property
     def input(self) -> Dense:
-        """What is made of the inputs of all steps at once: W and b."""
+        """W and b, which are applied to the inputs of all steps at once."""
         return Dense(f"{self.name}.input", self.in_features, CELLS[self.kind].gates * self.hidden)
 
     @property
     def hidden_weight(self) -> str:
-        """U, named."""
+        """Name of U."""
         return f"{self.name}.hidden.weight"
 
     @property
     def hidden_bias(self) -> str:
-        """d of the GRU, named."""
+        """Name of d, which only a GRU has."""
         return f"{self.name}.hidden.bias"
 
     @property
     def fan_in(self) -> int:
-        """Inputs of one gate: it adds up x and h."""
+        """Number of inputs of one gate: x and h."""
         return self.in_features + self.hidden
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -98,9 +97,10 @@ class Recurrent:
     def __call__(
         self, weights: Weights, x: Sequences, state: State | None = None
     ) -> tuple[Sequences, State]:
-        """The hidden state after every step, and the last state; zeros are the default first one.
+        """Return the hidden state after every step, and the last state.
 
-        A sample axis on the weights, on `x`, on the state or on several of them broadcasts.
+        The default initial state is zeros. The sample axis may be on the weights, on `x`, on the
+        state or on several of them.
         """
         steps = self._input_steps(weights, x)
         state = state or self._zeros(steps[0])
@@ -111,13 +111,13 @@ class Recurrent:
         return torch.stack(outputs, dim=-3).transpose(-3, -2), state
 
     def _input_steps(self, weights: Weights, x: Sequences) -> tuple[Tensor, ...]:
-        """a_t of each step, [*samples, batch, gates]: steps lie outside rows in memory."""
+        """a_t of each step, [*samples, batch, gates]; in memory, steps come before rows."""
         by_step = x.transpose(-3, -2)
         a = self.input(weights, by_step.flatten(-3, -2))
         return a.unflatten(-2, by_step.shape[-3:-1]).unbind(-3)
 
     def _recurrence(self, weights: Weights, h: Tensor) -> Tensor:
-        """U h, of a GRU with d added in the rows of n."""
+        """U h; for a GRU d is added in the rows of n."""
         u = h @ weights[self.hidden_weight].mT
         if self.kind != "gru":
             return u

@@ -17,12 +17,12 @@ from models.networks.mlp import ACTIVATIONS, MLP, gain_of
 from models.networks.network import Inputs, Masks, TensorSlot, beside, init_layers, layout_of
 from models.posteriors.layout import Layout, Weights
 
-_MOST_CHANNELS = 4  # a last axis this short, behind longer ones, is that of channels
+_MAX_CHANNELS_LAST = 4  # a last axis up to this length, after longer ones, is the channels
 
 
 @dataclass(frozen=True)
 class Image:
-    """Where an image stands among the inputs, and its shape [channels, height, width]."""
+    """The slot of an image among the inputs, and its shape [channels, height, width]."""
 
     slot: TensorSlot
     shape: tuple[int, int, int]
@@ -30,12 +30,12 @@ class Image:
 
     @classmethod
     def of(cls, inputs: Inputs) -> "Image":
-        """[height, width], [channels, height, width] or [height, width, channels].
+        """Find a tensor of [height, width], [channels, height, width] or [height, width, channels].
 
-        Channels are last where that axis has 4 at most and is shorter than both others.
+        The last axis is the channels if its length is at most 4 and below the other two.
 
         Raises:
-            InvalidData: if there is no tensor, or one of other dimensions.
+            InvalidData: if there is no tensor, or the tensor is not an image.
         """
         slot = inputs.tensor
         if slot is None or len(slot.shape) not in (2, 3):
@@ -46,7 +46,7 @@ class Image:
                 "/network/kind",
             )
         *sides, last = slot.shape
-        if len(sides) == 2 and last <= min(_MOST_CHANNELS, *(side - 1 for side in sides)):
+        if len(sides) == 2 and last <= min(_MAX_CHANNELS_LAST, *(side - 1 for side in sides)):
             return cls(slot, (last, sides[0], sides[1]), channels_last=True)
         channels = sides[0] if len(sides) == 2 else 1
         return cls(slot, (channels, sides[-1], last))
@@ -54,7 +54,7 @@ class Image:
     def read(
         self, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples batch channels height width"]:
-        """The images among the inputs, channels first."""
+        """Return the images, channels first."""
         flat = x[..., self.slot.start : self.slot.stop]
         if self.channels_last:
             return flat.unflatten(-1, self.slot.shape).movedim(-1, -3)
@@ -63,10 +63,9 @@ class Image:
 
 @dataclass(frozen=True)
 class ConvolutionalNetwork:
-    """(convolution → maximum over squares → activation)*, then an MLP on what is left, flattened.
+    """(convolution → max pooling → activation)*, then an MLP on the flattened result.
 
-    Inputs beside the image go to the MLP as they are. An image comes as [channels, height, width],
-    or with the channels last; inside they are first.
+    The other inputs go to the MLP unchanged.
     """
 
     image: Image
@@ -78,10 +77,10 @@ class ConvolutionalNetwork:
     def build(
         cls, config: ConvolutionalConfig, inputs: Inputs, out_features: int
     ) -> "ConvolutionalNetwork":
-        """Convolutions are padded by half a kernel: with an odd one only pooling makes it smaller.
+        """Build the network. Padding by half a kernel keeps the size if the kernel is odd.
 
         Raises:
-            InvalidData: if no image is among the inputs, or if pooling leaves nothing of it.
+            InvalidData: if the inputs have no image, or if pooling leaves no pixels.
         """
         image = Image.of(inputs)
         pairs = enumerate(pairwise((image.shape[0], *config.channels)))
@@ -104,7 +103,7 @@ class ConvolutionalNetwork:
 
     @property
     def layers(self) -> tuple[Conv2d | Dense, ...]:
-        """All layers that have weights, from the input to the output."""
+        """All layers with weights, from the input to the output."""
         return *self.convolutions, *self.head.layers
 
     @property
@@ -118,7 +117,7 @@ class ConvolutionalNetwork:
 
     @property
     def widest(self) -> int:
-        """Numbers per row in the largest of the layers' outputs."""
+        """Numbers per row in the largest output of a layer."""
         return max(self.noise_widths())
 
     @property
@@ -129,18 +128,18 @@ class ConvolutionalNetwork:
 
     @property
     def mask_widths(self) -> tuple[int, ...]:
-        """Units that dropout may leave out: whole channels, whose neighbours would tell of a unit.
+        """Units that dropout may drop: whole channels, since neighbouring pixels are correlated.
 
         Source: Tompson et al. 2015 (arXiv 1411.4280).
         """
         return *(c.out_channels for c in self.convolutions), *self.head.mask_widths
 
     def noise_widths(self) -> list[int]:
-        """Standard normals that the local estimator needs per layer and sample."""
+        """Number of standard normals needed per layer and sample."""
         return [*map(math.prod, self._out_shapes()), *self.head.noise_widths()]
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Weights from N(0, gain²/fan-in), gain² = 2 for ReLU-like units (He et al. 2015)."""
+        """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015)."""
         return init_layers(self.layers, gain_of(self.head.activation), generator)
 
     def __call__(
@@ -149,7 +148,7 @@ class ConvolutionalNetwork:
         x: Float[Tensor, "*samples batch inputs"],
         masks: Masks | None = None,
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Outputs for given weights; [S, …] weights give [S, batch, outputs] in one pass."""
+        """Compute outputs; weights [S, …] give outputs [S, batch, outputs] in one pass."""
         activation, num = ACTIVATIONS[self.head.activation], len(self.convolutions)
         y = self.image.read(x)
         for i, layer in enumerate(self.convolutions):
@@ -165,10 +164,10 @@ class ConvolutionalNetwork:
         x: Float[Tensor, "*samples batch inputs"],
         noise: Sequence[Tensor],
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Outputs by local reparameterisation, one noise block per layer, as `MLP.local`.
+        """Compute outputs by local reparameterisation, as `MLP.local`.
 
-        An approximation: it takes the positions of a convolution's output for independent given its
-        input (`Conv2d.local`).
+        This is an approximation: it treats the positions of a convolution's output as independent
+        given its input (`Conv2d.local`).
         """
         activation, num = ACTIVATIONS[self.head.activation], len(self.convolutions)
         y = self.image.read(x)
@@ -187,7 +186,7 @@ class ConvolutionalNetwork:
 def _out_shapes(
     convolutions: tuple[Conv2d, ...], pool: int, shape: tuple[int, int, int]
 ) -> list[tuple[int, int, int]]:
-    """Channels, height and width of each convolution's output, before pooling."""
+    """Return channels, height and width of each convolution's output, before pooling."""
     shapes = []
     for layer in convolutions:
         shapes.append(layer.out_shape(*shape[1:]))

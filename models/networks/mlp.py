@@ -24,7 +24,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def gain_of(activation: str) -> float:
-    """√2 for units that pass half of what they see, such as ReLU's (He et al. 2015); 1 for tanh."""
+    """Return √2 for ReLU and similar units (He et al. 2015), 1 for tanh."""
     return 1.0 if activation == "tanh" else math.sqrt(2.0)
 
 
@@ -52,7 +52,7 @@ class MLP:
 
     @property
     def widest(self) -> int:
-        """Numbers per row in the largest of the layers' outputs."""
+        """Numbers per row in the largest output of a layer."""
         return max(layer.out_features for layer in self.layers)
 
     @property
@@ -62,15 +62,15 @@ class MLP:
 
     @property
     def mask_widths(self) -> tuple[int, ...]:
-        """Units that dropout may leave out: those of each hidden layer."""
+        """Units that dropout may drop: those of each hidden layer."""
         return tuple(layer.out_features for layer in self.layers[:-1])
 
     def noise_widths(self) -> list[int]:
-        """Standard normals that the local estimator needs per layer and sample."""
+        """Number of standard normals needed per layer and sample."""
         return [layer.out_features for layer in self.layers]
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Weights from N(0, gain²/fan-in), gain² = 2 for ReLU-like units (He et al. 2015)."""
+        """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015)."""
         return init_layers(self.layers, gain_of(self.activation), generator)
 
     def __call__(
@@ -79,10 +79,11 @@ class MLP:
         x: Float[Tensor, "*samples batch inputs"],
         masks: Sequence[Tensor] | None = None,
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Outputs for given weights; [S, …] weights give [S, batch, outputs] in one pass.
+        """Compute outputs; weights [S, …] give outputs [S, batch, outputs] in one pass.
 
-        Masks, one per hidden layer, multiply its units: [batch, units], or [S, 1, units] for S
-        samples whose masks all rows share.
+        Args:
+            masks: factors on the units of each hidden layer: [batch, units], or [S, 1, units] if
+                all rows share S masks.
         """
         activation = ACTIVATIONS[self.activation]
         for i, layer in enumerate(self.layers[:-1]):
@@ -97,10 +98,11 @@ class MLP:
         x: Float[Tensor, "*samples batch inputs"],
         noise: Sequence[Tensor],
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Outputs by local reparameterisation, one noise block per layer.
+        """Compute outputs by local reparameterisation with one block of noise per layer.
 
-        Noise [batch, width] gives one independent draw per row (training); [S, 1, width] gives S
-        draws per row that all rows share (prediction), the first layer's products made once.
+        Noise [batch, width] gives one independent draw per row, for training. Noise [S, 1, width]
+        gives S draws that all rows share, for prediction; the products of the first layer are then
+        computed once.
         """
         activation = ACTIVATIONS[self.activation]
         for layer, block in zip(self.layers[:-1], noise[:-1], strict=True):

@@ -1,6 +1,6 @@
-"""What all networks have in common, and how their inputs are laid out.
+"""The interfaces of networks and layers, and the layout of a network's inputs.
 
-A network is a pure function of its weights; the sample axis, where there is one, comes first.
+A network is a pure function of its weights. The sample axis, if there is one, comes first.
 """
 
 import math
@@ -15,12 +15,12 @@ from torch import Tensor
 from models.posteriors.layout import Layout, Weights
 
 Masks = Sequence[Float[Tensor, "... _"]]
-"""Per masked layer [batch, units], or [S, 1, units] for S samples whose masks all rows share."""
+"""One mask per masked layer: [batch, units], or [S, 1, units] if all rows share S masks."""
 
 
 @runtime_checkable
 class Layer(Protocol):
-    """A description with named tensors and the number of inputs that one of its units adds up."""
+    """A description of named weight tensors; `fan_in` is the number of inputs of one unit."""
 
     def shapes(self) -> dict[str, tuple[int, ...]]: ...
 
@@ -34,7 +34,7 @@ class Network(Protocol):
 
     @property
     def layers(self) -> Sequence[Layer]:
-        """All that have weights, from the input to the output."""
+        """All layers with weights, from the input to the output."""
         ...
 
     @property
@@ -47,7 +47,7 @@ class Network(Protocol):
 
     @property
     def widest(self) -> int:
-        """Numbers per row in the largest of the layers' outputs."""
+        """Numbers per row in the largest output of a layer."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Network(Protocol):
 
     @property
     def mask_widths(self) -> tuple[int, ...]:
-        """Units, per layer, that dropout may leave out."""
+        """Units per layer that dropout may drop."""
         ...
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
@@ -65,26 +65,26 @@ class Network(Protocol):
         ...
 
     def __call__(self, weights: Weights, x: Tensor, masks: Masks | None = None) -> Tensor:
-        """Outputs for given weights; [S, …] weights give [S, batch, …] in one pass."""
+        """Compute outputs; weights [S, …] give outputs [S, batch, …] in one pass."""
         ...
 
 
 @runtime_checkable
 class LocallyDrawn(Network, Protocol):
-    """A network whose units' pre-activations can be drawn instead of its weights."""
+    """A network whose pre-activations can be drawn instead of its weights."""
 
     def noise_widths(self) -> list[int]:
-        """Standard normals that are needed per layer and sample."""
+        """Number of standard normals needed per layer and sample."""
         ...
 
     def local(self, loc: Weights, variance: Weights, x: Tensor, noise: Sequence[Tensor]) -> Tensor:
-        """Outputs by local reparameterisation, one noise block per layer."""
+        """Compute outputs by local reparameterisation with one block of noise per layer."""
         ...
 
 
 @dataclass(frozen=True)
 class TensorSlot:
-    """Where in a row of inputs a tensor stands, flattened, and its shape."""
+    """The position of a flattened tensor in a row of inputs, and its shape."""
 
     start: int
     shape: tuple[int, ...]
@@ -96,14 +96,14 @@ class TensorSlot:
 
 @dataclass(frozen=True)
 class Inputs:
-    """A row of network inputs: all encoded columns, of which one may be a tensor."""
+    """The width of a row of network inputs, and the slot of its tensor if it has one."""
 
     width: int
     tensor: TensorSlot | None = None
 
     @classmethod
     def of(cls, shape: tuple[int, ...]) -> "Inputs":
-        """A tensor of this shape and nothing else."""
+        """Inputs that consist of one tensor of this shape."""
         return cls(math.prod(shape), TensorSlot(0, shape))
 
 
@@ -112,7 +112,7 @@ def beside(
     slot: TensorSlot,
     read: Float[Tensor, "*samples2 batch units"],
 ) -> Float[Tensor, "*samples3 batch units_and_rest"]:
-    """What was made of the tensor, with the other inputs behind it."""
+    """Concatenate units computed from the tensor with the other inputs."""
     if slot.stop - slot.start == x.shape[-1]:
         return read
     rest = torch.cat([x[..., : slot.start], x[..., slot.stop :]], dim=-1)
@@ -121,19 +121,19 @@ def beside(
 
 
 def layout_of(layers: Sequence[Layer]) -> Layout:
-    """Each layer's own tensors, in order; one that two layers read belongs to one of them."""
+    """The tensors of all layers in order; a tensor that two layers read belongs to one of them."""
     return Layout({name: shape for layer in layers for name, shape in layer.shapes().items()})
 
 
 def fan_in(layers: Sequence[Layer], name: str) -> int:
-    """Number of inputs of a unit of the layer that the named tensor belongs to."""
+    """Return the number of inputs of one unit in the layer that the named tensor belongs to."""
     return next(layer.fan_in for layer in layers if name in layer.shapes())
 
 
 def init_layers(
     layers: Sequence[Layer], gain: float, generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """Weights from N(0, gain²/fan-in), biases 0."""
+    """Draw weights from N(0, gain²/fan-in); biases are 0."""
     weights = {}
     for layer in layers:
         for name, shape in layer.shapes().items():
@@ -143,10 +143,10 @@ def init_layers(
 
 
 def prior_layout(layers: Sequence[Layer], *, separate_outputs: bool) -> Layout:
-    """The slices of the weight vector that share a prior scale: tensors, or single outputs.
+    """Return the slices of the weight vector that share a learned prior scale.
 
-    Outputs of different meaning (a mean and a log-variance) must not share one. Each then has its
-    own row of the last layer's weight matrix and its own element of the bias.
+    They are the tensors. With `separate_outputs`, for outputs of different meaning such as mean and
+    log-variance, the last layer's tensors are split into one slice per output.
     """
     shapes = layout_of(layers).shapes
     if not separate_outputs:

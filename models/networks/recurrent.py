@@ -1,7 +1,7 @@
 """Recurrent networks as pure functions of their weights: one draw for all time steps.
 
-There is no `local` form: drawing what a unit adds up at each step would give every step weights
-of its own, which is another model (Fortunato et al. 2017, arXiv 1704.02798, §3).
+There is no `local` form: drawing the pre-activations of each step would give each step different
+weights, which is another model (Fortunato et al. 2017, arXiv 1704.02798, §3).
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from models.networks.network import Inputs, Layer, Masks, TensorSlot, beside, in
 from models.posteriors.layout import Layout, Weights
 
 States = tuple[State, ...]
-"""One per layer. Truncated backpropagation carries them on, detached by the caller."""
+"""One state per layer. For truncated backpropagation the caller detaches them."""
 
 
 def recurrent_layers(config: RecurrentConfig, in_features: int) -> tuple[Recurrent, ...]:
-    """The layers that a configuration names."""
+    """Build the configured layers."""
     pairs = enumerate(pairwise((in_features, *config.hidden)))
     return tuple(Recurrent(f"{config.kind}{i}", config.kind, *pair) for i, pair in pairs)
 
@@ -36,10 +36,10 @@ def run(
     states: States | None,
     masks: Masks | None = None,
 ) -> tuple[Sequences, States]:
-    """The top layer's hidden state after every step, and every layer's last state.
+    """Return the top layer's hidden state after every step, and every layer's last state.
 
-    A mask multiplies what its layer hands on, the same at every step (Gal and Ghahramani 2016,
-    arXiv 1512.05287); the state goes on whole.
+    A mask multiplies its layer's outputs, the same at every step (Gal and Ghahramani 2016, arXiv
+    1512.05287), but not the layer's own state.
     """
     last = []
     for i, (layer, first) in enumerate(zip(layers, states or (None,) * len(layers), strict=True)):
@@ -59,7 +59,7 @@ class LanguageModel:
 
     @classmethod
     def build(cls, config: RecurrentConfig, num_tokens: int) -> "LanguageModel":
-        """The embedding is as wide as the last layer, which decodes with it."""
+        """Build the model. The embedding is as wide as the last layer: the decoder is tied."""
         embedding = Embedding("embedding", num_tokens, config.hidden[-1])
         layers = recurrent_layers(config, embedding.width)
         return cls(embedding, layers, TiedDecoder("decoder", embedding))
@@ -70,7 +70,7 @@ class LanguageModel:
 
     @property
     def layout(self) -> Layout:
-        """Name and shape of each weight tensor; the tied one is the embedding's alone."""
+        """Name and shape of each weight tensor; the tied matrix occurs once."""
         return layout_of(self.layers)
 
     @property
@@ -79,7 +79,7 @@ class LanguageModel:
 
     @property
     def widest(self) -> int:
-        """Numbers per text and step in the largest of the layers' outputs, commonly the logits."""
+        """Numbers per text and step in the largest output of a layer, usually the logits."""
         gates = (CELLS[layer.kind].gates * layer.hidden for layer in self.recurrent)
         return max(self.num_outputs, *gates)
 
@@ -91,7 +91,7 @@ class LanguageModel:
 
     @property
     def mask_widths(self) -> tuple[int, ...]:
-        """Units that dropout may leave out: those that a layer hands on."""
+        """Units that dropout may drop: the outputs of each layer."""
         return tuple(layer.hidden for layer in self.recurrent)
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
@@ -101,7 +101,7 @@ class LanguageModel:
     def __call__(
         self, weights: Weights, x: Int[Tensor, "batch steps"], masks: Masks | None = None
     ) -> Float[Tensor, "*samples batch steps tokens"]:
-        """Logits after every step, from a state of zeros."""
+        """Return the logits after every step, starting from a state of zeros."""
         return self.advance(weights, x, masks=masks)[0]
 
     def advance(
@@ -111,7 +111,7 @@ class LanguageModel:
         states: States | None = None,
         masks: Masks | None = None,
     ) -> tuple[Float[Tensor, "*samples batch steps tokens"], States]:
-        """Logits after every step, and the states that the next steps go on from."""
+        """Return the logits after every step, and the states after the last one."""
         hidden, states = self.read(weights, tokens, states, masks)
         return self.decoder(weights, hidden), states
 
@@ -122,17 +122,17 @@ class LanguageModel:
         states: States | None = None,
         masks: Masks | None = None,
     ) -> tuple[Float[Tensor, "*samples batch steps hidden"], States]:
-        """`advance` up to the decoder, whose logits are many times as large."""
+        """Return hidden states instead of logits, which are many times larger, and the states."""
         embedded = self.embedding(weights, tokens)
         return run(self.recurrent, weights, embedded, states, masks)
 
 
 @dataclass(frozen=True)
 class SequenceNetwork:
-    """Recurrent layers, and a linear layer that reads the last one's last hidden state.
+    """Recurrent layers and a linear layer that reads the hidden state after the last step.
 
-    A row has a sequence [steps, features] or [steps]; what stands beside it goes to the linear
-    layer as it is.
+    A row has a sequence [steps, features] or [steps]. The other inputs go to the linear layer
+    unchanged.
     """
 
     slot: TensorSlot
@@ -141,9 +141,10 @@ class SequenceNetwork:
 
     @classmethod
     def build(cls, config: RecurrentConfig, inputs: Inputs, out_features: int) -> "SequenceNetwork":
-        """
+        """Build the network.
+
         Raises:
-            InvalidData: if no sequence is among the inputs.
+            InvalidData: if the inputs have no sequence.
         """
         slot = _sequence(config, inputs)
         num_features = slot.shape[1] if len(slot.shape) == 2 else 1
@@ -172,7 +173,7 @@ class SequenceNetwork:
 
     @property
     def widest(self) -> int:
-        """Numbers per row in the largest of the layers' outputs: the gates of all steps."""
+        """Numbers per row in the largest output of a layer: the gates of all steps."""
         return self.steps * max(CELLS[layer.kind].gates * layer.hidden for layer in self.recurrent)
 
     @property
@@ -182,7 +183,7 @@ class SequenceNetwork:
 
     @property
     def mask_widths(self) -> tuple[int, ...]:
-        """Units that dropout may leave out: those that a layer hands on."""
+        """Units that dropout may drop: the outputs of each layer."""
         return tuple(layer.hidden for layer in self.recurrent)
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
@@ -195,7 +196,7 @@ class SequenceNetwork:
         x: Float[Tensor, "*samples batch inputs"],
         masks: Masks | None = None,
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Outputs after the last step, from a state of zeros."""
+        """Return the outputs after the last step, starting from a state of zeros."""
         flat = x[..., self.slot.start : self.slot.stop]
         sequences = flat.unflatten(-1, (self.steps, -1))
         hidden, _ = run(self.recurrent, weights, sequences, None, masks)
@@ -203,7 +204,7 @@ class SequenceNetwork:
 
 
 def _sequence(config: RecurrentConfig, inputs: Inputs) -> TensorSlot:
-    """Where the sequence stands."""
+    """Return the slot of the sequence."""
     slot = inputs.tensor
     if slot is None or len(slot.shape) > 2:
         found = f"one of shape {list(slot.shape)}" if slot else "none"

@@ -1,7 +1,8 @@
 """Named tensors as slices of one weight vector.
 
-Methods work on the vector w (one product, one reduction, one fused optimiser step); networks read
-the named tensors. Splitting a vector costs nothing forward and one concatenation backward.
+Methods of inference work on the vector w (one product, one reduction, one fused optimiser step);
+networks read the named tensors. Splitting the vector is free in the forward pass and costs one
+concatenation in the backward pass.
 """
 
 import math
@@ -13,7 +14,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 Weights = Mapping[str, Float[Tensor, "..."]]
-"""Named weights; where there is a sample axis, every tensor carries it in front."""
+"""Named weights. If there is a sample axis, it is the first axis of every tensor."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,15 @@ class Layout:
         return sum(self.sizes)
 
     def split(self, vector: Shaped[Tensor, "*samples weights"]) -> tuple[Tensor, ...]:
-        """The vector's slices, one per tensor, not yet in shape."""
+        """Return the vector's slices, one flat slice per tensor."""
         return torch.split(vector, self.sizes, dim=-1)
 
     def unflatten(self, vector: Shaped[Tensor, "*samples weights"]) -> dict[str, Tensor]:
-        """Views of the vector under the tensors' names and in their shapes."""
+        """Return views of the vector by tensor name, in the tensors' shapes."""
         pairs = zip(self.shapes.items(), self.split(vector), strict=True)
         return {name: part.unflatten(-1, shape) for (name, shape), part in pairs}
 
     def flatten(self, weights: Weights) -> Shaped[Tensor, "*samples weights"]:
-        """The inverse of `unflatten`."""
+        """Concatenate named tensors to a vector: the inverse of `unflatten`."""
         parts = [weights[name].flatten(-len(shape)) for name, shape in self.shapes.items()]
         return torch.cat(parts, dim=-1)

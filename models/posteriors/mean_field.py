@@ -15,15 +15,15 @@ from models.tensors import TensorRecord
 
 
 def softplus_inverse(value: float) -> float:
-    """rho with softplus(rho) = value, without overflow for large values."""
+    """Return rho with softplus(rho) = value, without overflow for large values."""
     return value + math.log(-math.expm1(-value))
 
 
 @dataclass(frozen=True)
 class DiagonalNormal:
-    """Independent Gaussians over a weight vector; where `mask` is False a weight is pruned.
+    """Independent Gaussians over a weight vector. A weight is pruned where `mask` is False.
 
-    A pruned weight is exactly 0 and has no variance; it takes no part in densities.
+    A pruned weight is exactly 0, without variance, and does not count in densities.
     """
 
     loc: Float[Tensor, "weights"]
@@ -32,17 +32,17 @@ class DiagonalNormal:
 
     @property
     def num_weights(self) -> int:
-        """Weights that are not pruned."""
+        """Number of weights that are not pruned."""
         return self.loc.numel() if self.mask is None else int(self.mask.sum())
 
     def sums(self, sizes: list[int]) -> tuple[Float[Tensor, "slices"], Float[Tensor, ""]]:
-        """Σ(μ² + σ²) of each slice of these sizes, and Σ log σ of all weights."""
+        """Return Σ(μ² + σ²) of each slice of these sizes, and Σ log σ over all weights."""
         squares = self.kept(self.loc.square() + self.scale.square())
         parts = torch.stack([part.sum() for part in squares.split(sizes)])
         return parts, self.kept(self.scale.log()).sum()
 
     def moments(self) -> tuple[Float[Tensor, "weights"], Float[Tensor, "weights"]]:
-        """Mean and variance of each weight; both 0 where it is pruned."""
+        """Mean and variance of each weight; both are 0 for a pruned weight."""
         return self.kept(self.loc), self.kept(self.scale.square())
 
     def rsample(
@@ -57,13 +57,13 @@ class DiagonalNormal:
         return self.kept(-0.5 * (z.square() + math.log(2 * math.pi)) - self.scale.log()).sum(-1)
 
     def kept(self, values: Float[Tensor, "*samples weights"]) -> Float[Tensor, "*samples weights"]:
-        """The values, 0 where the weight is pruned."""
+        """Return the values with 0 for pruned weights."""
         return values if self.mask is None else values * self.mask
 
 
 @dataclass(frozen=True)
 class MeanFieldNormal(TensorRecord):
-    """The variational parameters θ = (loc, rho) of a `DiagonalNormal`, which an optimiser moves."""
+    """The variational parameters θ = (loc, rho) of a `DiagonalNormal`, for an optimiser."""
 
     loc: Float[Tensor, "weights"]
     rho: Float[Tensor, "weights"]
@@ -75,5 +75,5 @@ class MeanFieldNormal(TensorRecord):
 
     @property
     def num_weights(self) -> int:
-        """Weights that are not pruned."""
+        """Number of weights that are not pruned."""
         return self.loc.numel() if self.mask is None else int(self.mask.sum())

@@ -1,9 +1,9 @@
 """Priors over weights and their divergences from a mean-field Gaussian, in nats.
 
-`reverse_kl` is KL(q‖P), the divergence of the ELBO; `forward_kl` is KL(P‖q). Both are summed over
-all weights, each counted once; pruned weights take no part.
+`reverse_kl` is KL(q‖P), the divergence of the ELBO; `forward_kl` is KL(P‖q). Both are sums over all
+weights; each weight counts once, and pruned weights do not count.
 Sources: Blundell et al. 2015, §3.3; Wu et al. 2019 (arXiv 1810.03958), §4 for empirical Bayes;
-Titsias and Lázaro-Gredilla 2014 for a scale of each weight's own.
+Titsias and Lázaro-Gredilla 2014 for one scale per weight.
 """
 
 import math
@@ -29,20 +29,20 @@ class Prior(Protocol):
     """A density over weight vectors."""
 
     def log_prob(self, value: Vector) -> Vector:
-        """log P(w), weight by weight."""
+        """Return log P(w) of each weight."""
         ...
 
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
-        """KL(q‖P); where it has no closed form, estimated at w = loc + scale · noise."""
+        """Return KL(q‖P). Without a closed form it is estimated at w = loc + scale · noise."""
         ...
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
-        """KL(P‖q), up to a constant that does not depend on q."""
+        """Return KL(P‖q) up to a constant that does not depend on q."""
         ...
 
 
 def _cross_entropy(second_moment: float, q: DiagonalNormal) -> Vector:
-    """E_P[−log q(w)] for a zero-mean P: only its second moment meets a Gaussian q."""
+    """Return E_P[−log q(w)] for a Gaussian q and a zero-mean P with this second moment."""
     square = (second_moment + q.loc.square()) / q.scale.square()
     return 0.5 * (_LOG_2PI + square) + q.scale.log()
 
@@ -63,7 +63,7 @@ class GaussianPrior:
     def gaussian_kl(
         self, squares: Float[Tensor, "slices"], log_scale: Scalar, q: DiagonalNormal
     ) -> Scalar:
-        """`reverse_kl` of sums that are known: see `DiagonalNormal.sums`."""
+        """Return `reverse_kl` from sums that are known: see `DiagonalNormal.sums`."""
         n = q.num_weights
         return 0.5 * (squares.sum() / self.sigma**2 - n) + n * math.log(self.sigma) - log_scale
 
@@ -78,13 +78,13 @@ class EmpiricalBayesPrior:
     """N(0, σp²) with σp² learned per tensor, under an inverse-gamma(a, b) hyper-prior on σp².
 
     The σp² that minimises KL(q‖N(0, σp²)) − log IG(σp²; a, b) over a tensor's n weights is
-    (Σ(μ² + σ²) + 2b) / (n + 2a + 2), taken anew in every step. The objective's derivative in σp²
-    vanishes there, so that it may be held fixed in the gradient. The hyper-prior's −log density
-    belongs to the objective.
+    (Σ(μ² + σ²) + 2b) / (n + 2a + 2), computed again in every step. There the objective's derivative
+    in σp² is 0, so that the gradient can treat σp² as a constant. The hyper-prior's −log density is
+    part of the objective.
     """
 
     layout: Layout
-    a: float = 4.4798  # Wu et al. 2019, §4.2: keeps a small tensor's σp near 1
+    a: float = 4.4798  # Wu et al. 2019, §4.2: keeps σp of a small tensor near 1
     b: float = 10.0
 
     def variances(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
@@ -93,7 +93,7 @@ class EmpiricalBayesPrior:
         return self._variances(squares, self._counts(q)).detach()
 
     def log_prob(self, value: Vector) -> Vector:
-        raise TypeError("an empirical-Bayes prior has no density before it has seen a posterior")
+        raise TypeError("an empirical-Bayes prior has no density of its own: use a fixed sigma")
 
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ over tensors of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
@@ -102,7 +102,7 @@ class EmpiricalBayesPrior:
     def gaussian_kl(
         self, squares: Float[Tensor, "slices"], log_scale: Scalar, q: DiagonalNormal
     ) -> Scalar:
-        """`reverse_kl` of sums that are known: see `DiagonalNormal.sums`."""
+        """Return `reverse_kl` from sums that are known: see `DiagonalNormal.sums`."""
         counts = self._counts(q)
         variance = self._variances(squares.detach(), counts)
         kl = 0.5 * (squares / variance + counts * (variance.log() - 1)).sum() - log_scale
@@ -111,7 +111,7 @@ class EmpiricalBayesPrior:
         return kl + (hyper + constant).sum()
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
-        raise TypeError("forward KL needs a fixed prior: learning it as well has no optimum")
+        raise TypeError("the forward KL needs a fixed prior: a learned sigma has no optimum")
 
     def _counts(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
         if q.mask is None:
@@ -124,22 +124,22 @@ class EmpiricalBayesPrior:
 
 @dataclass(frozen=True)
 class RelevancePrior:
-    """N(0, σp²) with a σp² of each weight's own: automatic relevance determination.
+    """N(0, σp²) with one σp² per weight: automatic relevance determination.
 
-    KL(q‖N(0, σp²)) is least at σp² = μ² + σ², where it is ½ log(1 + μ²/σ²): the price of a weight
-    grows with the logarithm of its signal-to-noise ratio. Large ones are hardly shrunk, those of no
-    use lose their mean and cost nothing.
+    KL(q‖N(0, σp²)) is smallest at σp² = μ² + σ², where it is ½ log(1 + μ²/σ²): it grows with the
+    logarithm of the weight's signal-to-noise ratio. Large weights are hardly shrunk; the means of
+    useless weights go to 0, where the divergence is 0.
     """
 
     def log_prob(self, value: Vector) -> Vector:
-        raise TypeError("an empirical-Bayes prior has no density before it has seen a posterior")
+        raise TypeError("an empirical-Bayes prior has no density of its own: use a fixed sigma")
 
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ ½ log(1 + μ²/σ²)."""
         return 0.5 * q.kept((q.loc / q.scale).square().log1p()).sum()
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
-        raise TypeError("forward KL needs a fixed prior: learning it as well has no optimum")
+        raise TypeError("the forward KL needs a fixed prior: a learned sigma has no optimum")
 
 
 @dataclass(frozen=True)
@@ -151,15 +151,18 @@ class ScaleMixturePrior:
     sigma2: float
 
     def log_prob(self, value: Vector) -> Vector:
-        """In log space throughout: an epsilon inside the log would kill the tails' gradient."""
+        """In log space: an epsilon inside the log would remove the gradient of the tails."""
         first = GaussianPrior(self.sigma1).log_prob(value) + math.log(self.pi)
         second = GaussianPrior(self.sigma2).log_prob(value) + math.log1p(-self.pi)
         return torch.logaddexp(first, second)
 
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
-        """E_q[log q] − log P(w) at one w = loc + scale · noise: unbiased; no closed form exists.
+        """Return the unbiased estimate E_q[log q] − log P(w) at w = loc + scale · noise.
 
-        The entropy of q is known, and taking it instead of −log q(w) lowers the variance.
+        No closed form exists. The exact entropy of q, instead of −log q(w), lowers the variance.
+
+        Raises:
+            ValueError: without noise.
         """
         if noise is None:
             raise ValueError("the reverse KL of a scale mixture needs noise to draw weights with")
@@ -168,13 +171,13 @@ class ScaleMixturePrior:
         return q.kept(negative_entropy - log_prior).sum()
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
-        """E_P[−log q(w)]: closed form; the mixture's own entropy, a constant, is left out."""
+        """Return E_P[−log q(w)] in closed form, without the constant entropy of the mixture."""
         second_moment = self.pi * self.sigma1**2 + (1 - self.pi) * self.sigma2**2
         return q.kept(_cross_entropy(second_moment, q)).sum()
 
 
 def build_prior(config: PriorConfig, layout: Layout) -> Prior:
-    """The prior that a configuration names."""
+    """Build the configured prior. The layout says which weights share a learned scale."""
     if not isinstance(config, GaussianPriorConfig):
         return ScaleMixturePrior(config.pi, config.sigma1, config.sigma2)
     match config.sigma:

@@ -1,9 +1,9 @@
-"""Bayes by Backprop's pass over the weights, with its gradient written by hand.
+"""The reparameterised weights of Bayes by Backprop, with a hand-written gradient.
 
-On a CPU a step of a small mini-batch spends as long on passes over the weights as on matrix
-products: autograd takes about thirty of them where these formulas take fifteen. They are exact;
-tests differentiate them numerically in float64. Composed of torch's own operators, since a fused
-kernel of torch.compile was no faster here (docs/benchmarks.md) and needs a compiler.
+On a CPU a step on a small mini-batch spends as much time on passes over the weights as on matrix
+products. Autograd needs about thirty passes, these formulas fifteen. They are exact; tests compare
+them with numerical derivatives in float64. They use torch's own operators: a fused kernel from
+torch.compile was no faster (docs/benchmarks.md) and needs a compiler.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ Scalar = Float[Tensor, ""]
 class Reparameterised:
     """What one step needs of N(w | μ, σ²), σ = softplus(ρ), differentiable in (μ, ρ).
 
-    first: the drawn weights μ + σ·noise, or, without noise, μ.
-    variance: σ², where no weights were drawn.
-    scale: σ; 1 where a weight is pruned.
-    squares: Σ(μ² + σ²) of each slice, and log_scale: Σ log σ; of these a Gaussian's KL is made.
+    first: the drawn weights μ + σ·noise, or μ without noise.
+    variance: σ² if no weights were drawn, else None.
+    scale: σ; 1 for a pruned weight.
+    squares: Σ(μ² + σ²) of each slice. log_scale: Σ log σ. The KL to a Gaussian follows from both.
     """
 
     first: Vector
@@ -44,16 +44,18 @@ def reparameterise(
     sizes: Sequence[int],
     mask: Bool[Tensor, "weights"] | None = None,
 ) -> Reparameterised:
-    """Weights or their moments, and sums over slices of these sizes, in one function of (μ, ρ).
+    """Return drawn weights (with noise) or their moments (without), and sums over slices.
 
-    Where `mask` is False a weight is 0 without variance, and does not count.
+    Args:
+        sizes: lengths of the consecutive slices of the weight vector that `squares` sums over.
+        mask: False for pruned weights, which are 0 without variance and do not count.
     """
     results = _Reparameterise.apply(loc, rho, noise, list(sizes), mask)  # type: ignore[no-untyped-call]
     return Reparameterised(*results)
 
 
 class _Reparameterise(Function):
-    """σ = −log sigmoid(−ρ) keeps the exponential of which its gradient, sigmoid(ρ), is made."""
+    """Computes σ = −log sigmoid(−ρ), which keeps the exponential that its gradient needs."""
 
     @staticmethod
     def forward(  # noqa: PLR0917 (autograd passes by position)
@@ -69,14 +71,14 @@ class _Reparameterise(Function):
         scale, exponential = torch.ops.aten.log_sigmoid_forward(negative)
         scale.neg_()
         spread = scale
-        if mask is not None:  # a scale of 1 has no logarithm
+        if mask is not None:  # log 1 = 0: no contribution to `log_scale`
             loc, spread, scale = loc * mask, scale * mask, scale.where(mask, 1.0)
         ctx.save_for_backward(loc, scale, noise, mask, negative, exponential)
         by_slice = [[p.dot(p) for p in vector.split_with_sizes(sizes)] for vector in (loc, spread)]
         squares = torch.stack(by_slice[0]) + torch.stack(by_slice[1])
         first = loc.view_as(loc) if noise is None else torch.addcmul(loc, scale, noise)
         variance = scale.square() if noise is None else None
-        if mask is not None:  # and what is pruned has no gradient: see the end of `backward`
+        if mask is not None:  # the end of `backward` masks the gradient
             first = first * mask
             variance = None if variance is None else variance * mask
         return first, variance, scale, squares, scale.log().sum()
@@ -91,7 +93,7 @@ class _Reparameterise(Function):
         by_squares: Tensor | None,
         by_log: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        """With q = ∂/∂squares of a slice and l = ∂/∂log_scale,
+        """Return the gradients; with q = ∂/∂squares of a slice and l = ∂/∂log_scale:
 
         ∂/∂μ = ∂/∂first + 2qμ
         ∂/∂σ = ∂/∂σ + l/σ + 2σ · ∂/∂variance + noise · ∂/∂first + 2qσ

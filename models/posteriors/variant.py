@@ -13,7 +13,8 @@ from models.inference.method import State
 class Variant:
     """One posterior of a version: the full one (prune 0) or a pruned one.
 
-    Its `detector` is None until it is scored, and in models of texts.
+    `error_factors` maps numbers of samples to the factor on the Monte-Carlo error of the mean.
+    `detector` is None before the variant is scored, and always None for language models.
     """
 
     prune: float
@@ -21,7 +22,7 @@ class Variant:
     metrics: Json = field(default_factory=dict)
     num_bytes: int = 0
     error_factors: Mapping[int, float] = field(default_factory=dict)
-    calibration: Calibration | None = None  # None: as the posterior has it
+    calibration: Calibration | None = None  # None: not calibrated
     bfloat16: bool = False  # whether its rounding is small beside the sampling error
     detector: Detector | None = None
 

@@ -32,7 +32,7 @@ from models.likelihoods import (
 from models.networks import LocallyDrawn, Network
 from models.prediction.fitted import Fitted
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
-from models.prediction.prediction import Sampler
+from models.prediction.options import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample, sample_moments
 from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks

@@ -1,43 +1,28 @@
 """What is asked of a model and what it answers: plain data, in the callers' units."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
 
 from models.evaluation.calibration import Calibration, NumberCalibration
 from models.evaluation.out_of_distribution import Detector, ood_score
+from models.features.columns import level_text
+from models.prediction.options import (
+    KINDS,
+    BatchOptions,
+    IntervalKind,
+    ResolvedOptions,
+    Sampler,
+)
+from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
-Sampler = Literal["sobol", "monte_carlo", "moments"]
 Arrays = dict[str, np.ndarray]
 ClassName = str | float | bool
-IntervalKind = Literal["credible", "conformal"]
-KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # in the order of an answer
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictOptions:
-    """How to predict; a `seed` or `sampler` of None takes the model's own (`model.resolve`).
-
-    With `target_mc_error`, sampling ends as soon as the `mc_error` of every row is below it;
-    `samples` is the most that are drawn then. `top`, of language models: next tokens that are told;
-    `horizon`, of forecasts: how many steps ahead. Rows whose uncertainty (`Prediction.uncertainty`)
-    is above `abstain_above` are marked.
-    """
-
-    samples: int = 100
-    seed: int | None = None
-    prune: float = 0.0
-    intervals: tuple[float, ...] = (0.9,)
-    interval_kinds: tuple[IntervalKind, ...] = KINDS
-    sampler: Sampler | None = None
-    return_draws: bool = False
-    target_mc_error: float | None = None
-    top: int | None = None
-    horizon: int | None = None
-    abstain_above: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,31 +45,67 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction:
+class Prediction(ABC):
+    """What a model predicts, and how it was sampled.
+
+    Args:
+        samples: weight draws; 0 where nothing was drawn.
+        epistemic_share: per row the part of its uncertainty that more data would take away.
+        out_of_distribution: per row whether it is unlike the rows of training.
+    """
+
+    outputs: ClassVar[tuple[Output, ...]]
+    samples: int
+    seed: int
+    sampler: Sampler
+    prune: float
+    epistemic_share: np.ndarray
+    out_of_distribution: np.ndarray
+    classes: tuple[ClassName, ...] | None = None
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.out_of_distribution)
+
+    @property
+    @abstractmethod
+    def num_values(self) -> int:
+        """Numbers in the prediction, about."""
+
+    @property
+    @abstractmethod
+    def is_finite(self) -> bool:
+        """Whether what is predicted are finite numbers."""
+
+    @abstractmethod
+    def columns(self) -> dict[str, Any]:
+        """The values of a table with a row per predicted row, by the names of its columns.
+
+        Raises:
+            InvalidInput: for a prediction that is no table.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowPrediction(Prediction):
     """Arrays over rows (rows × classes for class probabilities), float64, in the target's units.
 
     `variance` holds aleatoric, epistemic and total; `entropy`, for classes, the same three in
     nats. `mc_error` is None where it cannot be estimated (one sample). `draws` is
     samples × rows (× classes): predicted means, each from one weight draw shared by all rows.
     `ood_score` is what `out_of_distribution` compares with the variant's threshold; `abstained`
-    marks the rows that are too uncertain, None if nobody asked.
+    marks the rows that are too uncertain, None without a bound.
 
     Of a forecast the rows are the steps ahead, at `times`, and `draws` are whole paths with their
     noise, `paths` of each weight draw one after the other.
     """
 
-    samples: int
-    seed: int
-    sampler: Sampler
-    prune: float
+    outputs: ClassVar[tuple[Output, ...]] = ROW_OUTPUTS
     mean: np.ndarray
     variance: Arrays
-    epistemic_share: np.ndarray
-    out_of_distribution: np.ndarray
     ood_score: np.ndarray
     intervals: tuple[Interval, ...] = ()
     mc_error: np.ndarray | None = None
-    classes: tuple[ClassName, ...] | None = None
     labels: list[ClassName] | None = None
     entropy: Arrays | None = None
     draws: np.ndarray | None = None
@@ -93,11 +114,16 @@ class Prediction:
     abstained: np.ndarray | None = None
 
     @property
+    def probabilities(self) -> np.ndarray | None:
+        """The mean, of classes."""
+        return None if self.classes is None else self.mean
+
+    @property
     def uncertainty(self) -> np.ndarray:
         """Per row: total standard deviation in target units, or total entropy in nats."""
         return np.sqrt(self.variance["total"]) if self.entropy is None else self.entropy["total"]
 
-    def abstaining(self, above: float | None) -> "Prediction":
+    def abstaining(self, above: float | None) -> "RowPrediction":
         """The same answer with the rows marked whose uncertainty is above; of None, without marks.
 
         What is not finite, of a forecast that runs away, is above any bound.
@@ -110,15 +136,71 @@ class Prediction:
         return all(np.isfinite(values).all() for values in (self.mean, *self.variance.values()))
 
     @property
-    def num_rows(self) -> int:
-        return len(self.mean)
-
-    @property
     def num_values(self) -> int:
         """Numbers in the answer, about."""
         return 8 * self.mean.size + (0 if self.draws is None else self.draws.size)
 
-    def select(self, start: int, stop: int, options: PredictOptions) -> "Prediction":
+    def columns(self) -> dict[str, Any]:
+        """Which columns there are depends on the model and the options alone."""
+        task = "regression" if self.classes is None else "classification"
+        task = task if self.times is None else "forecasting"
+        columns: dict[str, Any] = {}
+        for output in self.outputs:
+            values = output.values(self)
+            if task not in output.tasks:
+                continue
+            if output.name == "mc_error":
+                values = np.full_like(self.mean, np.nan) if values is None else values
+            if output.per_class:
+                columns |= self._per_class(output, values)
+            elif values is not None:
+                columns[output.name] = values
+            if output.name == "mc_error":
+                columns |= self._bounds()
+        return columns
+
+    def _per_class(self, output: Output, values: np.ndarray) -> Arrays:
+        names = [f"{output.name}_{level_text(name)}" for name in self.classes or ()]
+        return {name: values[:, i] for i, name in enumerate(names)}
+
+    def _bounds(self) -> Arrays:
+        """Of each interval; conformal ones say so in their names."""
+        columns = {}
+        for one in self.intervals:
+            kind = "" if one.kind == "credible" else f"{one.kind}_"
+            columns[f"{kind}lower_{one.level}"] = one.lower
+            columns[f"{kind}upper_{one.level}"] = one.upper
+        return columns
+
+    @classmethod
+    def joined(cls, parts: Sequence["RowPrediction"]) -> "RowPrediction":
+        """Predictions of consecutive rows by the same options as one.
+
+        Draws and forecasts depend on all of their rows and have no parts.
+        """
+        first = parts[0]
+        return replace(
+            first,
+            mean=np.concatenate([part.mean for part in parts]),
+            variance=concatenate([part.variance for part in parts]),
+            epistemic_share=np.concatenate([part.epistemic_share for part in parts]),
+            out_of_distribution=np.concatenate([part.out_of_distribution for part in parts]),
+            ood_score=np.concatenate([part.ood_score for part in parts]),
+            intervals=tuple(
+                replace(
+                    same[0],
+                    lower=np.concatenate([interval.lower for interval in same]),
+                    upper=np.concatenate([interval.upper for interval in same]),
+                )
+                for same in zip(*[part.intervals for part in parts], strict=True)
+            ),
+            mc_error=_if_any([part.mc_error for part in parts]),
+            labels=first.labels and [label for part in parts for label in part.labels or ()],
+            entropy=first.entropy and concatenate([part.entropy or {} for part in parts]),
+            abstained=_if_any([part.abstained for part in parts]),
+        )
+
+    def select(self, start: int, stop: int, options: BatchOptions) -> "RowPrediction":
         """The answer for rows start … stop alone, with the intervals that the options ask for."""
         rows = slice(start, stop)
         known = {(interval.kind, interval.level): interval for interval in self.intervals}
@@ -138,14 +220,19 @@ class Prediction:
         )
 
 
-def asked(options: PredictOptions) -> list[tuple[IntervalKind, float]]:
+def _if_any(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if known else None
+
+
+def asked(options: BatchOptions) -> list[tuple[IntervalKind, float]]:
     """The intervals of an answer in their order: credible ones first, each kind by level."""
     kinds = [kind for kind in KINDS if kind in options.interval_kinds]
     return [(kind, level) for kind in kinds for level in options.intervals]
 
 
 def summarise(
-    mixture: Mixture, options: PredictOptions, score: str, calibration: Calibration | None = None
+    mixture: Mixture, options: ResolvedOptions, score: str, calibration: Calibration | None = None
 ) -> Arrays:
     """Every per-row array of an answer by name; `bounds` names its intervals.
 
@@ -167,7 +254,7 @@ def summarise(
 
 
 def _summarise_numbers(
-    mixture: GaussianMixture, options: PredictOptions, calibration: Calibration | None
+    mixture: GaussianMixture, options: ResolvedOptions, calibration: Calibration | None
 ) -> dict[str, Tensor]:
     epistemic = mixture.epistemic()
     summary = {
@@ -219,7 +306,7 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
         return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
-def intervals(summary: Arrays, options: PredictOptions) -> tuple[Interval, ...]:
+def intervals(summary: Arrays, options: ResolvedOptions) -> tuple[Interval, ...]:
     """Those intervals of a summary that were asked for; a model may have no conformal ones."""
     return tuple(
         Interval(
@@ -235,16 +322,16 @@ def intervals(summary: Arrays, options: PredictOptions) -> tuple[Interval, ...]:
 
 def to_prediction(
     summary: Arrays,
-    options: PredictOptions,
+    options: ResolvedOptions,
     detector: Detector,
     classes: tuple[ClassName, ...] | None,
-) -> Prediction:
+) -> RowPrediction:
     """The answer that a summary makes; `options` are settled and tell how it was sampled."""
     aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
-    answer = Prediction(
+    answer = RowPrediction(
         samples=0 if options.sampler == "moments" else options.samples,
-        seed=int(options.seed or 0),
-        sampler=options.sampler or "monte_carlo",
+        seed=options.seed,
+        sampler=options.sampler,
         prune=options.prune,
         mean=summary["mean"],
         variance={
@@ -265,8 +352,8 @@ def to_prediction(
 
 
 def _with_classes(
-    answer: Prediction, summary: Arrays, classes: tuple[ClassName, ...]
-) -> Prediction:
+    answer: RowPrediction, summary: Arrays, classes: tuple[ClassName, ...]
+) -> RowPrediction:
     expected, mutual = summary["expected_entropy"], summary["mutual_information"]
     return replace(
         answer,

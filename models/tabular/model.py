@@ -40,11 +40,11 @@ from models.networks import MLP, Network, build_network
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
+from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Sampler
 from models.prediction.prediction import (
     Arrays,
     ClassName,
-    Prediction,
-    PredictOptions,
+    RowPrediction,
     concatenate,
     summarise,
     to_prediction,
@@ -136,7 +136,7 @@ class TabularModel(TrainedModel):
         encoder = FeatureEncoder(config.features or (), stored, encoders)
         return {"encoder": encoder, "target": data["target"], "tuned": True}
 
-    def predict(self, columns: Columns, options: PredictOptions) -> Prediction:
+    def predict(self, columns: Columns, options: BatchOptions) -> RowPrediction:
         """Predicts by Monte-Carlo sampling. Blocking, stateless, bounded in memory.
 
         Raises:
@@ -145,29 +145,18 @@ class TabularModel(TrainedModel):
         """
         return self.predict_rows(self.encode(columns), options)
 
-    def resolve(self, options: PredictOptions) -> PredictOptions:
-        """The same options with seed and sampler filled in, once they are known to be possible.
+    @property
+    def samplers(self) -> tuple[Sampler, ...]:
+        return self.engine.samplers
 
-        Of draws that are kept, each is used once: there are no more samples than those.
+    @property
+    def unknown_options(self) -> Mapping[str, str]:
+        return {
+            "top": "next tokens are told by language models alone",
+            "horizon": f"this {self.task} predicts rows and has no horizon",
+        }
 
-        Raises:
-            InvalidInput: for a sampler or a kind of interval this model does not have, or a
-                horizon.
-            UnknownVariant: for a pruning fraction that is not stored.
-        """
-        self._check_sampler(options)
-        self._check_intervals(options)
-        if options.top is not None:
-            raise InvalidInput("next tokens are told by language models alone", "/top")
-        if options.horizon is not None:
-            raise InvalidInput(f"this {self.task} predicts rows and has no horizon", "/horizon")
-        kept = self.variant(options.prune).state.num_draws
-        samples = options.samples if kept is None else min(options.samples, kept)
-        seed = self.default_seed if options.seed is None else options.seed
-        sampler = options.sampler or self.engine.samplers[0]
-        return replace(options, samples=samples, seed=seed, sampler=sampler)
-
-    def predict_rows(self, x: Float[Tensor, "rows inputs"], options: PredictOptions) -> Prediction:
+    def predict_rows(self, x: Float[Tensor, "rows inputs"], options: BatchOptions) -> RowPrediction:
         """`predict` of rows that `encode` made.
 
         A row's answer does not depend on the rows around it: requests may be joined and cut.
@@ -222,7 +211,7 @@ class TabularModel(TrainedModel):
         """
         options, known = self.resolve(options), np.flatnonzero(present(truth))
         fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
-        sampler, seed = str(options.sampler), int(options.seed or 0)
+        sampler, seed = options.sampler, options.seed
         rows = Rows(x[torch.from_numpy(known).to(x.device)], targets.to(x.device))
         calibration = self.variant(options.prune).calibration
         with threads_for(fitted.operations * len(rows) * options.samples):
@@ -301,7 +290,7 @@ class TabularModel(TrainedModel):
         """In float64, with the encoding and some arrays per class."""
         return 8 * (2 * self.encoder.width + 10 * len(self.classes or (1,)))
 
-    def values_per_sample(self, options: PredictOptions) -> int:
+    def values_per_sample(self, options: ResolvedOptions) -> int:
         return len(self.classes or (1,)) if options.return_draws else 1
 
     def blank(self, size: int) -> Encoded:
@@ -323,16 +312,9 @@ class TabularModel(TrainedModel):
             raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
         return self.encoder.encode(columns).to(self.device)
 
-    def _check_sampler(self, options: PredictOptions) -> None:
-        known = self.engine.samplers
-        if options.sampler is not None and options.sampler not in known:
-            raise InvalidInput(
-                f"this model has no sampler {options.sampler!r}; it has {', '.join(known)}",
-                "/sampler",
-            )
-
-    def _check_intervals(self, options: PredictOptions) -> None:
-        """Conformal intervals are none of credible ones: where they come alone, they must exist."""
+    def _check(self, options: BatchOptions) -> None:
+        """Also refuse conformal intervals alone where the version has none."""
+        super()._check(options)
         alone = options.intervals and set(options.interval_kinds) == {"conformal"}
         if alone and not isinstance(self.variant(options.prune).calibration, NumberCalibration):
             raise InvalidInput(
@@ -341,9 +323,9 @@ class TabularModel(TrainedModel):
                 "/interval_kinds",
             )
 
-    def _summary(self, fitted: Fitted | FittedDraws, x: Tensor, options: PredictOptions) -> Arrays:
+    def _summary(self, fitted: Fitted | FittedDraws, x: Tensor, options: ResolvedOptions) -> Arrays:
         """Summaries of all rows; `mc_error` is what the sampler's error is measured to be."""
-        sampler, seed = str(options.sampler), int(options.seed or 0)
+        sampler, seed = options.sampler, options.seed
         calibration = self.variant(options.prune).calibration
         score = self.detector(options.prune).score
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)

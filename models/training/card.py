@@ -1,6 +1,6 @@
-"""What only training can tell of a model, for its card: rows, learning curve, weights.
+"""The part of a model's card that needs the training: rows, learning curve, weights.
 
-Scores and what is drawn from them (`models.evaluation.reliability`) are among a variant's metrics.
+Scores, and the data of charts made from them, are among a variant's metrics.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ from models.posteriors.pruning import signal_to_noise
 from models.posteriors.variant import Variant
 from models.training.row_profile import RowProfile
 
-MAX_EPOCHS = 200  # of a learning curve: more are not seen
-_LEAST_DB, _MOST_DB = -60, 60  # bins at the ends hold what is beyond
+MAX_EPOCHS = 200  # of a learning curve: a chart shows no more
+_LEAST_DB, _MOST_DB = -60, 60  # the first and last bin also hold what is beyond
 
 
 def describe_training(
@@ -33,20 +33,20 @@ def describe_training(
 
 
 def thin(history: Sequence[Json]) -> list[Json]:
-    """At most `MAX_EPOCHS`, evenly spread, the first and the last among them.
+    """At most `MAX_EPOCHS` epochs, evenly spread, with the first and the last.
 
-    Half of them are epochs at which the held-out rows were looked at.
+    Half of them are epochs at whose end the held-out rows were scored.
     """
     if len(history) <= MAX_EPOCHS:
         return list(history)
     all_ = list(range(len(history)))
-    looked = [i for i in all_ if history[i]["held_out_log_likelihood"] is not None]
-    kept = {*_some(all_, MAX_EPOCHS // 2), *_some(looked, MAX_EPOCHS // 2)}
+    scored = [i for i in all_ if history[i]["held_out_log_likelihood"] is not None]
+    kept = {*_some(all_, MAX_EPOCHS // 2), *_some(scored, MAX_EPOCHS // 2)}
     return [history[i] for i in sorted(kept)]
 
 
 def _some(numbers: Sequence[int], most: int) -> list[int]:
-    """Evenly spread, with both ends."""
+    """At most `most` of the numbers, evenly spread, with both ends."""
     if len(numbers) <= most:
         return list(numbers)
     return [numbers[i] for i in np.linspace(0, len(numbers) - 1, most).round().astype(int)]
@@ -55,8 +55,8 @@ def _some(numbers: Sequence[int], most: int) -> list[int]:
 def describe_weights(variants: Mapping[float, Variant]) -> Json | None:
     """Histogram of 20 log₁₀ |μ|/σ over all weights of the full posterior, in bins of 1 dB.
 
-    Per stored variant the ratio below which its fraction of these weights lies. None of methods
-    that have no σ per weight. Source: Blundell et al. 2015, figure 3.
+    `cuts` holds for each pruned variant the ratio below which its fraction of these weights lies.
+    None for methods without a σ per weight. Source: Blundell et al. 2015, figure 3.
     """
     state = variants[0.0].state
     if not isinstance(state, BBBState):
@@ -79,5 +79,5 @@ def describe_weights(variants: Mapping[float, Variant]) -> Json | None:
 
 
 def decibels(ratio: Float[Tensor, "weights"]) -> Float[Tensor, "weights"]:
-    """20 log₁₀ of a ratio of amplitudes; a mean of exactly 0 is as low as float32 goes."""
+    """20 log₁₀ of a ratio of amplitudes; a ratio of 0 counts as the least positive float32."""
     return 20 * ratio.detach().clamp_min(torch.finfo(torch.float32).tiny).log10()

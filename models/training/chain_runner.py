@@ -9,7 +9,7 @@ from models.config import Json
 from models.exceptions import Diverged
 from models.inference.chains import ChainState, Kernel, LogPosterior, Terms
 from models.randomness import generator
-from models.training.row_task import RowTask
+from models.tabular.task import RowTask
 from models.training.run import EpochResult, Run
 
 _REPORTS = 100  # of a run, at most

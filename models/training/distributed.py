@@ -1,15 +1,14 @@
 """Several processes that fit one model together: each computes its rows of every mini-batch.
 
-All ranks run the same code on the same rows from the same seed. The parts of a mini-batch add up to
-its loss, their gradients to its gradient, and every decision is made from such sums or by rank 0:
-so the ranks take the same steps as one process does, within rounding, and none goes its own way.
+All ranks run the same code on the same rows from the same seed. The losses of the parts of a
+mini-batch add up to its loss, and their gradients to its gradient. Every decision is made from such
+sums or by rank 0. So all ranks take the same steps, which are those of one process within rounding.
 
-Gradients travel in one all_reduce of a flat vector, not through DistributedDataParallel. The loss
-is a function of two flat leaves, loc and rho, and no module's forward; the gradient of either is
-whole only at the end of the backward pass, so that DDP's buckets would find nothing to overlap.
+Gradients are summed by one all_reduce of a flat vector, not by DistributedDataParallel: the loss is
+a function of two flat leaves, loc and rho, whose gradients are complete only at the end of the
+backward pass, so that DDP would have nothing to overlap with it.
 
-Who calls `torch.distributed.init_process_group` does so with a backend for tensors on the CPU, too:
-"gloo", or "cpu:gloo,cuda:nccl".
+The process group needs a backend for tensors on the CPU: "gloo", or "cpu:gloo,cuda:nccl".
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Part:
-    """The rows `start` to `stop` of `total` which one of `ranks` processes computes."""
+    """The rows `start` to `stop` of `total`, which one of `ranks` processes computes."""
 
     start: int
     stop: int
@@ -41,14 +40,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that fit a model; a single one does no more than without ranks."""
+    """This process among those that fit a model. Of a single process all methods do nothing."""
 
     rank: int = 0
     size: int = 1
 
     @classmethod
     def current(cls) -> "Ranks":
-        """The default process group; one process where none was initialised."""
+        """This process in the default process group; `ALONE` if there is no group."""
         if not dist.is_available() or not dist.is_initialized():
             return ALONE
         return cls(dist.get_rank(), dist.get_world_size())
@@ -64,16 +63,16 @@ class Ranks:
         return Part(start, stop, total, self.size)
 
     def sum(self, value: Tensor) -> Tensor:
-        """The value summed over all ranks, the same bits on each."""
+        """The value summed over all ranks: the same bits on each."""
         if self.size > 1:
             value = value.clone()
             dist.all_reduce(value)
         return value
 
     def sum_gradients(self, parameters: Sequence[Tensor], terms: Sequence[Tensor]) -> list[Tensor]:
-        """Replaces the parameters' gradients by their sums over all ranks; the terms' sums.
+        """Replaces the parameters' gradients by their sums over all ranks, and returns the terms'.
 
-        One all_reduce for all: its latency is paid once per step.
+        One all_reduce serves all, so that its latency is paid once per step.
         """
         if self.size == 1:
             return list(terms)
@@ -86,16 +85,16 @@ class Ranks:
             parameter.grad = gradient
         return summed[len(parameters) :]
 
-    def decide(self, ask: Callable[[], bool]) -> bool:
-        """What rank 0 answers; the others are not asked."""
+    def decide(self, decision: Callable[[], bool]) -> bool:
+        """Rank 0's decision, on every rank. Only rank 0 calls the function."""
         if self.size == 1:
-            return ask()
-        answer = torch.tensor([self.leads and ask()], dtype=torch.uint8)
-        dist.broadcast(answer, 0)
-        return bool(answer)
+            return decision()
+        decided = torch.tensor([self.leads and decision()], dtype=torch.uint8)
+        dist.broadcast(decided, 0)
+        return bool(decided)
 
     def share(self, read: Callable[[], bytes]) -> bytes:
-        """What rank 0 reads, on every rank."""
+        """The bytes that rank 0 reads, on every rank."""
         if self.size == 1:
             return read()
         data = torch.from_numpy(np.frombuffer(bytearray(read() if self.leads else b""), np.uint8))

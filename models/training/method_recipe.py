@@ -1,4 +1,4 @@
-"""What every recipe asks of a method, whatever is predicted."""
+"""The parts of the recipe that depend on the method: prior, KL, pruning."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -19,11 +19,14 @@ PRUNING = (0.5, 0.75, 0.9, 0.95)
 
 @dataclass(frozen=True)
 class FitPlan:
-    """How the divergence enters a fit, and for how long that takes.
+    """How the KL enters a fit, and how long the fit takes.
 
-    prior: the scale that empirical Bayes learns. kl_weight: relative to the ELBO's. warmup and
-    fine_tune: shares of the epochs over which the KL ramps up, and for which a pruned variant is
-    trained again. epochs: at the least.
+    Args:
+        prior: the scale of the prior, learned by empirical Bayes.
+        kl_weight: relative to that of the ELBO.
+        warmup: share of the epochs over which the KL ramps up.
+        fine_tune: epochs of a pruned variant, as a share of the fit's.
+        epochs: of the fit, at least.
     """
 
     prior: Literal["auto", "per_weight"] = "auto"
@@ -38,8 +41,8 @@ _BOUND = FitPlan()
 # (784-400-400-10, 10 epochs) a log likelihood of −0.325 against −0.048 with this share of the KL.
 # The model's notes say that its objective is tempered.
 _TEMPERED = FitPlan(kl_weight=0.05)
-# Dense ones fit, calibrate and prune best with a prior for each weight, which leaves large weights
-# alone: more of the KL can stay, and longer fits still gain (docs/method.md has the figures).
+# Dense networks fit, calibrate and prune best with a prior scale for each weight, which does not
+# shrink large weights: more of the KL can stay, and longer fits still gain (see docs/method.md).
 _RELEVANCE = FitPlan(prior="per_weight", warmup=0.3, fine_tune=0.1, epochs=50)
 _RELEVANCE_KL = 0.2
 # As many scales as weights can overfit: on the 1,800 digits of scikit-learn one per tensor did
@@ -49,10 +52,10 @@ _OWN_SCALES = (GaussianPriorConfig(), GaussianPriorConfig(sigma="per_weight"))
 
 
 def refuse_fractions(training: TrainingConfig, reason: str) -> None:
-    """Of what only tables hold out rows for, beside those that are scored.
+    """Refuses the fractions of rows that only tables hold out.
 
     Raises:
-        InvalidData: at the fraction.
+        InvalidData: naming the fraction.
     """
     for name in ("calibration_fraction", "stopping_fraction"):
         if value := getattr(training, name):
@@ -62,9 +65,9 @@ def refuse_fractions(training: TrainingConfig, reason: str) -> None:
 def plan_fit(
     config: ModelConfig, task: Task, network: Network, num_weights: int, num_rows: int
 ) -> FitPlan:
-    """The ELBO, but for classifiers with more weights than rows.
+    """The ELBO's plan, and a tempered one for classifiers with more weights than rows.
 
-    Noise needs time: a fit that was asked to be shorter than the plan's takes as much less KL.
+    A fit with fewer epochs than the plan's gets a share of the KL that is smaller in proportion.
     """
     method = config.method
     if not isinstance(method, BBBConfig) or task != "classification" or num_weights <= num_rows:
@@ -77,11 +80,11 @@ def plan_fit(
     return replace(_RELEVANCE, kl_weight=round(_RELEVANCE_KL * share, 4))
 
 
-def settle_prior(method: BBBConfig, sigma: float | Literal["auto", "per_weight"]) -> PriorConfig:
-    """The prior, with this scale where a Gaussian's was left open.
+def choose_prior(method: BBBConfig, sigma: float | Literal["auto", "per_weight"]) -> PriorConfig:
+    """The prior, with this scale if it is a Gaussian without one.
 
     Raises:
-        InvalidData: if it is learned where the divergence needs a fixed one.
+        InvalidData: if the scale is learned and the KL is forward, which needs a fixed prior.
     """
     prior = method.prior
     if isinstance(prior, GaussianPriorConfig) and prior.sigma is None:
@@ -96,7 +99,11 @@ def settle_prior(method: BBBConfig, sigma: float | Literal["auto", "per_weight"]
 
 
 def choose_pruning(config: ModelConfig) -> tuple[float, ...]:
-    """Ranking weights by |μ|/σ needs a σ: other methods have none of a weight's own."""
+    """The fractions to prune; none for methods without a σ for each weight.
+
+    Raises:
+        InvalidData: if fractions are given for such a method.
+    """
     if isinstance(config.method, BBBConfig):
         return PRUNING if config.pruning is None else tuple(sorted(set(config.pruning)))
     if config.pruning:
@@ -109,7 +116,7 @@ def choose_pruning(config: ModelConfig) -> tuple[float, ...]:
 
 
 def no_local_estimator() -> InvalidData:
-    """For networks whose steps share their weights."""
+    """The error for the local estimator with a network whose steps share their weights."""
     return InvalidData(
         "the local estimator would give every time step weights of its own: "
         "give estimator 'weight' or leave it out",

@@ -1,4 +1,4 @@
-"""How far a training run is, and how long it still takes."""
+"""How far a training is, and how long it still takes."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +11,13 @@ _REPORT_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run stands; `metrics` are in nats per row."""
+    """The state of a training.
+
+    Args:
+        epoch: of the stage, as is `epochs`.
+        fraction: of all stages.
+        metrics: in nats per row.
+    """
 
     stage: str
     epoch: int
@@ -22,16 +28,16 @@ class Progress:
 
 
 class ProgressReporter:
-    """Turns the epochs of consecutive stages into one progress, reported now and then."""
+    """Reports the epochs of consecutive stages as one progress, every half second at most."""
 
     def __init__(self, total_epochs: int, report: Callable[[Progress], None]) -> None:
         self._total, self._report = total_epochs, report
         self._before = 0  # epochs of finished stages
-        self._first: float | None = None  # fraction found at the start: a resumed run's past
+        self._first: float | None = None  # done before this process began
         self._started = self._reported = time.monotonic()
 
     def finish_stage(self, epochs: int) -> None:
-        """Counts a stage as done, also one that ended early or was done by an earlier attempt."""
+        """Counts all epochs of a stage as done, also if it ended early or in an earlier attempt."""
         self._before += epochs
 
     def on_epoch(self, stage: str, epochs: int, result: EpochResult) -> None:

@@ -1,6 +1,6 @@
-"""What the rows were that a model learned from: per column its range, moments, levels, gaps.
+"""A summary of the rows that a model learned from: range, moments and levels of each column.
 
-The data set may be deleted, and has the held-out rows as well: a model's card tells of its own.
+It is part of the model's card: the data set may be deleted, and also has the held-out rows.
 """
 
 import math
@@ -21,10 +21,12 @@ _BLOCK_ROWS = 2**12  # of a tensor column that are made float64 at once
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSummary:
-    """One column; statistics leave missing values out, and `std` divides by their number.
+    """One column. Statistics are of the values that are not missing; `std` divides by their number.
 
-    Instants are in UTC, as text. `levels` are the most frequent ones, each with its rows; of a
-    target all classes, also those that only held-out rows have, with 0.
+    Args:
+        min, max: as text in UTC for instants.
+        levels: the most frequent, each with its number of rows. For a target all classes; those
+            that only held-out rows have count 0.
     """
 
     name: str
@@ -42,12 +44,16 @@ class ColumnSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class RowProfile:
-    """How many rows (lines of a text, windows of series) weights were fitted to, and the others.
+    """How many rows (windows of series, lines of a text) served which purpose.
 
-    Those held out were scored. Rows for `stopping` chose the epoch alone, rows for `calibration`
-    widened or narrowed what is predicted; 0 where other rows did. No row of a table is counted
-    twice: rows that chose the epoch and were learned from after it are `learned`. The columns are
-    those of the rows that were learned from.
+    No row of a table is counted twice.
+
+    Args:
+        learned: weights were fitted to them, in a refit also to those that chose the epoch before.
+        stopping: they only chose the epoch.
+        calibration: they calibrated the predictions.
+        held_out: they were scored.
+        columns: of the rows that were learned from.
     """
 
     learned: int
@@ -64,9 +70,11 @@ def summarise_columns(
     target_type: str,
     classes: Sequence[str | float | bool] = (),
 ) -> tuple[ColumnSummary, ...]:
-    """The features in their order, as they are read, and the target, as one of these types.
+    """Summaries of the features in their order, and of the target.
 
-    Every class of the target is counted: those without a row here as well.
+    Args:
+        target_type: what the target is read as.
+        classes: all classes of the target, also those without a row here.
     """
     features = (
         _summary(f.name, "feature", f.type, convert(columns[f.name], stored, f.type))

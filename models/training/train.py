@@ -8,14 +8,15 @@ from pathlib import Path
 from models.config import ChainConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.language.text_problem import text_problem
+from models.forecasting.preparation import prepare_series
+from models.language.problem import text_problem
 from models.model import TrainedModel
+from models.tabular.preparation import prepare
 from models.training.card import describe_training
 from models.training.checkpoints import Checkpoints
 from models.training.distributed import Ranks
 from models.training.fitting import Fitting, Problem, StageRunner, total_epochs
 from models.training.progress import Progress, ProgressReporter
-from models.training.row_problem import row_problem
 
 
 def ignore(progress: Progress) -> None:
@@ -63,10 +64,13 @@ def train(
         reporter, partial(ranks.decide, should_stop), checkpoints, checkpoint_seconds
     )
     problem: Problem
-    if config.task == "language_model":
-        problem = text_problem(columns, config, device)
-    else:
-        problem = row_problem(columns, types, config, ranks, device)
+    match config.task:
+        case "language_model":
+            problem = text_problem(columns, config, device)
+        case "forecasting":
+            problem = prepare_series(columns, types, config, ranks).to(device)
+        case _:
+            problem = prepare(columns, types, config, ranks).to(device)
     first = Fitting(problem, stages)
     fit = first.fit()
     if config.training.refit:

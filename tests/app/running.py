@@ -143,7 +143,7 @@ def publish_as(
     load = partial(context.datasets.columns, dataset.id)
     config = resolve(wanted, dataset.columns, dataset.rows, load)
     spec = TrainSpec(model=model, dataset=dataset.id, config=config, alias=alias)
-    job = context.jobs.create("train", model, spec, {"model": model})
+    job = context.jobs.create(spec)
     return carry_out(context, job.id)
 
 

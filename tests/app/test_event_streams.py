@@ -48,7 +48,7 @@ def new_job(service: Service) -> str:
     columns = {"x": [1.0, 2.0, 3.0], "y": [1.0, 4.0, 9.0]}
     dataset, _ = service.context.datasets.add_columns("small", columns)
     spec = TrainSpec(model="square", dataset=dataset.id, config=ModelConfig(target="y"))
-    return service.context.jobs.create("train", "square", spec, {"model": "square"}).id
+    return service.context.jobs.create(spec).id
 
 
 def claim(jobs: Jobs, job: str) -> Claim:

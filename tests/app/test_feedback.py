@@ -13,7 +13,7 @@ from scipy import stats
 from core.database.schema import PredictionRow
 from core.datasets.columns.packing import unpack
 from models.artifact.files import read_model
-from models.prediction.prediction import Prediction
+from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
@@ -43,7 +43,7 @@ def tell(service: Service, status: int = 201, **body: Any) -> dict[str, Any]:
     return document
 
 
-def answered_again(service: Service, prediction_id: str) -> Prediction:
+def answered_again(service: Service, prediction_id: str) -> RowPrediction:
     """What the version says to the question that is kept, read back from its files."""
     kept = service.context.stored_predictions.get(prediction_id)
     version = service.context.registry.get(kept.model, kept.version)

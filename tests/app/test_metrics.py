@@ -14,7 +14,7 @@ from app.metrics.bounded_query import DATABASE_SECONDS
 from app.metrics.collectors import BacklogCollector
 from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from tests.app.conftest import MakeService
 from tests.app.running import regression_columns
 

@@ -25,7 +25,7 @@ def load() -> None:
     import torch
 
     import app.main
-    import credence.commands.service
+    import credence.serving.commands.service
     import credence.serving.supervisor
     from core.context import open_context
     from core.settings import load_settings
@@ -33,7 +33,7 @@ def load() -> None:
     from worker.metrics import WorkerMetrics
     from worker.runner import JobRunner
 
-    _ = (app.main, credence.commands.service, credence.serving.supervisor)
+    _ = (app.main, credence.serving.commands.service, credence.serving.supervisor)
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         context = open_context(load_settings(data_dir=folder, threads=1))

@@ -67,7 +67,7 @@ def _queued(context: Context, dataset: str, wanted: ModelConfig) -> Job:
         wanted, stored.columns, stored.rows, lambda names: context.datasets.columns(dataset, names)
     )
     spec = TrainSpec(model="line", dataset=dataset, config=config)
-    return context.jobs.create("train", "line", spec, {})
+    return context.jobs.create(spec)
 
 
 @pytest.mark.parametrize("kind", [*METHODS, "language_model"])

@@ -80,7 +80,7 @@ def test_a_chunk_that_is_done_after_all_has_its_rows(context: Context, dataset: 
         sampler="monte_carlo",
         chunk_rows=1000,
     )
-    job = context.jobs.create_batch(spec, 200, {})
+    job = context.jobs.create_batch(spec, 200)
     (chunk,) = context.jobs.parts(job.id)
     claim = context.jobs.claim(chunk.id, "worker", 60)
     assert claim is not None

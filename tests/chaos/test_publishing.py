@@ -115,4 +115,4 @@ def _batch(context: Context, dataset: str, version: Version) -> Job:
         sampler="monte_carlo",
         chunk_rows=1000,
     )
-    return context.jobs.create_batch(spec, context.datasets.get(dataset).rows, {})
+    return context.jobs.create_batch(spec, context.datasets.get(dataset).rows)

@@ -144,7 +144,7 @@ def spec(dataset_id: str) -> TrainSpec:
 
 @pytest.fixture
 def job(jobs: Jobs, spec: TrainSpec) -> Job:
-    return jobs.create("train", "square", spec, {"model": "square"})
+    return jobs.create(spec)
 
 
 def predict_spec(dataset: str, chunk_rows: int = 10) -> PredictSpec:
@@ -162,4 +162,4 @@ def predict_spec(dataset: str, chunk_rows: int = 10) -> PredictSpec:
 @pytest.fixture
 def batch(jobs: Jobs, dataset_id: str) -> Job:
     """35 rows in chunks of 10: three whole ones and one of 5."""
-    return jobs.create_batch(predict_spec(dataset_id), 35, {"model": "square"})
+    return jobs.create_batch(predict_spec(dataset_id), 35)

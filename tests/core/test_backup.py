@@ -18,9 +18,8 @@ from core.context import Context, open_context
 from core.exceptions import InvalidSetting
 from core.jobs.jobs import JobStatus, TrainSpec
 from core.jobs.specs import ChunkSpec
-from core.maintenance.backup import back_up, named
-from core.maintenance.backup_format import BackupFailed
-from core.maintenance.backup_restore import restore
+from core.maintenance.backup import BackupFailed, back_up, named
+from core.maintenance.restore import restore
 from core.settings import load_settings
 from models.config import ModelConfig
 from tests.core.conftest import predict_spec
@@ -48,7 +47,7 @@ def backup(context: Context, tmp_path: Path) -> Path:
 def queue(context: Context, model: str) -> str:
     dataset, _ = context.datasets.add_columns("small", {"x": [1.0, 2.0], "y": [1.0, 4.0]})
     spec = TrainSpec(model=model, dataset=dataset.id, config=ModelConfig(target="y"))
-    return context.jobs.create("train", model, spec, {"model": model}).id
+    return context.jobs.create(spec).id
 
 
 def publish(context: Context, model: str, content: bytes) -> None:
@@ -112,7 +111,7 @@ def test_what_is_restored_is_what_was(context: Context, tmp_path: Path) -> None:
         context.checkpoints.save(claim, checkpoint)
     context.jobs.claim(cancelling, "w", lease_seconds=3600)
     context.jobs.cancel(cancelling)
-    chunks = context.jobs.create_batch(predict_spec(context.datasets.list().data[0].id), 35, {})
+    chunks = context.jobs.create_batch(predict_spec(context.datasets.list().data[0].id), 35)
     part = context.jobs.claim(context.jobs.parts(chunks.id)[0].id, "w", lease_seconds=3600)
     assert part is not None
     (tmp_path / "part").write_bytes(b"parquet")
@@ -144,7 +143,7 @@ def test_results_that_went_with_their_data_set_are_not_missed(
     context: Context, tmp_path: Path
 ) -> None:
     dataset, _ = context.datasets.add_columns("small", {"x": [1.0, 2.0], "y": [1.0, 4.0]})
-    whole = context.jobs.create_batch(predict_spec(dataset.id), 35, {})
+    whole = context.jobs.create_batch(predict_spec(dataset.id), 35)
     part = context.jobs.claim(context.jobs.parts(whole.id)[0].id, "w", lease_seconds=3600)
     assert part is not None
     (tmp_path / "part").write_bytes(b"parquet")

@@ -114,7 +114,7 @@ def test_a_name_goes_to_the_first_of_two_who_ask_at_once(
 
     def train(owner: str) -> Callable[[Database], object]:
         spec = spec_of(ids[owner])
-        return lambda db: Jobs(db, caller(owner)).create("train", "square", spec, {}).owner
+        return lambda db: Jobs(db, caller(owner)).create(spec).owner
 
     results = at_once(database, train("anna"), train("ben"))
     refused = [result for result in results if isinstance(result, NotOwner)]
@@ -129,7 +129,7 @@ def test_a_name_that_is_only_reserved_is_no_model(
     database: Database, store: ArtifactStore, annas: Datasets
 ) -> None:
     dataset, _ = annas.add_columns("rows", ROWS)
-    Jobs(database, caller("anna")).create("train", "square", spec_of(dataset.id), {})
+    Jobs(database, caller("anna")).create(spec_of(dataset.id))
     registry = Registry(database, store, caller("anna"))
     assert registry.list().data == []
     with pytest.raises(NotFound):
@@ -147,7 +147,7 @@ def test_two_jobs_at_once_do_not_share_the_last_place(database: Database, annas:
     anna = limited(database, queued_jobs=1)
 
     def train(db: Database) -> object:
-        return Jobs(db, anna).create("train", "square", spec_of(dataset.id), {}).id
+        return Jobs(db, anna).create(spec_of(dataset.id)).id
 
     results = at_once(database, train, train, train)
     assert sum(isinstance(result, LimitReached) for result in results) == 2
@@ -159,7 +159,7 @@ def test_two_keys_of_an_owner_share_the_last_place(database: Database, annas: Da
     keys = [limited(database, queued_jobs=2) for _ in range(4)]
 
     def train(who: Caller) -> Callable[[Database], object]:
-        return lambda db: Jobs(db, who).create("train", "square", spec_of(dataset.id), {}).id
+        return lambda db: Jobs(db, who).create(spec_of(dataset.id)).id
 
     results = at_once(database, *map(train, keys))
     assert sum(isinstance(result, LimitReached) for result in results) == 2
@@ -168,9 +168,9 @@ def test_two_keys_of_an_owner_share_the_last_place(database: Database, annas: Da
 def test_a_resumed_job_counts_too(database: Database, annas: Datasets) -> None:
     dataset, _ = annas.add_columns("rows", ROWS)
     jobs = Jobs(database, limited(database, queued_jobs=1))
-    first = jobs.create("train", "square", spec_of(dataset.id), {})
+    first = jobs.create(spec_of(dataset.id))
     jobs.cancel(first.id)
-    second = jobs.create("train", "square", spec_of(dataset.id), {})
+    second = jobs.create(spec_of(dataset.id))
     with pytest.raises(LimitReached):
         jobs.resume(first.id)
     jobs.cancel(second.id)
@@ -183,13 +183,13 @@ def test_what_is_no_longer_shared_is_not_trained_on(database: Database, annas: D
     shares = Shares(database, caller("anna"))
     shares.set(DATASET, dataset.id, ["ben"])
     bens = Jobs(database, caller("ben"))
-    first = bens.create("train", "bens", spec_of(dataset.id, "bens"), {})
+    first = bens.create(spec_of(dataset.id, "bens"))
     bens.cancel(first.id)
     shares.set(DATASET, dataset.id, [])
     with pytest.raises(Conflict, match="its data set was deleted, or is no longer shared"):
         bens.resume(first.id)
     shares.set(DATASET, dataset.id, ["ben"])
-    waiting = bens.create("train", "bens", spec_of(dataset.id, "bens"), {})
+    waiting = bens.create(spec_of(dataset.id, "bens"))
     annas.delete(dataset.id)
     assert bens.get(waiting.id).status == "cancelled"
     [line] = Audit(database).list(object=waiting.id, owner="anna").data
@@ -213,11 +213,11 @@ def test_a_name_without_versions_or_jobs_is_free_again(
 ) -> None:
     mine, theirs = (who.add_columns("rows", ROWS)[0].id for who in (annas, bens))
     jobs, others = Jobs(database, caller("anna")), Jobs(database, caller("ben"))
-    first = jobs.create("train", "square", spec_of(mine), {})
+    first = jobs.create(spec_of(mine))
     with pytest.raises(NotOwner):
-        others.create("train", "square", spec_of(theirs), {})
+        others.create(spec_of(theirs))
     jobs.cancel(first.id)
-    others.create("train", "square", spec_of(theirs), {})
+    others.create(spec_of(theirs))
     with pytest.raises(NotOwner):
         jobs.resume(first.id)
 
@@ -280,7 +280,7 @@ def test_a_request_that_comes_twice_makes_one_job(database: Database, annas: Dat
     jobs = Jobs(database, caller("anna", operation=once()))
 
     def train(_: Database) -> object:
-        return jobs.create("train", "square", spec_of(dataset.id), {}).id
+        return jobs.create(spec_of(dataset.id)).id
 
     results = at_once(database, train, train, train)
     assert sum(isinstance(result, AlreadyCompleted) for result in results) == 2
@@ -297,7 +297,7 @@ def test_a_request_that_comes_twice_makes_one_job(database: Database, annas: Dat
 def test_what_was_not_made_is_not_remembered(database: Database, annas: Datasets) -> None:
     jobs = Jobs(database, caller("anna", operation=once()))
     with pytest.raises(NotFound):
-        jobs.create("train", "square", spec_of("ds_none"), {})
+        jobs.create(spec_of("ds_none"))
     assert Replies(database).find(once()) is None
     assert Audit(database).list(object="ds_none").data == []
     with database.read() as session:

@@ -18,9 +18,9 @@ from core.clock import now
 from core.context import Context, open_context
 from core.database.schema import WorkerRow
 from core.jobs.jobs import TrainSpec
-from core.maintenance import doctor, doctor_machine
+from core.maintenance import checks, doctor
+from core.maintenance.checks import Finding
 from core.maintenance.doctor import Check, State, examine, verdict
-from core.maintenance.findings import Finding
 from core.settings import Settings, load_settings
 from models.config import ModelConfig
 from tests.core.postgresql import running_postgresql
@@ -52,7 +52,7 @@ def broken(settings: Settings) -> dict[str, str]:
 def queue_job(context: Context) -> str:
     dataset, _ = context.datasets.add_columns("small", {"x": [1.0, 2.0], "y": [1.0, 4.0]})
     spec = TrainSpec(model="square", dataset=dataset.id, config=ModelConfig(target="y"))
-    return context.jobs.create("train", "square", spec, {"model": "square"}).id
+    return context.jobs.create(spec).id
 
 
 @contextmanager
@@ -155,10 +155,10 @@ def test_redis_is_away_or_wants_another_password(tmp_path: Path, context: Contex
 def test_what_hangs_is_not_waited_for(tmp_path: Path, context: Context) -> None:
     with running_redis(tmp_path) as server:
         settings = load_settings(data_dir=context.settings.data_dir, broker_url=server.url)
-        checks = [Check("broker", doctor_machine.broker, seconds=0.5)]
+        wanted = [Check("broker", checks.broker, seconds=0.5)]
         with server.frozen():
             started = time.monotonic()
-            (found,) = examine(settings, checks)
+            (found,) = examine(settings, wanted)
             assert time.monotonic() - started < 9  # and not Redis' own 10 s
         assert found.finding.found == "no answer within 0.5 s"
         assert found.finding.state is State.BROKEN

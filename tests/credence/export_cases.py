@@ -19,7 +19,7 @@ import onnxruntime
 import torch
 
 from core.registry import archives
-from credence.exports import METADATA, convert
+from credence.serving.exports import METADATA, convert
 from models.artifact.files import write_model
 from models.config import (
     ConvolutionalConfig,
@@ -33,7 +33,7 @@ from models.config import (
     TrainingConfig,
 )
 from models.features.columns import ColumnProfile, Columns
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

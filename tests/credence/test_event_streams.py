@@ -63,6 +63,7 @@ def test_streams_do_not_hold_up_sigterm_and_go_on_at_the_next_start(
 
 
 @pytest.mark.skipif(os.uname().sysname != "Linux", reason="TCP_USER_TIMEOUT is Linux's")
+@pytest.mark.server
 def test_connections_inherit_that_silent_peers_are_let_go_of() -> None:
     with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
         accepted, _ = listener.accept()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from credence.cli import app
 from credence.client import Client
-from credence.exports import METADATA, convert
+from credence.serving.exports import METADATA, convert
 from credence.types import Version
 from models.exceptions import InvalidInput
 from tests.credence.running import credence, environment

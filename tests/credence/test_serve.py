@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 import psutil
+import pytest
 
 from core.database.database import Database
 from core.jobs.jobs import Job, Jobs
@@ -72,6 +73,7 @@ def test_a_dead_worker_is_replaced_and_a_killed_supervisor_takes_its_worker_alon
         assert not alive
 
 
+@pytest.mark.process
 def test_restarts_are_further_and_further_apart() -> None:
     broken = [sys.executable, "-c", "raise SystemExit(7)"]
     worker = WorkerProcess(dict(os.environ), broken, first_restart_seconds=0.2)

@@ -5,9 +5,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
@@ -56,13 +57,21 @@ def job(service: Service) -> dict[str, Any]:
     return dict(done)
 
 
+T = TypeVar("T")
+
+
+def wait_until(find: Callable[[], list[T]], count: int = 1) -> list[T]:
+    """What `find` returns once it has `count` items: logs and spans are written after answers."""
+    deadline = time.monotonic() + 60
+    while len(found := find()) < count:
+        assert time.monotonic() < deadline, f"{len(found)} of {count} came: {found}"
+        time.sleep(0.05)
+    return found
+
+
 def eventually(find: Callable[[], list[Span]]) -> Span:
     """The one span that was looked for, once it has come."""
-    deadline = time.monotonic() + 20
-    while not (found := find()):
-        assert time.monotonic() < deadline, "no such span came"
-        time.sleep(0.05)
-    (span,) = found
+    (span,) = wait_until(find)
     return span
 
 
@@ -76,9 +85,10 @@ def lines(service: Service, **values: object) -> list[dict[str, Any]]:
 def test_the_logs_of_api_and_worker_are_joined_by_the_request_id(
     service: Service, job: dict[str, Any]
 ) -> None:
+    for message in ("request", "job started", "job succeeded"):
+        wait_until(partial(lines, service, request_id="request-7", message=message))
     found = lines(service, request_id="request-7")
     messages = {line["message"]: line for line in found}
-    assert {"request", "job started", "job succeeded"} <= messages.keys()
     assert messages["request"]["path"] == "/train"
     of_the_job = lines(service, job_id=job["id"])
     assert {line["request_id"] for line in of_the_job} == {"request-7"}
@@ -95,7 +105,8 @@ def test_chunks_carry_the_request_that_asked_for_them(
     answer = httpx.post(f"{service.url}/predict/batch", json=body, headers=headers).json()
     with Client(service.url) as client:
         assert client.wait(answer["id"], poll_seconds=0.1)["status"] == "succeeded"
-    chunks = lines(service, request_id="request-8", message="job started", kind="chunk")
+    started = {"request_id": "request-8", "message": "job started", "kind": "chunk"}
+    chunks = wait_until(partial(lines, service, **started), 3)
     assert len(chunks) == 3
     assert {line["parent_job_id"] for line in chunks} == {answer["id"]}
 
@@ -163,7 +174,7 @@ def test_an_error_is_told_without_the_callers_words(
 def test_health_checks_are_not_traced(service: Service, collector: Collector) -> None:
     httpx.get(f"{service.url}/health/live")
     httpx.get(f"{service.url}/models")
-    eventually(lambda: collector.named("GET /models")[:1])
+    wait_until(lambda: collector.named("GET /models"))
     assert not [span for span in collector.spans if "health" in span.name]
 
 

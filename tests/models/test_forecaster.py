@@ -26,7 +26,7 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.forecasting.model import Forecaster
 from models.forecasting.preparation import prepare_series
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from models.training.train import train
 
@@ -197,14 +197,13 @@ def test_the_end_is_held_out_and_training_never_sees_it() -> None:
     config = configure(columns)
     changed = {**columns, "sales": columns["sales"].copy()}
     changed["sales"][-12:] *= 7
-    (model, rows, held_out), (other, same, differ) = (
-        prepare_series(table, TYPES, config) for table in (columns, changed)
-    )
-    assert (len(rows), len(held_out)) == (84 - 24 - 12, 12)
-    assert model.frame == other.frame
-    assert torch.equal(rows.inputs, same.inputs)
-    assert torch.equal(rows.targets, same.targets)
-    assert not torch.equal(held_out.targets, differ.targets)
+    first, second = (prepare_series(table, TYPES, config) for table in (columns, changed))
+    assert (len(first.rows), len(first.scores)) == (84 - 24 - 12, 12)
+    frames = [one.model.frame for one in (first, second) if isinstance(one.model, Forecaster)]
+    assert frames[0] == frames[1]
+    assert torch.equal(first.rows.inputs, second.rows.inputs)
+    assert torch.equal(first.rows.targets, second.rows.targets)
+    assert not torch.equal(first.scores.targets, second.scores.targets)
 
 
 def test_the_recipe_does_not_look_at_the_held_out_end() -> None:
@@ -224,15 +223,15 @@ def test_the_order_of_rows_does_not_matter() -> None:
     order = np.random.default_rng(0).permutation(84)
     shuffled = {name: values[order] for name, values in columns.items()}
     first, second = (prepare_series(t, TYPES, configure(t)) for t in (columns, shuffled))
-    assert torch.equal(first[1].inputs, second[1].inputs)
+    assert torch.equal(first.rows.inputs, second.rows.inputs)
 
 
 def test_missing_values_make_no_windows_and_are_told() -> None:
     columns = sales()
     columns["sales"][40] = np.nan
-    model, rows, _ = prepare_series(columns, TYPES, configure(columns))
-    assert len(rows) == 84 - 24 - 12 - 25  # one window ends in it, and 24 read it
-    assert "1 steps have no target" in model.notes[0]
+    problem = prepare_series(columns, TYPES, configure(columns))
+    assert len(problem.rows) == 84 - 24 - 12 - 25  # one window ends in it, and 24 read it
+    assert "1 steps have no target" in problem.model.notes[0]
 
 
 def test_a_forecast_is_better_than_the_seasons_before(forecaster: Forecaster) -> None:

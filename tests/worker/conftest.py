@@ -58,7 +58,7 @@ def train_job(
     stored = context.datasets.get(dataset)
     config = resolve(wanted, stored.columns, stored.rows)
     spec = TrainSpec(model=model, dataset=dataset, config=config, alias=alias)
-    return context.jobs.create("train", model, spec, {"model": model})
+    return context.jobs.create(spec)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:

@@ -22,7 +22,7 @@ from models.config import (
 )
 from models.exceptions import Stopped
 from models.features.splits import split_rows
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from tests.models.language.language_cases import random_lines, trained
@@ -72,7 +72,8 @@ def compare_job(
         )
         config = resolve(wanted, stored.columns, stored.rows)
         specs.append(MethodSpec(**common, name=method.kind, config=config))
-    return context.jobs.create_comparison(CompareSpec(**common), [(s, {}) for s in specs], {})
+    whole = CompareSpec(**common, config=specs[0].config, methods=methods)
+    return context.jobs.create_comparison(whole, specs)
 
 
 def load(context: Context, version: int) -> TabularModel:

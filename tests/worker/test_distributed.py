@@ -14,11 +14,10 @@ from models.artifact.files import read_model
 from models.exceptions import Diverged, InvalidData, ModelError, Stopped
 from models.training.progress import Progress
 from tests.worker.conftest import QUICK, train_job, wait_until, worker
-from worker.distributed import run_rank
-from worker.exchange import Exchange
-from worker.launcher import ProcessLost
-from worker.order import Order
+from worker.rank import run_rank
 from worker.runner import describe
+from worker.shared_folder import SharedFolder, Training
+from worker.torchrun import ProcessLost
 
 SUCCEEDED, FAILED = JobStatus.SUCCEEDED, JobStatus.FAILED
 TOGETHER = {"CREDENCE_TRAIN_PROCESSES": "2", "CREDENCE_CHECKPOINT_SECONDS": "0.2"}
@@ -29,12 +28,12 @@ def _children(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 
 def _ranks(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """The training processes, without the launcher between them and the worker."""
+    """The training processes, without torchrun between them and the worker."""
     commands = [(child, child.cmdline()) for child in _children(process)]
     return [
         child
         for child, command in commands
-        if "worker.distributed" in command and "torch.distributed.run" not in command
+        if "worker.rank" in command and "torch.distributed.run" not in command
     ]
 
 
@@ -80,60 +79,60 @@ def test_a_job_outlives_its_processes_and_its_worker(context: Context, dataset: 
 
 
 @pytest.fixture
-def exchange(tmp_path: Path) -> Exchange:
-    return Exchange(tmp_path)
+def folder(tmp_path: Path) -> SharedFolder:
+    return SharedFolder(tmp_path)
 
 
 @pytest.mark.parametrize("error", [Diverged("too far", "/training"), InvalidData("odd", "/y")])
-def test_an_ending_is_raised_as_it_was_told(exchange: Exchange, error: ModelError) -> None:
-    assert not exchange.has_ended()
-    exchange.tell_ending(error)
-    assert exchange.has_ended()
+def test_an_ending_is_raised_as_it_was_told(folder: SharedFolder, error: ModelError) -> None:
+    assert not folder.has_outcome()
+    folder.write_outcome(error)
+    assert folder.has_outcome()
     with pytest.raises(type(error), match=error.message) as caught:
-        exchange.raise_ending()
+        folder.raise_outcome()
     assert caught.value.path == error.path
 
 
-def test_a_stop_and_a_good_end_are_told_apart(exchange: Exchange) -> None:
-    exchange.tell_ending(None)
-    exchange.raise_ending()
-    exchange.tell_ending(Stopped())
+def test_a_stop_and_a_good_end_are_told_apart(folder: SharedFolder) -> None:
+    folder.write_outcome(None)
+    folder.raise_outcome()
+    folder.write_outcome(Stopped())
     with pytest.raises(Stopped):
-        exchange.raise_ending()
+        folder.raise_outcome()
 
 
 def test_a_rank_that_is_asked_to_stop_leaves_a_checkpoint_and_says_so(
-    context: Context, dataset: str, exchange: Exchange, monkeypatch: pytest.MonkeyPatch
+    context: Context, dataset: str, folder: SharedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the only rank, in this process."""
     spec = TrainSpec.model_validate(train_job(context, dataset).spec)
     types = {"x": "number", "y": "number"}
-    context.datasets.export(dataset, list(types), exchange.data)
-    exchange.give(Order(spec.config, types, "cpu", 1, 1, exchange.checkpoints, 60.0))
-    exchange.ask_to_stop()
+    context.datasets.export(dataset, list(types), folder.data)
+    folder.write_training(Training(spec.config, types, "cpu", 60.0))
+    folder.request_stop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
     rank = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     for name, value in rank.items():
         monkeypatch.setenv(name, value)
-    run_rank(exchange)
+    run_rank(folder)
     with pytest.raises(Stopped):
-        exchange.raise_ending()
-    assert (exchange.checkpoints / "fit.safetensors").exists()
+        folder.raise_outcome()
+    assert (folder.checkpoints / "fit.safetensors").exists()
 
 
-def test_a_report_that_is_half_written_waits_for_its_end(exchange: Exchange) -> None:
-    assert exchange.reports(0) == ([], 0)
+def test_a_report_that_is_half_written_waits_for_its_end(folder: SharedFolder) -> None:
+    assert folder.read_progress(0) == ([], 0)
     progress = Progress(stage="fit", epoch=1, epochs=2, fraction=0.5, eta_seconds=1.0)
-    exchange.report(progress)
-    exchange.report(replace(progress, epoch=2))
-    path = exchange.folder / "progress.jsonl"
+    folder.write_progress(progress)
+    folder.write_progress(replace(progress, epoch=2))
+    path = folder.path / "progress.jsonl"
     data = path.read_bytes()
     path.write_bytes(data[:-5])
-    first, offset = exchange.reports(0)
+    first, offset = folder.read_progress(0)
     assert first == [progress]
     path.write_bytes(data)
-    assert exchange.reports(offset) == ([replace(progress, epoch=2)], len(data))
+    assert folder.read_progress(offset) == ([replace(progress, epoch=2)], len(data))
 
 
 def test_a_lost_process_is_no_secret() -> None:

@@ -44,14 +44,14 @@ def predict_job(context: Context, dataset: str, *, samples: int = 100, chunk_row
         sampler="monte_carlo",
         chunk_rows=chunk_rows,
     )
-    return context.jobs.create_batch(spec, context.datasets.get(dataset).rows, {})
+    return context.jobs.create_batch(spec, context.datasets.get(dataset).rows)
 
 
 def check_result(context: Context, job: Job) -> None:
     """Every row once, in order, as the model predicts them all together."""
     spec = PredictSpec.model_validate(job.spec)
     model = read_model(context.registry.path(context.registry.get("line", 1)))
-    expected = model.predict(context.datasets.columns(job.dataset), spec.options)
+    expected = model.predict(context.datasets.columns(job.dataset), spec)
     content = b"".join(join(context.results.paths(job.id)))
     table = parquet.read_table(io.BytesIO(content))
     for name, values in (

@@ -136,7 +136,7 @@ def test_an_evaluation_scores_a_version(
     runner.run(train_job(context, dataset).id)
     other = add_line(context, 50)
     spec = EvaluateSpec(model="line", dataset=other, version=1, prune=0.5)
-    job = context.jobs.create("evaluate", "line", spec, {"model": "line"})
+    job = context.jobs.create(spec)
     runner.run(job.id)
     done = context.jobs.get(job.id)
     assert (done.status, done.version) == (JobStatus.SUCCEEDED, 1)

@@ -18,7 +18,7 @@ def test_a_lost_worker_and_the_next_attempt_are_in_the_trace_of_the_request(
 ) -> None:
     spec = TrainSpec.model_validate(train_job(context, dataset).spec)
     origin = Origin("request-9", f"00-{TRACE}-{REQUEST}-01")
-    job = context.jobs.create("train", "line", spec, {}, origin)
+    job = context.jobs.create(spec, origin)
     assert context.jobs.claim(job.id, "lost", lease_seconds=0.0) is not None
     with collecting() as collector:
         variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "100"}

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.schemas.inference_protocol import Datatype, TensorMetadata
-from app.serving.decode import check_names
 from app.serving.inference_protocol.tensors import BOOL, BYTES, NUMBERS, Tensor
-from app.serving.text import refuse_texts
+from app.serving.inputs import check_names, refuse_texts
 from app.serving.values import FLOAT32_MAX, read_values
 from core.exceptions import Invalid
 from models.features.columns import Columns, InputColumn
@@ -24,7 +23,7 @@ DATATYPES: dict[str, tuple[Datatype, ...]] = {
     "category": (BYTES,),
     "datetime": (BYTES,),
 }
-TOLD: dict[str, Datatype] = {
+PREFERRED: dict[str, Datatype] = {
     "number": "FP64",
     "tensor": "FP32",
 }  # of several that fit, the one that metadata names
@@ -36,7 +35,7 @@ def describe(features: Sequence[InputColumn]) -> list[TensorMetadata]:
     return [
         TensorMetadata(
             name=f.name,
-            datatype=TOLD.get(f.type, DATATYPES[f.type][0]),
+            datatype=PREFERRED.get(f.type, DATATYPES[f.type][0]),
             shape=[-1, *(f.shape or ())],
         )
         for f in features

@@ -1,4 +1,4 @@
-"""The protocol's messages: a request's body → a question, an answer → a response's body.
+"""The protocol's messages: bytes to a request, a response to bytes.
 
 A body is JSON, or JSON and after it the binary data of the tensors, in their order.
 """
@@ -17,7 +17,6 @@ from app.http.bodies import Document, parse, refuse_non_finite
 from app.http.validation import validate
 from app.schemas.inference_protocol import InferHeader, InputHeader, OutputHeader
 from app.schemas.predictions import PredictParameters
-from app.serving.exchange import Write
 from app.serving.inference_protocol import outputs
 from app.serving.inference_protocol.inputs import to_columns
 from app.serving.inference_protocol.tensors import (
@@ -27,8 +26,9 @@ from app.serving.inference_protocol.tensors import (
     from_json,
     to_bytes,
 )
+from app.serving.predictor import Write
 from app.serving.query import scalar
-from app.serving.question import Answer, Question
+from app.serving.request import PredictionRequest, PredictionResponse
 from core.exceptions import Invalid, NotParseable
 from models.exceptions import InvalidInput
 
@@ -50,8 +50,8 @@ class Reply:
 
 def read_request(
     model: str, version: str | None, header_length: int | None, body: bytes
-) -> tuple[Question, Write[Reply]]:
-    """The question in a body, and what writes its answer.
+) -> tuple[PredictionRequest, Write[Reply]]:
+    """The request in a body, and what writes its response.
 
     Raises:
         NotParseable: the JSON is none, or the binary data are more or fewer than it says.
@@ -69,19 +69,21 @@ def read_request(
     if header.model_name not in (None, model):
         raise Invalid([("/model_name", f"the path says {model!r}")])
     tensors = _tensors(header.inputs, data, memoryview(body)[length:])
-    asked = _options(model, version, header)
-    question = Question.of(asked, _num_rows(tensors), len(body), partial(to_columns, tensors))
-    return question, partial(write_response, header)
+    parameters, decode = _options(model, version, header), partial(to_columns, tensors)
+    request = PredictionRequest.of(
+        parameters, _num_rows(tensors), len(body), decode, rows_only=True
+    )
+    return request, partial(write_response, header)
 
 
-def write_response(header: InferHeader, answer: Answer) -> Reply:
+def write_response(header: InferHeader, response: PredictionResponse) -> Reply:
     """The outputs that the request wants, binary where it says so."""
-    prediction = answer.rows_prediction
+    prediction = response.prediction
     arrays = outputs.select(prediction, _wanted(header))
     binary = {name: to_bytes(arrays[name]) for name in _binary_names(header, list(arrays))}
     document = {
-        "model_name": answer.version.model,
-        "model_version": str(answer.version.version),
+        "model_name": response.version.model,
+        "model_version": str(response.version.version),
         **({} if header.id is None else {"id": header.id}),
         "parameters": {
             "samples": prediction.samples,
@@ -159,8 +161,8 @@ def _num_rows(tensors: Sequence[Tensor]) -> int:
 
 def _options(model: str, version: str | None, header: InferHeader) -> PredictParameters:
     given: dict[str, Any] = {k: v for k, v in (header.parameters or {}).items() if v is not None}
-    if strange := [name for name in NOT_PARAMETERS if name in given]:
-        raise Invalid([(f"{PARAMETERS}/{name}", "unknown parameter") for name in strange])
+    if unknown := [name for name in NOT_PARAMETERS if name in given]:
+        raise Invalid([(f"{PARAMETERS}/{name}", "unknown parameter") for name in unknown])
     if not isinstance(given.pop(BINARY, False), bool):
         raise Invalid([(f"{PARAMETERS}/{BINARY}", "must be true or false")])
     if TIMEOUT in given:

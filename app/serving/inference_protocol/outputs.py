@@ -1,4 +1,4 @@
-"""A prediction → the protocol's output tensors.
+"""A prediction → the protocol's output tensors, out of `models.prediction.outputs`.
 
 `samples` are the draws [samples, rows (, classes)], `quantiles` the bounds of the credible
 intervals [rows, levels, 2], `conformal_quantiles` those of the conformal ones. What could not be
@@ -7,34 +7,48 @@ estimated is NaN, in JSON null, as is an infinite bound there.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
 import numpy as np
 
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
-from core.predictions.prediction_table import ENTROPIES, errors
 from models.features.columns import level_text
-from models.prediction.prediction import Interval, IntervalKind, Prediction
+from models.prediction.options import IntervalKind
+from models.prediction.outputs import ROW_OUTPUTS, Output
+from models.prediction.prediction import Interval, Prediction, RowPrediction
 
 DRAWS, QUANTILES, CONFORMAL = "samples", "quantiles", "conformal_quantiles"
 ABSTAINED = "abstained"
+DATATYPES: dict[str, Datatype] = {"class": "BYTES", "true or false": "BOOL"}  # by unit; else FP64
 
 
 @dataclass(frozen=True)
-class Output:
+class TensorOutput:
     """How a tensor comes from a prediction; −1 in its shape depends on the request."""
 
     shape: tuple[int, ...]
-    of: Callable[[Prediction], np.ndarray]
+    of: Callable[[RowPrediction], np.ndarray]
     datatype: Datatype = "FP64"
     on_request: bool = False
 
 
-def outputs(num_classes: int | None) -> dict[str, Output]:
-    """Every output of a model of numbers (None) or of so many classes; on request come last."""
+def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
+    """Every output of a model of numbers (None) or of classes; those on request come last."""
+    task = "regression" if num_classes is None else "classification"
+    found = {
+        output.tensor or output.name: _tensor(output, num_classes)
+        for output in ROW_OUTPUTS
+        if task in output.tasks
+    }
     if num_classes is None:
-        return _of_numbers() | _on_request(())
-    return _of_classes(num_classes) | _on_request((num_classes,))
+        bounds = partial(TensorOutput, (-1, -1, 2), on_request=True)
+        found |= {
+            QUANTILES: bounds(_quantiles("credible")),
+            CONFORMAL: bounds(_quantiles("conformal")),
+        }
+    return dict(sorted(found.items(), key=lambda item: item[1].on_request))
 
 
 def describe(num_classes: int | None) -> list[TensorMetadata]:
@@ -65,82 +79,56 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
     Raises:
         Invalid: for an output that this kind of model has not.
     """
-    classes = prediction.classes
+    rows = cast(RowPrediction, prediction)  # texts were refused with their inputs
+    classes = rows.classes
     known = outputs(None if classes is None else len(classes))
     if names is None:
         names = [name for name, output in known.items() if not output.on_request]
-        names += [QUANTILES] if prediction.intervals else []
-        names += [] if prediction.abstained is None else [ABSTAINED]
+        names += [QUANTILES] if rows.intervals else []
+        names += [] if rows.abstained is None else [ABSTAINED]
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
-        if name == CONFORMAL and not _of_kind(prediction, "conformal"):
+        if name == CONFORMAL and not _of_kind(rows, "conformal"):
             message = "this version has no conformal intervals: it was not calibrated"
             raise Invalid([(f"/outputs/{i}/name", message)])
-    return {name: known[name].of(prediction) for name in names}
+    return {name: known[name].of(rows) for name in names}
 
 
-def _of_numbers() -> dict[str, Output]:
-    return {
-        "mean": Output((-1,), lambda p: p.mean),
-        "aleatoric_variance": Output((-1,), lambda p: p.variance["aleatoric"]),
-        "epistemic_variance": Output((-1,), lambda p: p.variance["epistemic"]),
-        "total_variance": Output((-1,), lambda p: p.variance["total"]),
-        "mc_error": Output((-1,), errors),
-        QUANTILES: Output((-1, -1, 2), _quantiles("credible"), on_request=True),
-        CONFORMAL: Output((-1, -1, 2), _quantiles("conformal"), on_request=True),
-    }
+def _tensor(output: Output, num_classes: int | None) -> TensorOutput:
+    classes = () if num_classes is None else (num_classes,)
+    shape = (-1, *classes) if output.per_class else (-1,)
+    return TensorOutput(
+        (-1, -1, *classes) if output.name == "draws" else shape,
+        lambda prediction: _array(output, prediction),
+        DATATYPES.get(output.unit, "FP64"),
+        output.on_request,
+    )
 
 
-def _of_classes(count: int) -> dict[str, Output]:
-    entropies = {name: Output((-1,), _entropy(kind)) for name, kind in ENTROPIES.items()}
-    return {
-        "probabilities": Output((-1, count), lambda p: p.mean),
-        **entropies,
-        "mc_error": Output((-1, count), errors),
-        "labels": Output((-1,), _labels, "BYTES", on_request=True),
-    }
+def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
+    values = output.values(prediction)
+    if output.unit == "class":
+        return np.array([level_text(label) for label in values or ()], dtype=object)
+    if values is not None:
+        return np.asarray(values)
+    if output.name == "draws":
+        return np.empty((0, *prediction.mean.shape))
+    if output.name == "mc_error":
+        return np.full_like(prediction.mean, np.nan)
+    return np.zeros(prediction.num_rows, dtype=bool)  # without a bound no row is abstained
 
 
-def _on_request(classes: tuple[int, ...]) -> dict[str, Output]:
-    return {
-        "out_of_distribution": Output(
-            (-1,), lambda p: p.out_of_distribution, "BOOL", on_request=True
-        ),
-        "ood_score": Output((-1,), lambda p: p.ood_score, on_request=True),
-        ABSTAINED: Output((-1,), _abstained, "BOOL", on_request=True),
-        DRAWS: Output((-1, -1, *classes), _draws, on_request=True),
-    }
-
-
-def _quantiles(kind: IntervalKind) -> Callable[[Prediction], np.ndarray]:
-    def bounds(prediction: Prediction) -> np.ndarray:
+def _quantiles(kind: IntervalKind) -> Callable[[RowPrediction], np.ndarray]:
+    def bounds(prediction: RowPrediction) -> np.ndarray:
         each = [np.stack([i.lower, i.upper], axis=-1) for i in _of_kind(prediction, kind)]
         return np.stack(each, axis=1) if each else np.empty((len(prediction.mean), 0, 2))
 
     return bounds
 
 
-def _of_kind(prediction: Prediction, kind: IntervalKind) -> list[Interval]:
+def _of_kind(prediction: RowPrediction, kind: IntervalKind) -> list[Interval]:
     return [interval for interval in prediction.intervals if interval.kind == kind]
-
-
-def _entropy(kind: str) -> Callable[[Prediction], np.ndarray]:
-    return lambda prediction: (prediction.entropy or {})[kind]
-
-
-def _labels(prediction: Prediction) -> np.ndarray:
-    return np.array([level_text(label) for label in prediction.labels or ()], dtype=object)
-
-
-def _draws(prediction: Prediction) -> np.ndarray:
-    return np.empty((0, *prediction.mean.shape)) if prediction.draws is None else prediction.draws
-
-
-def _abstained(prediction: Prediction) -> np.ndarray:
-    """Nobody asked: no row is left to a human."""
-    unasked = np.zeros(prediction.num_rows, dtype=bool)
-    return unasked if prediction.abstained is None else prediction.abstained
 
 
 def _listed(known: Iterable[str]) -> str:

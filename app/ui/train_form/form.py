@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from app.http.validation import validate
-from app.recipes import settle
 from app.schemas.training import TrainRequest
+from app.submission import resolve_training
 from app.ui.train_form.features import Feature, feature_list, feature_names
 from app.ui.train_form.fields import KINDS, Choice, Field, as_json, pointer
 from app.ui.train_form.fields import field as new_field
@@ -114,7 +114,7 @@ def _config(context: Context, dataset: Dataset, wanted: Json) -> tuple[ModelConf
     errors: Errors = []
     for body in (wanted, main):
         try:
-            return settle(context, validate(TrainRequest, body)).config, errors
+            return resolve_training(context, validate(TrainRequest, body)).config, errors
         except Invalid as error:
             errors = errors or error.errors
         except InvalidData as error:
@@ -132,7 +132,7 @@ def _defaults(context: Context, given: Json) -> Json:
     for path in given.keys() - set(NAMED):
         rest = nest({p: v for p, v in given.items() if p != path})
         try:
-            config = settle(context, validate(TrainRequest, rest)).config
+            config = resolve_training(context, validate(TrainRequest, rest)).config
         except (CredenceError, InvalidData):
             continue  # other given settings need this one
         found[path] = _settings(asdict(config)).get(path)

@@ -40,6 +40,14 @@ def to_numpy(column: Column) -> np.ndarray:
     return np.concatenate(list(_chunks(column)))
 
 
+def values(column: Column) -> Column:
+    """All numbers of a canonical column in one dimension; halves, with which Arrow does not
+    compute, as float32.
+    """
+    flat: Column = pa.chunked_array([_storage(chunk).flatten() for chunk in column.chunks])
+    return flat.cast(pa.float32()) if pa.types.is_float16(flat.type) else flat
+
+
 def blocks(column: Column) -> Iterator[np.ndarray]:
     """The column's numbers as (rows, values per row), some rows at a time."""
     for chunk in _chunks(column):

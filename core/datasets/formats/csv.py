@@ -7,14 +7,14 @@ import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from core.datasets.columns import check_names
 from core.datasets.formats.limits import check_size
-from core.datasets.formats.unicode import CHUNK_BYTES, check_utf8
+from core.datasets.formats.utf8 import Utf8File, open_text
 from core.exceptions import Invalid, NotParseable
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL"]
@@ -31,14 +31,13 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         TooLarge: naming the limit.
     """
     check_size(path.stat().st_size, max_bytes, "the CSV file")
-    check_utf8(path)
-    check_size(8 * _count(path, b",\n"), max_bytes, "the CSV file")  # a number in every cell
     names = _header(path)
     check_names(names)
-    if _count(path, b'"') % 2:  # closed quotes come in pairs, doubled ones inside a field too
-        _check_records(path)
+    marks = _Marks(max_bytes)
     try:
-        table = _parse(path, len(names))
+        table = _parse(path, len(names), marks)
+        if marks.quotes % 2:  # closed quotes come in pairs, doubled ones inside a field too
+            _check_records(path)
     except pa.ArrowInvalid as error:  # whose message quotes the data
         _check_records(path)
         raise NotParseable(
@@ -48,10 +47,25 @@ def read(path: Path, max_bytes: int) -> pa.Table:
     return table
 
 
-def _parse(path: Path, num_columns: int) -> pa.Table:
+class _Marks:
+    """Counts quotes and cells, and refuses more cells than there may be numbers of 8 bytes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._cells = 0
+        self.quotes = 0
+
+    def count(self, piece: bytes) -> None:
+        self.quotes += piece.count(b'"')
+        self._cells += piece.count(b",") + piece.count(b"\n")
+        check_size(8 * self._cells, self._max_bytes, "the CSV file")
+
+
+def _parse(path: Path, num_columns: int, marks: _Marks) -> pa.Table:
     """In blocks of a thousand cells a column or more, as Arrow takes two kilobytes for each."""
     block_size = max(MAX_RECORD_BYTES, 2048 * num_columns)
-    with path.open("rb") as file:  # given a path, Arrow would unpack it after its suffix
+    with Utf8File(path, marks.count) as raw:
+        file: Any = raw  # its stubs want more of a file than is read
         return arrow_csv.read_csv(
             file,
             read_options=arrow_csv.ReadOptions(block_size=block_size),
@@ -93,7 +107,7 @@ def _check_records(path: Path) -> None:
 def _records(path: Path, *, strict: bool = False) -> Iterator["_Records"]:
     """Python's own reader, which is slow and knows the line."""
     csv.field_size_limit(MAX_RECORD_BYTES)
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with open_text(path, newline="") as file:
         records = _Records(file, strict)
         try:
             yield records
@@ -130,10 +144,3 @@ class _Records:
                     f"{MAX_RECORD_BYTES} characters: is a quote not closed?"
                 )
             yield line
-
-
-def _count(path: Path, characters: bytes) -> int:
-    """How often the file has any of these."""
-    with path.open("rb") as file:
-        chunks = iter(lambda: file.read(CHUNK_BYTES), b"")
-        return sum(chunk.count(character) for chunk in chunks for character in characters)

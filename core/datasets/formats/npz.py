@@ -1,5 +1,6 @@
 """NumPy's npz: each array a column, its first axis the rows; never unpickled."""
 
+import io
 import lzma
 import math
 import struct
@@ -31,7 +32,6 @@ BROKEN = (
     struct.error,
 )
 MEMBER = b"PK\x01\x02"  # begins every entry of an archive's directory
-CHUNK_BYTES = 2**18
 BLOCK_BYTES = 2**24  # of texts that are Python's at a time, of which it needs twenty times as many
 
 
@@ -45,9 +45,8 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         Invalid: for arrays that cannot be columns.
         TooLarge: naming the limit.
     """
-    _check_members(path)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _CountedFile(path) as file, zipfile.ZipFile(file) as archive:
             members = _members(archive)
             check_names([name for name, _ in members])
             check_size(sum(m.file_size for _, m in members), max_bytes, "the npz file")
@@ -59,16 +58,17 @@ def read(path: Path, max_bytes: int) -> pa.Table:
     return pa.table({name: _column(array, Place(name)) for name, array in arrays.items()})
 
 
-def _check_members(path: Path) -> None:
-    """Raise `NotParseable` for an archive of too many: its directory is read as a whole."""
-    count = 0
-    with path.open("rb") as file:
-        tail = b""
-        while chunk := file.read(CHUNK_BYTES):
-            count += (tail + chunk).count(MEMBER)
-            tail = chunk[-len(MEMBER) + 1 :]
-    if count > MAX_COLUMNS:
-        raise NotParseable(f"the npz file holds {count} members: give at most {MAX_COLUMNS}")
+class _CountedFile(io.FileIO):
+    """A file whose reader gets `NotParseable` in place of too many members.
+
+    An archive's directory is read at once, before anything of it is interpreted.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(-1 if size is None else size) or b""
+        if (count := data.count(MEMBER)) > MAX_COLUMNS:
+            raise NotParseable(f"the npz file holds {count} members: give at most {MAX_COLUMNS}")
+        return data
 
 
 def _plain_bytes(array: np.ndarray) -> int:

@@ -8,7 +8,7 @@ from typing import TextIO
 import pyarrow as pa
 
 from core.datasets.formats.limits import check_size
-from core.datasets.formats.unicode import check_utf8
+from core.datasets.formats.utf8 import open_text
 from core.exceptions import NotParseable
 
 LINES_PER_CHUNK = 100_000
@@ -22,8 +22,7 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         TooLarge: naming the limit.
     """
     check_size(path.stat().st_size, max_bytes, "the text")
-    check_utf8(path)
-    with path.open(encoding="utf-8-sig", newline="\n") as file:
+    with open_text(path, newline="\n") as file:
         chunks = [pa.array(lines, pa.large_string()) for lines in _line_blocks(file)]
     if not chunks:
         raise NotParseable("the text is empty: give at least one line")

@@ -22,17 +22,18 @@ from app.serving.batching import (
     take,
 )
 from app.serving.throughput import Throughput
-from models.prediction.prediction import KINDS, Interval, Prediction, PredictOptions, asked
+from models.prediction.options import KINDS, PredictOptions
+from models.prediction.prediction import Interval, RowPrediction, asked
 
 SPEED = speed_key("a", PredictOptions())
 MOMENTS = speed_key("a", PredictOptions(sampler="moments"))
 
 
-def truth(x: Tensor, options: PredictOptions) -> Prediction:
+def truth(x: Tensor, options: PredictOptions) -> RowPrediction:
     """A prediction in closed form, which depends on all that a prediction depends on."""
     base = x.sum(1).double().numpy()
     mean = base * options.samples + (options.seed or 0) + 1000 * options.prune
-    return Prediction(
+    return RowPrediction(
         samples=options.samples,
         seed=options.seed or 0,
         sampler=options.sampler or "monte_carlo",
@@ -55,7 +56,7 @@ class Model:
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
 
-    def predict_rows(self, x: Tensor, options: PredictOptions) -> Prediction:
+    def predict_rows(self, x: Tensor, options: PredictOptions) -> RowPrediction:
         self.asked.append((len(x), options.samples))
         return truth(x, options)
 
@@ -91,7 +92,7 @@ def at(seconds_per_work: float, speed: Any = SPEED) -> Throughput:
     return throughput
 
 
-def assert_equal(answer: Prediction, expected: Prediction) -> None:
+def assert_equal(answer: RowPrediction, expected: RowPrediction) -> None:
     np.testing.assert_array_equal(answer.mean, expected.mean)
     np.testing.assert_array_equal(answer.variance["total"], expected.variance["total"])
     for name in ("samples", "seed", "prune"):
@@ -149,14 +150,14 @@ def test_everyone_is_answered_once_in_order_as_if_alone(
         assert taken.batch.entries[0] is waiting[0], "who waits longest leads"
         if taken.batch.slice_rows is not None:
             sliced, (part,) = waiting.pop(0), taken.batch.compute()
-            assert isinstance(part, Prediction)
+            assert isinstance(part, RowPrediction)
             sliced.keep(part, taken.batch.samples)
             waiting = list(behind_one(waiting, sliced))
             continue
         for e, prediction in zip(taken.batch.entries, taken.batch.compute(), strict=True):
-            x, answer = whole[e], e.whole(prediction)
+            x, answer = whole[e], e.complete(prediction)
             assert isinstance(x, Tensor)
-            assert isinstance(answer, Prediction)
+            assert isinstance(answer, RowPrediction)
             assert_equal(answer, truth(x, e.options))
             answered.append(e)
             waiting.remove(e)

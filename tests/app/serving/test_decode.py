@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.serving.decode import decode
+from app.serving.inputs import decode
 from app.serving.values import BLOCK_VALUES
 from core.exceptions import Invalid
 from models.features.columns import InputColumn

@@ -14,7 +14,8 @@ from torch import Tensor
 from app.serving.batching import Computed, Entry
 from app.serving.engine import Engine
 from app.serving.throughput import Throughput
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 from tests.app.serving.test_batching import assert_equal, truth
 
 POISON = -1.0  # a row that no model can compute
@@ -27,7 +28,7 @@ class _PoisonedError(Exception):
 class _Model:
     """Answers by `truth`; fails if any row of a batch is poisoned."""
 
-    def predict_rows(self, x: Tensor, options: PredictOptions) -> Prediction:
+    def predict_rows(self, x: Tensor, options: PredictOptions) -> RowPrediction:
         if (x == POISON).any():
             raise _PoisonedError
         return truth(x, options)
@@ -91,7 +92,7 @@ class Engines(RuleBasedStateMachine):
         if error is None:
             assert not poisoned
             prediction = task.result().prediction
-            assert isinstance(prediction, Prediction)
+            assert isinstance(prediction, RowPrediction)
             assert_equal(prediction, truth(x, entry.options))
         elif isinstance(error, TimeoutError):
             assert entry.deadline < float("inf")

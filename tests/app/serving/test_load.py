@@ -18,7 +18,8 @@ import torch
 
 from app.serving.batching import Entry, speed_key
 from models.artifact.files import read_model
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
@@ -37,7 +38,7 @@ class Blocker:
     def __init__(self, failure: BaseException | None = None) -> None:
         self.begun, self.release, self.failure = threading.Event(), threading.Event(), failure
 
-    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> Prediction:
+    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> RowPrediction:
         self.begun.set()
         self.release.wait(20)
         raise self.failure or RuntimeError

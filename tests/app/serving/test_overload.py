@@ -16,11 +16,10 @@ from app.serving import batching
 from app.serving.admission import Admission
 from app.serving.batching import Entry, behind_one
 from app.serving.engine import Engine
-from app.serving.slices import SLICE_SECONDS, rows_of_slice
-from app.serving.throughput import Throughput
+from app.serving.throughput import SLICE_SECONDS, Throughput, rows_of_slice
 from core.exceptions import Unavailable
-from models.prediction.joining import joined
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.app.serving.test_batching import Model, assert_equal, at, truth
@@ -47,7 +46,7 @@ class Slow(Model):
         super().__init__()
         self.begun, self.go = threading.Event(), threading.Event()
 
-    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> Prediction:
+    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> RowPrediction:
         self.begun.set()
         assert self.go.wait(20)
         return super().predict_rows(x, options)
@@ -62,10 +61,10 @@ async def test_small_requests_go_between_the_slices_of_a_large_one() -> None:
     large = Entry("a", model, rows, OPTIONS)
     answered: list[str] = []
 
-    async def ask(name: str, entry: Entry) -> Prediction:
+    async def ask(name: str, entry: Entry) -> RowPrediction:
         computed = await engine.compute(entry)
         answered.append(name)
-        assert isinstance(computed.prediction, Prediction)
+        assert isinstance(computed.prediction, RowPrediction)
         return computed.prediction
 
     try:
@@ -174,9 +173,9 @@ def _rounded(value: Any) -> Any:
 def test_joining_is_the_inverse_of_selecting() -> None:
     whole = truth(torch.arange(20.0).reshape(10, 2), OPTIONS).abstaining(3.0)
     parts = [whole.select(a, b, OPTIONS) for a, b in ((0, 1), (1, 7), (7, 10))]
-    assert_equal(joined(parts), whole)
-    assert joined(parts).abstained is not None
-    assert joined(parts[:1]).num_rows == 1
+    assert_equal(RowPrediction.joined(parts), whole)
+    assert RowPrediction.joined(parts).abstained is not None
+    assert RowPrediction.joined(parts[:1]).num_rows == 1
 
 
 def test_the_queue_is_bounded_in_seconds_and_large_ones_count_a_slice() -> None:

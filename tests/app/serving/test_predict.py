@@ -6,9 +6,10 @@ import httpx
 import numpy as np
 import pytest
 
-from app.serving.decode import decode
+from app.serving.inputs import decode
 from models.artifact.files import read_model
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from tests.app.running import CLASSES, Service
 
@@ -28,7 +29,7 @@ def ask(http: httpx.Client, **body: Any) -> dict[str, Any]:
     return answer.json()
 
 
-def directly(service: Service, name: str, rows: list[Any], **options: Any) -> Prediction:
+def directly(service: Service, name: str, rows: list[Any], **options: Any) -> RowPrediction:
     """What the model says when it is called without the service."""
     version = service.context.registry.get(name, None)
     model: TabularModel = read_model(service.context.registry.path(version))

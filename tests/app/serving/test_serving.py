@@ -1,4 +1,4 @@
-"""The parts of the serving path on their own: engine, admission, cache, resolver."""
+"""The parts of the serving path on their own: engine, admission, cache, lookup."""
 
 import asyncio
 import math
@@ -18,12 +18,13 @@ from app.serving.admission import Admission, Limits
 from app.serving.batching import Computed, Entry
 from app.serving.engine import Engine
 from app.serving.model_cache import ModelCache
-from app.serving.resolver import Reference, Resolver
 from app.serving.throughput import Throughput
+from app.serving.versions import Reference, VersionLookup
 from core.access.callers import View
 from core.exceptions import Invalid, NotFound, TooLarge, Unavailable
 from core.registry.registry import Version
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from tests.app.serving.test_batching import assert_equal, truth
 
@@ -55,7 +56,7 @@ class Model:
         self.threads: set[int] = set()
         self.num_threads = 0
 
-    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> Prediction:
+    def predict_rows(self, x: torch.Tensor, options: PredictOptions) -> RowPrediction:
         self.asked.append(len(x))
         self.threads.add(threading.get_ident())
         self.num_threads = torch.get_num_threads()
@@ -238,13 +239,13 @@ async def test_an_idle_engine_is_not_stalled_however_long_it_was_idle(
 
 def test_limits_name_themselves() -> None:
     limits = Limits(max_samples=100, max_work=1000)
-    assert limits.check(10, 100) == 1000
+    assert limits.work(10, 100) == 1000
     with pytest.raises(Invalid, match="CREDENCE_MAX_SAMPLES"):
-        limits.check(1, 101)
+        limits.work(1, 101)
     with pytest.raises(TooLarge, match=r"11 rows × 100 samples .*CREDENCE_MAX_WORK"):
-        limits.check(11, 100)
+        limits.work(11, 100)
     with pytest.raises(TooLarge, match="× 3 values each"):
-        limits.check(5, 100, values_per_sample=3)
+        limits.work(5, 100, per_sample=3)
 
 
 def test_too_much_queued_work_is_turned_away_with_the_time_to_wait(
@@ -358,98 +359,96 @@ class Registry:
 async def test_an_answer_holds_for_a_moment_and_no_longer_than_the_next_news(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.serving.resolver.FRESH_SECONDS", 60.0)
-    monkeypatch.setattr("app.serving.resolver.STALE_SECONDS", 60.0)
+    monkeypatch.setattr("app.serving.versions.FRESH_SECONDS", 60.0)
+    monkeypatch.setattr("app.serving.versions.STALE_SECONDS", 60.0)
     registry = Registry()
-    resolver = Resolver(registry.get)
+    lookup = VersionLookup(registry.get)
     for _ in range(3):
-        assert (await resolver.resolve(View(), "m", None)).version == 1
+        assert (await lookup.find(View(), "m", None)).version == 1
     assert registry.asked == 1
     registry.newest = 2
-    resolver.forget()
-    assert (await resolver.resolve(View(), "m", None)).version == 2
+    lookup.forget()
+    assert (await lookup.find(View(), "m", None)).version == 2
     registry.newest = 3
-    monkeypatch.setattr("app.serving.resolver.STALE_SECONDS", 0.05)
+    monkeypatch.setattr("app.serving.versions.STALE_SECONDS", 0.05)
     await asyncio.sleep(0.06)
-    assert (await resolver.resolve(View(), "m", None)).version == 3
+    assert (await lookup.find(View(), "m", None)).version == 3
 
 
 async def test_nobody_waits_for_the_registry_while_an_answer_is_young(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.serving.resolver.FRESH_SECONDS", 0.0)
+    monkeypatch.setattr("app.serving.versions.FRESH_SECONDS", 0.0)
     registry = Registry()
-    resolver = Resolver(registry.get)
-    await resolver.resolve(View(), "m", None)
+    lookup = VersionLookup(registry.get)
+    await lookup.find(View(), "m", None)
     registry.newest = 2
-    assert (await resolver.resolve(View(), "m", None)).version == 1, "and the next one knows better"
+    assert (await lookup.find(View(), "m", None)).version == 1, "and the next one knows better"
     for _ in range(100):
         await asyncio.sleep(0.01)
-        if (await resolver.resolve(View(), "m", None)).version == 2:
+        if (await lookup.find(View(), "m", None)).version == 2:
             return
-    pytest.fail("the resolver never asked again")
+    pytest.fail("the lookup never asked again")
 
 
 async def test_the_registry_is_asked_once_for_all_but_never_before_the_news(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.serving.resolver.FRESH_SECONDS", 60.0)
-    monkeypatch.setattr("app.serving.resolver.STALE_SECONDS", 60.0)
+    monkeypatch.setattr("app.serving.versions.FRESH_SECONDS", 60.0)
+    monkeypatch.setattr("app.serving.versions.STALE_SECONDS", 60.0)
     registry = Registry()
-    resolver = Resolver(registry.get)
+    lookup = VersionLookup(registry.get)
     registry.hang.clear()
-    before = [asyncio.create_task(resolver.resolve(View(), "m", None)) for _ in range(64)]
+    before = [asyncio.create_task(lookup.find(View(), "m", None)) for _ in range(64)]
     await asyncio.sleep(0.1)
     assert registry.asked == 1
-    resolver.forget()
-    after = asyncio.create_task(resolver.resolve(View(), "m", None))
+    lookup.forget()
+    after = asyncio.create_task(lookup.find(View(), "m", None))
     await asyncio.sleep(0.1)
     assert registry.asked == 2, "a question that was on its way may have missed the change"
     registry.hang.set()
     await asyncio.gather(*before, after)
-    await resolver.resolve(View(), "m", None)
+    await lookup.find(View(), "m", None)
     assert registry.asked == 2
 
 
 async def test_the_last_answer_stands_in_while_the_database_is_away() -> None:
     registry = Registry()
-    resolver = Resolver(registry.get)
-    await resolver.resolve(View(), "m", None)
+    lookup = VersionLookup(registry.get)
+    await lookup.find(View(), "m", None)
     registry.failure = Unavailable("away")
-    resolver.forget()
-    assert (await resolver.resolve(View(), "m", None)).version == 1
-    assert (await resolver.resolve(View(), "m", 1)).version == 1, (
-        "known by its alias, asked by number"
-    )
+    lookup.forget()
+    assert (await lookup.find(View(), "m", None)).version == 1
+    assert (await lookup.find(View(), "m", 1)).version == 1, "known by its alias, asked by number"
     with pytest.raises(Unavailable):
-        await resolver.resolve(View(), "m", 7)
+        await lookup.find(View(), "m", 7)
     registry.failure = NotFound("model", "m")
-    resolver.forget()
+    lookup.forget()
     with pytest.raises(NotFound):
-        await resolver.resolve(View(), "m", 7)
+        await lookup.find(View(), "m", 7)
     with pytest.raises(NotFound):
-        await resolver.resolve(View(), "m", None)
+        await lookup.find(View(), "m", None)
 
 
 async def test_a_database_that_hangs_delays_one_answer_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.serving.resolver.TIMEOUT_SECONDS", 0.1)
-    monkeypatch.setattr("app.serving.resolver.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("app.serving.versions.TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr("app.serving.versions.PATIENCE_SECONDS", 0.0)
     registry = Registry()
-    resolver = Resolver(registry.get)
-    await resolver.resolve(View(), "m", None)
+    lookup = VersionLookup(registry.get)
+    await lookup.find(View(), "m", None)
     registry.hang.clear()
-    resolver.forget()
-    await resolver.resolve(View(), "m", None)
+    lookup.forget()
+    await lookup.find(View(), "m", None)
     started = time.perf_counter()
     for _ in range(50):
-        assert (await resolver.resolve(View(), "m", None)).version == 1
+        assert (await lookup.find(View(), "m", None)).version == 1
     assert time.perf_counter() - started < 0.1
     registry.newest = 5
     registry.hang.set()
     for _ in range(100):
         await asyncio.sleep(0.01)
-        if (await resolver.resolve(View(), "m", None)).version == 5:
+        if (await lookup.find(View(), "m", None)).version == 5:
             return
-    pytest.fail("the resolver never noticed that the database is back")
+    pytest.fail("the lookup never noticed that the database is back")

@@ -1,5 +1,6 @@
 """Data sets from upload to arrays: kept once, published whole, deleted when nobody needs them."""
 
+import hashlib
 import io
 import threading
 from datetime import timedelta
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from sqlalchemy import update
 
-from core.database.database import Database
+from core.database.database import Database, migrate
 from core.database.schema import DatasetRow
 from core.datasets.datasets import Dataset, Datasets
 from core.exceptions import (
@@ -23,7 +24,7 @@ from core.exceptions import (
     UnsupportedFormat,
 )
 from core.jobs.jobs import Job, Jobs
-from core.storage import ArtifactStore
+from core.storage import ArtifactStore, DirectoryStore
 from core.storage.orphans import Orphans
 
 CSV = "x,city,when,ok\n1.5,Oslo,2020-01-02,true\n,Rome,2020-01-03,false\n2.5,,,\n"
@@ -287,3 +288,32 @@ def test_text_with_every_character_survives(datasets: Datasets) -> None:
     dataset, _ = datasets.add_columns("odd", {"s": words})
     assert datasets.columns(dataset.id)["s"].tolist() == words
     assert set(datasets.get(dataset.id).columns[0].levels or ()) == set(words)
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="counts bytes as Linux does")
+@pytest.mark.parametrize(
+    ("media_type", "content"),
+    [("text/csv", b"a,city\n" + b"1,Rome\n" * 2**20), ("text/plain", b"some words\n" * 2**19)],
+)
+def test_a_file_is_read_once_and_its_table_written_once(
+    tmp_path: Path, media_type: str, content: bytes
+) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'credence.db'}")
+    migrate(database)
+    datasets = Datasets(database, DirectoryStore(tmp_path / "store"), scratch=tmp_path)
+    path = tmp_path / "upload"
+    path.write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    before = _bytes_moved()
+    dataset, _ = datasets.add("large", media_type, path, sha256)
+    read, written = (now - then for now, then in zip(_bytes_moved(), before, strict=True))
+    database.dispose()
+    assert dataset.sha256 == sha256
+    assert read < 1.1 * len(content)
+    assert written < 1.1 * sum(file.stat().st_size for file in tmp_path.rglob("*.arrow"))
+
+
+def _bytes_moved() -> tuple[int, int]:
+    """Read and written by this process since it began."""
+    counts = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(counts["rchar"]), int(counts["wchar"])

@@ -35,7 +35,7 @@ def test_nothing_is_old_where_there_is_nothing(database: Database) -> None:
 def test_the_queue_is_what_waits_and_as_old_as_its_first(
     database: Database, jobs: Jobs, job: Job, spec: TrainSpec
 ) -> None:
-    second = jobs.create("train", "square", spec, {})
+    second = jobs.create(spec)
     age(database, JobRow, HOUR, "queued_at", id=job.id)
     age(database, JobRow, 2 * HOUR, "queued_at", id=second.id)
     assert jobs.claim(second.id, "worker-1", 60)
@@ -68,7 +68,7 @@ def test_a_job_whose_worker_is_lost_is_seen_until_it_is_taken_back(
 def test_silence_is_that_of_the_stalest_claimed_job_since_its_last_event(
     database: Database, jobs: Jobs, job: Job, spec: TrainSpec
 ) -> None:
-    other = jobs.create("train", "square", spec, {})
+    other = jobs.create(spec)
     stale, fresh = jobs.claim(job.id, "a", 60), jobs.claim(other.id, "b", 60)
     assert stale
     assert fresh

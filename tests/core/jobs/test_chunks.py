@@ -74,7 +74,7 @@ def test_chunks_are_planned_by_work_and_bounded_in_number() -> None:
 
 
 def test_a_job_in_chunks_is_one_job_to_users(jobs: Jobs, batch: Job, spec: TrainSpec) -> None:
-    after = jobs.create("train", "square", spec, {})
+    after = jobs.create(spec)
     assert [job.id for job in jobs.list().data] == [after.id, batch.id]
     assert [job.queue_position for job in jobs.list().data] == [2, 1]
     assert jobs.counts()["queued"] == 2
@@ -88,7 +88,7 @@ def test_workers_claim_the_chunks_and_never_the_whole(
     jobs: Jobs, batch: Job, spec: TrainSpec
 ) -> None:
     chunks = chunk_ids(jobs, batch)
-    after = jobs.create("train", "square", spec, {})
+    after = jobs.create(spec)
     assert list(jobs.queued_ids()) == [*chunks, after.id]
     assert list(jobs.queued_ids(batch.id)) == chunks
     assert list(jobs.queued_ids(after.id)) == [after.id]
@@ -125,7 +125,7 @@ def test_of_many_that_finish_at_once_one_ends_the_whole(
 ) -> None:
     """Eight threads with connections of their own commit the last chunks at the same moment."""
     for _ in range(3):
-        batch = jobs.create_batch(predict_spec(dataset_id), 80, {})
+        batch = jobs.create_batch(predict_spec(dataset_id), 80)
         claims = [claimed(jobs, job_id) for job_id in chunk_ids(jobs, batch)]
 
         def finish(index: int, claims: list[Claim] = claims) -> None:
@@ -142,7 +142,7 @@ def test_of_many_workers_each_chunk_goes_to_one(
     jobs: Jobs, dataset_id: str, database: Database
 ) -> None:
     """Claims and ends of six workers at once: none is lost, nobody waits in a circle."""
-    batch = jobs.create_batch(predict_spec(dataset_id), 200, {})
+    batch = jobs.create_batch(predict_spec(dataset_id), 200)
     ids = chunk_ids(jobs, batch)
     won: list[str] = []
 
@@ -163,7 +163,7 @@ def test_cancelling_while_chunks_end_leaves_one_final_state(
     jobs: Jobs, dataset_id: str, database: Database
 ) -> None:
     for _ in range(5):
-        batch = jobs.create_batch(predict_spec(dataset_id), 60, {})
+        batch = jobs.create_batch(predict_spec(dataset_id), 60)
         claims = [claimed(jobs, job_id) for job_id in chunk_ids(jobs, batch)[:5]]
 
         def work(index: int, batch: Job = batch, claims: list[Claim] = claims) -> None:
@@ -275,4 +275,4 @@ def test_the_data_set_is_needed_until_the_whole_has_ended(
     succeed(jobs, chunk_ids(jobs, batch))
     datasets.delete(batch.dataset)
     with pytest.raises(NotFound):
-        jobs.create_batch(predict_spec(batch.dataset), 35, {})
+        jobs.create_batch(predict_spec(batch.dataset), 35)

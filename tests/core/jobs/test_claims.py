@@ -42,7 +42,7 @@ def test_of_many_workers_that_claim_at_once_one_wins(
     jobs: Jobs, spec: TrainSpec, database: Database
 ) -> None:
     """Eight threads with connections of their own, ten jobs: each is claimed exactly once."""
-    ids = [jobs.create("train", "square", spec, {}).id for _ in range(10)]
+    ids = [jobs.create(spec).id for _ in range(10)]
     start = threading.Barrier(8)
     won: list[Claim] = []
 
@@ -152,7 +152,7 @@ def test_a_stopping_worker_gives_its_job_back(jobs: Jobs, job: Job) -> None:
 
 
 def test_only_claims_that_are_not_renewed_are_reaped(jobs: Jobs, spec: TrainSpec) -> None:
-    kept, lost = (jobs.create("train", "square", spec, {}) for _ in range(2))
+    kept, lost = (jobs.create(spec) for _ in range(2))
     renewed = claimed(jobs, kept)
     claimed(jobs, lost, "worker-2")
     seen = jobs.pulses()
@@ -183,10 +183,10 @@ def test_a_claim_of_a_later_attempt_is_not_reaped_for_an_earlier_one(jobs: Jobs,
 def test_the_queue_keeps_its_order_when_the_clock_is_set_back(
     jobs: Jobs, spec: TrainSpec, database: Database
 ) -> None:
-    first = jobs.create("train", "square", spec, {})
+    first = jobs.create(spec)
     with database.begin() as session:  # queued while the clock was an hour ahead
         session.execute(update(JobRow).values(queued_at=now() + timedelta(hours=1)))
-    second = jobs.create("train", "square", spec, {})
+    second = jobs.create(spec)
     jobs.release(claimed(jobs, first))
     assert jobs.queued_ids() == [second.id, first.id]
 

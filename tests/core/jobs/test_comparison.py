@@ -47,7 +47,8 @@ def whole(jobs: Jobs, dataset_id: str, strange_id: str) -> Job:
         MethodSpec(**common, name=name, config=ModelConfig(target="y", method=method))
         for name, method in zip(kinds, METHODS, strict=True)
     ]
-    return jobs.create_comparison(CompareSpec(**common), [(s, {}) for s in specs], {"model": "m"})
+    whole = CompareSpec(**common, config=specs[0].config, methods=METHODS)
+    return jobs.create_comparison(whole, specs)
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def statuses(jobs: Jobs, job: Job) -> list[str]:
 def test_a_comparison_is_one_job_and_its_trainings_are_found_by_it(
     jobs: Jobs, whole: Job, spec: TrainSpec, database: Database
 ) -> None:
-    after = jobs.create("train", "square", spec, {})
+    after = jobs.create(spec)
     assert [job.id for job in jobs.list().data] == [after.id, whole.id]
     assert [job.queue_position for job in jobs.list().data] == [2, 1]
     assert jobs.counts()["queued"] == 2
@@ -246,9 +247,15 @@ def test_both_data_sets_are_needed_until_it_has_ended(
 
 
 def test_a_comparison_needs_its_strange_rows(jobs: Jobs, dataset_id: str) -> None:
-    spec = CompareSpec(model="square", dataset=dataset_id, out_of_distribution="ds_gone")
+    spec = CompareSpec(
+        model="square",
+        dataset=dataset_id,
+        out_of_distribution="ds_gone",
+        config=ModelConfig(target="y"),
+        methods=METHODS,
+    )
     with pytest.raises(NotFound, match="there is no dataset 'ds_gone'"):
-        jobs.create_comparison(spec, [], {})
+        jobs.create_comparison(spec, [])
     assert jobs.list().data == []
 
 

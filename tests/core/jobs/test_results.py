@@ -70,7 +70,7 @@ def test_there_is_a_result_once_the_job_has_succeeded(
         results.paths(batch.id)
     publish_all(jobs, results, batch, tmp_path)
     assert len(list(results.paths(batch.id))) == 4
-    training = jobs.create("train", "square", spec, {})
+    training = jobs.create(spec)
     for job_id in ("job_none", training.id, jobs.parts(batch.id)[0].id):
         with pytest.raises(NotFound):
             results.paths(job_id)
@@ -115,7 +115,7 @@ def test_parts_are_kept_as_long_as_somebody_can_use_them(
 ) -> None:
     """A cancelled job goes on from them, until its data set is gone; a result stays."""
     jobs = results.jobs
-    done = jobs.create_batch(predict_spec(batch.dataset), 10, {})
+    done = jobs.create_batch(predict_spec(batch.dataset), 10)
     publish_all(jobs, results, done, tmp_path)
     job_id, spec = next(iter(chunk_specs(jobs, batch).items()))
     results.publish(claimed(jobs, job_id), spec, part(tmp_path, 0, 10))

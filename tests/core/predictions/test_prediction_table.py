@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from core.predictions.prediction_table import to_table, with_metadata
-from models.prediction.prediction import ClassName, Interval, Prediction
+from models.prediction.prediction import ClassName, Interval, RowPrediction
 
-NUMBERS = Prediction(
+NUMBERS = RowPrediction(
     samples=100,
     seed=7,
     sampler="monte_carlo",
@@ -37,7 +37,7 @@ NUMBERS = Prediction(
 )
 
 
-def classes(*names: ClassName) -> Prediction:
+def classes(*names: ClassName) -> RowPrediction:
     probabilities = np.array([[0.25, 0.75], [0.5, 0.5]])
     entropy = np.array([0.5, 0.6])
     return replace(

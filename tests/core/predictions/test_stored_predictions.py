@@ -13,9 +13,17 @@ from core.exceptions import NotFound, TooLarge
 from core.predictions.stored_predictions import PackedRows, StoredPredictions
 from core.registry.registry import Registry
 from models.features.columns import InputColumn
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import ResolvedOptions
 
-OPTIONS = PredictOptions(samples=37, seed=2**31 - 1, prune=0.95, intervals=(0.5, 0.9), horizon=3)
+OPTIONS = ResolvedOptions(
+    samples=37,
+    seed=2**31 - 1,
+    prune=0.95,
+    intervals=(0.5, 0.9),
+    sampler="sobol",
+    top=10,
+    horizon=3,
+)
 INPUTS = (
     InputColumn(name="number", type="number", missing=True),
     InputColumn(name="boolean", type="boolean"),

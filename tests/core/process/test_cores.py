@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.process.cores import available_cores
+from core.process.resources import available_cores
 
 MASK = len(os.sched_getaffinity(0))
 

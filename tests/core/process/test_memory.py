@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.process.memory import available_bytes
+from core.process.resources import available_bytes
 
 MACHINE = psutil.virtual_memory().total
 

@@ -36,7 +36,7 @@ def claim(jobs: Jobs, spec: TrainSpec) -> Callable[[], Claim]:
     """Each call gives the claim on a new job."""
 
     def make() -> Claim:
-        job = jobs.create("train", "square", spec, {})
+        job = jobs.create(spec)
         claim = jobs.claim(job.id, "worker-1", 60)
         assert claim is not None
         return claim

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from core.database.database import Database, migrate
-from core.database.installation import identity
+from core.database.statements import installation_id
 from core.datasets.datasets import Datasets
 from core.jobs.jobs import Claim, Job, Jobs, JobStatus
 from core.registry.registry import Registry
@@ -81,7 +81,7 @@ def test_a_data_sets_file_without_a_row_is_told_apart(
     datasets: Datasets, dataset_id: str, store: ArtifactStore, orphans: Orphans, artifact: Path
 ) -> None:
     with orphans.database.begin() as session:
-        mine = identity(session)
+        mine = installation_id(session)
     for key in (f"datasets/{mine}-ds_new.arrow", "datasets/00ff00ff00ff-ds_new.arrow"):
         store.put_file(key, artifact / "model.json")
     assert orphans.find_rowless() == [f"datasets/{mine}-ds_new.arrow"]

@@ -37,6 +37,19 @@ def test_a_file_is_published(any_store: ArtifactStore, source: Path) -> None:
     assert any_store.local_path("datasets/a.arrow").read_text() == "{}"
 
 
+def test_a_file_that_is_moved_is_published(any_store: ArtifactStore, source: Path) -> None:
+    any_store.move_file("datasets/a.arrow", source / "model.json")
+    assert any_store.local_path("datasets/a.arrow").read_text() == "{}"
+
+
+def test_a_file_on_the_stores_disk_is_moved_and_not_written_again(tmp_path: Path) -> None:
+    (tmp_path / "source").write_bytes(b"12")
+    inode = (tmp_path / "source").stat().st_ino
+    store = DirectoryStore(tmp_path / "store")
+    store.move_file("a", tmp_path / "source")
+    assert store.local_path("a").stat().st_ino == inode
+
+
 def test_an_empty_file_is_a_file(any_store: ArtifactStore, tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     any_store.put_file("a", tmp_path / "empty")

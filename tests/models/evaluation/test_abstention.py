@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from models.evaluation.abstention import POINTS, risk_coverage, selective_metrics
-from models.prediction.prediction import Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import RowPrediction
 
 
 def identity(mean: torch.Tensor) -> torch.Tensor:
@@ -57,7 +58,7 @@ def test_numbers_and_classes_have_the_risk_of_their_metrics() -> None:
 
 def test_rows_above_the_bound_are_marked_and_stay() -> None:
     total = np.array([4.0, 9.0, np.inf, np.nan])
-    answer = Prediction(
+    answer = RowPrediction(
         samples=1,
         seed=0,
         sampler="sobol",

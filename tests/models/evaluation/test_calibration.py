@@ -33,7 +33,8 @@ from models.evaluation.calibration import (
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile, Columns
 from models.features.splits import Division, calibration_rows, divide_rows
-from models.prediction.prediction import Interval, Prediction, PredictOptions
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Interval, RowPrediction
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
@@ -366,7 +367,7 @@ def test_a_part_of_an_answer_has_the_intervals_that_it_asked_for(line: TabularMo
     both = line.predict(X, PredictOptions(intervals=(0.5, 0.9)))
     wanted = PredictOptions(intervals=(0.9,), interval_kinds=("conformal",))
 
-    def only(answer: Prediction) -> Interval:
+    def only(answer: RowPrediction) -> Interval:
         (interval,) = answer.intervals
         assert (interval.kind, interval.level) == ("conformal", 0.9)
         return interval

@@ -19,7 +19,8 @@ from models.evaluation.out_of_distribution import (
 )
 from models.features.columns import ColumnProfile
 from models.prediction.moments import propagate
-from models.prediction.prediction import PredictOptions, summarise
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import summarise
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve

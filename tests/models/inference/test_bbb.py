@@ -25,8 +25,8 @@ from models.networks import MLP
 from models.networks.network import fan_in
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.priors import EmpiricalBayesPrior
+from models.tabular.task import RowTask
 from models.training.checkpoints import Checkpoints
-from models.training.row_task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 
@@ -46,6 +46,7 @@ def _trainer(
     return Trainer(RowTask(rows), config, bbb, state, score)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("estimator", ["local", "weight"])
 def test_the_exact_posterior_is_recovered(
     linear_regression: LinearRegression, estimator: str
@@ -66,6 +67,7 @@ def test_the_exact_posterior_is_recovered(
     assert (q.scale / truth.scale - 1).abs().max() < 0.1
 
 
+@pytest.mark.training
 def test_the_posterior_of_the_most_probable_scales_is_recovered(
     linear_regression: LinearRegression,
 ) -> None:
@@ -96,6 +98,7 @@ def test_scales_that_nothing_makes_grow_start_wide(linear_regression: LinearRegr
         torch.testing.assert_close(q.scale, torch.full_like(q.scale, expected * 2 / inputs**0.5))
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("prior", "direction"),
     [
@@ -117,6 +120,7 @@ def test_every_prior_and_direction_lowers_the_objective(
     assert sum(nelbo[-10:]) < sum(nelbo[:10])
 
 
+@pytest.mark.training
 def test_without_kl_the_scales_shrink(linear_regression: LinearRegression) -> None:
     """Weight 0 leaves a point estimate: nothing holds the variance up any more."""
     config = replace(CONFIG, epochs=300)
@@ -128,6 +132,7 @@ def test_without_kl_the_scales_shrink(linear_regression: LinearRegression) -> No
     assert scales[0] < 0.3 * scales[1]
 
 
+@pytest.mark.training
 def test_the_same_seed_gives_the_same_weights(linear_regression: LinearRegression) -> None:
     config = replace(CONFIG, epochs=5, batch_size=8)
     first, second = (_trainer(linear_regression, config).run() for _ in range(2))
@@ -137,6 +142,7 @@ def test_the_same_seed_gives_the_same_weights(linear_regression: LinearRegressio
     assert not torch.equal(first.posterior.loc, other.posterior.loc)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("stop_at", [1, 7, 12])
 def test_a_resumed_run_is_bit_equal(

@@ -21,9 +21,9 @@ from models.inference.langevin import SGLD, CyclicalSGLD
 from models.inference.point import DrawsState
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator
+from models.tabular.task import RowTask
 from models.training.chain_runner import ChainRunner
 from models.training.recipe import resolve
-from models.training.row_task import RowTask
 from tests.models.conftest import LinearRegression
 
 CHAINS = 32
@@ -51,6 +51,7 @@ def _runner(problem: LinearRegression, kind: str, step_size: float | None = None
     return ChainRunner(RowTask(rows), training, kernel, _posterior(problem), state)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("kind", KERNELS)
 def test_chains_recover_the_exact_posterior(linear_regression: LinearRegression, kind: str) -> None:
     """With 700 draws and more means are known to 0.04 deviations, those to 3 %.
@@ -83,6 +84,7 @@ def test_mini_batches_stand_for_all_rows(linear_regression: LinearRegression) ->
     torch.testing.assert_close(parts[0].log_prior, whole.log_prior)
 
 
+@pytest.mark.training
 def test_the_noise_of_a_step_has_the_variance_of_the_equation(
     linear_regression: LinearRegression,
 ) -> None:

@@ -24,7 +24,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData, InvalidInput, Stopped
 from models.features.columns import ColumnProfile
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

@@ -10,7 +10,7 @@ from models.likelihoods import HomoscedasticGaussian
 from models.networks import MLP
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import generator
-from models.training.row_task import RowTask
+from models.tabular.task import RowTask
 from models.training.trainer import Trainer
 from tests.models.conftest import LinearRegression
 
@@ -25,6 +25,7 @@ def single(rows: Rows) -> Rows:
     return Rows(rows.inputs.float(), rows.targets.float())
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("kind", ["mle", "map"])
 def test_map_is_ridge_and_mle_is_least_squares(
     linear_regression: LinearRegression, kind: str
@@ -51,6 +52,7 @@ def test_map_is_ridge_and_mle_is_least_squares(
         torch.testing.assert_close(wanted, problem.posterior.loc)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("clip", [None, 0.05])
 def test_members_are_the_networks_that_they_would_be_alone(clip: float | None) -> None:
     network, likelihood = MLP.build(MLPConfig(hidden=(5,)), 3, 1), HomoscedasticGaussian()

@@ -4,7 +4,7 @@ import torch
 
 from models.config import MLPConfig
 from models.inference.point import DrawsState
-from models.inference.swag import SWAGState, flatten
+from models.inference.swag import SWAGState, all_values
 from models.networks import MLP
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import generator
@@ -33,7 +33,7 @@ def test_running_moments_are_those_of_all_iterates() -> None:
     torch.testing.assert_close(state.squares / 30, variance, rtol=1e-3, atol=0.0)
     kept = {tuple(row) for row in state.snapshots.tolist()}
     assert kept == {tuple(row) for row in values[-5:].tolist()}
-    assert torch.equal(flatten(state.iterate), values[-1])
+    assert torch.equal(all_values(state.iterate), values[-1])
 
 
 def test_draws_have_half_of_each_covariance() -> None:

@@ -17,7 +17,7 @@ from models.features.columns import ColumnProfile
 from models.inference.builders import build_method
 from models.language.corpus import Corpus
 from models.language.model import BayesianLanguageModel
-from models.language.text_task import TextTask
+from models.language.task import TextTask
 from models.likelihoods import Categorical
 from models.networks.recurrent import LanguageModel
 from models.randomness import generator

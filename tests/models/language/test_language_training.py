@@ -102,6 +102,7 @@ def test_the_kl_counts_once_per_epoch_and_a_tied_tensor_once(weight: Any) -> Non
     assert result.nelbo - result.nll == pytest.approx(kl / corpus.num_targets, rel=1e-4)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     "method",
     [
@@ -141,6 +142,7 @@ def test_a_run_that_was_stopped_in_an_epoch_ends_with_the_same_weights(
     assert resumed.history == undisturbed.history
 
 
+@pytest.mark.training
 def test_a_member_is_clipped_as_if_it_were_alone() -> None:
     corpus = random_corpus(7, 60, streams=3, steps=4)
     training = replace(MOVING, gradient_clip=0.05)

@@ -15,7 +15,7 @@ from models.evaluation.metrics import (
 )
 from models.exceptions import InvalidInput
 from models.features.columns import ColumnProfile
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

@@ -22,7 +22,8 @@ from models.networks import MLP
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import factor_at, until_accurate
-from models.prediction.prediction import Arrays, Prediction, PredictOptions, summarise
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import Arrays, RowPrediction, summarise
 from models.prediction.rounding import rounded
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
@@ -71,16 +72,16 @@ def model(request: pytest.FixtureRequest) -> TabularModel:
 ROWS = {name: values for name, values in _columns(6, 9).items() if name in "abc"}
 
 
-def _predict(model: TabularModel, **options: Any) -> Prediction:
+def _predict(model: TabularModel, **options: Any) -> RowPrediction:
     return model.predict(ROWS, replace(PredictOptions(), **options))
 
 
-def _deviation(found: Prediction, expected: Prediction) -> np.ndarray:
+def _deviation(found: RowPrediction, expected: RowPrediction) -> np.ndarray:
     return (found.mean - expected.mean) / np.sqrt(expected.variance["total"])
 
 
 @pytest.fixture(scope="module")
-def truth(model: TabularModel) -> Prediction:
+def truth(model: TabularModel) -> RowPrediction:
     """20,000 independent samples: 0.007 predictive standard deviations off."""
     return _predict(model, sampler="monte_carlo", samples=20_000, seed=1)
 
@@ -126,7 +127,7 @@ def test_mc_error_is_the_spread_over_seeds(model: TabularModel, sampler: str, sa
 
 
 def test_thirty_sobol_samples_are_as_good_as_three_hundred_independent_ones(
-    model: TabularModel, truth: Prediction
+    model: TabularModel, truth: RowPrediction
 ) -> None:
     """Root mean square over 100 seeds, with a tenth for chance."""
 

@@ -228,7 +228,8 @@ from models.likelihoods import HeteroscedasticGaussian
 from models.features.targets import NumberTarget
 from models.prediction.engine import Engine
 from models.prediction.fitted import Fitted
-from models.prediction.prediction import PredictOptions, summarise
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import summarise
 torch.set_num_threads(1)
 network = MLP.build(MLPConfig(hidden=(256, 256)), 8, 2)
 loc = network.layout.flatten(network.init(torch.Generator().manual_seed(0)))

@@ -21,8 +21,8 @@ from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.pruning import prune, signal_to_noise
 from models.posteriors.variant import Variant
 from models.tabular.model import TabularModel
+from models.tabular.preparation import prepare
 from models.training.card import MAX_EPOCHS, describe_weights, thin
-from models.training.preparation import prepare
 from models.training.recipe import resolve
 from models.training.row_profile import summarise_columns
 from models.training.train import train

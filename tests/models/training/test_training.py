@@ -13,7 +13,7 @@ from models.artifact.files import read_model, write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, SplitBy, TrainingConfig
 from models.exceptions import CorruptArtifact, InvalidData, InvalidInput, Stopped, UnknownVariant
 from models.features.columns import ColumnProfile
-from models.prediction.prediction import PredictOptions
+from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
 from models.training.progress import Progress
 from models.training.recipe import resolve

@@ -80,7 +80,6 @@ def _create_jobs() -> None:
         sa.Column("progress", JSON_OR_NULL, nullable=True),
         sa.Column("metrics", sa.JSON(), nullable=False),
         sa.Column("error", JSON_OR_NULL, nullable=True),
-        sa.Column("request", sa.JSON(), nullable=False),
         sa.Column("spec", sa.JSON(), nullable=False),
         sa.Column("request_id", sa.String(128), nullable=True),
         sa.Column("traceparent", ID, nullable=True),

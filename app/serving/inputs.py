@@ -1,0 +1,164 @@
+"""`inputs` of a prediction, in any of their three forms → the columns that the model names."""
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from app.http.validation import MAX_ERRORS, pointer
+from app.serving.values import blocks, check_types, read_numbers, read_values
+from core.exceptions import Invalid
+from models.features.columns import Columns, InputColumn
+
+MAX_NAMES = 20  # that a message lists
+
+
+def num_rows(inputs: object, where: str = "inputs") -> int:
+    """Rows in `inputs`, of whatever form; raises `Invalid` if it has none that could be counted."""
+    match inputs:
+        case list() if inputs:
+            return len(inputs)
+        case dict() if inputs:
+            first, values = next(iter(inputs.items()))
+            if isinstance(values, list) and values:
+                return len(values)
+            raise _wrong((where, first), "must be a list with at least one value")
+    forms = "a list of records, a list of lists in feature order, or an object of columns"
+    raise _wrong(("inputs",), f"must be {forms}, with at least one row")
+
+
+def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) -> Columns:
+    """Arrays by feature, in the convention of `models.features.columns`.
+
+    Raises:
+        Invalid: with the path and what would be right: a feature that is absent (null stands for
+            a missing value), a field that is no feature, a value of another type or out of range.
+    """
+    if _is_text(features):
+        return _from_texts(inputs, features[0])
+    if isinstance(inputs, dict):
+        return decode_columns(inputs, features)
+    if isinstance(inputs[0], dict):
+        return _from_records(inputs, features)
+    return _from_rows(inputs, features)
+
+
+def refuse_texts(features: Sequence[InputColumn]) -> None:
+    """Raise `Invalid` for a language model where only columns of features can be read."""
+    if _is_text(features):
+        message = "is a language model: send its texts as JSON to POST /predict"
+        raise Invalid([("/model", message)])
+
+
+def _is_text(features: Sequence[InputColumn]) -> bool:
+    return [feature.type for feature in features] == ["text"]
+
+
+def _from_texts(inputs: Any, feature: InputColumn) -> Columns:
+    """The column of a list of strings, of which any may be empty."""
+    if not isinstance(inputs, list):
+        raise Invalid([("/inputs", "must be a list of strings: this is a language model")])
+    check_types(inputs, lambda i: pointer(("inputs", i)), {str}, "must be a string")
+    return {feature.name: np.array([*inputs, None], dtype=object)[:-1]}
+
+
+def decode_columns(
+    inputs: object, features: Sequence[InputColumn], where: str = "inputs"
+) -> Columns:
+    """Arrays by feature of an object of columns; `where` it stands in the request."""
+    if not isinstance(inputs, dict):
+        raise _wrong((where,), "must be an object of columns")
+    check_names(inputs, features, (where,))
+    expected = num_rows(inputs, where)
+    for name, values in inputs.items():
+        if not isinstance(values, list):
+            raise _wrong((where, name), "must be a list with one value per row")
+        if len(values) != expected:
+            message = f"has {len(values)} values where the first column has {expected}"
+            raise _wrong((where, name), message)
+    return {
+        f.name: read_values(f, inputs[f.name], partial(_place_in_column, where, f.name))
+        for f in features
+    }
+
+
+def _from_records(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
+    expected = {feature.name for feature in features}
+    for i, record in enumerate(inputs):
+        if not isinstance(record, dict):
+            raise _wrong(("inputs", i), "must be an object like the first row")
+        if record.keys() != expected:
+            check_names(record, features, ("inputs", i))
+    return {
+        f.name: read_values(
+            f, [record[f.name] for record in inputs], partial(_place_in_row, f.name)
+        )
+        for f in features
+    }
+
+
+def _from_rows(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
+    for i, row in enumerate(inputs):
+        if not isinstance(row, list):
+            raise _wrong(("inputs", i), "must be an object, or a list in feature order")
+        if len(row) != len(features):
+            message = f"has {len(row)} values for {len(features)} features: {listed(features)}"
+            raise _wrong(("inputs", i), message)
+    if all(feature.type == "number" for feature in features):
+        return _from_matrix(inputs, features)
+    return {
+        f.name: read_values(f, [row[j] for row in inputs], partial(_place_in_row, j))
+        for j, f in enumerate(features)
+    }
+
+
+def _from_matrix(inputs: list[list[Any]], features: Sequence[InputColumn]) -> Columns:
+    """Numbers alone are read row by row: a thousand columns then cost no more than one."""
+    width = len(features)
+    matrix = blocks(
+        lambda rows, place: read_numbers(
+            list(chain.from_iterable(rows)), lambda i: f"{place(i // width)}/{i % width}"
+        ).reshape(-1, width),
+        inputs,
+        lambda row: pointer(("inputs", row)),
+        values_per_row=width,
+    )
+    return {feature.name: matrix[:, j] for j, feature in enumerate(features)}
+
+
+def check_names(
+    given: Collection[str],
+    features: Sequence[InputColumn],
+    where: tuple[int | str, ...],
+    required: str = "required; null stands for a missing value",
+) -> None:
+    """Raise `Invalid` with every feature that is not given, and every name that is no feature."""
+    known, present = {feature.name for feature in features}, set(given)
+    missing = [feature.name for feature in features if feature.name not in present]
+    unknown = [name for name in given if name not in known]
+    no_feature = f"not a feature; the model has {listed(features)}"
+    errors = [(pointer((*where, name)), required) for name in missing]
+    errors += [(pointer((*where, name)), no_feature) for name in unknown]
+    if errors:
+        raise Invalid(errors[:MAX_ERRORS])
+
+
+def _place_in_column(where: str, name: str, row: int) -> str:
+    return pointer((where, name, row))
+
+
+def _place_in_row(key: int | str, row: int) -> str:
+    return pointer(("inputs", row, key))
+
+
+def listed(features: Sequence[InputColumn]) -> str:
+    """The first names, and how many more there are."""
+    names = ", ".join(feature.name for feature in features[:MAX_NAMES])
+    more = len(features) - MAX_NAMES
+    return f"{names} and {more} more" if more > 0 else names
+
+
+def _wrong(where: tuple[int | str, ...], message: str) -> Invalid:
+    return Invalid([(pointer(where), message)])

@@ -1,0 +1,107 @@
+"""Questions that are to be answered again: packed as they come, written before they are answered.
+
+The database may hang: the writers have threads of their own, so that nobody else waits for it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import anyio
+from anyio import to_thread
+
+from app.serving.request import PredictionRequest
+from core.access.callers import SERVICE, Caller
+from core.access.idempotency import AlreadyCompleted
+from core.datasets.columns.packing import pack, unpack
+from core.exceptions import Invalid, Unavailable
+from core.predictions.stored_predictions import PackedRows, StoredPrediction, StoredPredictions
+from core.registry.registry import Version
+from models.model import TrainedModel
+from models.prediction.options import ResolvedOptions
+from models.prediction.prediction import Prediction
+
+TIMEOUT_SECONDS = 5.0
+T = TypeVar("T")
+
+MAX_WRITERS = 8  # threads that may hang in a database that neither answers nor refuses
+
+
+class PredictionStore:
+    """What stands between predictions and the table of stored ones; of the event loop."""
+
+    def __init__(self, stored: Callable[[Caller], StoredPredictions]) -> None:
+        self._stored = stored
+        self._threads = anyio.CapacityLimiter(MAX_WRITERS)
+
+    def pack(self, model: TrainedModel, request: PredictionRequest) -> PackedRows:
+        """The rows of a question in bytes.
+
+        Raises:
+            Invalid: if a language model is asked, or a value is wrong.
+            TooLarge: if they take more than may be stored.
+        """
+        if not model.takes_labels:
+            raise Invalid([("/store", "texts are not stored: a language model takes no labels")])
+        future = None
+        if request.decode_future is not None and model.future_inputs:
+            future = pack(request.decode_future(model.future_inputs), model.future_inputs)
+        inputs = pack(request.decode(model.inputs), model.inputs)
+        return self._stored(SERVICE).check_size(PackedRows(request.num_rows, inputs, future))
+
+    async def add(
+        self,
+        caller: Caller,
+        version: Version,
+        options: ResolvedOptions,
+        packed: PackedRows,
+        seconds: float,
+    ) -> str:
+        """Write a question within so many seconds, or the usual ones; its id.
+
+        Raises:
+            Unavailable: when the database does not take it in time.
+        """
+        write = partial(self._stored(caller).add, version.model, version.version, options, packed)
+        try:
+            return await self._in_time(write, min(seconds, TIMEOUT_SECONDS))
+        except AlreadyCompleted:  # the same request, at the same time
+            made = await self.made_before(caller)
+            assert made is not None, "the other request has committed"
+            return made.id
+
+    async def made_before(self, caller: Caller) -> StoredPrediction | None:
+        """What the same request has stored before; see `StoredPredictions.made_before`."""
+        if caller.operation is None:
+            return None
+        return await self._in_time(self._stored(caller).made_before, TIMEOUT_SECONDS)
+
+    async def _in_time(self, work: Callable[[], T], seconds: float) -> T:
+        try:
+            with anyio.fail_after(max(0.0, seconds)):
+                return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
+        except TimeoutError:
+            message = "the database does not store the prediction in time: ask without store"
+            raise Unavailable(message) from None
+
+
+def with_samples(options: ResolvedOptions, prediction: Prediction) -> ResolvedOptions:
+    """The options with the samples that were drawn: as many again, and no target or fewer."""
+    samples = prediction.samples or options.samples  # moments draw none
+    return replace(options, samples=samples, target_mc_error=None, return_draws=False)
+
+
+def request_of(stored: StoredPrediction) -> PredictionRequest:
+    """What was asked, as if it came anew."""
+    packed = stored.packed
+    future = packed.future
+    return PredictionRequest(
+        model=stored.model,
+        version=stored.version,
+        options=stored.options,
+        num_rows=packed.rows,
+        num_bytes=len(packed.inputs),
+        decode=lambda inputs: unpack(packed.inputs, inputs),
+        decode_future=None if future is None else lambda inputs: unpack(future, inputs),
+    )

@@ -1,0 +1,88 @@
+"""The states that an artifact may hold, and the check that their tensors fit the network.
+
+A checksum proves that a file is as it was written, not that its contents are right.
+"""
+
+import torch
+from torch import Tensor
+
+from models.exceptions import CorruptArtifact
+from models.inference.bbb import BBBState
+from models.inference.mc_dropout import DropoutState
+from models.inference.method import State
+from models.inference.point import DrawsState
+from models.inference.swag import SWAGState, all_values
+from models.likelihoods import Likelihood
+from models.networks import Network
+
+STATES: dict[str, type[State]] = {
+    "mean_field": BBBState,
+    "draws": DrawsState,
+    "dropout": DropoutState,
+    "swag": SWAGState,
+}
+
+Shape = tuple[int, ...]
+
+
+def check_state(state: State, network: Network, likelihood: Likelihood) -> None:
+    """Raise `CorruptArtifact`, naming the first tensor that does not fit the network."""
+    weights, points = network.layout.num_weights, tuple(likelihood.parameters)
+    match state:
+        case BBBState():
+            _check_points(state.point, points, ())
+            _check("loc", state.posterior.loc, (weights,))
+            _check("rho", state.posterior.rho, (weights,))
+        case DropoutState():
+            _check_points(state.point, points, ())
+            _check("weights", state.weights, (weights,))
+            _check("rates", state.rates, (len(network.mask_widths),))
+            if not bool(((state.rates >= 0) & (state.rates < 1)).all()):
+                raise CorruptArtifact("rates must be probabilities below 1")
+        case DrawsState():
+            _check_draws(state, weights, points)
+        case SWAGState():
+            _check_swag(state, weights, points)
+        case _:
+            raise CorruptArtifact(f"{type(state).__name__} is not one of {', '.join(STATES)}")
+
+
+def _check_draws(state: DrawsState, weights: int, points: tuple[str, ...]) -> None:
+    draws = state.weights.shape[0] if state.weights.ndim == 2 else 0
+    if not draws:
+        raise CorruptArtifact("weights has no draws")
+    _check("weights", state.weights, (draws, weights))
+    _check_points(state.point, points, (draws, 1))
+
+
+def _check_swag(state: SWAGState, weights: int, points: tuple[str, ...]) -> None:
+    _check_draws(state.iterate, weights, points)
+    values = all_values(state.iterate).shape
+    _check("mean", state.mean, values)
+    _check("squares", state.squares, values)
+    rank = state.snapshots.shape[0] if state.snapshots.ndim == 2 else 0
+    _check("snapshots", state.snapshots, (rank, *values))
+    if (
+        rank < 2
+        or state.count.shape != ()
+        or int(state.count) < 1
+        or bool((state.squares < 0).any())
+    ):
+        raise CorruptArtifact(
+            "count must be at least 1, snapshots at least 2, and squares not negative"
+        )
+
+
+def _check_points(point: dict[str, Tensor], names: tuple[str, ...], shape: Shape) -> None:
+    if set(point) != set(names):
+        raise CorruptArtifact(f"point parameters are {sorted(point)}; expected {sorted(names)}")
+    for name, value in point.items():
+        _check(f"point.{name}", value, shape)
+
+
+def _check(name: str, tensor: Tensor, shape: Shape) -> None:
+    if tuple(tensor.shape) != shape or tensor.dtype != torch.float32:
+        found = f"{list(tensor.shape)} of {tensor.dtype}"
+        raise CorruptArtifact(f"{name} is {found}; the network needs {list(shape)} of float32")
+    if not bool(tensor.isfinite().all()):
+        raise CorruptArtifact(f"{name} has values that are not finite")

@@ -1,0 +1,101 @@
+"""What may be asked of a prediction: every option once, with its range, default and meaning.
+
+The ranges are ``annotated_types`` metadata, as in `models.config`. Requests and job specifications
+inherit from these records, so that pydantic checks the ranges and OpenAPI shows them.
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Literal
+
+from annotated_types import Interval, Len
+from pydantic import Field
+
+Sampler = Literal["sobol", "monte_carlo", "moments"]
+IntervalKind = Literal["credible", "conformal"]
+KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # in the order of an answer
+
+Samples = Annotated[
+    int,
+    Interval(ge=1),
+    Field(description="weight draws per row, at most CREDENCE_MAX_SAMPLES"),
+]
+Seed = Annotated[int, Interval(ge=0, le=2**31 - 1)]
+Prune = Annotated[float, Interval(ge=0.0, lt=1.0), Field(description="a stored variant")]
+Level = Annotated[float, Interval(gt=0.0, lt=1.0)]
+Horizon = Annotated[
+    Annotated[int, Interval(ge=1, le=1_000)] | None,
+    Field(description="forecasting only: steps ahead; default: as trained"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions:
+    """Options for some rows or for a whole data set. Where None, the model chooses."""
+
+    samples: Samples = 100
+    seed: Annotated[
+        Seed | None,
+        Field(
+            description="default: the version's own, so that equal requests get equal answers",
+        ),
+    ] = None
+    prune: Prune = 0.0
+    intervals: Annotated[tuple[Level, ...], Len(0, 16)] = (0.9,)
+    interval_kinds: Annotated[
+        tuple[IntervalKind, ...],
+        Len(1, 2),
+        Field(
+            description="credible: quantiles of the predictive mixture; conformal: where the "
+            "version was calibrated, they contain the target with the probability `level` for rows "
+            "like those it was calibrated on, of 100 samples or more",
+        ),
+    ] = KINDS
+    sampler: Annotated[
+        Sampler | None, Field(description="default: the best that the model has")
+    ] = None
+    abstain_above: Annotated[
+        Annotated[float, Interval(ge=0.0)] | None,
+        Field(
+            description="rows that are more uncertain are marked in `abstained`: the total "
+            "standard deviation in units of the target, of classes the total entropy in nats",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions(BatchOptions):
+    """All options of a prediction for some rows."""
+
+    return_draws: bool = False
+    target_mc_error: Annotated[
+        Annotated[float, Interval(gt=0.0)] | None,
+        Field(
+            description="stop sampling once the mc_error of every row is below it; "
+            "`samples` is the most that are drawn then",
+        ),
+    ] = None
+    top: Annotated[
+        Annotated[int, Interval(ge=1, le=100)] | None,
+        Field(description="language models: how many next tokens are told; default 10"),
+    ] = None
+    horizon: Horizon = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedOptions(PredictOptions):
+    """Options that a model has checked, with its defaults filled in (`TrainedModel.resolve`).
+
+    `target_mc_error` and `abstain_above` stay None where neither is wanted. Of the models that
+    predict rows `horizon` and `top` mean nothing.
+    """
+
+    seed: int = field()
+    sampler: Sampler = field()
+    top: int = field()
+    horizon: int = field()
+
+    @classmethod
+    def of(cls, options: BatchOptions, **resolved: Any) -> "ResolvedOptions":
+        """The options with those that are resolved in place of the defaults."""
+        given = {f.name: getattr(options, f.name) for f in fields(options)}
+        return cls(**given | resolved)

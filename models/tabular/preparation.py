@@ -1,0 +1,151 @@
+"""From stored columns to the rows of a problem: drop, split, encode."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+
+from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTime
+from models.exceptions import InvalidData
+from models.features.columns import Columns
+from models.features.feature_encoder import FeatureEncoder
+from models.features.rows import Rows
+from models.features.splits import Division, divide_rows
+from models.features.targets import ClassTarget, NumberTarget, Target, present
+from models.randomness import derive_seed
+from models.tabular.model import TabularModel
+from models.tabular.problem import RowProblem
+from models.tabular.recipe import MIN_ROWS
+from models.training.distributed import ALONE, Ranks
+from models.training.row_profile import RowProfile, summarise_columns
+
+
+def prepare(
+    columns: Columns, types: Mapping[str, str], config: ModelConfig, ranks: Ranks = ALONE
+) -> RowProblem:
+    """Splits and encodes the rows of a table.
+
+    Encoders and target scale are fitted to the training rows and those that choose the epoch, which
+    a refit learns from. Classes are those of all rows: a rare class that is held out must end
+    neither training nor scoring.
+
+    Raises:
+        InvalidData: if too few rows have a target, or nothing varies.
+    """
+    labelled = np.flatnonzero(present(columns[config.target]))
+    if len(labelled) < MIN_ROWS:
+        raise InvalidData(
+            f"{len(labelled)} rows have a target; at least {MIN_ROWS} are needed",
+            "/dataset",
+        )
+    key = _split_key(columns, config)
+    dropped, columns = len(columns[config.target]) - len(labelled), _side(columns, labelled)
+    split = divide_rows(config.training, len(labelled), None if key is None else key[labelled])
+    notes = [f"{dropped} rows without a target were left out"] if dropped else []
+    notes.extend(_notes_on(split, config))
+    learned = _side(columns, np.union1d(split.training, split.stopping))
+    target = _fit_target(config, types, learned, columns)
+    model = _skeleton(learned, types, config, target, notes)
+    stopping, calibration = (
+        _rows(model, columns, one) for one in (split.stopping, split.calibration)
+    )
+    refit = config.training.refit
+    fitted = np.union1d(split.training, split.stopping) if refit else split.training
+    profile = RowProfile(
+        learned=len(fitted),
+        stopping=0 if refit else len(split.stopping),
+        calibration=len(split.calibration),
+        held_out=len(split.scores),
+        columns=summarise_columns(
+            _side(columns, fitted),
+            model.encoder,
+            config.target,
+            _target_type(model.target, types[config.target]),
+            model.target.classes if isinstance(model.target, ClassTarget) else (),
+        ),
+    )
+    return RowProblem(
+        model,
+        _rows(model, columns, split.training),
+        stopping if len(stopping) else None,
+        calibration if len(calibration) else None,
+        _rows(model, columns, split.scores),
+        profile,
+        columns,
+        ranks,
+    )
+
+
+def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
+    """Notes on sets of rows that the configuration asks for and that are empty."""
+    rows = sum(map(len, (split.training, split.stopping, split.calibration, split.scores)))
+    if config.training.calibration_fraction and not len(split.calibration):
+        yield f"not calibrated: {rows} rows, or their groups, leave too few for it"
+    if config.training.stopping_fraction and not len(split.stopping):
+        yield f"no early stopping: {rows} rows, or their groups, leave none for it"
+
+
+def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
+    """The column that a split by group or time names."""
+    match config.training.split:
+        case SplitBy(by=name) | SplitTime(time=name):
+            return columns[name]
+    return None
+
+
+def _side(columns: Columns, index: np.ndarray) -> Columns:
+    return {name: values[index] for name, values in columns.items()}
+
+
+def _skeleton(
+    columns: Columns,
+    types: Mapping[str, str],
+    config: ModelConfig,
+    target: Target,
+    notes: Sequence[str],
+) -> TabularModel:
+    encoder = FeatureEncoder.fit(config.features or (), types, columns)
+    notes = [*notes, *notes_on_objective(config.method)]
+    if constant := encoder.constant_columns():
+        notes.append(f"constant columns were left out: {', '.join(constant)}")
+    seed = derive_seed(config.training.seed, "prediction") % 2**31
+    return TabularModel(
+        config=config,
+        encoder=encoder,
+        target=target,
+        variants_by_prune={},
+        default_seed=seed,
+        notes=tuple(notes),
+    )
+
+
+def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
+    """A note for the model's card if the KL is tempered."""
+    if not isinstance(method, BBBConfig) or method.kl.weight in ("uniform", "blundell", 1.0):
+        return ()
+    return (f"the KL has weight {method.kl.weight}: the objective is no ELBO",)
+
+
+def _fit_target(
+    config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
+) -> Target:
+    name = config.target
+    if config.task == "regression":
+        return NumberTarget.fit(learned[name])
+    return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
+
+
+def _target_type(target: Target, stored: str) -> str:
+    """The type that a target is read as."""
+    if isinstance(target, NumberTarget):
+        return "number"
+    return "boolean" if stored == "boolean" else "category"
+
+
+def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:
+    side = _side(columns, index)
+    weights = None
+    if model.config.weight is not None:
+        weights = torch.from_numpy(side[model.config.weight].astype(np.float32))
+    targets = model.target.encode(side[model.config.target])
+    return Rows(model.encoder.encode(side), targets, weights)

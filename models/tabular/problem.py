@@ -1,0 +1,100 @@
+"""The recipe's problem of rows: a table or the windows of series."""
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+
+from models.features.columns import Columns
+from models.features.rows import Rows
+from models.inference.method import State
+from models.tabular.model import TabularModel, make_ready
+from models.tabular.task import RowTask
+from models.training.distributed import ALONE, Ranks
+from models.training.row_profile import RowProfile
+
+SCORE_SAMPLES = 100  # for the calibration and the metrics of a variant
+_EARLY_STOPPING_SAMPLES = 30
+WATCHED = 1_000  # scored rows whose score a learning curve shows
+
+
+@dataclass(frozen=True)
+class RowProblem:
+    """A model without posteriors, the rows it learns from and those held out.
+
+    The sets of a table are disjoint. Of series, whose ends are short, the same windows choose the
+    epoch and are scored.
+
+    Args:
+        stopping: chooses the epoch. Without it the first of `scores` are scored during the fit, and
+            choose nothing.
+        calibration: calibrates the predictions, if there are rows for it.
+        scores: gives the metrics.
+        columns: the table, out of which a forecaster's back-test reads series.
+    """
+
+    model: TabularModel
+    rows: Rows
+    stopping: Rows | None
+    calibration: Rows | None
+    scores: Rows
+    profile: RowProfile
+    columns: Columns
+    ranks: Ranks = ALONE
+
+    def to(self, device: str) -> "RowProblem":
+        """The same problem with all rows on a device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: Any = {name: v.to(device) for name, v in values.items() if isinstance(v, Rows)}
+        return replace(self, **moved)
+
+    @property
+    def task(self) -> RowTask:
+        return RowTask(self.rows, self.ranks)
+
+    @property
+    def chooses(self) -> bool:
+        return self.stopping is not None
+
+    def refit(self) -> "RowProblem":
+        if self.stopping is None:
+            return self
+        return replace(self, rows=Rows.concatenate(self.rows, self.stopping), stopping=None)
+
+    @torch.inference_mode()
+    def score(self, state: State) -> float:
+        """Mean log predictive density, for a target in standard units.
+
+        Each rank computes its rows: predicting them takes as long as learning from as many.
+        """
+        rows = self.scores[:WATCHED] if self.stopping is None else self.stopping
+        model, ranks = self.model, self.ranks
+        mine, total = rows[ranks.part(len(rows)).rows], rows.inputs.new_zeros(())
+        if len(mine):
+            outputs, point = model.engine.outputs(
+                make_ready(model.network, state),
+                mine.inputs,
+                model.default_seed,
+                _EARLY_STOPPING_SAMPLES,
+            )
+            log_prob = model.likelihood.log_prob(outputs, mine.targets, point)
+            total = (log_prob.logsumexp(0) - math.log(len(outputs))).sum()
+        return float(ranks.sum(total / len(rows)))
+
+    def finish(self, model: Any) -> TabularModel:
+        """With metrics, sampling error and detector of every variant, from the scored rows."""
+        if self.calibration is not None:  # at the end: nobody waits for it
+            model = model.calibrated(self.calibration, SCORE_SAMPLES)
+        x, scored = self.scores.inputs, {}
+        for fraction, variant in model.variants_by_prune.items():
+            metrics = model.score(fraction, self.scores, self.columns, SCORE_SAMPLES)
+            scored[fraction] = replace(
+                variant,
+                metrics=metrics | variant.metrics,
+                error_factors=variant.error_factors or model.measure_error_factors(fraction, x),
+                bfloat16=model.tolerates_bfloat16(fraction, x),
+                detector=model.fit_detector(fraction, x),
+            )
+        notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
+        return replace(model, variants_by_prune=scored, notes=(*model.notes, *notes))

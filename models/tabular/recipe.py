@@ -1,0 +1,324 @@
+"""The recommended recipe of rows: a table's, or the windows of series."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import accumulate
+from typing import Literal
+
+from models.config import (
+    BBBConfig,
+    DropoutConfig,
+    FeatureConfig,
+    KLConfig,
+    LikelihoodName,
+    MethodConfig,
+    MetropolisConfig,
+    MLPConfig,
+    ModelConfig,
+    NetworkConfig,
+    OutOfDistributionConfig,
+    SplitBy,
+    SplitTime,
+    Task,
+    TrainingConfig,
+)
+from models.exceptions import InvalidData
+from models.features.columns import ColumnProfile, check_features, column_of
+from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
+from models.inference.metropolis import MAX_WEIGHTS
+from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
+from models.training.method_recipe import (
+    FitPlan,
+    choose_prior,
+    choose_pruning,
+    no_local_estimator,
+    plan_fit,
+)
+
+MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
+
+# Chosen on held-out rows of the training sides of the standard regression sets (docs/quality.md).
+# After a third of these steps σ still grows on small tables, and intervals are too wide.
+_STEPS = 15_000
+_SGD_RATE = 1e-2
+_ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the second ÷ width
+# What a point estimate needs and the ELBO does not: rows that choose when to stop.
+_STOPPING = 0.1
+_CALIBRATION = 0.1
+_REFIT_ROWS = 20_000  # with fewer, those rows are worth a second fit that learns from them, too
+_CLIP = 10.0  # far above the norms of a healthy run, in nats per row
+
+
+def resolve_rows(
+    config: ModelConfig,
+    columns: Mapping[str, ColumnProfile],
+    task: Task,
+    num_rows: int,
+    load: Load | None,
+) -> ModelConfig:
+    """The configuration of a regression, classification or forecast with every None replaced.
+
+    Raises:
+        InvalidData: naming the column or setting that cannot work, with a JSON pointer.
+    """
+    target = columns[config.target]
+    if num_rows < MIN_ROWS:
+        raise InvalidData(f"{num_rows} rows are too few: give at least {MIN_ROWS}", "/dataset")
+    _check_no_text(config)
+    _check_target(target, task)
+    _check_split(config, columns)
+    if config.forecast is not None and task != "forecasting":
+        raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")
+    match task:
+        case "forecasting":
+            series = plan_series(config, columns, load)
+            config, inputs, num_rows = series.config, series.inputs, series.num_windows
+            config = replace(config, network=series_network(config.network, num_rows))
+        case _:
+            config = replace(config, features=_features(config, columns))
+            inputs = _inputs(config.features or (), columns)
+    network = _network(config.network, num_rows)
+    built = build_network(network, inputs, num_outputs=2)
+    _check_network(config.method, built)
+    steps = SERIES_STEPS if task == "forecasting" else _STEPS
+    plan = plan_fit(config, task, built, _num_weights(built), num_rows)
+    training = _fractions(config, task)
+    training = _training(training, network, num_rows, steps, plan, task=task)
+    return replace(
+        config,
+        task=task,
+        likelihood=_likelihood(config.likelihood, task, target),
+        network=network,
+        method=_method(config.method, built, training, plan),
+        training=training,
+        pruning=choose_pruning(config),
+        out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
+    )
+
+
+def _check_no_text(config: ModelConfig) -> None:
+    """Refuses the settings of language models."""
+    sharpened = isinstance(config.method, BBBConfig) and config.method.sharpening
+    for given, path in (
+        (config.language is not None, "/language"),
+        (sharpened, "/method/sharpening"),
+        (config.training.schedule == "plateau", "/training/schedule"),
+    ):
+        if given:
+            raise InvalidData("this is for the task language_model alone: leave it out", path)
+
+
+def _check_target(target: ColumnProfile, task: Task) -> None:
+    allowed = ("number", "category", "boolean") if task == "classification" else ("number",)
+    if target.type not in allowed:
+        raise InvalidData(
+            f"column {target.name!r} is of type {target.type}; "
+            f"the target of a {task} is of type {' or '.join(allowed)}",
+            "/target",
+        )
+    if target.type == "number" and target.min is not None and target.min == target.max:
+        raise InvalidData(f"the target {target.name!r} is {target.min:g} in every row", "/target")
+
+
+def _check_split(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> None:
+    match config.training.split:
+        case SplitBy(by=name):
+            column_of(columns, name, "/training/split/by")
+        case SplitTime(time=name):
+            profile = column_of(columns, name, "/training/split/time")
+            if profile.type not in ("datetime", "number"):
+                raise InvalidData(
+                    f"column {name!r} is of type {profile.type}; a time is a datetime or number",
+                    "/training/split/time",
+                )
+    if config.weight is not None:
+        weight = column_of(columns, config.weight, "/weight")
+        if weight.type != "number" or weight.missing or (weight.min or 0) < 0:
+            raise InvalidData(
+                f"column {config.weight!r} cannot weigh rows: "
+                "it needs numbers of 0 or more and no missing values",
+                "/weight",
+            )
+
+
+def _check_network(method: MethodConfig, network: Network) -> None:
+    num_weights = _num_weights(network)
+    if isinstance(method, MetropolisConfig) and num_weights > MAX_WEIGHTS:
+        raise InvalidData(
+            f"a random walk over {num_weights} weights and more would hardly move: metropolis "
+            f"takes up to {MAX_WEIGHTS}; make the network smaller, or take 'sgld'",
+            "/network/hidden",
+        )
+    if isinstance(method, DropoutConfig) and not network.mask_widths:
+        raise InvalidData(
+            "mc_dropout leaves hidden units out, and this network has none: give it a layer",
+            "/network/hidden",
+        )
+
+
+def _features(
+    config: ModelConfig, columns: Mapping[str, ColumnProfile]
+) -> tuple[FeatureConfig, ...]:
+    if config.features is None:
+        return _default_features(config, columns)
+    check_features(config, columns)
+    return config.features
+
+
+def _default_features(
+    config: ModelConfig, columns: Mapping[str, ColumnProfile]
+) -> tuple[FeatureConfig, ...]:
+    """All columns but the target, the row weights, the groups of a split, and free text."""
+    split = config.training.split
+    taken = {
+        config.target,
+        config.weight,
+        split.by if isinstance(split, SplitBy) else None,
+    }
+    features = tuple(
+        FeatureConfig(name=p.name, type=p.type)  # type: ignore[arg-type]
+        for p in columns.values()
+        if p.name not in taken and p.type != "text"
+    )
+    if not features:
+        raise InvalidData("no column is left to learn from beside the target", "/features")
+    return features
+
+
+def _likelihood(name: LikelihoodName | None, task: Task, target: ColumnProfile) -> LikelihoodName:
+    """Two known classes take one logit; a number target's classes are known only in training."""
+    binary = target.type == "boolean" or (target.levels is not None and len(target.levels) == 2)
+    allowed: tuple[LikelihoodName, ...]
+    if task in ("regression", "forecasting"):
+        allowed = ("heteroscedastic", "homoscedastic")
+    else:
+        allowed = ("bernoulli", "categorical") if binary else ("categorical",)
+    if name is not None and name not in allowed:
+        raise InvalidData(
+            f"likelihood {name!r} does not fit this {task}; it takes {' or '.join(allowed)}",
+            "/likelihood",
+        )
+    return name or allowed[0]
+
+
+def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
+    if not isinstance(config, MLPConfig) or config.hidden is not None:
+        return config
+    hidden = (50,) if num_rows < 2_000 else (100, 100) if num_rows < 50_000 else (400, 400)
+    return replace(config, hidden=hidden)
+
+
+def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnProfile]) -> Inputs:
+    """About what the columns will be encoded as."""
+    profiles = [columns[f.name] for f in features]
+    widths = [math.prod(p.shape or ()) * len(p.levels or ("",)) for p in profiles]
+    starts = accumulate(widths, initial=0)
+    slots = [
+        TensorSlot(start, p.shape) for start, p in zip(starts, profiles, strict=False) if p.shape
+    ]
+    return Inputs(sum(widths), slots[0] if len(slots) == 1 else None)
+
+
+def _num_weights(network: Network) -> int:
+    """Weights between the inputs and the last hidden layer."""
+    shapes = [shape for layer in network.layers[:-1] for shape in layer.shapes().values()]
+    return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
+
+
+def _stopping(config: ModelConfig) -> float:
+    """The KL keeps the ELBO from learning rows by heart: without patience it runs to its end."""
+    training = config.training
+    if training.stopping_fraction is not None:
+        return training.stopping_fraction
+    runs_on = isinstance(config.method, BBBConfig) and training.patience is None
+    return 0.0 if runs_on else _STOPPING
+
+
+def _fractions(config: ModelConfig, task: Task) -> TrainingConfig:
+    """Which rows are held out, and that something is chosen by them where that is asked for."""
+    given, stopping = config.training, _stopping(config)
+    calibration = given.calibration_fraction
+    if not stopping and task != "forecasting":
+        if given.patience is not None:
+            raise InvalidData(
+                f"patience {given.patience} waits for rows that choose the epoch, and "
+                "stopping_fraction 0 leaves none: leave one of the two out",
+                "/training/patience",
+            )
+        if given.refit:
+            raise InvalidData(
+                "no rows choose the epoch: give patience or stopping_fraction", "/training/refit"
+            )
+    return replace(
+        given,
+        stopping_fraction=stopping,
+        calibration_fraction=_CALIBRATION if calibration is None else calibration,
+    )
+
+
+def _training(
+    config: TrainingConfig,
+    network: NetworkConfig,
+    num_rows: int,
+    steps: int,
+    plan: FitPlan,
+    *,
+    task: Task,
+) -> TrainingConfig:
+    stopping, calibration = config.stopping_fraction or 0.0, config.calibration_fraction or 0.0
+    held_out = config.validation_fraction + calibration + stopping
+    if held_out >= 1:
+        raise InvalidData(
+            "validation_fraction, calibration_fraction and stopping_fraction add up to "
+            f"{held_out:g}, which leaves no rows to learn from: lower them",
+            "/training/validation_fraction",
+        )
+    rows = max(1, round(num_rows * (1 - held_out)))
+    batch = config.batch_size or (256 if num_rows < 20_000 else 128)
+    epochs = config.epochs or min(10_000, max(plan.epochs, steps * min(batch, rows) // rows))
+    adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(network.hidden or (50,)))
+    optimizer = config.optimizer or "adam"
+    rate = config.learning_rate or (adam if optimizer == "adam" else _SGD_RATE)
+    tune = config.fine_tune_epochs
+    chosen = stopping > 0 or task == "forecasting"  # the epoch, by rows that are held out
+    return replace(
+        config,
+        batch_size=batch,
+        optimizer=optimizer,
+        schedule=config.schedule or "cosine",
+        epochs=epochs,
+        learning_rate=rate,
+        gradient_clip=config.gradient_clip or _CLIP,
+        patience=(config.patience or max(1, epochs // 2)) if chosen else None,
+        refit=stopping > 0 and num_rows < _REFIT_ROWS if config.refit is None else config.refit,
+        fine_tune_epochs=min(10_000, math.ceil(plan.fine_tune * epochs)) if tune is None else tune,
+    )
+
+
+def _method(
+    method: MethodConfig, network: Network, training: TrainingConfig, plan: FitPlan
+) -> MethodConfig:
+    match method:
+        case BBBConfig():
+            estimator = _estimator(method, network)
+            prior, kl = choose_prior(method, plan.prior), _kl(method.kl, training, plan)
+            return replace(method, estimator=estimator, prior=prior, kl=kl)
+    return method
+
+
+def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"]:
+    """Steps that share their weights have no pre-activations of their own to draw."""
+    can_be_local = isinstance(network, LocallyDrawn)
+    if method.estimator == "local" and not can_be_local:
+        raise no_local_estimator()
+    return method.estimator or ("local" if can_be_local else "weight")
+
+
+def _kl(config: KLConfig, training: TrainingConfig, plan: FitPlan) -> KLConfig:
+    weight, epochs = config.weight, config.warmup_epochs
+    return replace(
+        config,
+        weight=plan.kl_weight if weight is None else weight,
+        warmup_epochs=round(plan.warmup * (training.epochs or 0)) if epochs is None else epochs,
+    )
