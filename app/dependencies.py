@@ -1,4 +1,4 @@
-"""What routes are given: the process's services, and parameters that mean the same everywhere."""
+"""FastAPI dependencies: the process's services, the caller, and parameters of several routes."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -29,8 +29,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Services:
-    """Everything that lives as long as the application. `context` sees everything: routes take
-    `ContextDep`, which sees what its caller may.
+    """Everything that lives as long as the application.
+
+    `context` is not restricted: routes use `ContextDep`, which is restricted to their caller.
     """
 
     context: Context
@@ -38,16 +39,16 @@ class Services:
     predictor: Predictor
     health: Health
     event_streams: EventStreams
-    writers: anyio.CapacityLimiter  # threads for uploads, so that a slow disk leaves some to others
+    writers: anyio.CapacityLimiter  # threads of uploads, so that a slow disk blocks no others
 
 
 async def get_services(request: Request) -> Services:
-    """What the lifespan has put into the application's state."""
+    """The services that the lifespan has opened."""
     return cast(Services, request.app.state.services)
 
 
 def caller_of(request: Request) -> Caller:
-    """Who makes a request, as `KeyMiddleware` has found."""
+    """Who makes a request, as found by `app.http.middleware.check_keys`."""
     caller: Caller = request.state.caller
     return caller.with_request(correlation_id.get(), getattr(request.state, "operation", None))
 
@@ -55,7 +56,7 @@ def caller_of(request: Request) -> Caller:
 async def get_context(
     request: Request, services: Annotated[Services, Depends(get_services)]
 ) -> Context:
-    """Data sets, jobs, registry and the rest of `core`, as the caller sees them."""
+    """The services of `core`, restricted to what the caller may see."""
     return services.context.for_caller(caller_of(request))
 
 
@@ -65,7 +66,7 @@ ContextDep = Annotated[Context, Depends(get_context)]
 
 @dataclass(frozen=True)
 class Paging:
-    """Which part of a list."""
+    """Which page of a list."""
 
     limit: Annotated[Limit, Query()] = DEFAULT_LIMIT
     cursor: Annotated[str | None, Query(max_length=512)] = None
@@ -75,12 +76,11 @@ PagingDep = Annotated[Paging, Depends()]
 
 
 async def check_parameters(request: Request) -> None:
-    """Check what no route looks at itself.
+    """Check path and query parameters for every route.
 
     Raises:
-        NotFound: for a path with control characters, which no identifier has and PostgreSQL
-            does not take.
-        Invalid: for query parameters that the route does not know, or that come twice.
+        NotFound: a path parameter has control characters, which PostgreSQL does not accept.
+        Invalid: the route does not know a query parameter, or it is given twice.
     """
     for kind, value in request.path_params.items():
         if not str(value).isprintable():
@@ -88,7 +88,7 @@ async def check_parameters(request: Request) -> None:
     route = request.scope.get("route")
     if not request.query_params or not isinstance(route, APIRoute):
         return
-    if "parameters" in (route.openapi_extra or {}):  # it documents, reads and checks them itself
+    if "parameters" in (route.openapi_extra or {}):  # the route reads and checks them itself
         return
     fields = get_flat_params(route.dependant)
     known = {field.alias for field in fields if isinstance(field.field_info, params.Query)}
@@ -100,10 +100,10 @@ async def check_parameters(request: Request) -> None:
 
 
 async def or_disconnect(request: Request, work: Awaitable[T]) -> T:
-    """The result of `work`, which is cancelled when the client goes away. Read the body before.
+    """The result of `work`, which is cancelled when the client disconnects. Read the body before.
 
     Raises:
-        ClientDisconnect: the client went away.
+        ClientDisconnect: the client has disconnected.
     """
     with anyio.CancelScope() as scope:
         watcher = asyncio.create_task(_cancel_when_gone(request, scope))
@@ -121,11 +121,10 @@ async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
 
 
 class DirectRoute(APIRoute):
-    """A route whose endpoint is called with the request and the services, and answers with a
-    response: FastAPI documents it, and neither resolves nor wraps anything for it at each request.
+    """A route whose endpoint takes the request and the services, and returns a response.
 
-    Its stacks of exits and handlers of exceptions were a tenth of the event loop's work; exceptions
-    get as far as the application's own handlers all the same.
+    FastAPI documents it, but resolves and wraps nothing for it: its exit stacks and exception
+    wrappers took a tenth of the event loop's time. The application's exception handlers still work.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""The one table that turns exceptions into HTTP: `application/problem+json`, RFC 9457."""
+"""The one table from exceptions to HTTP responses: `application/problem+json`, RFC 9457."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -23,18 +23,16 @@ from models import exceptions as models
 
 MEDIA_TYPE = "application/problem+json"
 INFERENCE_PROTOCOL = "/v2"  # whose clients look for a string `error`
-CLIENT_CLOSED_REQUEST = (
-    499  # nginx's number: nobody reads the answer, it stands in logs and metrics
-)
+CLIENT_CLOSED_REQUEST = 499  # nginx's number, for logs and metrics: nobody reads the response
 RETRY_AFTER_SECONDS = 5
 
 
 class NotAcceptable(core.CredenceError):
-    """None of the media types that the caller accepts is one of ours."""
+    """The client accepts none of the media types of the route."""
 
 
 class Unauthorized(core.CredenceError):
-    """Without a key that is known; `code` is RFC 6750's, for a key that was given."""
+    """There is no valid key; `code` is RFC 6750's, for a key that was sent."""
 
     def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)
@@ -43,7 +41,7 @@ class Unauthorized(core.CredenceError):
 
 
 class Forbidden(core.CredenceError):
-    """The key is known, and its scope too narrow."""
+    """The scope of the key is too narrow."""
 
     def __init__(self, needed: Scope, given: Scope) -> None:
         super().__init__(f"this needs a key of scope {needed}; the scope of this key is {given}")
@@ -52,7 +50,7 @@ class Forbidden(core.CredenceError):
 
 
 class TooSlow(core.CredenceError):
-    """The body does not come to its end; its connection is of no further use."""
+    """The body comes too slowly; the connection is closed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -84,7 +82,7 @@ STATUSES: Mapping[type[Exception], int] = {
 
 
 def install(app: FastAPI) -> None:
-    """Answer with a problem for every exception of the table and for Starlette's own."""
+    """Handle every exception of the table, and Starlette's own."""
     for kind in (*STATUSES, HTTPException):
         app.add_exception_handler(kind, _handle)
 
@@ -94,16 +92,16 @@ async def _handle(request: Request, error: Exception) -> Response:
 
 
 def status_of(error: BaseException) -> int:
-    """The HTTP status for an exception; 500 for one that nobody foresaw."""
+    """The HTTP status for an exception; 500 for one that is not in the table."""
     if isinstance(error, HTTPException):
         return error.status_code
     return next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 500)
 
 
 def problem_response(error: Exception, connection: Connection) -> Response:
-    """The problem's document and headers, the same for every route but those under `/v2`.
+    """The response for an exception: a problem document, with `error` added under `/v2`.
 
-    Of a page it is a page that tells the same, or the one that asks for a key.
+    For pages it is a page with the same content, or the sign-in page.
     """
     status, path = status_of(error), connection["path"]
     document = problem(error, status)
@@ -115,7 +113,7 @@ def problem_response(error: Exception, connection: Connection) -> Response:
 
 
 def problem(error: Exception, status: int) -> dict[str, Any]:
-    """RFC 9457's members, the request's id, and what is wrong with which field."""
+    """The problem document: RFC 9457's members, the request's id, and errors by field."""
     document: dict[str, Any] = {
         "type": "about:blank",
         "title": _title(status),
@@ -139,14 +137,14 @@ def _detail(error: Exception, status: int) -> str:
         case HTTPException():
             return error.detail
         case ClientDisconnect():
-            return "the client went away before the answer was ready"
+            return "the client disconnected before the response was ready"
         case RequestValidationError():
             return "; ".join(f"{path}: {message}" for path, message in _field_errors(error))
         case core.CredenceError() | models.ModelError() if status != 500:
             return str(error)
         case models.CorruptArtifact():
             return "the stored model is damaged: its files do not match their checksums"
-    return "an error that nobody foresaw; the server's log has it under this request_id"
+    return "an unexpected error; the server's log has it under this request_id"
 
 
 def _field_errors(error: Exception) -> list[tuple[str, str]]:

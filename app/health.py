@@ -1,54 +1,31 @@
-"""Whether the process can work, and the state of what it needs."""
+"""Whether the process can work, and the state of the services that it needs."""
 
 import asyncio
 import math
 from collections.abc import Callable
 
-from anyio import CapacityLimiter, to_thread
-
+from app.metrics.bounded_query import DATABASE_SECONDS, BoundedQuery
 from app.serving.engine import Engine
 from core.exceptions import Unavailable
 
-PROBE_SECONDS = 2.0
 BUSY_SECONDS = 2.0
-STUCK_SECONDS = 120.0  # work that takes longer holds up everybody, whatever the reason
-
-
-class Check:
-    """Asks one service how it is. While an earlier question hangs, no second one is asked."""
-
-    def __init__(self, check: Callable[[], None]) -> None:
-        self._check = check
-        self._asking: asyncio.Task[str] | None = None
-
-    async def state(self) -> str:
-        """`ok`, or what is wrong."""
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(self._ask())
-        try:
-            return await asyncio.wait_for(asyncio.shield(self._asking), PROBE_SECONDS)
-        except TimeoutError:
-            return f"no answer within {PROBE_SECONDS:g} s"
-
-    async def _ask(self) -> str:
-        own_thread = CapacityLimiter(1)  # not one of those that requests share
-        try:
-            await to_thread.run_sync(self._check, limiter=own_thread, abandon_on_cancel=True)
-        except Unavailable as error:
-            return str(error)
-        return "ok"
+STUCK_SECONDS = 120.0  # work that takes longer delays everybody, whatever the reason
 
 
 class Health:
-    """The engine, without which nothing is answered, and the services that some requests need."""
+    """The engine, which every prediction needs, and the services that some requests need.
+
+    Args:
+        checks: by the service's name; each raises `Unavailable` if the service does not work.
+    """
 
     def __init__(self, engine: Engine, checks: dict[str, Callable[[], None]]) -> None:
         self._engine = engine
-        self._checks = {name: Check(check) for name, check in checks.items()}
+        self._checks = {name: BoundedQuery(check) for name, check in checks.items()}
 
     async def services(self) -> dict[str, str]:
-        """The state of each service by name."""
-        states = await asyncio.gather(*(check.state() for check in self._checks.values()))
+        """By name `ok`, or what is wrong."""
+        states = await asyncio.gather(*map(_state, self._checks.values()))
         return dict(zip(self._checks, states, strict=True))
 
     def engine(self) -> str:
@@ -59,3 +36,14 @@ class Health:
         if seconds >= STUCK_SECONDS:
             return "stuck"
         return "busy" if seconds >= BUSY_SECONDS else "ok"
+
+
+async def _state(check: BoundedQuery[None]) -> str:
+    running = asyncio.shield(asyncio.wrap_future(check.start()))  # it runs on after the timeout
+    try:
+        await asyncio.wait_for(running, DATABASE_SECONDS)
+    except TimeoutError:
+        return f"no answer within {DATABASE_SECONDS:g} s"
+    except Unavailable as error:
+        return str(error)
+    return "ok"

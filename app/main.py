@@ -1,4 +1,4 @@
-"""The application: built without side effects, opened and closed by its lifespan."""
+"""The application. Its lifespan opens and closes everything that the process needs."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -56,7 +56,7 @@ from core.telemetry.tracing import flush_traces, start_tracing
 from models.artifact.files import read_model
 from models.model import TrainedModel
 
-# Spans of requests alone: metrics and logs have their own ways, and health checks tell no story.
+# Spans of requests only: metrics and logs are exported by other means; health checks are excluded.
 TELEMETRY: TelemetryConfig = {
     "metrics": False,
     "logs": False,
@@ -64,16 +64,18 @@ TELEMETRY: TelemetryConfig = {
     "auto_configure": False,
     "exclude": lambda scope: str(scope["path"]).startswith(("/health", "/v2/health", "/metrics")),
 }
-MAX_WRITERS = 8  # of the 40 threads that all other routes share
-CLOSE_SECONDS = 1.0  # for work whose clients are gone: requests in flight were answered before
+MAX_WRITERS = 8  # threads for uploads, besides the 40 that all other routes share
+CLOSE_SECONDS = 1.0  # for work of clients that are gone; requests in flight are answered before
 
 
 def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
-    """The service with these settings, to listen on `host`; nothing is opened before it starts.
+    """The service. Nothing is opened before it starts.
+
+    Args:
+        host: the address on which it will listen; a loopback address needs no keys.
 
     Raises:
-        InvalidSetting: if the settings ask for a device that is not there, or name a file that
-            holds no key.
+        InvalidSetting: the device does not exist, or the admin key file holds no key.
     """
     service_device(settings)
     key_ring = KeyRing(settings, host)
@@ -117,7 +119,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Open what the process needs; close it once the requests in flight are answered."""
+    """Open what the process needs; close it after the requests in flight are answered."""
     settings: Settings = app.state.settings
     key_ring: KeyRing = app.state.key_ring
     start_tracing("credence-api")

@@ -1,7 +1,6 @@
-"""What `/openapi.json` says beyond what FastAPI finds out itself.
+"""Additions to FastAPI's `/openapi.json`: schemas of bodies, problems, keys.
 
-Bodies are read by `app.http.bodies`, not by FastAPI, so their schemas are added here; so are
-problems.
+Bodies are read by `app.http.bodies`, not by FastAPI, so it does not know their schemas.
 """
 
 from http import HTTPStatus
@@ -15,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 from app.access.required_scopes import required
 from app.errors import MEDIA_TYPE
 from app.http.idempotency import HEADER, MAX_LENGTH
+from app.schemas.access import SharingRequest
 from app.schemas.batch import BatchRequest
 from app.schemas.card import CardResponse
 from app.schemas.common import Problem
@@ -23,7 +23,6 @@ from app.schemas.feedback import FeedbackRequest, FeedbackResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
 from app.schemas.predictions import PredictRequest, PredictResponse, TextPredictResponse
-from app.schemas.sharing import SharingRequest
 from app.schemas.training import TrainRequest
 from core.access.keys import Scope
 
@@ -54,12 +53,12 @@ RESPONSES: tuple[type[BaseModel], ...] = (
     FeedbackResponse,
     CardResponse,
 )
-MADE = {"201", "202"}  # what a route answers that makes something
+MADE = {"201", "202"}  # responses of routes that make something
 Document = dict[str, Any]
 
 
 def problems(*statuses: int) -> dict[int | str, Document]:
-    """The `responses` of a route that may end in these problems."""
+    """The `responses` of a route with problems of these statuses."""
     return {status: _problem(status) for status in statuses}
 
 
@@ -71,7 +70,7 @@ def json_request(model: type[BaseModel], example: Document) -> Document:
 def request_bodies(
     model: type[BaseModel], example: Document, *, binary: str | None = None
 ) -> Document:
-    """A body in JSON, or also of another media type."""
+    """A body in JSON, or in the media type `binary`."""
     content = {"application/json": {"schema": _reference(model), "example": example}}
     return {"required": True, "content": content | _binary(binary)}
 
@@ -83,12 +82,16 @@ def file_request(media_types: list[str]) -> Document:
 
 
 def binary_response(media_type: str, description: str) -> Document:
-    """One entry of `responses`, for a file."""
+    """An entry of `responses` for a file."""
     return {"description": description, "content": _binary(media_type)}
 
 
 def option_parameters(model: type[BaseModel], when: str) -> list[Document]:
-    """The members of a schema as query parameters, for a route that reads them itself."""
+    """A schema's members as query parameters, for a route that reads them itself.
+
+    Args:
+        when: precedes each description.
+    """
     schema = model.model_json_schema(ref_template=REFERENCE)
     return [
         {
@@ -104,9 +107,11 @@ def option_parameters(model: type[BaseModel], when: str) -> list[Document]:
 def json_response(
     models: type[BaseModel] | tuple[type[BaseModel], ...], description: str, *binary: str
 ) -> Document:
-    """One entry of `responses`, for an answer that FastAPI does not write: of one of the models.
+    """An entry of `responses` for a response that FastAPI does not write.
 
-    It may come in binary types, too.
+    Args:
+        models: the JSON is of one of them.
+        binary: other media types of the response.
     """
     schemas = [_reference(m) for m in (models if isinstance(models, tuple) else (models,))]
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
@@ -122,7 +127,7 @@ def _binary(media_type: str | None) -> Document:
 
 
 def install(app: FastAPI) -> None:
-    """Let the application describe itself with all the schemas above."""
+    """Replace the application's OpenAPI document by the complete one."""
 
     def openapi() -> Document:
         if app.openapi_schema is None:
@@ -153,7 +158,9 @@ def _describe(app: FastAPI) -> Document:
         for method, operation in operations.items():
             _leave_out_default_422(operation["responses"])
             _ask_for_key(operation, required(method.upper(), path))
-            if "requestBody" in operation:  # too slow, too large: see `app.http.middleware`
+            if (
+                "requestBody" in operation
+            ):  # too slow, too large: `app.http.middleware.limit_bodies`
                 operation["responses"] |= {"408": _problem(408), "413": _problem(413)}
             if method == "post" and (path == "/predict" or MADE & operation["responses"].keys()):
                 _take_idempotency_key(operation)
@@ -163,7 +170,7 @@ def _describe(app: FastAPI) -> Document:
 
 
 def _ask_for_key(operation: Document, scope: Scope | None) -> None:
-    """The key that an operation asks for, as the middleware does."""
+    """Document the key that the middleware checks."""
     if scope is None:
         return
     operation["security"] = [{KEY: []}]
@@ -172,18 +179,18 @@ def _ask_for_key(operation: Document, scope: Scope | None) -> None:
 
 
 def _take_idempotency_key(operation: Document) -> None:
-    """Of `app.http.idempotency`; `/predict` makes something where it is to `store`."""
+    """Document the header of `app.http.idempotency`; `/predict` uses it with `store`."""
     header = {
         "name": HEADER,
         "in": "header",
-        "description": "the same request with the same key gets the first one's answer",
+        "description": "the same request with the same key gets the first one's response",
         "schema": {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH},
     }
     operation.setdefault("parameters", []).append(header)
 
 
 def _leave_out_default_422(responses: Document) -> None:
-    """FastAPI documents its own error body, which is not ours."""
+    """Replace FastAPI's own error body by a problem."""
     if "422" in responses:
         responses["422"] = _problem(422)
 

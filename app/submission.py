@@ -1,4 +1,4 @@
-"""From a request to a queued job: first its row, then the message that wakes a worker."""
+"""Submits a job: writes its row, then sends the message that wakes a worker."""
 
 from functools import partial
 
@@ -18,10 +18,10 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def find_dataset(context: Context, request: RecipeRequest) -> Dataset:
-    """The rows to learn from: those that the request names, or those within it.
+    """The data set of a training request: the one that it names, or made of its inline rows.
 
     Raises:
-        Invalid: naming the field, if there are none, or both.
+        Invalid: it has neither or both, or there is no such data set.
     """
     if (request.dataset is None) == (request.data is None):
         raise Invalid([("/dataset", "give either dataset or data")])
@@ -32,7 +32,7 @@ def find_dataset(context: Context, request: RecipeRequest) -> Dataset:
 
 
 def named_dataset(context: Context, dataset_id: str, path: str) -> Dataset:
-    """The data set that a field of the request names; `Invalid` with the field's path if none."""
+    """The data set that a field names. Raises `Invalid` with the field's `path`."""
     try:
         return context.datasets.get(dataset_id)
     except NotFound as error:
@@ -43,8 +43,8 @@ def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
     """The request with every default filled in.
 
     Raises:
-        Invalid: there are no rows of that name, or none are named.
-        InvalidData: naming the column or setting that cannot work, with a JSON pointer.
+        Invalid: as `find_dataset`.
+        InvalidData: names the column or setting that cannot work, with a JSON pointer.
     """
     dataset = find_dataset(context, request)
     load = partial(context.datasets.columns, dataset.id)
@@ -60,10 +60,10 @@ def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
 
 
 def enqueue(context: Context, spec: TrainSpec | EvaluateSpec) -> Job:
-    """Create the job and wake a worker.
+    """Create a job and wake a worker.
 
     Raises:
-        Invalid: if the data set was deleted meanwhile.
+        Invalid: the data set was deleted meanwhile.
     """
     try:
         job = context.jobs.create(spec, present_request())
@@ -74,14 +74,14 @@ def enqueue(context: Context, spec: TrainSpec | EvaluateSpec) -> Job:
 
 
 def present_request() -> Origin:
-    """The request that is being answered, for the worker's log and trace to go on from."""
+    """The present request, to which the worker's logs and traces will refer."""
     return Origin(correlation_id.get(), current_traceparent())
 
 
 def wake(context: Context, job: Job) -> None:
-    """Tell the workers. Without a broker the job waits until a worker sweeps for queued ones."""
+    """Wake workers for a job or its parts. Without a broker it waits for a worker's sweep."""
     try:
-        for job_id in context.jobs.queued_ids(job.id):  # of a job in parts those
+        for job_id in context.jobs.queued_ids(job.id):
             context.queue.send(job_id)
     except Unavailable as error:
         log.warning("no worker was woken: the job waits", job_id=job.id, reason=str(error))

@@ -1,4 +1,4 @@
-"""What one core does: predictions per second by rows × samples, training jobs per hour by size.
+"""Throughput of one core: predictions per second by rows × samples, training jobs per hour.
 
     python -m benchmarks.capacity --jobs
 
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def measure(network: str, device: str) -> list[dict[str, Any]]:
-    """Rows per second of one network; cells that would take too long are left out."""
+    """Rows per second of one network; measurements that would take too long are skipped."""
     with tempfile.TemporaryDirectory() as folder:
         model = stored(Shape.parse(network), Path(folder) / "model", device)
     cells: list[dict[str, Any]] = []
@@ -91,7 +91,7 @@ def job(rows: int, features: int, device: str) -> dict[str, Any]:
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    """Rows per second, and how many such cores answer a billion rows a day."""
+    """Rows per second, and the number of such cores needed for a billion rows a day."""
     lines = []
     for network in NETWORKS:
         for samples in SAMPLES:

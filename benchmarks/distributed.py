@@ -3,7 +3,7 @@
     python -m benchmarks.distributed [--processes 2] [--rounds 7] [--batches 128 1024]
 
 Each process computes with one thread. While one works alone the others wait without computing.
-Rows are generated: an epoch's time does not depend on what they say. Nothing is scored.
+Rows are random, because the time of an epoch does not depend on their values. Nothing is scored.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def launch(processes: int, options: list[str]) -> None:
-    """This module again, as a rank, so many times."""
+    """Start this module as that many ranks."""
     torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     rank = ["-m", "benchmarks.distributed", "--rank", *options]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
@@ -103,7 +103,7 @@ def epoch(rows: Rows, batch: int, ranks: Ranks) -> float:
 
 
 def generated(num_rows: int) -> Rows:
-    """Images of noise with labels that follow from them."""
+    """Images of noise, with labels computed from them."""
     inputs = torch.rand(num_rows, WIDTHS[0], generator=generator(0, "rows"))
     return Rows(inputs, inputs[:, : WIDTHS[-1]].argmax(1))
 

@@ -1,10 +1,10 @@
-"""What 100 samples cost beside one deterministic forward pass, and beside the processor's peak.
+"""Time of 100 samples compared with a deterministic forward pass and the processor's peak.
 
     python -m benchmarks.engine
 
-Medians over interleaved repetitions. The peak is that of the machine's own matrix product of
-2,048 × 1,200 × 1,200 numbers, run in the same rounds. Also the peak memory of 16 rows with more and
-more samples, which must not grow with them.
+Medians over interleaved repetitions. The peak is the machine's matrix product of
+2,048 × 1,200 × 1,200 numbers, run in the same rounds. Also measures the peak memory of 16 rows with
+increasing numbers of samples, which must not grow.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def measure(network: str, model: TabularModel, rows: int, repetitions: int) -> dict[str, Any]:
-    """Times of each sampler, of a forward pass and of the peak's product, in turns."""
+    """Interleaved times of each sampler, of a forward pass and of the peak's product."""
     shape = Shape.parse(network)
     x = torch.randn(rows, shape.inputs, generator=torch.Generator().manual_seed(1))
     weights = model.network.layout.unflatten(model.variant(0.0).state.posterior.loc)
@@ -63,7 +63,7 @@ def measure(network: str, model: TabularModel, rows: int, repetitions: int) -> d
 
 
 def predict(model: TabularModel, x: Tensor, sampler: Sampler) -> None:
-    """Encoded rows to summaries, without intervals: as a library's mean and variance."""
+    """Mean and variance of encoded rows, without intervals, as other libraries compute them."""
     model.predict_rows(x, PredictOptions(samples=SAMPLES, sampler=sampler, intervals=()))
 
 
@@ -87,7 +87,7 @@ def peak_product() -> Callable[[], Tensor]:
 
 
 def flop(shape: Shape, rows: int) -> float:
-    """Operations in the products: mean and variance, the first layer once for all samples."""
+    """Operations in the products for mean and variance; the first layer is computed once."""
     widths = [shape.inputs, *shape.hidden, shape.outputs]
     first, *later = (2 * 2 * a * b for a, b in pairwise(widths))
     return rows * (first + SAMPLES * sum(later))
@@ -117,7 +117,7 @@ def _peak_rates(times: list[float]) -> list[float]:
 
 
 def memory(model: TabularModel) -> str:
-    """Peak memory of this process after more and more samples."""
+    """Peak memory of this process after increasing numbers of samples."""
     x, lines = torch.randn(16, 784), []
     for samples in (100, 1000, 10_000):
         model.predict_rows(x, PredictOptions(samples=samples))

@@ -1,4 +1,4 @@
-"""Forecasts of airline passengers: proper scores beside the seasonal naive, AutoETS and AutoARIMA.
+"""Forecasts of airline passengers, compared with the seasonal naive, AutoETS and AutoARIMA.
 
     python -m benchmarks.forecasting --data FOLDER [--picture docs/images/airline.png]
 
@@ -56,7 +56,7 @@ MODELS: dict[str, Json] = {
 
 
 def fit(columns: Columns, seed: int, **options: Any) -> Forecaster:
-    """By the recipe, without pruned variants."""
+    """Train with the recipe, without pruned variants."""
     profiles = [ColumnProfile(name=name, type=type_) for name, type_ in TYPES.items()]
     pruning = () if isinstance(options["method"], BBBConfig) else None
     wanted = ModelConfig(
@@ -74,7 +74,7 @@ def fit(columns: Columns, seed: int, **options: Any) -> Forecaster:
 
 
 def classical(chosen: list[Origin]) -> dict[str, Callable[[], Json]]:
-    """What is fitted at each origin, or needs no fit."""
+    """The classical methods, which are fitted at each origin."""
     targets = torch.from_numpy(np.concatenate([o.targets(HORIZON) for o in chosen]))
     naive = regression_scores(seasonal_naive(chosen, SEASON, HORIZON), targets)
     return {
@@ -133,7 +133,7 @@ def table(found: dict[str, list[Json]]) -> str:
 
 
 def draw(columns: Columns, path: Path) -> None:
-    """Two years ahead of what was trained on: mean, intervals, and the epistemic part in them."""
+    """Draw a forecast of two years: mean, intervals and their epistemic part."""
     learned = {name: values[:-TEST] for name, values in columns.items()}
     model = fit(learned, 0, **MODELS["bbb, GRU (recipe)"])
     options = PredictOptions(samples=200, horizon=TEST, intervals=(0.5, 0.9))
@@ -166,7 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="see benchmarks/data.py")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--develop", action="store_true", help="two years earlier")
+    parser.add_argument("--develop", action="store_true", help="use origins two years earlier")
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     columns = data.airline(arguments.data)

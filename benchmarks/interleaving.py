@@ -1,4 +1,4 @@
-"""Runs in turns: whatever slows the machine for a while then slows everyone alike."""
+"""Interleaved runs: a temporary slowdown of the machine affects all contenders alike."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ def rounds(names: Sequence[str], repetitions: Mapping[str, int]) -> Iterator[str
 
 
 def interleave(runs: Mapping[str, Callable[[], float]], repetitions: Mapping[str, int]) -> Times:
-    """What each run returned (milliseconds, say), in the order of the rounds."""
+    """Collect what each run returns (for example milliseconds), in the order of the rounds."""
     times: Times = {name: [] for name in runs}
     for name in rounds(list(runs), repetitions):
         times[name].append(runs[name]())
@@ -29,7 +29,7 @@ def interleave(runs: Mapping[str, Callable[[], float]], repetitions: Mapping[str
 
 
 def ratio(times: Sequence[float], reference: Sequence[float]) -> float:
-    """Median over the rounds of time ÷ reference, both of the same round.
+    """Median over the rounds of time ÷ reference, both from the same round.
 
     >>> ratio([2.0, 30.0], [1.0, 10.0, 7.0])
     2.5

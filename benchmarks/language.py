@@ -2,8 +2,8 @@
 
     python -m benchmarks.language --data FOLDER [--methods mle mc_dropout bbb] [--epochs 2]
 
-Two layers of 100 LSTM units, tied embedding, two epochs. Methods are run one after the other, and
-each adds its figures to what is stored; CPU seconds are what a busy machine leaves comparable.
+Two layers of 100 LSTM units, tied embedding, two epochs. Methods run one after the other, and
+each adds its results to the stored ones; on a busy machine compare CPU seconds.
 """
 
 import argparse
@@ -65,13 +65,13 @@ _STREAMS = 10  # of the test text
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="benchmarks/data.py says of what")
+    parser.add_argument("--data", type=Path, required=True, help="a folder: see benchmarks/data.py")
     parser.add_argument(
         "--methods", nargs="+", choices=METHODS, default=["mle", "mc_dropout", "bbb"]
     )
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--fraction", type=float, default=1.0, help="of the text, from its start")
+    parser.add_argument("--fraction", type=float, default=1.0, help="share of the text")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     for name in arguments.methods:
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def measure(folder: Path, method: MethodConfig, epochs: int, fraction: float) -> dict[str, Any]:
-    """Fits to PTB's training text, and looks at its test text after every epoch."""
+    """Fit PTB's training text, and evaluate the test text after every epoch."""
     lines = data.ptb(folder, "train")
     lines = lines[: round(fraction * len(lines))]
     model = skeleton(lines, method, epochs)
@@ -103,7 +103,7 @@ def measure(folder: Path, method: MethodConfig, epochs: int, fraction: float) ->
 
 def skeleton(lines: list[str], method: MethodConfig, epochs: int) -> BayesianLanguageModel:
     """The model before it is fitted."""
-    asked = ModelConfig(
+    request = ModelConfig(
         target="text",
         network=RecurrentConfig(kind="lstm", hidden=(100, 100)),
         method=method,
@@ -111,7 +111,7 @@ def skeleton(lines: list[str], method: MethodConfig, epochs: int) -> BayesianLan
         pruning=() if method.kind == "bbb" else None,
         language=LANGUAGE,
     )
-    config = resolve(asked, [ColumnProfile(name="text", type="text")], len(lines))
+    config = resolve(request, [ColumnProfile(name="text", type="text")], len(lines))
     vocabulary = Vocabulary.fit(lines, config.language or LANGUAGE)
     return BayesianLanguageModel(
         config=config, vocabulary=vocabulary, variants_by_prune={}, default_seed=0
@@ -120,7 +120,7 @@ def skeleton(lines: list[str], method: MethodConfig, epochs: int) -> BayesianLan
 
 @dataclass
 class Clock:
-    """Test perplexities and seconds of each epoch; the last epoch's by Monte Carlo, too."""
+    """Test perplexity and seconds of each epoch; after the last one also by Monte Carlo."""
 
     model: BayesianLanguageModel
     test: Corpus

@@ -1,12 +1,12 @@
-"""The engine beside other libraries: milliseconds for B rows and S samples, in interleaved runs.
+"""The engine compared with other libraries: milliseconds for B rows and S samples.
 
     python -m benchmarks.libraries [--install] [--rows 1 32 256] [--samples 1 10 100 1000]
 
-Every library runs in a process and an environment of its own, all with the same number of threads,
-and they take turns call by call. A ratio is the median over the turns of its time ÷ ours. Writes
+Every library runs in its own process and environment, all with the same number of threads, and
+they take turns call by call. A ratio is the median over the turns of its time ÷ ours. Writes
 benchmarks/results/libraries.json after every cell, prints tables and draws a picture. `--resume`
-goes on there, if commit and settings are the same. Without `--install`, libraries that have no
-environment are left out, and said to be.
+continues from there if commit and settings are the same. Without `--install`, libraries without an
+environment are skipped with a message.
 """
 
 import argparse
@@ -32,7 +32,7 @@ GRACE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Cell:
-    """One question, asked of everyone."""
+    """The rows, samples and network of one measurement."""
 
     network: str
     rows: int
@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Limits:
-    """`repetitions` turns each, fewer for whom they would take longer than `budget_seconds`."""
+    """`repetitions` turns each, fewer for libraries that would exceed `budget_seconds`."""
 
     repetitions: int
     budget_seconds: float
@@ -56,7 +56,7 @@ class Limits:
 
 @dataclass
 class Measured:
-    """Times of a cell, and why some have none."""
+    """Times of a cell, and the reasons for missing ones."""
 
     times: Times = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Measured:
 def measure(
     children: dict[str, Child], cell: Cell, limits: Limits, predicted: dict[str, float]
 ) -> Measured:
-    """One untimed call each, then turns. A child that fails is taken out of `children`."""
+    """Make one untimed call each, then turns. A child that fails is removed from `children`."""
     measured = Measured()
     first: dict[str, float] = {}
     for name in list(children):
@@ -106,7 +106,7 @@ def predict(cells: list[dict[str, Any]], cell: Cell) -> dict[str, float]:
 
 
 def tables(data: dict[str, Any]) -> str:
-    """Medians, and how many times ours that is."""
+    """Medians, and their ratios to ours."""
     names = sorted(data["versions"], key=list(PEERS).index)
     parts = []
     for network in dict.fromkeys(cell["network"] for cell in data["cells"]):
@@ -131,7 +131,7 @@ def _entry(cell: dict[str, Any], name: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Measure what is not measured yet; what is saved after each cell can be resumed."""
+    """Measure the missing cells; results are saved after each cell, for `--resume`."""
     settings = {"threads": arguments.threads, "repetitions": arguments.repetitions}
     data = results.resumable(NAME, settings) if arguments.resume else {}
     data = data or {"machine": results.machine(), "settings": settings, "cells": []}
@@ -158,7 +158,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 def _start(
     arguments: argparse.Namespace, stack: ExitStack, data: dict[str, Any]
 ) -> dict[str, Child]:
-    """The libraries that can be had; why the others cannot goes into `data`."""
+    """Start the installed libraries; `data` gets the reasons why others are missing."""
     log = results.RESULTS / f"{NAME}.log"
     log.parent.mkdir(exist_ok=True)
     children = {}

@@ -1,11 +1,11 @@
-"""MNIST by the default recipe: error, calibration and strangers, of the full and pruned networks.
+"""MNIST with the default recipe: error, calibration and detection of foreign images.
 
     python -m benchmarks.mnist --data FOLDER [--units 400 800 1200] [--seeds 0] [--picture FILE]
 
-Two hidden layers of `units` ReLU units, everything else as the recipe says, no augmentation. Test
-rows are looked at once, when a network is done. Strangers are Fashion-MNIST's test images: AUROC is
-the chance that one scores above a digit. A stopped run goes on where it was: finished networks are
-in benchmarks/results/mnist.json, the one under way in a folder beside it.
+Two hidden layers of `units` ReLU units, other options from the recipe, no augmentation. The test
+rows are used once, when a network is trained. The foreign images are Fashion-MNIST's test images;
+AUROC is the probability that one scores above a digit. An interrupted run resumes: trained networks
+are in benchmarks/results/mnist.json, the current one is in a folder beside it.
 """
 
 import argparse
@@ -63,36 +63,36 @@ def main() -> None:
 
 
 def measure(folder: Path, units: int, seed: int) -> dict[str, Any]:
-    """Trains one network, and looks at the test rows of each of its variants.
+    """Train one network, and evaluate each of its variants on the test rows.
 
-    Of a run that was stopped in between nobody knows the minutes.
+    The minutes are None for a run that was interrupted.
     """
     kept = results.RESULTS / f"mnist-{units}-{seed}"
     resumed, started = kept.exists(), time.process_time()
     model = fit(folder, units, seed, kept)
     minutes = None if resumed else (time.process_time() - started) / 60
     digits = columns(folder, "test")
-    strangers = {"image": data.mnist(folder, "test", "fashion-mnist")[0]}
-    variants = {f"{p:g}": score(model, p, digits, strangers) for p in model.variants}
+    foreign = {"image": data.mnist(folder, "test", "fashion-mnist")[0]}
+    variants = {f"{p:g}": score(model, p, digits, foreign) for p in model.variants}
     shutil.rmtree(kept, ignore_errors=True)
     return {"cpu_minutes": minutes, "notes": model.notes, "variants": variants}
 
 
 def fit(folder: Path, units: int, seed: int, kept: Path) -> TabularModel:
-    """The recipe with this network; `kept` holds a stopped run's checkpoints."""
+    """Train with the recipe; `kept` holds the checkpoints of an interrupted run."""
     rows = columns(folder, "train")
     profiles = [
         ColumnProfile(name="image", type="tensor", shape=rows["image"].shape[1:]),
         ColumnProfile(name="digit", type="number", min=0.0, max=9.0),
     ]
-    asked = ModelConfig(
+    request = ModelConfig(
         target="digit",
         task="classification",
         network=MLPConfig(hidden=(units, units)),
         training=TrainingConfig(seed=seed, validation_fraction=SCORED),
         pruning=PRUNING,
     )
-    config = resolve(asked, profiles, len(rows["image"]))
+    config = resolve(request, profiles, len(rows["image"]))
     print(config.training, config.method, flush=True)
     trained = train(rows, TYPES, config, on_progress=tell, checkpoint_dir=kept)
     assert isinstance(trained, TabularModel)
@@ -100,26 +100,26 @@ def fit(folder: Path, units: int, seed: int, kept: Path) -> TabularModel:
 
 
 def columns(folder: Path, side: str) -> dict[str, np.ndarray]:
-    """Images and digits as a data set's columns."""
+    """Images and digits as columns."""
     images, labels = data.mnist(folder, side)
     return {"image": images, "digit": labels.astype(np.float64)}
 
 
 def tell(progress: Progress) -> None:
-    """A line now and then."""
+    """Print progress from time to time."""
     print(f"{progress.stage} {progress.epoch}/{progress.epochs} {progress.metrics}", flush=True)
 
 
-def score(model: TabularModel, prune: float, digits: Columns, strangers: Columns) -> dict[str, Any]:
-    """Metrics of the test rows, and how well each score tells strangers from them."""
+def score(model: TabularModel, prune: float, digits: Columns, foreign: Columns) -> dict[str, Any]:
+    """Metrics of the test rows, and the AUROC of each score against foreign images."""
     metrics = model.evaluate(digits, prune=prune, samples=SAMPLES)
-    usual, strange = (strangeness(model, prune, model.encode(rows)) for rows in (digits, strangers))
+    usual, ood = (ood_scores(model, prune, model.encode(rows)) for rows in (digits, foreign))
     state = model.variant(prune).state
     size = {"bytes": sum(t.nbytes for t in state.pack().values()), "weights": state.num_weights}
-    return {**size, **metrics, "auroc": {k: auroc(usual[k], strange[k]) for k in SCORES}}
+    return {**size, **metrics, "auroc": {k: auroc(usual[k], ood[k]) for k in SCORES}}
 
 
-def strangeness(model: TabularModel, prune: float, x: Tensor) -> dict[str, Tensor]:
+def ood_scores(model: TabularModel, prune: float, x: Tensor) -> dict[str, Tensor]:
     """Per row the scores of `models.evaluation.out_of_distribution`, of draws without a
     temperature.
     """
@@ -132,7 +132,7 @@ def strangeness(model: TabularModel, prune: float, x: Tensor) -> dict[str, Tenso
 
 
 def table(runs: dict[str, Any]) -> str:
-    """A line per network and variant."""
+    """One line per network and variant."""
     headers = [
         "units",
         "seed",
@@ -153,7 +153,7 @@ def table(runs: dict[str, Any]) -> str:
 
 
 def draw(runs: dict[str, Any], path: Path) -> None:
-    """Error, calibration and the AUROC of strangers, over the share of weights that is left."""
+    """Draw error, calibration and AUROC over the share of remaining weights."""
     with picture(path, 1, 3, (9.5, 2.7)) as (axes,):
         for name, run in runs.items():
             variants = list(run["variants"].items())

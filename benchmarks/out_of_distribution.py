@@ -1,11 +1,11 @@
-"""How well each score tells rows unlike the training rows from rows like them: AUROC.
+"""AUROC of each score between out-of-distribution rows and ordinary rows.
 
     python -m benchmarks.out_of_distribution --data FOLDER [tables] [digits] [mnist]
 
-Tables lose the top tenth of one feature's values from training: those are the strange rows, the
-usual ones are a random tenth of the rest. The digits of scikit-learn are strange when moved by two
-pixels, drowned in noise, or with their pixels shuffled; those of MNIST beside Fashion-MNIST. After
-each AUROC comes the share of strange rows that are flagged when one usual row in a hundred may be.
+For tables the out-of-distribution rows are the top tenth of one feature's values, which are removed
+from training; the ordinary rows are a random tenth of the rest. For scikit-learn's digits they are
+digits moved by two pixels, with noise, or with shuffled pixels; for MNIST they are Fashion-MNIST.
+After each AUROC comes the share of them that is flagged at a false alarm rate of 1 %.
 """
 
 import argparse
@@ -37,12 +37,12 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Case:
-    """Rows to learn from, rows like them, and kinds of rows that are not."""
+    """Training rows, ordinary test rows, and kinds of out-of-distribution rows."""
 
     name: str
     train: Columns
     usual: Columns
-    strange: Mapping[str, Columns]
+    ood: Mapping[str, Columns]
     hidden: tuple[int, ...]
     epochs: int
 
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def tables(root: Path) -> Iterator[Case]:
-    """One case per feature whose largest values are unknown in training."""
+    """One case per feature, whose largest values are not in the training rows."""
     for name in TABLES:
         columns, _ = data.uci(root, name)
         y, x = columns["y"], np.stack([v for k, v in columns.items() if k != "y"], axis=1)
@@ -77,58 +77,58 @@ def tables(root: Path) -> Iterator[Case]:
                 {"x": x[side], "y": y[side]}
                 for side in (~top & ~usual_share, ~top & usual_share, top)
             ]
-            train, usual, strange = sides
+            train, usual, ood = sides
             epochs = max(1, 2_000 // -(-len(train["y"]) // 256))
-            yield Case(name, train, usual, {"top tenth of a feature": strange}, (50,), epochs)
+            yield Case(name, train, usual, {"top tenth of a feature": ood}, (50,), epochs)
 
 
 def small_digits(root: Path) -> Iterator[Case]:
-    """Images of 8 × 8; whatever is done to them, every pixel stays within its range."""
+    """Images of 8 × 8; their changes keep every pixel within its range."""
     columns, random = digits(), np.random.default_rng(0)
     is_usual = random.random(len(columns["y"])) < 0.2
     train, usual = ({k: v[s] for k, v in columns.items()} for s in (~is_usual, is_usual))
     x = usual["x"]
     shuffled = x.reshape(len(x), -1)[:, random.permutation(64)].reshape(x.shape)
-    strange = {
+    ood = {
         "moved by two pixels": {"x": np.roll(x, 2, axis=2)},
         "noise added": {"x": np.clip(x + random.normal(0, 8, x.shape), 0, 16)},
         "pixels shuffled": {"x": shuffled},
     }
-    yield Case("digits", train, usual, strange, (200, 200), 40)
+    yield Case("digits", train, usual, ood, (200, 200), 40)
 
 
 def mnist(root: Path) -> Iterator[Case]:
-    """A part of the training images, to be quick."""
+    """MNIST with a part of the training images, to save time."""
     images, labels = data.mnist(root, "train")
     train = {"x": images[:MNIST_ROWS], "y": np.array(labels[:MNIST_ROWS].astype(str), object)}
     usual = {"x": data.mnist(root, "test")[0][:TEST_ROWS]}
-    strange = {"x": data.mnist(root, "test", "fashion-mnist")[0][:TEST_ROWS]}
-    yield Case("mnist", train, usual, {"Fashion-MNIST": strange}, (400, 400), 5)
+    ood = {"x": data.mnist(root, "test", "fashion-mnist")[0][:TEST_ROWS]}
+    yield Case("mnist", train, usual, {"Fashion-MNIST": ood}, (400, 400), 5)
 
 
 def measure(case: Case) -> Iterator[dict[str, Any]]:
-    """AUROC and the share that is flagged, per variant, kind of strange rows and score."""
+    """AUROC and flagged share per variant, kind of out-of-distribution rows and score."""
     model = fit(case.train, case.hidden, case.epochs, PRUNING)
     known = NUMBER_SCORES if model.task == "regression" else CLASS_SCORES
     for prune in model.variants:
         usual = scores(model, case.usual, prune, list(known))
-        for kind, columns in case.strange.items():
-            strange = scores(model, columns, prune, list(known))
+        for kind, columns in case.ood.items():
+            ood = scores(model, columns, prune, list(known))
             for name in known:
                 bound = Detector.fit(name, usual[name].numpy(), 0.01)
                 yield {
                     "case": f"{case.name}: {kind}",
                     "prune": prune,
                     "score": name,
-                    "auroc": auroc(usual[name], strange[name]),
-                    "flagged": float(bound.flags(strange[name].numpy()).mean()),
+                    "auroc": auroc(usual[name], ood[name]),
+                    "flagged": float(bound.flags(ood[name].numpy()).mean()),
                 }
 
 
 def scores(
     model: TabularModel, columns: Columns, prune: float, names: list[str]
 ) -> dict[str, Tensor]:
-    """Every score of every row, by the sampler that is the model's default."""
+    """All scores of all rows, with the model's default sampler."""
     x = model.encode({"x": columns["x"]})
     options = model.resolve(PredictOptions(prune=prune, samples=SAMPLES))
     parts = [
@@ -141,17 +141,17 @@ def scores(
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    """A line per case and variant, over its features; a column per score: AUROC, flagged."""
+    """One line per case and variant, averaged over features; per score AUROC and flagged share."""
     names = list(dict.fromkeys(cell["score"] for cell in cells))
     keys = dict.fromkeys((cell["case"], cell["prune"]) for cell in cells)
     lines = [
-        [case, f"{100 * prune:g} %", *(_told(cells, case, prune, name) for name in names)]
+        [case, f"{100 * prune:g} %", *(_summary(cells, case, prune, name) for name in names)]
         for case, prune in keys
     ]
-    return results.markdown(["strange rows", "pruned", *names], lines)
+    return results.markdown(["out-of-distribution rows", "pruned", *names], lines)
 
 
-def _told(cells: list[dict[str, Any]], case: str, prune: float, score: str) -> str:
+def _summary(cells: list[dict[str, Any]], case: str, prune: float, score: str) -> str:
     wanted = (case, prune, score)
     same = [c for c in cells if (c["case"], c["prune"], c["score"]) == wanted]
     mean = {key: float(np.mean([cell[key] for cell in same])) for key in ("auroc", "flagged")}

@@ -1,11 +1,11 @@
-"""Ten times more than the service can: who is answered, who is refused, and what that costs it.
+"""Overload of ten times the capacity: responses, refusals and their cost.
 
     python -m benchmarks.overload [--seconds 10] [--times 10]
 
 A real `credence serve` with one compute thread and the model of `benchmarks.servers`
-(784-400-400-10, 100 samples), asked over loopback by processes of their own. Capacity is what 64
-clients get that ask again as soon as they are answered. Then requests come at that many times the
-rate, whatever becomes of them. Prints a table in Markdown; writes benchmarks/results/overload.json.
+(784-400-400-10, 100 samples) gets requests over loopback from other processes. The capacity is the
+rate of 64 clients in a closed loop. Then requests come at a multiple of that rate, whether or not
+they are answered. Prints a table in Markdown; writes benchmarks/results/overload.json.
 """
 
 import argparse
@@ -44,13 +44,13 @@ RECOVERED = 2.0  # times the latency from before
 
 
 def run(seconds: float, times: float) -> dict[str, Any]:
-    """All measurements, one after the other, with a server of their own."""
+    """Make all measurements, one after the other, each with a new server."""
     with _serving() as server:
         return _measure(server, seconds, times)
 
 
 def serve() -> None:
-    """The server alone, and how a generator that takes less of the machine is pointed at it."""
+    """Start only the server, and print how to load it with another generator."""
     body = results.RESULTS / f"{NAME}.json.body"
     with _serving() as server:
         body.write_bytes(_request().partition(b"\r\n\r\n")[2])
@@ -98,7 +98,7 @@ def _request() -> bytes:
 
 
 def _alone(port: int, count: int) -> dict[str, float]:
-    """Milliseconds of so many requests, one after the other."""
+    """Milliseconds of that many sequential requests."""
 
     async def ask() -> list[float]:
         client, seconds = Client(port), []
@@ -121,7 +121,7 @@ async def _capacity(port: int, seconds: float) -> float:
 
 
 def _recovery(port: int, usual: float) -> float:
-    """Seconds until a request is again about as fast as before the load."""
+    """Seconds until requests are about as fast as before the load."""
     started = time.perf_counter()
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
         head, _, body = _request().partition(b"\r\n\r\n")
@@ -137,7 +137,7 @@ def _recovery(port: int, usual: float) -> float:
 
 
 def _idle_connections(server: Server) -> dict[str, float]:
-    """A thousand that have been answered once: what they take of memory and of the processor."""
+    """Memory and processor time of a thousand idle connections after one response each."""
 
     async def hold() -> dict[str, float]:
         before = _rss(server)
@@ -159,7 +159,7 @@ def _idle_connections(server: Server) -> dict[str, float]:
 
 
 def _beside(load: Callable[[int, threading.Event], None], port: int) -> dict[str, float]:
-    """Milliseconds of small requests while something else goes on."""
+    """Milliseconds of small requests while another load runs."""
     stop = threading.Event()
     thread = threading.Thread(target=load, args=(port, stop))
     thread.start()
@@ -172,7 +172,7 @@ def _beside(load: Callable[[int, threading.Event], None], port: int) -> dict[str
 
 
 def _largest_request(port: int, stop: threading.Event) -> None:
-    """10 million rows × samples, the most that is allowed; the client goes away at the end."""
+    """Send the largest allowed request, 10 million rows × samples; disconnect at the end."""
     inputs = {"x": [[0.5] * INPUTS] * 1000}
     body = json.dumps({"model": MODEL, "inputs": inputs, "samples": 10_000}).encode()
     with socket.create_connection(("127.0.0.1", port)) as client:
@@ -181,7 +181,7 @@ def _largest_request(port: int, stop: threading.Event) -> None:
 
 
 def _uploads_trainings_and_lists(port: int, stop: threading.Event) -> None:
-    """Each as soon as the last is answered; data of 1 MB that is new each time."""
+    """Send each request after the last response; the data is 1 MB and new each time."""
     data = {"columns": {"x": list(range(30)), "y": list(range(30))}}
     train = {"model": "line", "target": "y", "data": data, "training": {"epochs": 1}}
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
@@ -199,7 +199,7 @@ def _uploads_trainings_and_lists(port: int, stop: threading.Event) -> None:
 
 @contextmanager
 def _generating(port: int, rate: float, seconds: float) -> Iterator[subprocess.Popen[str]]:
-    """Another process, so that what it measures is not what this one waits for."""
+    """Run the generator in another process, so that this one does not delay it."""
     command = [sys.executable, "-m", "benchmarks.overload", "--generate", str(port)]
     command += ["--rate", str(rate), "--seconds", str(seconds)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
@@ -231,21 +231,21 @@ async def generate(port: int, rate: float, seconds: float) -> None:
     print("sent", flush=True)
     await asyncio.gather(*tasks)
     await client.close()
-    print(json.dumps(_told(found, took)), flush=True)
+    print(json.dumps(_summary(found, took)), flush=True)
 
 
-def _told(found: list[tuple[int, float, int | None]], seconds: float) -> dict[str, Any]:
+def _summary(found: list[tuple[int, float, int | None]], seconds: float) -> dict[str, Any]:
     accepted = [took for status, took, _ in found if status == 200]
     refused = [(took, after) for status, took, after in found if status in (429, 503)]
-    told = sorted(after for _, after in refused if after is not None)
+    delays = sorted(after for _, after in refused if after is not None)
     return {
         "offered": len(found) / seconds,
         "accepted": len(accepted) / seconds,
         "accepted_ms": _percentiles(accepted),
         "refused": len(refused) / seconds,
         "refused_ms": _percentiles([took for took, _ in refused]),
-        "retry_after": [told[0], told[-1]] if told else [],
-        "without_retry_after": len(refused) - len(told),
+        "retry_after": [delays[0], delays[-1]] if delays else [],
+        "without_retry_after": len(refused) - len(delays),
         "lost": len(found) - len(accepted) - len(refused),
     }
 
@@ -255,7 +255,7 @@ def _percentiles(seconds: list[float]) -> dict[str, float]:
 
 
 def _rss(server: Server) -> float:
-    """Of API and worker, in MiB."""
+    """Resident memory of API and worker in MiB."""
     total = 0
     for process in server.tree():
         with suppress(psutil.NoSuchProcess):
@@ -281,10 +281,10 @@ def _peak_rss(server: Server) -> Iterator[list[float]]:
 
 
 def table(data: dict[str, Any]) -> str:
-    """What the page of reliability shows."""
+    """The table in the documentation of reliability."""
 
-    def both(told: dict[str, float]) -> str:
-        return f"{told['p50']:.1f} / {told['p99']:.1f} ms"
+    def both(times: dict[str, float]) -> str:
+        return f"{times['p50']:.1f} / {times['p99']:.1f} ms"
 
     over, idle = data["overload"], data["idle"]
     after = " to ".join(str(value) for value in over["retry_after"]) or "none"
@@ -316,9 +316,9 @@ def table(data: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of the overload")
-    parser.add_argument("--times", type=float, default=10.0, help="the capacity")
-    parser.add_argument("--serve", action="store_true", help="only, and print a command for hey")
+    parser.add_argument("--seconds", type=float, default=10.0, help="duration of the overload")
+    parser.add_argument("--times", type=float, default=10.0, help="load ÷ capacity")
+    parser.add_argument("--serve", action="store_true", help="only print a command for hey")
     parser.add_argument("--generate", type=int, metavar="PORT", help=argparse.SUPPRESS)
     parser.add_argument("--rate", type=float, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

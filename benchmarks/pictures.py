@@ -1,4 +1,4 @@
-"""Pictures of results, in the manner of the demo's."""
+"""Pictures of results, in the style of the demo's."""
 
 import statistics
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ OURS = "credence"
 def picture(
     path: Path, rows: int, columns: int, size: tuple[float, float]
 ) -> Iterator[list[list[Axes]]]:
-    """Axes to draw into, row by row; saved at the end of the block."""
+    """Yield axes, row by row; save the picture at the end of the block."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
@@ -36,7 +36,7 @@ def picture(
 
 
 def colours(names: list[str]) -> dict[str, Any]:
-    """How each is drawn: ours in blue and thicker, a plain forward pass in grey."""
+    """Line styles: ours is blue and thicker, a plain forward pass grey."""
     others = iter(OTHERS * 2)
     styles: dict[str, Any] = {}
     for name in names:
@@ -51,7 +51,7 @@ def colours(names: list[str]) -> dict[str, Any]:
 
 
 def draw_libraries(data: dict[str, Any], path: Path) -> None:
-    """Milliseconds over samples, a panel per network and number of rows."""
+    """Draw milliseconds over samples, one panel per network and number of rows."""
     cells = data["cells"]
     networks = list(dict.fromkeys(cell["network"] for cell in cells))
     rows = sorted({cell["rows"] for cell in cells})
@@ -79,7 +79,7 @@ def _draw_times(
 
 
 def draw_servers(data: dict[str, Any], path: Path) -> None:
-    """p50 and p99 over the offered rate, and what 64 clients get."""
+    """Draw p50 and p99 over the offered rate, and the throughput of 64 clients."""
     systems = report.names(data)
     styles = colours(systems)
     most = str(data["settings"]["concurrencies"][-1])
@@ -112,7 +112,7 @@ def _legend_below(axes: Axes) -> None:
 
 
 def draw_samplers(data: dict[str, Any], path: Path) -> None:
-    """Error of the mean and of the variance over samples, a column per network."""
+    """Draw the errors of mean and variance over samples, one column per network."""
     cells = data["cells"]
     networks = list(dict.fromkeys(cell["model"] for cell in cells))
     titles = {"mean": "error of the mean", "variance": "error of the variance"}

@@ -1,4 +1,4 @@
-"""Pruned variants beside the full posterior: milliseconds, bytes, held-out scores.
+"""Pruned variants compared with the full posterior: milliseconds, bytes, held-out scores.
 
     python -m benchmarks.pruned [--artifact DIRECTORY] [--data FOLDER]
 
@@ -31,7 +31,7 @@ SAMPLES = 100
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--artifact", type=Path, help="of a stored version")
+    parser.add_argument("--artifact", type=Path, help="directory of a stored version")
     parser.add_argument("--data", type=Path, help="a folder of data sets: benchmarks/data.py")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repetitions", type=int, default=30)

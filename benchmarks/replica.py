@@ -1,4 +1,4 @@
-"""What one replica of the API answers over HTTP: rows per second by rows per request.
+"""Throughput of one API replica over HTTP: rows per second by rows per request.
 
     python -m benchmarks.replica
 
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def measure(server: Server, network: str, seconds: float) -> list[dict[str, Any]]:
-    """One network with more and more rows per request."""
+    """Measure one network with increasing rows per request."""
     shape = Shape.parse(network)
     publish(server.port, network, shape)
     cells = []
@@ -81,7 +81,7 @@ def measure(server: Server, network: str, seconds: float) -> list[dict[str, Any]
 
 
 def publish(port: int, network: str, shape: Shape) -> None:
-    """A model of this shape, trained for two epochs on random rows, through the service."""
+    """Train a model of this shape on random rows for two epochs, through the service."""
     with tempfile.TemporaryDirectory() as folder, Client(f"http://127.0.0.1:{port}") as client:
         path = Path(folder) / f"{network}.npz"
         np.savez(path, **columns(shape), allow_pickle=False)
@@ -100,7 +100,7 @@ def publish(port: int, network: str, shape: Shape) -> None:
 
 
 def questions(network: str, shape: Shape, rows: int) -> list[bytes]:
-    """Different rows, the same options: what the service may compute together."""
+    """Requests with different rows and the same options, which the service may batch."""
     random = np.random.default_rng(1)
     inputs = random.normal(size=(DIFFERENT, rows, 1, shape.inputs)).round(4).tolist()
     bodies = ({"model": network, "inputs": rows_of_one} for rows_of_one in inputs)

@@ -1,4 +1,4 @@
-"""Results on disk and as text: JSON with the machine that they are of, and Markdown tables."""
+"""Stores results as JSON with a description of the machine, and prints Markdown tables."""
 
 import json
 import os
@@ -13,7 +13,7 @@ RESULTS = Path(__file__).parent / "results"  # not kept in git: they are of one 
 
 
 def machine() -> dict[str, Any]:
-    """What a figure should never be read without."""
+    """The machine and the versions that results depend on."""
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -25,7 +25,7 @@ def machine() -> dict[str, Any]:
 
 
 def save(name: str, data: dict[str, Any]) -> Path:
-    """Write by rename, so that a run that is stopped leaves the last whole state."""
+    """Write by rename, so that an interrupted run leaves the last complete file."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     part = path.with_suffix(".part")
@@ -35,26 +35,26 @@ def save(name: str, data: dict[str, Any]) -> Path:
 
 
 def resumable(name: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """What was saved by this very commit with these settings; empty if that is not so."""
+    """The results saved by this commit with these settings; empty if there are none."""
     data = load(name)
     same = data.get("settings") == json.loads(json.dumps(settings))
     return data if same and data["machine"]["commit"] == machine()["commit"] else {}
 
 
 def load(name: str) -> dict[str, Any]:
-    """What `save` wrote; empty if there is nothing."""
+    """The results that `save` wrote; empty if there are none."""
     path = RESULTS / f"{name}.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table whose first column is text and whose others are figures."""
+    """A Markdown table whose first column is text and whose others are numbers."""
     lines = [headers, ["---", *["---:"] * (len(headers) - 1)], *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def figure(value: float | None, digits: int = 3) -> str:
-    """To some significant digits, without an exponent; a dash for what is not there.
+    """Format a number with some significant digits, without an exponent; None is a dash.
 
     >>> figure(1234.5), figure(0.0451234), figure(None)
     ('1,230', '0.0451', '–')

@@ -1,10 +1,10 @@
-"""How far each sampler's mean and variance are off, and how long a wanted accuracy takes.
+"""Errors of each sampler's mean and variance, and the time to reach a given error.
 
     python -m benchmarks.samplers [--picture docs/images/samplers.png]
 
 Models are trained on generated rows and on scikit-learn's digits. Errors are root mean squares over
 rows and seeds: of the mean in predictive standard deviations, of the total variance relative to it.
-The truth is a mean over 200,000 independent samples. Errors do not depend on the machine; times do.
+The reference is a mean over 200,000 independent samples. Only times depend on the machine.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def fit(
     epochs: int,
     pruning: tuple[float, ...] = (),
 ) -> TabularModel:
-    """The recipe, with these widths, epochs and variants."""
+    """Train with the recipe, and these widths, epochs and variants."""
     x, kind = columns["x"], "category" if columns["y"].dtype == object else "number"
     profiles = [ColumnProfile(name="x", type="tensor", shape=x.shape[1:])]
     profiles.append(ColumnProfile(name="y", type=kind))
@@ -101,7 +101,7 @@ def fit(
 
 
 def measure(name: str, model: TabularModel, x: Tensor, seeds: int) -> Iterator[dict[str, Any]]:
-    """Errors, what `mc_error` said, and milliseconds, per sampler and number of samples."""
+    """Errors, `mc_error` and milliseconds per sampler and number of samples."""
     truth = exact(model, x)
     for sampler in SAMPLERS:
         for samples in SAMPLES:
@@ -131,7 +131,7 @@ def run(
     options: PredictOptions,
     truth: tuple[np.ndarray, np.ndarray],
 ) -> dict[str, float]:
-    """Squared errors of one seed, and the time of a question that was asked before."""
+    """Squared errors of one seed, and the time of a repeated request."""
     answer = model.predict_rows(x, options)
     started = time.perf_counter()
     model.predict_rows(x, options)
@@ -147,7 +147,7 @@ def run(
 
 
 def pooled(runs: list[dict[str, float]]) -> dict[str, float]:
-    """Root mean squares over the seeds; the median of the times."""
+    """Root mean square errors over the seeds, and the median of the times."""
     root = {
         name: statistics.mean(r[name] for r in runs) ** 0.5 for name in ("mean", "variance", "said")
     }
@@ -155,7 +155,7 @@ def pooled(runs: list[dict[str, float]]) -> dict[str, float]:
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    """Errors side by side."""
+    """One line per sampler and number of samples, with its errors."""
     lines = [
         [
             cell["model"],

@@ -1,13 +1,13 @@
-"""Credence beside other servers: one row, 100 samples, JSON, one compute thread each, loopback.
+"""Credence compared with other servers: one row, 100 samples, JSON, one compute thread, loopback.
 
     python -m benchmarks.servers [--install] [--rounds 5] [--seconds 4] [--rates 100 200 400 800]
 
-All serve the same stored model (784-400-400-10) through `TabularModel.predict`; what differs is
-the server. They take turns in rounds, each round starting with another, and every turn has a server
-of its own: an idle one may take a fifth of a core, and one that adapts to an overload keeps waiting
-after it. Closed loop: 1 and 64 clients. Open loop: requests come at times fixed beforehand, and
-latency counts from then. Writes benchmarks/results/servers.json after every turn, prints tables and
-draws a picture. `--resume` goes on there, if commit and settings are the same.
+All serve the same stored model (784-400-400-10) through `TabularModel.predict`; only the servers
+differ. They take turns in rounds, each round starting with another. Every turn starts a new server:
+an idle one may use a fifth of a core, and one that adapts to overload keeps waiting after. Closed
+loop: 1 and 64 clients. Open loop: requests come at times fixed beforehand, and latency counts from
+then. Writes benchmarks/results/servers.json after every turn, prints tables and draws a picture.
+`--resume` continues from there if commit and settings are the same.
 """
 
 import argparse
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Take turns; what is measured so far is on disk after each."""
+    """Run all turns; save the results after each."""
     plan = Plan(arguments.concurrency, arguments.rates, arguments.seconds)
     data = results.resumable(NAME, vars(plan)) if arguments.resume else {}
     data = data or {"machine": results.machine(), "settings": vars(plan), "turns": []}
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _installed(arguments: argparse.Namespace, data: dict[str, Any]) -> list[str]:
-    """The systems that can be started; why the others cannot goes into `data`."""
+    """The installed systems; `data` gets the reasons why others are missing."""
     names = []
     for name in arguments.systems:
         system = SYSTEMS[name]
@@ -80,7 +80,7 @@ def _installed(arguments: argparse.Namespace, data: dict[str, Any]) -> list[str]
 
 @dataclass
 class _Bench:
-    """What all turns share: the model, the plan, and the answer that everyone must give."""
+    """What all turns share: the model, the plan and the expected response."""
 
     place: Place
     log: Path
@@ -96,10 +96,10 @@ class _Bench:
         return cls(Place(data_dir, artifact.make(data_dir, log), folder), log, plan, idle_seconds)
 
     def turn(self, system: System) -> dict[str, Any]:
-        """Start a server, see that it answers as the others do, measure it, and stop it.
+        """Start a server, check its response, measure it, and stop it.
 
         Raises:
-            NotServing, OSError: if it does not answer, or otherwise than the first.
+            NotServing, OSError: if its response is missing or differs from the first server's.
         """
         with tempfile.TemporaryDirectory(dir=self.place.folder) as folder:
             place = replace(self.place, folder=Path(folder))
@@ -113,14 +113,14 @@ class _Bench:
 
 
 def _check(name: str, mean: list[float], expected: list[float]) -> None:
-    """Whether the server has the very same predictor."""
+    """Check that the server has the same predictor."""
     difference = max(abs(a - b) for a, b in zip(mean, expected, strict=True))
     if difference > TOLERANCE:
         raise NotServing(f"{name} answers otherwise: probabilities differ by {difference:.3g}")
 
 
 def _idle(server: Server, seconds: float) -> float:
-    """Cores that the server takes while nobody asks."""
+    """Processor cores that the idle server uses."""
     time.sleep(1.0)  # what a start leaves to be done
     before, started = server.cpu_seconds(), time.monotonic()
     time.sleep(seconds)
@@ -138,12 +138,12 @@ def main() -> None:
     )
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of each run")
+    parser.add_argument("--seconds", type=float, default=4.0, help="duration of each run")
     parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 64])
     parser.add_argument(
         "--rates", nargs="+", type=float, default=[50, 100, 200, 400, 600, 800, 1200, 1600]
     )
-    parser.add_argument("--idle", type=float, default=10.0, help="seconds of measured idleness")
+    parser.add_argument("--idle", type=float, default=10.0, help="seconds of idle measurement")
     parser.add_argument("--install", action="store_true", help="create missing environments")
     parser.add_argument("--resume", action="store_true", help="keep the turns measured so far")
     parser.add_argument("--picture", type=Path, default=results.RESULTS / f"{NAME}.png")

@@ -1,7 +1,6 @@
 """Networks to measure, named by their widths, as trained artifacts.
 
-Speed does not depend on what a model has learned: two epochs on random rows give an artifact with
-everything that a served model has.
+Speed does not depend on what a model has learned, so two epochs on random rows are enough.
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ ROWS = 120
 
 @dataclass(frozen=True)
 class Shape:
-    """Widths of a multilayer perceptron: two outputs are mean and log variance, more are classes.
+    """Widths of a multilayer perceptron. Two outputs are mean and log variance, more are classes.
 
     >>> Shape.parse("13-50-50-2")
     Shape(inputs=13, hidden=(50, 50), outputs=2)
@@ -43,7 +42,7 @@ class Shape:
 
 
 def columns(shape: Shape) -> dict[str, np.ndarray]:
-    """Random rows: one tensor column, so that encoding costs as little as a peer's plain tensor."""
+    """Random rows in one tensor column, which costs as little to encode as a plain tensor."""
     random = np.random.default_rng(0)
     classes = np.arange(ROWS) % shape.outputs
     target = random.normal(size=ROWS) if shape.task == "regression" else classes.astype(float)
@@ -51,7 +50,7 @@ def columns(shape: Shape) -> dict[str, np.ndarray]:
 
 
 def configure(shape: Shape, pruning: tuple[float, ...] = ()) -> ModelConfig:
-    """The recipe for such a network, cut short."""
+    """The recipe for this network, with few epochs."""
     config = ModelConfig(
         target=TARGET,
         task=shape.task,
@@ -67,12 +66,12 @@ def configure(shape: Shape, pruning: tuple[float, ...] = ()) -> ModelConfig:
 
 
 def build(shape: Shape, pruning: tuple[float, ...] = ()) -> TabularModel:
-    """A model of this shape, in about a second."""
+    """Train a model of this shape, in about a second."""
     types = {INPUT: "tensor", TARGET: "number"}
     return train(columns(shape), types, configure(shape, pruning))
 
 
 def stored(shape: Shape, directory: Path, device: str = "cpu") -> TabularModel:
-    """The same, written to a directory and read back, as a service has it."""
+    """Write the model to a directory and read it back, as a service does."""
     write_model(build(shape), directory)
     return read_model(directory, device)

@@ -1,13 +1,12 @@
-"""Seconds per epoch of Bayes by Backprop beside a deterministic network, in turns.
+"""Seconds per epoch of Bayes by Backprop compared with a deterministic network, interleaved.
 
     python -m benchmarks.training [--network 784-400-400-10] [--rows 60000] [--data FOLDER]
                                   [--rounds 5] [--threads 2] [--clock wall|cpu]
                                   [--profile "bbb local, auto"] [--methods mle "bbb local, auto" …]
 
-Every method goes through the same loop (`models.training.trainer.Trainer`), with the recipe's
-clipping and
-checks. The first line, plain torch, has none of that: `nn.Sequential`, fused Adam, no reports; it
-is there so that nothing is compared with a slow loop of our own. The ratio to the deterministic
+Every method uses the same loop (`models.training.trainer.Trainer`) with the recipe's clipping and
+checks. The first line, plain torch, has none of that: `nn.Sequential`, fused Adam, no reports. It
+shows that the comparison is not with a slow loop of our own. The ratio to the deterministic
 network (`mle`) is the median over the rounds of one round's times. On a machine that others use,
 `--threads 1 --clock cpu` counts the processor's seconds, not those in which it was away.
 """
@@ -61,7 +60,7 @@ PRIORS = {
 
 @dataclass(frozen=True)
 class Problem:
-    """A network's widths and the rows that it learns."""
+    """A network's widths and its training rows."""
 
     shape: Shape
     rows: Rows
@@ -86,7 +85,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clock", choices=list(CLOCKS), default="wall")
     parser.add_argument("--methods", nargs="+", choices=list(contenders()), help="all by default")
-    parser.add_argument("--profile", choices=list(contenders()), help="where its steps' time goes")
+    parser.add_argument("--profile", choices=list(contenders()), help="the method to profile")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     shape = Shape.parse(arguments.network)
@@ -115,7 +114,7 @@ def contenders() -> dict[str, MethodConfig]:
 
 
 def generated(shape: Shape, num_rows: int) -> Rows:
-    """Noise, with targets that follow from it: an epoch's time does not depend on what rows say."""
+    """Noise, with targets computed from it: an epoch's time does not depend on the values."""
     inputs = torch.rand(num_rows, shape.inputs, generator=generator(0, "rows"))
     if shape.task == "regression":
         return Rows(inputs, inputs.sum(1) - shape.inputs / 2)
@@ -131,7 +130,7 @@ def mnist(root: Path) -> Rows:
 
 
 def measure(problem: Problem, configs: Configs, clock: Clock, rounds: int) -> Times:
-    """Seconds per epoch; one short turn each comes first, since whatever is first takes longer."""
+    """Seconds per epoch, after one short untimed turn each, because first runs take longer."""
     short = Problem(problem.shape, problem.rows[slice(0, 20 * BATCH)])
     for run in runs(short, configs, clock).values():
         run()
@@ -162,7 +161,7 @@ def build_trainer(problem: Problem, config: MethodConfig) -> Trainer:
 
 
 def plain_epoch(problem: Problem, clock: Clock) -> float:
-    """The same network as torch's users write it, with the fastest of torch's Adams."""
+    """One epoch of the same network in plain torch, with torch's fastest Adam."""
     layers: list[nn.Module] = []
     for a, b in pairwise(problem.widths):
         layers += [nn.Linear(a, b), nn.ReLU()]
@@ -180,7 +179,7 @@ def plain_epoch(problem: Problem, clock: Clock) -> float:
 
 
 def breakdown(problem: Problem, config: MethodConfig, steps: int = 100) -> str:
-    """Operators by the time they take themselves, over some steps."""
+    """Operators by their own time, over some steps."""
     trainer = build_trainer(Problem(problem.shape, problem.rows[slice(0, steps * BATCH)]), config)
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         trainer.run()

@@ -1,13 +1,13 @@
-"""The standard regression tables: log likelihood and honest intervals over all their splits.
+"""The standard regression tables: log likelihood and interval coverage over all splits.
 
     python -m benchmarks.uci --data FOLDER [yacht energy …] [--splits 20] [--table] [--picture FILE]
 
 Any folder in the format of `benchmarks/data.py` will do: every `uci/<name>.csv[.gz]` that has a
 `uci/<name>.splits.json`. One network per split, by the recommended recipe, with the table's one
-hidden layer of 50 units (100 where there are more than 20,000 rows). The rows of a split's test
-side are seen once, when the finished model is scored; what the recipe holds out for itself comes
-from the training side. Runs are kept after each split and go on where they stopped;
-`--table` only prints what there is.
+hidden layer of 50 units (100 where there are more than 20,000 rows). A split's test
+rows are used once, when the trained model is scored; the rows that the recipe holds out come from
+the training rows. Results are stored after each split, and an interrupted run resumes. `--table`
+only prints the stored results.
 """
 
 import argparse
@@ -51,10 +51,10 @@ SHADES = dict(zip(METHODS, ("#c2a21b", "#8e5bb0", "#8a8a8a", "#4d4d4d", "#3a8f5c
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="see benchmarks/data.py")
-    parser.add_argument("sets", nargs="*", help="all that the folder has by default")
-    parser.add_argument("--splits", type=int, default=20, help="at most so many of each set")
+    parser.add_argument("sets", nargs="*", help="default: all in the folder")
+    parser.add_argument("--splits", type=int, default=20, help="at most this many of each set")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--table", action="store_true", help="print what was kept, run nothing")
+    parser.add_argument("--table", action="store_true", help="print stored results, run nothing")
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # networks this small gain nothing from a second
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def run(root: Path, name: str, num_splits: int, seed: int) -> None:
-    """All splits of a set that are not there yet."""
+    """Measure the missing splits of a set."""
     settings = {"name": name, "seed": seed}
     kept = results.resumable(_file(name, seed), settings)
     done: list[dict[str, Any]] = kept.get("splits", [])
@@ -84,7 +84,7 @@ def run(root: Path, name: str, num_splits: int, seed: int) -> None:
 
 
 def measure(columns: Columns, test: np.ndarray, seed: int) -> dict[str, Any]:
-    """Trains on the rows that are not for testing, and scores those that are."""
+    """Train on a split's training rows, and score its test rows."""
     held_back = np.zeros(len(columns[TARGET]), dtype=bool)
     held_back[test] = True
     training, testing = (
@@ -98,7 +98,7 @@ def measure(columns: Columns, test: np.ndarray, seed: int) -> dict[str, Any]:
 
 
 def configure(training: Columns, seed: int) -> ModelConfig:
-    """The recipe's, but for the architecture that the table prescribes and the variants."""
+    """The recipe's configuration with the prescribed architecture and without variants."""
     profiles = [
         ColumnProfile(name=name, type="number", min=float(values.min()), max=float(values.max()))
         for name, values in training.items()
@@ -114,7 +114,7 @@ def configure(training: Columns, seed: int) -> ModelConfig:
 
 
 def load(name: str, seed: int) -> list[dict[str, Any]]:
-    """What was measured so far."""
+    """The stored measurements."""
     return list(results.load(_file(name, seed)).get("splits", []))
 
 
@@ -123,7 +123,7 @@ def _file(name: str, seed: int) -> str:
 
 
 def table(measured: dict[str, list[dict[str, Any]]]) -> str:
-    """Mean ± standard error over the splits, beside what is published."""
+    """Mean ± standard error over the splits, beside published values."""
     headers = (
         "data",
         "splits",
@@ -156,7 +156,7 @@ def _line(name: str, splits: list[dict[str, Any]]) -> list[str]:
 
 
 def draw(measured: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    """Log likelihood above that of DVI, and how often the intervals of each level are right."""
+    """Draw log likelihoods relative to DVI, and the coverage of the intervals by level."""
     with picture(path, 1, 2, (9.5, 3.4)) as ((left, right),):
         names = [name for name in measured if name in PUBLISHED]
         for i, name in enumerate(names):
@@ -192,7 +192,7 @@ def _mean(splits: list[dict[str, Any]], key: str) -> float:
 
 
 def _covered(splits: list[dict[str, Any]], kind: str) -> float:
-    """Averaged over rows: splits have equally many."""
+    """Mean coverage over the splits, which have equally many rows."""
     return float(np.mean([split[kind]["0.9"] for split in splits]))
 
 

@@ -1,1 +1,1 @@
-"""What service and worker must agree on: settings, data sets, jobs, registry, queue."""
+"""What API and worker share: settings, database, data sets, jobs, models, storage."""

@@ -1,7 +1,7 @@
-"""Everything that the API and the worker share, opened once per process."""
+"""The services that the API and the worker share, opened once per process."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
 
 from core.access.audit import Audit
 from core.access.callers import SERVICE, Caller
@@ -24,31 +24,63 @@ from core.storage import ArtifactStore, open_store
 
 @dataclass(frozen=True)
 class Context:
-    """The services of one process, as its `caller` sees them."""
+    """The services of one process, restricted to what `caller` may see."""
 
     settings: Settings
     scratch: Scratch
     database: Database
     store: ArtifactStore
-    caller: Caller
-    datasets: Datasets
-    jobs: Jobs
-    registry: Registry
-    results: Results
-    checkpoints: Checkpoints
     queue: Queue
-    workers: Workers
-    stored_predictions: StoredPredictions
-    feedback: Feedback
-    shares: Shares
-    replies: Replies
-    audit: Audit
+    caller: Caller = SERVICE
+
+    @cached_property
+    def datasets(self) -> Datasets:
+        max_bytes, folder = self.settings.max_dataset_bytes, self.scratch.path
+        return Datasets(self.database, self.store, max_bytes, folder, self.caller)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        return Jobs(self.database, self.caller)
+
+    @cached_property
+    def registry(self) -> Registry:
+        return Registry(self.database, self.store, self.caller)
+
+    @cached_property
+    def results(self) -> Results:
+        return Results(self.jobs, self.store)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints(self.jobs, self.store)
+
+    @cached_property
+    def workers(self) -> Workers:
+        return Workers(self.database)
+
+    @cached_property
+    def stored_predictions(self) -> StoredPredictions:
+        return StoredPredictions(self.database, self.settings.max_stored_bytes, self.caller)
+
+    @cached_property
+    def feedback(self) -> Feedback:
+        return Feedback(self.database, self.settings.feedback_rows, self.caller)
+
+    @cached_property
+    def shares(self) -> Shares:
+        return Shares(self.database, self.caller)
+
+    @cached_property
+    def replies(self) -> Replies:
+        return Replies(self.database)
+
+    @cached_property
+    def audit(self) -> Audit:
+        return Audit(self.database)
 
     def for_caller(self, caller: Caller) -> "Context":
-        """The same services, for somebody who does not see everything."""
-        return replace(
-            self, **_bound(self.settings, self.database, self.store, self.scratch, caller)
-        )
+        """The same services, restricted to what `caller` may see."""
+        return replace(self, caller=caller)
 
     def close(self) -> None:
         """Close the connections, and remove what was temporary."""
@@ -61,8 +93,8 @@ def open_context(settings: Settings) -> Context:
     """Create the data directory, bring the schema up to date and connect the services.
 
     Raises:
-        InvalidSetting: when the data directory cannot be created.
-        Unavailable: when the database does not answer.
+        InvalidSetting: the data directory cannot be created.
+        Unavailable: the database does not answer.
     """
     settings.prepare_data_dir()
     database = Database(settings.sqlalchemy_url)
@@ -70,33 +102,4 @@ def open_context(settings: Settings) -> Context:
     store = open_store(settings)
     scratch = Scratch(settings.data_dir / "scratch")
     scratch.remove_leftovers()
-    bound = _bound(settings, database, store, scratch, SERVICE)
-    return Context(
-        settings=settings,
-        scratch=scratch,
-        database=database,
-        store=store,
-        checkpoints=Checkpoints(bound["jobs"], store),
-        queue=Queue(settings),
-        workers=Workers(database),
-        replies=Replies(database),
-        audit=Audit(database),
-        **bound,
-    )
-
-
-def _bound(
-    settings: Settings, database: Database, store: ArtifactStore, scratch: Scratch, caller: Caller
-) -> dict[str, Any]:
-    """What answers to a caller: whatever has an owner."""
-    jobs = Jobs(database, caller)
-    return {
-        "caller": caller,
-        "datasets": Datasets(database, store, settings.max_dataset_bytes, scratch.path, caller),
-        "jobs": jobs,
-        "registry": Registry(database, store, caller),
-        "results": Results(jobs, store),
-        "stored_predictions": StoredPredictions(database, settings.max_stored_bytes, caller),
-        "feedback": Feedback(database, settings.feedback_rows, caller),
-        "shares": Shares(database, caller),
-    }
+    return Context(settings, scratch, database, store, Queue(settings))

@@ -1,18 +1,18 @@
-"""What `core` raises: one hierarchy, no HTTP in it, every message ready for a user."""
+"""The exceptions of `core`. Every message may be shown to a user."""
 
 from collections.abc import Sequence
 
 
 class CredenceError(Exception):
-    """Base of all errors of this package; `str` of it may be shown to a user."""
+    """Base of all errors of this package."""
 
 
 class InvalidSetting(CredenceError):
-    """Settings with which nothing may start; the message has a line for each."""
+    """Settings with which no process may start; the message has a line for each."""
 
 
 class NotFound(CredenceError):
-    """There is no `kind` that is called `identifier`."""
+    """There is no `kind` with this identifier, or the caller may not see it."""
 
     def __init__(self, kind: str, identifier: object) -> None:
         super().__init__(f"there is no {kind} {str(identifier)!r}")
@@ -21,15 +21,15 @@ class NotFound(CredenceError):
 
 
 class Conflict(CredenceError):
-    """The state of a thing does not allow what was asked."""
+    """The state of a thing does not allow the operation."""
 
 
 class NotOwner(CredenceError):
-    """Whoever asks may see a thing, and not change it."""
+    """The caller may see a thing, but not change it."""
 
 
 class LimitReached(CredenceError):
-    """More than a caller may ask for now; later it may."""
+    """The caller does more than it may at one time; it may try again later."""
 
     def __init__(self, message: str, retry_after_seconds: int) -> None:
         super().__init__(message)
@@ -37,7 +37,11 @@ class LimitReached(CredenceError):
 
 
 class Invalid(CredenceError):
-    """Understood but wrong: `errors` are (path, message), a path being "/a/0" or a parameter."""
+    """Values that are wrong.
+
+    Args:
+        errors: path and message of each; a path is a JSON pointer ("/a/0") or a parameter's name.
+    """
 
     def __init__(self, errors: Sequence[tuple[str, str]]) -> None:
         super().__init__("; ".join(f"{path}: {message}" for path, message in errors))
@@ -45,23 +49,23 @@ class Invalid(CredenceError):
 
 
 class NotParseable(CredenceError):
-    """Bytes that are not in the format they claim to be in."""
+    """Bytes that are not in their declared format."""
 
 
 class TooLarge(CredenceError):
-    """More than a limit allows; the message names the limit."""
+    """Something larger than a limit, which the message names."""
 
 
 class QuotaExceeded(TooLarge):
-    """More than a caller may keep; the message says how much that is."""
+    """More than a caller may store; the message says how much that is."""
 
 
 class UnsupportedFormat(CredenceError):
-    """A media type that nobody here reads; the message lists those that are."""
+    """A format or encoding that is not read; the message lists those that are."""
 
 
 class Unavailable(CredenceError):
-    """A service that this one needs does not answer now."""
+    """A service that this one needs, such as the database, does not answer now."""
 
     def __init__(self, message: str, retry_after_seconds: int = 5) -> None:
         super().__init__(message)
@@ -69,4 +73,4 @@ class Unavailable(CredenceError):
 
 
 class LostClaim(CredenceError):
-    """The job belongs to another attempt by now: drop the work, write nothing."""
+    """The job belongs to another attempt: the worker must drop its work and write nothing."""

@@ -1,7 +1,9 @@
-"""The names users give, and the identifiers the service gives."""
+"""Names that users give, identifiers that the service gives, and paths of settings."""
 
 import re
 import secrets
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from core.exceptions import Invalid, NotFound
 
@@ -15,12 +17,40 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def new_id(prefix: str) -> str:
-    """An identifier nobody can guess: 96 random bits after the prefix."""
+    """A new identifier: the prefix and 96 random bits, which nobody can guess."""
     return f"{prefix}_{secrets.token_hex(12)}"
 
 
+def dotted_paths(
+    values: dict[str, Any], prefix: str = "", whole: Collection[str] = ()
+) -> dict[str, Any]:
+    """Settings by dotted path: {"kl": {"weight": 1}} → {"kl.weight": 1}.
+
+    Args:
+        whole: paths whose objects are values, not settings below them.
+    """
+    paths: dict[str, Any] = {}
+    for name, value in values.items():
+        path = f"{prefix}{name}"
+        is_value = not isinstance(value, dict) or path in whole
+        paths |= {path: value} if is_value else dotted_paths(value, f"{path}.", whole)
+    return paths
+
+
+def nested(paths: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `dotted_paths`: {"kl.weight": 1} → {"kl": {"weight": 1}}."""
+    found: dict[str, Any] = {}
+    for path, value in paths.items():
+        *parents, last = path.split(".")
+        inner = found
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[last] = value
+    return found
+
+
 def check_identifier(kind: str, identifier: str) -> str:
-    """Return `identifier`; `NotFound` when nothing can be called so, such as one with a NUL."""
+    """Return `identifier`; raise `NotFound` if nothing can have this identifier."""
     if not _IDENTIFIER.fullmatch(identifier):
         raise NotFound(kind, identifier[:128])
     return identifier
@@ -40,7 +70,7 @@ def model_name_of(data_name: str) -> str:
 
 
 def check_alias(alias: str, path: str = "/alias") -> str:
-    """As a model name, but not a number: `3` must mean version 3."""
+    """Return `alias`, or raise `Invalid`. A number is no alias: `3` means version 3."""
     if not _MODEL_NAME.fullmatch(alias):
         raise Invalid([(path, f"{alias[:80]!r} is not an alias: it must match {MODEL_NAME}")])
     if alias.isdecimal():

@@ -1,9 +1,12 @@
-"""Pages of a list, and the opaque cursors between them."""
+"""Pages of a list, and the opaque cursors that lead from one to the next."""
 
 import base64
 import binascii
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from sqlalchemy import Select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from core.exceptions import Invalid
 
@@ -14,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """Some items of a list; `next_cursor` asks for those after them, None when there are none."""
+    """Some items of a list; `next_cursor` leads to those after them, and is None at the end."""
 
     data: list[T]
     next_cursor: str | None = None
@@ -28,12 +31,12 @@ def check_limit(limit: int, maximum: int = MAX_LIMIT) -> int:
 
 
 def encode_cursor(kind: str, position: str | int) -> str:
-    """A cursor that only a list of the same `kind` takes back."""
+    """A cursor that only lists of the same `kind` accept."""
     return base64.urlsafe_b64encode(f"{kind}:{position}".encode()).decode().rstrip("=")
 
 
 def decode_cursor(kind: str, cursor: str) -> str:
-    """The position inside `cursor`; raises `Invalid` for one that `kind` did not give out."""
+    """The position in a cursor of `kind`. Raises `Invalid`."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         text = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii")
@@ -46,7 +49,7 @@ def decode_cursor(kind: str, cursor: str) -> str:
 
 
 def decode_number(kind: str, cursor: str) -> int:
-    """The position inside a cursor whose list is ordered by an integer."""
+    """The position in a cursor of a list that is ordered by an integer. Raises `Invalid`."""
     position = decode_cursor(kind, cursor)
     if not position.isdecimal() or len(position) > 18:
         raise _invalid(cursor)
@@ -54,18 +57,32 @@ def decode_number(kind: str, cursor: str) -> int:
 
 
 def page_of(kind: str, items: list[T], positions: list[int] | list[str], limit: int) -> Page[T]:
-    """Cut `items`, fetched with one more than `limit`, to a page; `positions` belong to `items`."""
+    """The first `limit` of `items`, of which one more than `limit` was fetched if there are more.
+
+    Args:
+        positions: of the items, for the cursor.
+    """
     if len(items) <= limit:
         return Page(items)
     return Page(items[:limit], encode_cursor(kind, positions[limit - 1]))
 
 
+def read_newest(  # noqa: PLR0917
+    session: Session,
+    kind: str,
+    query: Select[T],
+    column: InstrumentedAttribute[int],
+    limit: int,
+    cursor: str | None,
+) -> Page[T]:
+    """A page of the query's rows, the highest `column` first. Raises `Invalid`."""
+    query = query.order_by(column.desc()).limit(check_limit(limit) + 1)
+    if cursor is not None:
+        query = query.where(column < decode_number(kind, cursor))
+    rows = list(session.scalars(query))
+    return page_of(kind, rows, [getattr(row, column.key) for row in rows], limit)
+
+
 def _invalid(cursor: str) -> Invalid:
-    return Invalid(
-        [
-            (
-                "cursor",
-                f"{cursor[:64]!r} is not a cursor of this list: give a next_cursor it returned",
-            )
-        ]
-    )
+    message = f"{cursor[:64]!r} is not a cursor of this list: give a next_cursor it returned"
+    return Invalid([("cursor", message)])

@@ -1,10 +1,10 @@
-"""Which release this is."""
+"""The version of this installation."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 
 def release() -> str:
-    """The installed version; "unknown" when run from a checkout that was never installed."""
+    """The installed version; "unknown" in a checkout that was never installed."""
     try:
         return version("credence")
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""What an operator chooses, from `CREDENCE_…` variables; wrong values are refused at start."""
+"""Settings from `CREDENCE_…` variables; a process with a wrong one does not start."""
 
 import difflib
 import os
@@ -10,7 +10,6 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from core.exceptions import InvalidSetting
-from core.passwords import read_secret, with_password
 from core.process.resources import available_bytes, available_cores
 from core.telemetry import otel_variables
 from core.urls import (
@@ -21,6 +20,7 @@ from core.urls import (
     to_bucket,
     to_directory,
     with_driver,
+    with_password,
 )
 
 PREFIX = "CREDENCE_"
@@ -36,7 +36,7 @@ def _lower_case(value: object) -> object:
 
 
 def _most_memory() -> int:
-    """Nine tenths: before there is none left, the kernel ends whom it likes."""
+    """90 % of the memory, so that the OOM killer does not choose a process."""
     return available_bytes() * 9 // 10
 
 
@@ -45,14 +45,14 @@ def _absolute(path: Path) -> Path:
 
 
 class Settings(BaseSettings):
-    """Every setting with its default and range; `load_settings` is the way to get one."""
+    """Every setting with its default and range; made by `load_settings`."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True
     )
 
     data_dir: Annotated[Path, AfterValidator(_absolute)] = Field(
-        Path(".credence"), description="what is kept: database, queue, artifacts, if not elsewhere"
+        Path(".credence"), description="for database, queue and artifacts, unless set elsewhere"
     )
     database_url: Annotated[str, AfterValidator(check_database_url)] | None = Field(
         None, description="SQLite in the data directory, or PostgreSQL"
@@ -70,57 +70,57 @@ class Settings(BaseSettings):
         None, description="a folder in the data directory, another (file:///…), or s3://bucket"
     )
     store_cache_bytes: Bytes = Field(
-        10 * GIBIBYTE, description="of artifacts from a bucket that are kept on this machine"
+        10 * GIBIBYTE, description="of artifacts from a bucket in the local cache"
     )
     device: Annotated[str, BeforeValidator(_lower_case)] = Field(
         "auto", pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", description="auto, cpu, cuda or cuda:N"
     )
     threads: Annotated[int, Field(ge=1, le=1024)] = Field(
-        default_factory=available_cores, description="that one process computes with"
+        default_factory=available_cores, description="with which one process computes"
     )
     train_processes: Annotated[int, Field(ge=1, le=64)] = Field(
-        1, description="that train one model together; none but this number is ever chosen"
+        1, description="that train one model together; never chosen automatically"
     )
-    max_body_bytes: Bytes = Field(GIBIBYTE // 4, description="of one upload, once inflated")
+    max_body_bytes: Bytes = Field(GIBIBYTE // 4, description="of one upload, after decompression")
     body_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
-        30, description="that a body may take, and a second more for each 8192 bytes of it"
+        30, description="for one body, and a second more for each 8192 bytes of it"
     )
-    max_dataset_bytes: Bytes = Field(2 * GIBIBYTE, description="of one data set, once decoded")
+    max_dataset_bytes: Bytes = Field(2 * GIBIBYTE, description="of one data set, decoded")
     max_samples: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     max_work: Work = Field(10_000_000, description="rows × samples of one request")
-    max_queued_work: Work = Field(40_000_000, description="rows × samples of all that wait")
+    max_queued_work: Work = Field(40_000_000, description="rows × samples of all queued requests")
     max_queued_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
-        2, description="that predictions which wait take, but for slices of large ones"
+        2, description="of work in the queue of predictions, without slices of large ones"
     )
     max_stored_bytes: Bytes = Field(2**20, description="of the rows of one stored prediction")
     stored_days: Annotated[float, Field(gt=0, le=3650)] = Field(
-        30, description="that a stored prediction is kept for labels to come"
+        30, description="for which a stored prediction is kept"
     )
     idempotency_hours: Annotated[float, Field(ge=1, le=8760)] = Field(
-        48, description="that the answer to an Idempotency-Key is remembered"
+        48, description="for which the response to an Idempotency-Key is kept"
     )
     audit_days: Annotated[float, Field(ge=1, le=36_500)] = Field(
-        365, description="that the audit log goes back"
+        365, description="for which lines of the audit log are kept"
     )
     feedback_rows: Annotated[int, Field(ge=100, le=100_000)] = Field(
-        1000, description="labelled rows per version that its rolling metrics are of"
+        1000, description="labelled rows per version in its rolling metrics"
     )
     model_cache_bytes: Bytes = Field(2 * GIBIBYTE, description="of loaded models")
     worker_metrics_port: Annotated[int, Field(ge=0, le=65_535)] = 9101
     lease_seconds: Annotated[int, Field(ge=2, le=3600)] = Field(
-        60, description="after which a silent worker's job is given to another"
+        60, description="without a renewal, after which a job is given to another worker"
     )
     max_attempts: Annotated[int, Field(ge=1, le=100)] = Field(
-        3, description="workers that a job may lose before it fails"
+        3, description="lost workers after which a job fails"
     )
     max_job_seconds: Annotated[float, Field(gt=0, le=10**9)] = Field(
-        7 * 86_400, description="that one attempt of a job may run"
+        7 * 86_400, description="for one attempt at a job"
     )
     max_job_bytes: Bytes = Field(
-        default_factory=_most_memory, description="that a worker may take while it runs a job"
+        default_factory=_most_memory, description="of memory for a worker that runs a job"
     )
     checkpoint_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
-        60, description="between two checkpoints of a training job"
+        60, description="between two checkpoints of a training"
     )
     auth: Annotated[Literal["auto", "off"], BeforeValidator(_lower_case)] = "auto"
     admin_key_file: Path | None = None
@@ -145,7 +145,7 @@ class Settings(BaseSettings):
 
     @property
     def sqlalchemy_url(self) -> str:
-        """The database's URL with the driver that this project installs, and the password."""
+        """The database's URL with driver and password; SQLite in the data directory by default."""
         url = self.database_url and with_driver(self.database_url)
         if self.database_password_file is not None:
             servers = ("postgresql+psycopg://",)
@@ -154,7 +154,7 @@ class Settings(BaseSettings):
 
     @property
     def resolved_broker_url(self) -> str:
-        """The broker's URL with the password, `filesystem://` when none is given."""
+        """The broker's URL with the password; `filesystem://` by default."""
         if self.broker_password_file is not None:
             servers = ("redis://", "rediss://")
             return _completed("BROKER", self.broker_url, servers, self.broker_password_file)
@@ -198,7 +198,7 @@ class Settings(BaseSettings):
 
 
 def _completed(name: str, url: str | None, servers: tuple[str, ...], file: Path) -> str:
-    """The URL with the password from the file, or `ValueError` that names the setting."""
+    """The URL with the password from the file. Raises `ValueError` that names the setting."""
     if url is None or not url.startswith(servers):
         raise ValueError(
             f"CREDENCE_{name}_PASSWORD_FILE={file}: CREDENCE_{name}_URL names no server that has "
@@ -214,11 +214,30 @@ def _completed(name: str, url: str | None, servers: tuple[str, ...], file: Path)
         raise ValueError(f"CREDENCE_{name}_URL={mask(url)} {error}") from error
 
 
-def load_settings(**overrides: Any) -> Settings:
-    """Read the environment; `overrides` (by field name) win over it.
+def read_secret(path: Path) -> str:
+    """The content of a file that holds a secret, without white space around it.
 
     Raises:
-        InvalidSetting: with a line for each variable: its name, value, and what would be right.
+        ValueError: the file cannot be read, or is empty.
+    """
+    try:
+        secret = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise ValueError(f"cannot be read ({reason}): give a file that holds the secret") from error
+    if not secret:
+        raise ValueError("is empty: give a file that holds the secret")
+    return secret
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """The settings from the environment.
+
+    Args:
+        overrides: by field name; they replace the environment's.
+
+    Raises:
+        InvalidSetting: has a line for each wrong variable: its name, value, and what is right.
     """
     problems = [_unknown(name) for name in sorted(_given() - _known() - CLIENT_VARIABLES)]
     try:
@@ -232,7 +251,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def traces_wanted() -> bool:
-    """Whether OpenTelemetry's own variables name a collector for traces."""
+    """Whether OpenTelemetry's variables name a collector for traces."""
     return otel_variables.wants_traces(os.environ)
 
 

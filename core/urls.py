@@ -1,8 +1,8 @@
-"""Which URLs of databases, brokers and artifact stores are understood."""
+"""URLs of databases, brokers and artifact stores: which are valid, and their parts."""
 
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
@@ -14,12 +14,14 @@ DATABASE_EXAMPLE = "sqlite:////path/to/file.db or postgresql://user:password@hos
 BROKER_EXAMPLE = "filesystem:// or redis://host:6379/0"
 STORE_EXAMPLE = "file:///path/to/directory or s3://bucket/prefix"
 
+_URL = re.compile(r"(?P<scheme>[^:/]+://)(?P<authority>[^/?#]*)(?P<rest>.*)", re.DOTALL)
+_PASSWORD_PARAMETER = re.compile(r"(?i)[?&]password=")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _PREFIX = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/?")
 
 
 def check_database_url(url: str) -> str:
-    """Return the URL, or raise `ValueError` that says what would be right."""
+    """Return the URL, or raise `ValueError` with what would be right."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError) as error:
@@ -37,15 +39,30 @@ def with_driver(database_url: str) -> str:
     return f"postgresql+psycopg://{rest}" if scheme in POSTGRESQL else database_url
 
 
+def with_password(url: str, password: str) -> str:
+    """The URL of a server with a password added.
+
+    Raises:
+        ValueError: the URL has a password already.
+    """
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise ValueError("give scheme://user@host/name")
+    user, _, host = match["authority"].rpartition("@")
+    if ":" in user or _PASSWORD_PARAMETER.search(match["rest"]):
+        raise ValueError("has a password already: give it in the URL or in the file, not in both")
+    return f"{match['scheme']}{user}:{quote(password, safe='')}@{host}{match['rest']}"
+
+
 def check_broker_url(url: str) -> str:
-    """Return the URL, or raise `ValueError` that says what would be right."""
+    """Return the URL, or raise `ValueError` with what would be right."""
     if _scheme(url, BROKER_EXAMPLE) not in BROKERS:
         raise ValueError(f"give {BROKER_EXAMPLE}")
     return url
 
 
 def check_artifact_url(url: str) -> str:
-    """Return the URL, or raise `ValueError` that says what would be right."""
+    """Return the URL, or raise `ValueError` with what would be right."""
     scheme, parts = _scheme(url, STORE_EXAMPLE), urlsplit(url)
     if scheme == "s3":
         return _check_bucket_url(url)
@@ -76,7 +93,7 @@ def to_directory(artifact_url: str) -> Path:
 
 
 def mask(value: str) -> str:
-    """Hide what may be a password: between the first `:` after the scheme and the last `@`."""
+    """The text without possible passwords: from the first `:` after the scheme to the last `@`."""
     value = re.sub(r"^((?:[\w+.-]+:/+)?+[^:@/]*):.*@", r"\1:***@", value)
     return re.sub(r"(?i)(password=)[^&]*", r"\1***", value)
 

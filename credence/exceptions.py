@@ -1,8 +1,8 @@
-"""What the client raises.
+"""Exceptions of the client.
 
 ClientError
-├── CredenceAPIError      the service answered, and said no
-├── ServiceUnreachable    there was no answer
+├── CredenceAPIError      the service refused the request
+├── ServiceUnreachable    there was no response
 └── JobFailed             a job ended without a result
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FieldError:
-    """One fault in a request; `path` is a JSON pointer into its body."""
+    """An error in one field of a request; `path` is a JSON pointer into its body."""
 
     path: str
     message: str
@@ -29,10 +29,10 @@ class ClientError(Exception):
 
 
 class ServiceUnreachable(ClientError):
-    """No answer from `url`: nothing listens there, or it took too long."""
+    """No response from `url`: nothing listens there, or it took too long."""
 
     ADVICE = (
-        "start a service with `credence serve`, or tell where one is: CREDENCE_URL, "
+        "start a service with `credence serve`, or give the address of one: CREDENCE_URL, "
         "--url, or Client(url)"
     )
 
@@ -42,7 +42,7 @@ class ServiceUnreachable(ClientError):
 
 
 class CredenceAPIError(ClientError):
-    """An `application/problem+json` answer (RFC 9457), or any other answer that is an error."""
+    """An `application/problem+json` response (RFC 9457), or any other error response."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class CredenceAPIError(ClientError):
         request_id: str | None = None,
     ) -> None:
         joined = "; ".join(f"{error.path}: {error.message}" for error in errors)
-        told = detail and detail not in [joined, *(error.message for error in errors)]
-        lines = [f"{title}: {detail}" if told else title]
+        has_detail = detail and detail not in [joined, *(error.message for error in errors)]
+        lines = [f"{title}: {detail}" if has_detail else title]
         lines += [f"  {error.path or '/'}: {error.message}" for error in errors]
         super().__init__("\n".join(lines))
         self.status = status
@@ -65,7 +65,7 @@ class CredenceAPIError(ClientError):
 
     @classmethod
     def from_response(cls, response: "httpx.Response") -> "CredenceAPIError":
-        """Read the problem document; an answer without one (a proxy's) keeps its status line."""
+        """The error of a problem document, or of the status line if a proxy sent none."""
         request_id = response.headers.get("X-Request-ID")
         title = f"{response.status_code} {response.reason_phrase}"
         if "json" not in response.headers.get("Content-Type", ""):
@@ -81,7 +81,7 @@ class CredenceAPIError(ClientError):
 
 
 class JobFailed(ClientError):
-    """A job failed or was cancelled; `job` is how it ended."""
+    """A job failed or was cancelled; `job` is its final state."""
 
     def __init__(self, job: Job) -> None:
         error = job["error"]

@@ -1,7 +1,7 @@
 """Progress bars, on standard error or in a notebook.
 
-What is printed meanwhile goes where it would go without them: by default rich sends standard output
-to the console of the bar, which is standard error.
+Standard output is not redirected: by default rich would send it to the bar's console, which is
+standard error.
 """
 
 import importlib.util
@@ -20,14 +20,12 @@ from rich.progress import (
 
 from credence.types import Job
 
-TOO_EARLY = (
-    0.02  # of the work: an estimate from less is off by a factor, for what starts up is slow
-)
+TOO_EARLY = 0.02  # of the work: until then start-up spoils the estimate
 STAGES = {"fit": "fit", "swag": "averaging weights", "chains": "sampling weights"}
 
 
-def somebody_watches() -> bool:
-    """Whether standard error is a terminal, or this a notebook in which bars can be drawn."""
+def is_interactive() -> bool:
+    """Whether standard error is a terminal, or this is a notebook that can show bars."""
     if Console(stderr=True).is_jupyter:
         return importlib.util.find_spec("ipywidgets") is not None
     return sys.stderr.isatty()
@@ -37,7 +35,7 @@ def somebody_watches() -> bool:
 def job_bar(
     console: Console | None = None, *, visible: bool = True
 ) -> Iterator[Callable[[Job], None]]:
-    """A bar for a job; what it gives is to be called with each state of the job."""
+    """A progress bar for a job; yields a function to call with each state of the job."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -60,10 +58,10 @@ def job_bar(
 
 @contextmanager
 def rows_bar(rows: int | None, *, visible: bool = True) -> Iterator[Callable[[int], None]]:
-    """A bar for predictions; what it gives is to be called with the rows that were done.
+    """A progress bar for predictions; yields a function to call with the number of finished rows.
 
     Args:
-        rows: how many there are; None if nobody knows.
+        rows: the number of all rows; None if it is not known.
     """
     bar = Progress(
         TextColumn("predicting"),
@@ -109,7 +107,7 @@ def _note(job: Job) -> str:
 
 
 def _stage(name: str) -> str:
-    """In words: `refit-prune-0.95` is "all rows, 95% pruned"."""
+    """A stage in words: `refit-prune-0.95` is "all rows, 95% pruned"."""
     step = name.removeprefix("refit-")
     again = "all rows, " if step != name else ""
     if step.startswith("prune-"):
@@ -118,7 +116,7 @@ def _stage(name: str) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """As one says it: in seconds, minutes from a minute and a half on, hours likewise."""
+    """Seconds up to a minute and a half, minutes up to an hour and a half, then hours."""
     minutes = seconds / 60
     if minutes < 1.5:
         return f"{seconds:.0f} s"

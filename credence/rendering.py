@@ -1,4 +1,4 @@
-"""Tables for people: what the service answers, laid out with rich."""
+"""Tables for people, drawn with rich."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from credence.types import Card, Column, ComparedMethod, Dataset, Job, Json, Model, Version
 
-SCORES = {  # and their heads: a row of them fits into the 80 columns that a terminal has
+SCORES = {  # and their headers: all of a task fit into 80 columns
     "log_likelihood": "log lik.",
     "perplexity": "perplexity",
     "rmse": "rmse",
@@ -26,17 +26,17 @@ SCORES = {  # and their heads: a row of them fits into the 80 columns that a ter
     "ece": "ece",
 }
 NUMBER = r"-?\d[\d.]*(e[+-]\d+)?%?"
-SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|")  # is read whole or wrong
-LEAST_TEXT = 8  # columns that are left to words, which may go on below
+SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|")  # must not be broken into two lines
+LEAST_TEXT = 8  # columns that remain for words, which may be broken
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")  # UTC, as all are
-PIPED_WIDTH = 160  # columns of a table that is not on a terminal: nothing is cut off there
+PIPED_WIDTH = 160  # columns of a table that is not on a terminal
 
 errors = Console(stderr=True)
 output = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
 def note(message: str, style: str | None = None) -> None:
-    """A line on standard error, as it is: names may hold what rich would take for markup."""
+    """Print a line on standard error, without markup: names may contain brackets."""
     errors.print(message, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -47,7 +47,7 @@ def fail(message: str, exit_code: int) -> NoReturn:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Print a JSON document on standard output."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
@@ -57,7 +57,7 @@ def print_table(
     title: str = "",
     styles: Sequence[str] | None = None,
 ) -> None:
-    """A table on standard output; numbers are aligned to the right, each row has its style."""
+    """Print a table on standard output; numbers are aligned to the right."""
     cells = [[_cell(value) for value in row] for row in rows]
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     least = 2 * len(headers)
@@ -69,7 +69,7 @@ def print_table(
         table.add_column(header, justify=justify, overflow="fold", no_wrap=whole)
         widest = max(map(len, [*header.split("\n"), *column]))
         least += widest if whole else min(widest, LEAST_TEXT)
-    if least > output.width:  # rather lines that the terminal breaks than numbers that are cut
+    if least > output.width:  # broken lines are better than numbers without their end
         table.width = least
     for row, style in zip(cells, styles or [""] * len(cells), strict=True):
         table.add_row(*row, style=style)
@@ -77,7 +77,7 @@ def print_table(
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
-    """Names and values below each other; what is null is left out."""
+    """Print names and values below each other, without those that are None."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -88,14 +88,14 @@ def print_fields(fields: Mapping[str, Any]) -> None:
 
 
 def print_jobs(jobs: Iterable[Job]) -> None:
-    """One line per job."""
+    """Print a line per job."""
     headers = ["job", "model", "status", "progress", "created"]
     rows = ([j["id"], j["model"], j["status"], _done(j), j["created_at"]] for j in jobs)
     print_table(headers, rows)
 
 
 def print_job(job: Job) -> None:
-    """A job's state, its latest metrics and, if it failed, why."""
+    """Print a job's state, its latest metrics and its error."""
     version = job["version"]
     fields: Json = {
         "job": job["id"],
@@ -110,15 +110,14 @@ def print_job(job: Job) -> None:
     }
     if job["error"]:
         fields["error"] = f"{job['error']['message']} ({job['error']['code']})"
-    told = {k: v for k, v in flatten(job["metrics"]).items() if not isinstance(v, list)}
-    print_fields(fields | told)
+    print_fields(fields | flatten(job["metrics"]))
 
 
 def print_comparison(rows: Sequence[ComparedMethod]) -> None:
-    """One line per method; scores that none has are left out, and who failed says so."""
-    told = {"name", "method", "job", "status", "version", "error"}
+    """Print a line per method, with the scores that any of them has."""
+    others = {"name", "method", "job", "status", "version", "error"}
     known = dict.fromkeys(key for row in rows for key, value in row.items() if value is not None)
-    scores = [key for key in known if key not in told]
+    scores = [key for key in known if key not in others]
     lines = (
         [row["name"], row["version"] or row["status"], *(row.get(key) for key in scores)]
         for row in rows
@@ -127,7 +126,7 @@ def print_comparison(rows: Sequence[ComparedMethod]) -> None:
 
 
 def print_datasets(datasets: Iterable[Dataset]) -> None:
-    """One line per data set."""
+    """Print a line per data set."""
     headers = ["dataset", "name", "format", "rows", "columns", "bytes", "created"]
     rows = (
         [d["id"], d["name"], d["format"], d["rows"], len(d["columns"]), d["bytes"], d["created_at"]]
@@ -137,13 +136,13 @@ def print_datasets(datasets: Iterable[Dataset]) -> None:
 
 
 def print_columns(columns: Sequence[Column]) -> None:
-    """One line per column of a data set, with what is known of its values."""
+    """Print a line per column of a data set, with statistics of its values."""
     headers = ["column", "type", "missing", "values"]
     print_table(headers, ([c["name"], c["type"], c["missing"], _values(c)] for c in columns))
 
 
 def print_models(models: Iterable[Model]) -> None:
-    """One line per model, as its newest version is."""
+    """Print a line per model, with its newest version."""
     headers = ["model", "version", "task", "target", "weights", "created"]
     rows = (
         [m["name"], m["version"], m["task"], m["target"], m["num_weights"], m["created_at"]]
@@ -153,7 +152,7 @@ def print_models(models: Iterable[Model]) -> None:
 
 
 def print_version(version: Version | Card) -> None:
-    """A version's metrics on held-out rows, for the full model and each pruned variant."""
+    """Print a version's scores on held-out rows, a line per pruned variant."""
     aliases = "".join(f" ({alias})" for alias in version["aliases"])
     output.print(
         f"{version['model']} version {version['version']}{aliases}: {version['task']} of "
@@ -173,14 +172,14 @@ def print_version(version: Version | Card) -> None:
 
 
 def print_card(card: Card) -> None:
-    """Scores of the variants, rows, settings that were asked for, known limits."""
+    """Print scores, rows, requested settings and known limits."""
     print_version(card)
-    rows, asked = card["rows"], [s for s in card["recipe"] if s["given"]]
-    told = f"{rows['learned']} learned from, {rows['held_out']} held out"
-    print_fields({"rows": told, "split": json.dumps(rows["split"])})
-    if asked:
-        output.print("Asked for", style="bold")
-        print_fields({setting["setting"]: setting["value"] for setting in asked})
+    rows, requested = card["rows"], [s for s in card["recipe"] if s["given"]]
+    counts = f"{rows['learned']} learned from, {rows['held_out']} held out"
+    print_fields({"rows": counts, "split": json.dumps(rows["split"])})
+    if requested:
+        output.print("Requested settings", style="bold")
+        print_fields({setting["setting"]: setting["value"] for setting in requested})
     output.print("Known limits", style="bold")
     for limit in card["limits"]:
         output.print(f"- {limit}", markup=False, highlight=False)
@@ -189,7 +188,7 @@ def print_card(card: Card) -> None:
 def flatten(values: Mapping[str, Any], prefix: str = "") -> Json:
     """Nested objects as one level: {"coverage": {"0.9": 0.88}} is {"coverage 0.9": 0.88}.
 
-    Lists, which are curves and histograms, are left out.
+    Lists, which hold curves and histograms, are left out.
     """
     flat: Json = {}
     for name, value in values.items():

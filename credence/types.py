@@ -1,7 +1,4 @@
-"""The service's answers as the client sees them: plain dictionaries with known keys.
-
-They mirror `docs/api.md`; a key the service adds later is simply there as well.
-"""
+"""Types of the service's JSON responses: dictionaries with known keys, as in `docs/api.md`."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NotRequired, TypedDict, final
@@ -15,7 +12,7 @@ Shared = Literal["datasets", "jobs", "models"]
 
 
 class AuditLine(TypedDict):
-    """Something that somebody did."""
+    """One entry of the audit log."""
 
     time: str
     actor: str
@@ -55,7 +52,7 @@ class Dataset(TypedDict):
 
 
 class Progress(TypedDict):
-    """How far a job is: `fraction` of all its stages; epochs count within the present `stage`.
+    """Progress of a job: `fraction` of all its stages; epochs count within the present `stage`.
 
     An offline prediction counts chunks instead, a comparison methods.
     """
@@ -102,10 +99,10 @@ class Job(TypedDict):
 
 
 class ComparedMethod(TypedDict):
-    """How a method of a comparison did; of one that failed all numbers are null.
+    """The scores of one method of a comparison; of a failed one all numbers are null.
 
-    Beside these it has the scores that fit the task: `rmse`, `crps`, `coverage_0.9`, or `accuracy`,
-    `brier`, `ece`.
+    It also has the scores of the task: `rmse`, `crps`, `coverage_0.9`, or `accuracy`, `brier`,
+    `ece`.
     """
 
     name: str
@@ -123,14 +120,14 @@ class ComparedMethod(TypedDict):
 
 
 class Feature(TypedDict):
-    """An input column of a model and how it is read."""
+    """An input column of a model and its type."""
 
     name: str
     type: str
 
 
 class Detector(TypedDict):
-    """What flags a variant's rows as unlike those of training."""
+    """The detector of rows unlike those of training."""
 
     score: str
     threshold: float
@@ -195,7 +192,7 @@ class Card(TypedDict):
 
 
 class Model(TypedDict):
-    """A model in the list of models, as its newest version is."""
+    """A model in the list of models, with its newest version."""
 
     name: str
     version: int
@@ -208,9 +205,9 @@ class Model(TypedDict):
 class Interval(TypedDict):
     """Bounds per row.
 
-    Credible ones are equal-tailed and hold `level` of the predictive distribution. Conformal ones
-    hold the target with that probability for rows like those the version was calibrated on; null
-    where those were too few.
+    Credible ones are equal-tailed and contain `level` of the predictive distribution. Conformal
+    ones contain the target with that probability for rows like those of calibration; null where
+    those were too few.
     """
 
     level: float
@@ -220,7 +217,7 @@ class Interval(TypedDict):
 
 
 class PredictSettings(TypedDict, total=False):
-    """What can be asked for; see `docs/api.md`."""
+    """Options of a prediction; see `docs/api.md`."""
 
     samples: int
     seed: int
@@ -273,7 +270,7 @@ class NextToken(TypedDict):
 
 @final
 class TextAnswer(TypedDict):
-    """What a language model says of texts, in their order; entropies are of the next token."""
+    """Predictions for texts, in their order; entropies are of the next token."""
 
     model: str
     version: int
@@ -290,7 +287,7 @@ class TextAnswer(TypedDict):
 
 
 class RollingFeedback(TypedDict):
-    """What the newest labelled rows of a version say, at most `window` of them."""
+    """Scores of the newest labelled rows of a version, at most `window` of them."""
 
     model: str
     version: int
@@ -300,7 +297,7 @@ class RollingFeedback(TypedDict):
 
 
 class Feedback(TypedDict):
-    """What became of labels: the metrics of these rows, and of the window with them."""
+    """The response to labels: metrics of these rows, and of the window that includes them."""
 
     id: str
     prediction: str | None

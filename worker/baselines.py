@@ -1,8 +1,8 @@
-"""AutoETS beside a forecaster: what a classical method says of the same held-out steps.
+"""Scores of AutoETS, a classical method, on the held-out steps of a forecaster.
 
-Exponential smoothing chosen by AICc (Hyndman and Khandakar 2008), fitted anew at each origin of the
-back-test, so that it knows what the forecaster's history holds then. statsforecast is imported
-where it is used: it takes some seconds and 200 MB that other jobs need not spend.
+AutoETS is exponential smoothing chosen by AICc (Hyndman and Khandakar 2008). It is fitted anew at
+each origin of the back-test, to the history that the forecaster has there. statsforecast is
+imported where it is used: it takes some seconds and 200 MB, which other jobs do not need.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from models.forecasting.model import Forecaster
 from models.model import TrainedModel
 from models.prediction.predictive import GaussianMixture
 
-MAX_LENGTH = 500  # steps, with which a seasonal fit takes a second; time grows in proportion
+MAX_LENGTH = 500  # steps: a seasonal fit of so many takes a second; time grows in proportion
 _LEVEL = 90  # %
 
 log = structlog.get_logger()
@@ -32,9 +32,9 @@ log = structlog.get_logger()
 def with_baselines(
     model: TrainedModel, columns: Columns, should_stop: Callable[[], bool] = lambda: False
 ) -> TrainedModel:
-    """The same model; of a forecaster, with AutoETS' scores beside those of every variant.
+    """The model, if it is a forecaster with the scores of AutoETS among those of every variant.
 
-    Nothing is added where a series is longer than `MAX_LENGTH`, or AutoETS cannot be fitted.
+    Nothing is added if a series is longer than `MAX_LENGTH`, or AutoETS cannot be fitted.
 
     Raises:
         Stopped: before the import and before each fit, once `should_stop` says so.
@@ -50,7 +50,7 @@ def with_baselines(
         scores = score("AutoETS", chosen, season, horizon, should_stop)
     except Stopped:
         raise
-    except Exception:  # whatever statsforecast finds wrong: the model is trained all the same
+    except Exception:  # whatever statsforecast raises: the model itself is complete
         log.warning("AutoETS could not be fitted", exc_info=True)
         return model
     variants = {}
@@ -67,18 +67,18 @@ def score(
     horizon: int,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Json:
-    """Scores of one of statsforecast's models that choose their own form.
+    """Scores of one of statsforecast's automatic models.
 
     Raises:
         Stopped: before the import and before each fit, once `should_stop` says so.
     """
-    _go_on_unless(should_stop)
+    _check_stop(should_stop)
     from statsforecast import models  # noqa: PLC0415
 
     model = getattr(models, name)(season_length=season)
     fits = []
     for origin in chosen:
-        _go_on_unless(should_stop)
+        _check_stop(should_stop)
         fits.append(_fit(model, origin, horizon))
     means, variances = zip(*fits, strict=True)
     mean, variance = (torch.from_numpy(np.concatenate(part)) for part in (means, variances))
@@ -88,7 +88,7 @@ def score(
     return {**summarise_scores(scores, chosen, season), "origins": len(chosen)}
 
 
-def _go_on_unless(should_stop: Callable[[], bool]) -> None:
+def _check_stop(should_stop: Callable[[], bool]) -> None:
     if should_stop():
         raise Stopped
 
@@ -97,8 +97,8 @@ def _fit(model: Any, origin: Origin, horizon: int) -> tuple[np.ndarray, np.ndarr
     """Means and variances of the steps ahead."""
     values = origin.past.values
     known = values[np.flatnonzero(np.isnan(values))[-1] + 1 :] if np.isnan(values).any() else values
-    told = model.forecast(y=known, h=horizon, level=[_LEVEL])
-    half = 0.5 * (told[f"hi-{_LEVEL}"] - told[f"lo-{_LEVEL}"])
+    found = model.forecast(y=known, h=horizon, level=[_LEVEL])
+    half = 0.5 * (found[f"hi-{_LEVEL}"] - found[f"lo-{_LEVEL}"])
     scale = half / NormalDist().inv_cdf(0.5 + 0.005 * _LEVEL)
-    least = np.finfo(np.float32).eps * (1 + np.abs(told["mean"]))
-    return np.asarray(told["mean"], float), np.square(np.maximum(scale, least)).astype(float)
+    least = np.finfo(np.float32).eps * (1 + np.abs(found["mean"]))
+    return np.asarray(found["mean"], float), np.square(np.maximum(scale, least)).astype(float)

@@ -1,20 +1,18 @@
-"""Removes what nobody refers to: what crashes have left in the store and on this disk, and rows
-whose time is up.
-"""
+"""Removes expired rows, and files that crashes have left in the store and on this disk."""
 
-import threading
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from core.context import Context
+from core.process.periodic import Periodic
 from core.process.watch import Watch
 from core.storage.orphans import Orphans
 
 log = structlog.get_logger()
 
 CLEAN_SECONDS = 600.0
-ARRIVAL_SECONDS = 3600.0  # within which a row follows its file: a transaction, in truth
+ARRIVAL_SECONDS = 3600.0  # a row follows its file within this time: it takes one transaction
 
 
 def forget(context: Context) -> None:
@@ -26,24 +24,21 @@ def forget(context: Context) -> None:
 
 
 class Cleaner:
-    """A thread of its own: a store that hangs must not keep the worker's other threads waiting."""
+    """Cleans in a thread of its own, so that a store that hangs delays no other work."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._orphans = Orphans(context.database, context.store)
         self._rowless: Watch[str, None] = Watch(ARRIVAL_SECONDS)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="cleaner", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
+        self._periodic = Periodic("cleaning", CLEAN_SECONDS, self.clean)
+        self.start = self._periodic.start
 
     def stop(self) -> None:
-        """Not waited for: what it was removing is removed by the next one."""
-        self._stopped.set()
+        """Start no other round. Does not wait: the next process continues what is interrupted."""
+        self._periodic.stop(wait=False)
 
     def clean(self) -> None:
-        """Look once, and remove what is found."""
+        """Remove what there is to remove now."""
         forget(self._context)
         self._context.scratch.remove_leftovers()
         self._context.store.remove_leftovers()
@@ -52,13 +47,6 @@ class Cleaner:
         for key in self._rowless.unchanged(dict.fromkeys(self._orphans.find_rowless())):
             self._remove(key)
 
-    def _run(self) -> None:
-        while not self._stopped.wait(CLEAN_SECONDS):
-            try:
-                self.clean()
-            except Exception as error:  # a sweep that fails today is made up for by the next
-                log.warning("cleaning failed", error=str(error))
-
     def _remove(self, key: str) -> None:
-        log.info("removing what nobody refers to", key=key)
+        log.info("removing a file that no row refers to", key=key)
         self._context.store.delete(key)

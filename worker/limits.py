@@ -1,4 +1,4 @@
-"""What one job may take: time, and its worker's memory."""
+"""Limits of one job: its time, and the memory of its worker."""
 
 import time
 
@@ -8,33 +8,31 @@ from core.settings import GIBIBYTE, Settings
 
 
 class OverLimit(Exception):
-    """A job took more than it may; the message is for people."""
+    """A job took more than it may; `code` is for programs, the message for people."""
 
-
-class OverTime(OverLimit):
-    """It ran longer."""
-
-
-class OverMemory(OverLimit):
-    """Its worker grew larger."""
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Limits:
-    """Counts from when it is made, at the start of an attempt."""
+    """The limits of an attempt that starts when this object is made."""
 
     def __init__(self, settings: Settings) -> None:
         self._seconds, self._bytes = settings.max_job_seconds, settings.max_job_bytes
         self._started = time.monotonic()
 
     def exceeded(self) -> OverLimit | None:
-        """Which limit the job is beyond now, if any."""
+        """The limit that the job exceeds now, if any."""
         if time.monotonic() - self._started > self._seconds:
-            return OverTime(
+            return OverLimit(
+                "time_limit",
                 f"the job ran for {self._seconds:g} s, the most that CREDENCE_MAX_JOB_SECONDS "
                 "allows: resume it to go on from where it is, or give fewer training.epochs",
             )
         if (used := used_bytes()) > self._bytes:
-            return OverMemory(
+            return OverLimit(
+                "out_of_memory",
                 f"the job's worker took {used / GIBIBYTE:.2f} GiB, more than the "
                 f"{self._bytes / GIBIBYTE:.2f} GiB of CREDENCE_MAX_JOB_BYTES: give a smaller "
                 "training.batch_size or network.hidden",
@@ -43,9 +41,9 @@ class Limits:
 
 
 def used_bytes() -> int:
-    """Memory of this process and of those that it started, without pages of files.
+    """Memory of this process and of those that it started, in bytes, without pages of files.
 
-    Such pages (libraries, data sets that are mapped) give way where memory is short.
+    The system drops such pages (libraries, mapped data sets) when memory is short.
     """
     own = psutil.Process()
     return sum(_own_bytes(process) for process in (own, *own.children(recursive=True)))

@@ -9,16 +9,17 @@ from uuid import uuid4
 
 import structlog
 import torch
+from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.signals import setup_logging, worker_shutting_down
 
 from core.context import open_context
+from core.jobs.queue import RUN_JOB, celery_options
 from core.process.devices import service_device
 from core.settings import Settings
 from core.telemetry.exposition import register_process
 from core.telemetry.logging import configure_logging
 from core.telemetry.tracing import flush_traces, start_tracing
-from worker.celery_app import build_celery
 from worker.cleaner import Cleaner
 from worker.metrics import WorkerMetrics, serve_metrics
 from worker.runner import JobRunner
@@ -28,7 +29,7 @@ log = structlog.get_logger()
 
 
 def run_worker(settings: Settings) -> None:
-    """Runs until SIGTERM or SIGINT; a running job goes back to the queue with its checkpoint.
+    """Run until SIGTERM or SIGINT; a running job then goes back to the queue with its checkpoint.
 
     Raises:
         InvalidSetting: if a setting cannot be met on this machine.
@@ -38,11 +39,12 @@ def run_worker(settings: Settings) -> None:
     torch.set_num_threads(settings.threads)
     device = service_device(settings)
     stopping = threading.Event()
-    metrics = WorkerMetrics.create()
+    metrics = WorkerMetrics()
     register_process(metrics.registry, settings.data_dir)
     port = serve_metrics(metrics, settings)
     context = open_context(settings)
-    runner = JobRunner(context, _worker_id(), metrics, stopping.is_set)
+    worker_id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
+    runner = JobRunner(context, worker_id, metrics, stopping.is_set)
     sweeper, cleaner = Sweeper(context, runner, metrics, device), Cleaner(context)
     log.info("worker ready", worker=runner.worker_id, device=device, metrics_port=port)
     try:
@@ -71,23 +73,32 @@ def _consume(settings: Settings, runner: JobRunner, stopping: threading.Event) -
     worker_shutting_down.connect(stop)
     setup_logging.connect(keep_logging)
     try:
-        app = build_celery(settings, runner)
+        app = _celery(settings, runner)
         app.Worker(pool="solo", concurrency=1, quiet=True, without_gossip=True).start()
     finally:
         worker_shutting_down.disconnect(stop)
         setup_logging.disconnect(keep_logging)
 
 
-def _quieten_celery() -> None:
-    """Its lines say what the runner says already; and running as root harms nobody here.
+def _celery(settings: Settings, runner: JobRunner) -> Celery:
+    """An application with one task, under the name that `core.jobs.queue` sends to."""
+    app = Celery("credence-worker", set_as_current=False)
+    app.conf.update(celery_options(settings))
 
-    Celery warns of root because a pickled message could run code: only JSON is accepted.
+    @app.task(name=RUN_JOB)  # type: ignore[untyped-decorator]
+    def run_job(job_id: str) -> None:
+        runner.run(job_id)
+
+    return app
+
+
+def _quieten_celery() -> None:
+    """Drop log lines that repeat the runner's, and two warnings.
+
+    Celery warns of running as root because a pickled message could run code. This worker accepts
+    JSON only.
     """
     for name in ("celery", "kombu"):
         logging.getLogger(name).setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", category=SecurityWarning)
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
-
-
-def _worker_id() -> str:
-    return f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"

@@ -1,6 +1,6 @@
-"""What a comparison asks of a trained model beside its scores: size, speed, a sense for strangers.
+"""What a comparison measures of a trained model: size, speed, detection of unlike rows.
 
-All are measured on the model as it is served, read back from its files.
+All is measured on the model that is read back from its files, as it will be served.
 """
 
 import statistics
@@ -26,10 +26,10 @@ from models.model import TrainedModel
 from models.prediction.options import PredictOptions
 from models.tabular.preparation import prepare
 
-SAMPLES = 100  # as in a prediction that says nothing else
+SAMPLES = 100  # the default of a prediction
 MOST_ROWS = 5_000  # on either side: the AUROC's standard error is below 0.006 then (Hanley 1982)
-BLOCK_ROWS = 500  # between two looks at whether to stop
-_WARM_UP = 3  # predictions that make what is made once
+BLOCK_ROWS = 500  # between two calls of `should_stop`
+_WARM_UP = 3  # predictions that fill caches
 _LEAST, _MOST, _SECONDS = 5, 50, 1.0  # predictions that are timed, and what they may take
 
 
@@ -40,10 +40,10 @@ def measure(
     directory: Path,
     should_stop: Callable[[], bool],
 ) -> Json:
-    """Metrics of the training job, with `ood_auroc` where there are rows to tell apart.
+    """Metrics of the training job, with `ood_auroc` if the comparison names a data set for it.
 
     Raises:
-        Stopped: if `should_stop` said so between two predictions.
+        Stopped: between two predictions, once `should_stop` returns True.
     """
     with tracing.span("measure"):
         torch.set_num_threads(context.settings.threads)
@@ -56,8 +56,8 @@ def measure(
         }
         if spec.out_of_distribution is not None and model.has_independent_rows:
             names = [column.name for column in model.inputs]
-            strange = context.datasets.columns(spec.out_of_distribution, names)
-            measured["ood_auroc"] = ood_auroc(model, columns, types, strange, should_stop)
+            unlike = context.datasets.columns(spec.out_of_distribution, names)
+            measured["ood_auroc"] = ood_auroc(model, columns, types, unlike, should_stop)
         return measured
 
 
@@ -87,25 +87,26 @@ def ood_auroc(
     model: TrainedModel,
     columns: Columns,
     types: Mapping[str, str],
-    strange: Columns,
+    unlike: Columns,
     should_stop: Callable[[], bool],
 ) -> float:
-    """How well the full posterior's score tells strange rows from held-out ones.
+    """AUROC of the full posterior's score as a detector of unlike rows among held-out ones.
 
     Args:
-        columns, types: those that the model was trained on; the split is made again.
+        columns, types: those that the model was trained on. The split is made again.
+        unlike: columns of rows unlike them.
 
     Raises:
         Stopped: as `measure` does.
     """
     held_out = prepare(columns, types, model.config).scores.inputs.to(model.device)
-    some = {name: values[_spread(len(values))] for name, values in strange.items()}
+    some = {name: values[_spread(len(values))] for name, values in unlike.items()}
     sides = (
         held_out[_spread(len(held_out))],
         model.read(some, None, model.resolve(PredictOptions())),
     )
-    usual, unusual = (_ood_scores(model, x, should_stop) for x in sides)
-    return auroc(usual, unusual)
+    alike, different = (_ood_scores(model, x, should_stop) for x in sides)
+    return auroc(alike, different)
 
 
 def _ood_scores(
@@ -113,7 +114,7 @@ def _ood_scores(
     x: Float[Tensor, "rows inputs"],
     should_stop: Callable[[], bool],
 ) -> Float[Tensor, "rows"]:
-    """In blocks, which changes no answer: a worker that is to stop must do so in seconds."""
+    """The scores, computed in blocks so that a worker can stop within seconds."""
     parts = []
     for block in x.split(BLOCK_ROWS):
         if should_stop():
@@ -123,7 +124,7 @@ def _ood_scores(
 
 
 def _spread(rows: int) -> np.ndarray:
-    """Places of at most `MOST_ROWS`, evenly spread: a data set may be in some order."""
+    """At most `MOST_ROWS` row numbers, evenly spread, since a data set may be sorted."""
     return np.linspace(0, rows - 1, min(rows, MOST_ROWS)).astype(np.int64)
 
 

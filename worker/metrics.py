@@ -1,7 +1,4 @@
-"""What the worker tells Prometheus, on a port of its own."""
-
-import time
-from dataclasses import dataclass
+"""What the worker exposes to Prometheus, on a port of its own."""
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Histogram, start_http_server
@@ -15,72 +12,57 @@ _EPOCH_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 10
 _JOB_BUCKETS = (1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10_800, 36_000, 86_400)
 
 
-@dataclass(frozen=True)
 class WorkerMetrics:
-    """The worker's series; one registry per process, no globals."""
+    """The worker's series, in a registry of their own."""
 
-    registry: CollectorRegistry
-    epoch_seconds: Histogram
-    job_seconds: Histogram
-    nelbo: Gauge
-    kl: Gauge
-    heartbeat: Gauge
-
-    @classmethod
-    def create(cls) -> "WorkerMetrics":
-        registry = CollectorRegistry()
-        return cls(
-            registry,
-            Histogram(
-                "credence_train_epoch_seconds",
-                "Duration of an epoch",
-                ["model"],
-                buckets=_EPOCH_BUCKETS,
-                registry=registry,
-            ),
-            Histogram(
-                "credence_train_job_seconds",
-                "Duration of one attempt at a job",
-                ["kind", "status"],
-                buckets=_JOB_BUCKETS,
-                registry=registry,
-            ),
-            Gauge(
-                "credence_train_nelbo",
-                "Negative ELBO of the running job, nats per row",
-                ["model"],
-                registry=registry,
-            ),
-            Gauge(
-                "credence_train_kl",
-                "KL divergence of the running job, nats per row",
-                ["model"],
-                registry=registry,
-            ),
-            Gauge(
-                "credence_worker_heartbeat_timestamp_seconds",
-                "When the worker last showed that it lives",
-                registry=registry,
-            ),
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.epoch_seconds = Histogram(
+            "credence_train_epoch_seconds",
+            "Duration of an epoch",
+            ["model"],
+            buckets=_EPOCH_BUCKETS,
+            registry=registry,
         )
-
-    def beat(self) -> None:
-        self.heartbeat.set(time.time())
+        self.job_seconds = Histogram(
+            "credence_train_job_seconds",
+            "Duration of one attempt at a job",
+            ["kind", "status"],
+            buckets=_JOB_BUCKETS,
+            registry=registry,
+        )
+        self.nelbo = Gauge(
+            "credence_train_nelbo",
+            "Negative ELBO of the running job, nats per row",
+            ["model"],
+            registry=registry,
+        )
+        self.kl = Gauge(
+            "credence_train_kl",
+            "KL divergence of the running job, nats per row",
+            ["model"],
+            registry=registry,
+        )
+        self._heartbeat = Gauge(
+            "credence_worker_heartbeat_timestamp_seconds",
+            "Time of the worker's last heartbeat",
+            registry=registry,
+        )
+        self.beat = self._heartbeat.set_to_current_time
 
     def forget(self, model: str) -> None:
-        """Gauges are for running jobs only: drops those of a job that ended."""
+        """Remove the gauges of a job that ended: they are for running jobs only."""
         for gauge in (self.nelbo, self.kl):
             gauge.remove_by_labels({"model": model})
 
 
 def serve_metrics(metrics: WorkerMetrics, settings: Settings) -> int:
-    """Starts the exposition and returns its port.
+    """Start the exposition; its port.
 
-    The default port may be taken by another worker on a laptop: then a free one is taken, with a
-    warning. A port that was asked for is taken or refused.
+    If another worker has the default port, a free one is taken, with a warning.
 
     Raises:
-        InvalidSetting: if the port that was asked for is in use.
+        InvalidSetting: a port that was set explicitly is in use.
     """
     wanted = settings.worker_metrics_port
     try:

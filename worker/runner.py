@@ -1,4 +1,4 @@
-"""One job from claim to end; whatever happens to it, the row says so."""
+"""Runs one job from claim to end, and writes how it ended to its row."""
 
 import gc
 import time
@@ -17,7 +17,7 @@ from core.telemetry import tracing
 from models.exceptions import Diverged, ModelError, Stopped
 from worker.evaluation import run_evaluation
 from worker.lease import Lease
-from worker.limits import OverMemory, OverTime
+from worker.limits import OverLimit
 from worker.metrics import WorkerMetrics
 from worker.prediction import run_chunk
 from worker.torchrun import ProcessLost
@@ -26,13 +26,11 @@ from worker.training import run_training
 log = structlog.get_logger()
 
 WRITE_AGAIN_SECONDS = 1.0
-PAUSE_SECONDS = 20.0  # for a store or database that is away; a worker does nothing else meanwhile
-CODES: dict[type[Exception], str] = {  # the first that fits; their messages are for people
+PAUSE_SECONDS = 20.0  # while store or database is away; another job would need them, too
+CODES: dict[type[Exception], str] = {  # the first that matches
     Diverged: "diverged",
     NotFound: "not_found",
     ProcessLost: "worker_lost",
-    OverTime: "time_limit",
-    OverMemory: "out_of_memory",
     ModelError: "invalid_data",
     CredenceError: "invalid_data",
 }
@@ -47,12 +45,12 @@ class JobRunner:
     metrics: WorkerMetrics
     should_stop: Callable[[], bool]
     busy: bool = field(default=False, init=False)
-    wake_ups: int = field(default=0, init=False)  # that have come so far
+    wake_ups: int = field(default=0, init=False)  # received so far
 
     def run(self, job_id: str) -> None:
-        """Claims and runs a job; does nothing if somebody else has it or it has ended.
+        """Claim and run a job; do nothing if another worker has it, or it has ended.
 
-        A wake-up may come twice, late, or for a job that is gone: the row decides.
+        A wake-up may come twice, late, or for a job that was deleted: the row decides.
         """
         self.wake_ups += 1
         if self.should_stop():
@@ -70,7 +68,7 @@ class JobRunner:
 
     def _run_claimed(self, claim: Claim) -> None:
         job = self.context.jobs.get(claim.job_id)
-        with _going_on_from_its_request(job), Lease(self.context, claim) as lease:
+        with _logging_for(job), Lease(self.context, claim) as lease:
             log.info("job started", kind=job.kind, model=job.model)
             try:
                 with on_disk("the data directory"):
@@ -82,14 +80,16 @@ class JobRunner:
             except Stopped:
                 self._stop(claim, lease)
             except Unavailable as error:
-                log.warning("job waits for what is away", error=str(error), seconds=PAUSE_SECONDS)
+                log.warning(
+                    "a service is away: the job waits", error=str(error), seconds=PAUSE_SECONDS
+                )
                 self._pause(lease, PAUSE_SECONDS)
                 self._hand_back(claim, lease)
             except Exception as error:
                 self._fail(claim, error)
             finally:
                 self.metrics.forget(job.model)
-                gc.collect()  # what a failed job held in cycles must not count for the next one
+                gc.collect()  # memory that a failed job holds in cycles must not count for the next
 
     def _work(self, job: Job, claim: Claim, should_stop: Callable[[], bool]) -> None:
         if job.kind == "train":
@@ -106,14 +106,14 @@ class JobRunner:
             )
 
     def _stop(self, claim: Claim, lease: Lease) -> None:
-        """Between two mini-batches, for whatever reason the lease knows; its checkpoint is kept."""
+        """End or requeue a job that stopped between two mini-batches; its checkpoint is kept."""
         if lease.over_limit and not lease.cancelled:
             self._fail(claim, lease.over_limit)
         else:
             self._hand_back(claim, lease)
 
     def _hand_back(self, claim: Claim, lease: Lease) -> None:
-        """Cancelled, or back to the queue because this worker cannot go on with it."""
+        """Requeue the job, because this worker cannot continue it; a cancelled one is cancelled."""
         if not self._write(lambda: self.context.jobs.release(claim)):
             return
         outcome = "job cancelled" if lease.cancelled else "job handed back"
@@ -123,27 +123,27 @@ class JobRunner:
             self._wake(claim.job_id)
 
     def _pause(self, lease: Lease, seconds: float) -> None:
-        """What this job misses the next one would miss, too."""
+        """Sleep, unless the job or the worker is to stop."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not (lease.interrupted or self.should_stop()):
             time.sleep(0.1)
 
     def _write(self, change: Callable[[], object]) -> bool:
-        """Tell the row what became of the job; False if it is another's by now, or cannot be told.
+        """Write how the job ended; False if another attempt has it, or this worker must stop.
 
-        A database that is away is waited for, as nothing else could be done without it: a job that
-        is only left alone counts as one that has lost its worker.
+        It waits for a database that is away: a job that is only left counts as having lost its
+        worker.
         """
         while True:
             try:
                 change()
             except LostClaim:
-                log.warning("job was taken over before its end could be told")
+                log.warning("job was taken over before its end was written")
                 return False
             except Unavailable as error:
-                log.warning("job's end not told yet", error=str(error))
+                log.warning("the end of the job is not written yet", error=str(error))
                 if self.should_stop():
-                    return False  # its lease will end
+                    return False  # another worker takes it when the lease ends
                 time.sleep(WRITE_AGAIN_SECONDS)
             else:
                 return True
@@ -152,7 +152,7 @@ class JobRunner:
         try:
             self.context.queue.send(job_id)
         except CredenceError as error:
-            log.warning("wake-up not sent; a sweep will", error=str(error))
+            log.warning("wake-up not sent: a sweep will send it", error=str(error))
 
     def _fail(self, claim: Claim, error: Exception) -> None:
         code, message = describe(error)
@@ -167,14 +167,14 @@ class JobRunner:
     def _observe(self, job_id: str, seconds: float) -> None:
         try:
             job = self.context.jobs.get(job_id)
-        except Unavailable:  # how long it took is not worth waiting for
+        except Unavailable:  # the metric is not worth waiting for
             return
         self.metrics.job_seconds.labels(job.kind, str(job.status)).observe(seconds)
 
 
 @contextmanager
-def _going_on_from_its_request(job: Job) -> Iterator[None]:
-    """Lines of the log and spans that lead back to the request that asked for the job."""
+def _logging_for(job: Job) -> Iterator[None]:
+    """A block whose log lines and spans carry the ids of the job and of its request."""
     ids = {"request_id": job.origin.request_id, "parent_job_id": job.parent}
     attributes: dict[str, tracing.Attribute] = {
         "credence.job.id": job.id,
@@ -192,7 +192,9 @@ def _going_on_from_its_request(job: Job) -> Iterator[None]:
 
 
 def describe(error: Exception) -> tuple[str, str]:
-    """A code for programs and a message for people; unknown errors show no internals."""
+    """A code for programs and a message for people, without internals of unknown errors."""
+    if isinstance(error, OverLimit):
+        return error.code, str(error)
     for kind, code in CODES.items():
         if isinstance(error, kind):
             return code, str(error)
@@ -203,6 +205,6 @@ def describe(error: Exception) -> tuple[str, str]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """On a CPU torch has no class for it."""
+    """Whether memory ran out; on a CPU torch raises a plain RuntimeError."""
     known = isinstance(error, torch.OutOfMemoryError | MemoryError)
     return known or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))

@@ -1,11 +1,7 @@
-"""What nobody told the worker: workers that were lost, queued jobs whose wake-up was lost.
-
-And what nobody will ask for again: stored predictions whose time is up.
-"""
+"""Repeats what a worker does beside its job: heartbeats, lost workers' jobs, lost wake-ups."""
 
 import os
 import signal
-import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -14,8 +10,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from core.context import Context
 from core.exceptions import CredenceError
+from core.jobs.claims import Pulse
+from core.process.periodic import Periodic
+from core.process.watch import Watch
+from core.telemetry import tracing
 from worker.metrics import WorkerMetrics
-from worker.reaper import Reaper
 from worker.runner import JobRunner
 
 log = structlog.get_logger()
@@ -28,13 +27,13 @@ _STOP_SECONDS = 10.0
 
 
 class Sweeper:
-    """A thread that shows the worker lives, looks after the others and, now and then, sweeps.
+    """A thread that stores heartbeats, takes back lost workers' jobs, and resends wake-ups.
 
-    Queued jobs are sent again only while this worker is idle: then a message was lost, since a
-    busy one simply has not come to it. A job that is woken twice runs once.
+    Wake-ups of queued jobs are sent again only while this worker is idle: then a message was lost,
+    because a busy worker would simply not have read it yet. A job that is woken twice runs once.
 
-    A worker that sends wake-ups while it is idle, and never hears of one, has lost its ear for the
-    broker: it ends, so that whoever watches it starts another.
+    A worker that sends wake-ups while it is idle, and never receives one, has lost its connection
+    to the broker. It ends, so that its supervisor starts another.
     """
 
     def __init__(
@@ -42,53 +41,59 @@ class Sweeper:
     ) -> None:
         self._context, self._runner, self._metrics = context, runner, metrics
         self._device, self._started_at = device, datetime.now(UTC)
-        self._reaper = Reaper(context)
-        self._heard, self._unheard = 0, 0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sweeper", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
+        self._claims: Watch[str, Pulse] = Watch(context.settings.lease_seconds)
+        self._beats, self._heard, self._unheard = 0, 0, 0
+        self._periodic = Periodic("sweep", _BEAT_SECONDS, self._run, at_once=True)
+        self.start = self._periodic.start
 
     def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join()
+        """End the thread, and delete this worker from the table of workers."""
+        self._periodic.stop()
         with suppress(SQLAlchemyError, CredenceError):
             self._context.workers.leave(self._runner.worker_id)
 
     def _run(self) -> None:
-        beat = 0
-        while not self._stopped.is_set():
-            try:
-                self._beat()
-                if beat % _SWEEP_EVERY == 0:
-                    self._sweep()
-            except Exception as error:  # whatever it is, the thread must live
-                log.warning("sweep failed", error=str(error))
-            beat += 1
-            self._stopped.wait(_BEAT_SECONDS)
-
-    def _beat(self) -> None:
+        is_sweep = self._beats % _SWEEP_EVERY == 0
+        self._beats += 1
         self._metrics.beat()
         self._context.workers.beat(self._runner.worker_id, self._device, self._started_at)
-        self._reaper.look()
+        self._take_back_lost_jobs()
+        if is_sweep and not self._runner.busy:
+            self._resend_wake_ups()
 
-    def _sweep(self) -> None:
+    def _take_back_lost_jobs(self) -> None:
+        """Requeue the jobs whose lease nobody renewed for `lease_seconds` of this process's clock.
+
+        An error clears what was observed: while the database is away nobody renews anything, and
+        each worker gets a full lease to do so when it is back.
+        """
         jobs = self._context.jobs
-        if self._runner.busy:
-            return
-        waiting = jobs.queued_ids()[:_MOST_SENT]
+        try:
+            expired = self._claims.unchanged(jobs.pulses())
+            taken = jobs.reap(expired, self._context.settings.max_attempts)
+        except Exception:
+            self._claims.forget()
+            raise
+        for job_id in taken:  # the lost worker can write neither log nor trace
+            origin, about = jobs.get(job_id).origin, {"credence.job.id": job_id}
+            with tracing.continued("worker lost", origin.traceparent, **about):
+                log.warning(
+                    "worker lost, job taken back", job_id=job_id, request_id=origin.request_id
+                )
+
+    def _resend_wake_ups(self) -> None:
+        waiting = self._context.jobs.queued_ids()[:_MOST_SENT]
         for job_id in waiting:
             self._context.queue.send(job_id)
-        self._listen(bool(waiting))
+        self._check_hearing(bool(waiting))
 
-    def _listen(self, has_sent: bool) -> None:
-        """Count the sweeps whose wake-ups reached nobody: not this worker, or the job would run."""
+    def _check_hearing(self, has_sent: bool) -> None:
+        """End this worker after `_DEAF_AFTER` sweeps whose wake-ups did not reach it."""
         was_woken = self._runner.wake_ups > self._heard
         self._heard = self._runner.wake_ups
         self._unheard = self._unheard + 1 if has_sent and not was_woken else 0
         if self._unheard >= _DEAF_AFTER:
-            log.error("jobs wait, but the broker brings no wake-ups: this worker ends")
+            log.error("jobs are queued, but the broker delivers no wake-ups: this worker ends")
             os.kill(os.getpid(), signal.SIGTERM)
-            if not self._stopped.wait(_STOP_SECONDS):
+            if not self._periodic.stopped.wait(_STOP_SECONDS):
                 os._exit(1)

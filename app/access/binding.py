@@ -1,4 +1,4 @@
-"""Where the service may listen: beyond this machine only with a key, unless told otherwise."""
+"""On which addresses the service may listen: without a key only on this machine."""
 
 import ipaddress
 
@@ -9,12 +9,12 @@ from core.settings import Settings
 
 
 def check_bind(settings: Settings, host: str) -> None:
-    """Refuse to be reachable from elsewhere without a key.
+    """Check that the service may listen on `host`.
 
     Raises:
-        InvalidSetting: if `host` is no loopback address, there is no key, neither in the database
-            nor in a file, and `CREDENCE_AUTH` is not `off`.
-        Unavailable: if it takes the database to tell, and that does not answer.
+        InvalidSetting: `host` is no loopback address, there is no key in the database or a file,
+            and `CREDENCE_AUTH` is not `off`.
+        Unavailable: the database is needed to find a key, and does not answer.
     """
     if settings.auth == "off" or is_loopback(host) or settings.admin_key_file or _has_key(settings):
         return
@@ -32,7 +32,7 @@ def _has_key(settings: Settings) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """True for localhost, 127.0.0.0/8 and ::1; other names are not looked up, and not trusted."""
+    """Whether this is localhost, 127.0.0.0/8 or ::1; other names are not resolved."""
     if host == "localhost":
         return True
     try:

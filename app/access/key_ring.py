@@ -1,38 +1,42 @@
-"""The keys that a running service knows: looked up in memory, read anew in the background."""
+"""Which keys a running service accepts: looked up in memory, refreshed from the database.
+
+No request waits for the database. While it is away, the keys that were read last stay valid.
+"""
 
 import hmac
-import threading
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from time import monotonic
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import Scope as Connection
 
 from app.access.binding import is_loopback
-from app.access.rate_limit import RateLimit
 from app.access.required_scopes import required
 from app.access.session import check_origin, presented_key
 from app.errors import Forbidden, Unauthorized
 from core.access.callers import Caller, View
 from core.access.keys import Keys, Scope, digest, read_key_file
-from core.exceptions import CredenceError
+from core.exceptions import CredenceError, LimitReached
+from core.process.periodic import Periodic
 from core.settings import Settings
 
-REFRESH_SECONDS = 1.0  # how soon a new key counts, and a revoked one no longer does
+REFRESH_SECONDS = 1.0  # how soon a new key works, and a revoked one no longer does
 TOUCH_EVERY = 60  # refreshes: `last_used_at` is for people, a minute is exact enough
 INDEX_BYTES = 8  # of a hash: enough to find a key, the rest is compared in constant time
 
-ADMIN = Caller(view=View("admin"), actor="admin")  # who holds the key of the file
-OPEN = Caller()  # who calls a service that asks for no key
-STRANGER = Caller(view=View(sees_all=False))  # who calls what is open to everybody
+ADMIN = Caller(view=View("admin"), actor="admin")  # of the key in CREDENCE_ADMIN_KEY_FILE
+OPEN = Caller()  # of a service that needs no keys
+STRANGER = Caller(view=View(sees_all=False))  # of routes that need no key
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Known:
-    """A key: its hash, what it opens, and for whom."""
+class KnownKey:
+    """The hash of a key, what it permits, and whom."""
 
     sha256: bytes
     scope: Scope
@@ -40,53 +44,59 @@ class Known:
     per_minute: int | None = None
 
 
-NO_KEY = Known(b"", Scope.PREDICT, STRANGER)
-ANY_KEY = Known(b"", Scope.ADMIN, OPEN)
+NO_KEY = KnownKey(b"", Scope.PREDICT, STRANGER)
+ANY_KEY = KnownKey(b"", Scope.ADMIN, OPEN)
 
 
 class KeyRing:
-    """Admits requests. No request waits for the database; while that is away, the keys that were
-    known last go on working.
+    """Finds out who makes a request, and whether they may.
 
-    Without any key, a service that only this machine can reach is open. Once there was one it stays
-    locked: revoking the last key must not open the door.
+    A service that only this machine can reach is open until the first key is made. From then on it
+    stays locked: revoking the last key does not open it.
     """
 
     def __init__(self, settings: Settings, host: str) -> None:
         """Raises `InvalidSetting` when `CREDENCE_ADMIN_KEY_FILE` holds no key."""
         path = settings.admin_key_file
         text = None if path is None else read_key_file(path)
-        self._from_file = [] if text is None else [Known(digest(text), Scope.ADMIN, ADMIN)]
+        self._from_file = [] if text is None else [KnownKey(digest(text), Scope.ADMIN, ADMIN)]
         self._known = _indexed(self._from_file)
         self._rates = RateLimit()
         self._off = settings.auth == "off"
         self._locked = bool(self._from_file) or not is_loopback(host)
         self._used: set[str] = set()
-        self._stopped = threading.Event()
+        self._refreshes, self._is_away = 0, False
+        self._periodic: Periodic | None = None
 
     @property
-    def asks(self) -> bool:
+    def needs_key(self) -> bool:
         """Whether requests need a key."""
         return self._locked and not self._off
 
     def start(self, keys: Keys) -> None:
-        """Read the keys, and go on doing so until `stop`. `Unavailable` without a database."""
+        """Read the keys, now and every `REFRESH_SECONDS`.
+
+        Raises:
+            Unavailable: the database does not answer now.
+        """
         if self._off:
             return
-        self._refresh(keys)
-        threading.Thread(target=self._run, args=(keys,), name="keys", daemon=True).start()
+        self._read(keys)
+        self._periodic = Periodic("reading keys", REFRESH_SECONDS, lambda: self._refresh(keys))
+        self._periodic.start()
 
     def stop(self) -> None:
         """Read no more."""
-        self._stopped.set()
+        if self._periodic is not None:
+            self._periodic.stop(wait=False)
 
     def admit(self, connection: Connection) -> Caller:
-        """Let a request pass; who makes it.
+        """Count a request, and return who makes it.
 
         Raises:
-            ForeignOrigin: from a page of somebody else, if it changes something.
+            ForeignOrigin: it changes something, and comes from another site's page.
             Unauthorized, Forbidden: as `identify`.
-            LimitReached: with a key that has made as many as it may.
+            LimitReached: its key has made as many requests as it may.
         """
         check_origin(connection)
         key = self._key_of(connection)
@@ -95,16 +105,16 @@ class KeyRing:
         return key.caller
 
     def identify(self, connection: Connection) -> Caller:
-        """Who makes a request, or still does: of a stream it is asked more than once.
+        """Who makes a request; called repeatedly while a stream is open.
 
         Raises:
-            Unauthorized: without a key that is known.
-            Forbidden: with one whose scope is too narrow.
+            Unauthorized: it has no key, or one that is not known.
+            Forbidden: the scope of its key is too narrow.
         """
         return self._key_of(connection).caller
 
-    def _key_of(self, connection: Connection) -> Known:
-        if not self.asks:
+    def _key_of(self, connection: Connection) -> KnownKey:
+        if not self.needs_key:
             return ANY_KEY
         needed = required(connection["method"], connection["path"])
         if needed is None:
@@ -114,17 +124,21 @@ class KeyRing:
             raise Forbidden(needed, key.scope)
         return key
 
-    def opens(self, connection: Connection, scope: Scope) -> bool:
-        """Whether the key of a request is good for `scope` too; one not known is for none."""
-        if not self.asks:
+    def permits(self, connection: Connection, scope: Scope) -> bool:
+        """Whether the key of a request includes `scope`; an unknown key includes none."""
+        if not self.needs_key:
             return True
         try:
             return self.find(presented_key(connection)).scope.includes(scope)
         except Unauthorized:
             return False
 
-    def find(self, text: bytes | None) -> Known:
-        """What is known of a key; `Unauthorized` if it is none of ours, or there is none."""
+    def find(self, text: bytes | None) -> KnownKey:
+        """What is known of a key.
+
+        Raises:
+            Unauthorized: `text` is None, or no valid key.
+        """
         if text is None:
             raise Unauthorized(
                 "this needs a key: send it as `Authorization: Bearer KEY`; the command line sends "
@@ -138,26 +152,27 @@ class KeyRing:
             self._used.add(known.caller.key)
         return known
 
-    def _run(self, keys: Keys) -> None:
-        beat, is_away = 0, False
-        while not self._stopped.wait(REFRESH_SECONDS):
-            beat += 1
-            try:
-                self._refresh(keys)
-                if beat % TOUCH_EVERY == 0:
-                    self._touch(keys)
-                is_away = False
-            except (SQLAlchemyError, CredenceError) as error:
-                if not is_away:
-                    log.warning("keys are not read: those known go on working", reason=str(error))
-                is_away = True
-
     def _refresh(self, keys: Keys) -> None:
+        """Read the keys, and sometimes store which were used; log the first failure of a row."""
+        self._refreshes += 1
+        try:
+            self._read(keys)
+            if self._refreshes % TOUCH_EVERY == 0:
+                self._touch(keys)
+            self._is_away = False
+        except (SQLAlchemyError, CredenceError) as error:
+            if not self._is_away:
+                log.warning("keys are not read: those known stay valid", reason=str(error))
+            self._is_away = True
+
+    def _read(self, keys: Keys) -> None:
         rows = keys.list()
-        valid = [row for row in rows if row.revoked_at is None]
         from_rows = [
-            Known(bytes.fromhex(row.sha256), row.scope, row.caller, row.limits.requests_per_minute)
-            for row in valid
+            KnownKey(
+                bytes.fromhex(row.sha256), row.scope, row.caller, row.limits.requests_per_minute
+            )
+            for row in rows
+            if row.revoked_at is None
         ]
         self._known = _indexed([*self._from_file, *from_rows])
         self._locked = self._locked or bool(rows)
@@ -168,5 +183,34 @@ class KeyRing:
             keys.touch(used)
 
 
-def _indexed(known: Iterable[Known]) -> dict[bytes, Known]:
+class RateLimit:
+    """Limits requests per minute with one token bucket per key, for this process alone.
+
+    A bucket holds the tokens of one second, at least one. A request takes one, and they come back
+    evenly. A store that all processes share would be read before every prediction.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._buckets: dict[str, tuple[float, float]] = {}  # by key: tokens, and when it had them
+
+    def take(self, key: str, per_minute: int) -> None:
+        """Take a token.
+
+        Raises:
+            LimitReached: there is none; the error says when there will be one.
+        """
+        rate = per_minute / 60.0
+        most, now = max(1.0, rate), self._clock()
+        tokens, then = self._buckets.get(key, (most, now))
+        tokens = min(most, tokens + rate * (now - then))
+        if tokens < 1:
+            self._buckets[key] = (tokens, now)
+            raise LimitReached(
+                f"this key may make {per_minute} requests a minute", math.ceil((1 - tokens) / rate)
+            )
+        self._buckets[key] = (tokens - 1, now)
+
+
+def _indexed(known: Iterable[KnownKey]) -> dict[bytes, KnownKey]:
     return {entry.sha256[:INDEX_BYTES]: entry for entry in known}

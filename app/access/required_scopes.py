@@ -1,10 +1,8 @@
-"""Which key a route asks for: one table, read from above; what is not in it is for `admin` alone.
+"""The scope that each route needs: one table, of which the first matching rule holds.
 
-A rule holds for its path and all below; `*` is any one segment.
-
-Health and metrics are open, because what watches a service must see it when keys are lost, and
-they tell no caller's data; so are the documentation and what pages are made of (scripts, styles),
-which say no more than this repository.
+A rule holds for its path and all paths below it; `*` is any one segment. Routes without a rule need
+`admin`. Health and metrics are open, because monitoring must work when keys are lost, and they show
+no caller's data. Documentation, scripts and styles are open: they are in this repository.
 """
 
 from core.access.keys import Scope
@@ -20,8 +18,8 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (("DELETE",), "/predictions", Scope.PREDICT),
     (READ, "/v2/health", None),
     (ANY, "/v2", Scope.PREDICT),
-    (READ, "/models/*/versions/*/card", Scope.TRAIN),  # it tells of the rows themselves
-    (READ, "/models/*/versions/*/archive", Scope.TRAIN),  # so does what is in it
+    (READ, "/models/*/versions/*/card", Scope.TRAIN),  # it shows statistics of the rows
+    (READ, "/models/*/versions/*/archive", Scope.TRAIN),  # which contains the card
     (READ, "/models", Scope.PREDICT),
     (WRITE, "/models", Scope.TRAIN),
     (ANY, "/train", Scope.TRAIN),
@@ -32,11 +30,11 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/health", None),
     (READ, "/metrics", None),
     (READ, "/docs", None),
-    (READ, "/", Scope.PREDICT),  # from where a key of this scope is led to the models
+    (READ, "/", Scope.PREDICT),  # which redirects a key of this scope to the models
     (READ, "/ui/static", None),
     (READ, "/ui/plotly", None),
     (READ, "/ui/sign-in", None),
-    (WRITE, "/ui/session", None),  # asks for nothing, and gives nothing but a cookie
+    (WRITE, "/ui/session", None),  # which only sets a cookie
     (READ, "/ui/models", Scope.PREDICT),
     (READ, "/ui/predict", Scope.PREDICT),
     (READ, "/ui/system", Scope.PREDICT),
@@ -46,10 +44,10 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
 
 
 def required(method: str, path: str) -> Scope | None:
-    """The scope that a request needs; None for what is open to everybody.
+    """The scope that a request needs; None if it needs no key.
 
-    The patterns of Starlette's routes end in `$`, which a line's end may follow: such a path gets
-    to the route, and so has to its rule.
+    The patterns of Starlette's routes end in `$`, which also matches before a final newline. Such a
+    path reaches the route, so it must match the rule, too.
     """
     segments = path.removesuffix("\n").split("/")
     for methods, prefix, scope in RULES:
@@ -61,7 +59,7 @@ def required(method: str, path: str) -> Scope | None:
 def _is_within(segments: list[str], prefix: list[str]) -> bool:
     """Whether the path is the prefix or below it: `/models/x` is, `/models-x` is not.
 
-    `/` is itself alone, not all that there is.
+    `/` matches only itself.
     """
     if prefix[-1] == "":
         return segments == prefix

@@ -1,8 +1,8 @@
-"""How a request brings its key: in a header, or, from a browser, in a cookie.
+"""The key of a request, from a header or, for browsers, from a cookie.
 
-No script can read the cookie, and no other site can use it (`SameSite=Strict`). Ports of one host
-are one site, though, and a service without keys asks for no cookie: so whatever changes something
-must come from a page of this service, if it comes from a page at all.
+Scripts cannot read the cookie, and other sites cannot use it (`SameSite=Strict`). But ports of one
+host are one site, and a service without keys needs no cookie. So a page's request that changes
+something must come from this service's own page.
 """
 
 from http.cookies import CookieError, SimpleCookie
@@ -19,7 +19,7 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 class ForeignOrigin(CredenceError):
-    """A page of somebody else wants to change something with the reader's rights."""
+    """A page of another site tries to change something with the user's rights."""
 
     def __init__(self, origin: str) -> None:
         super().__init__(
@@ -29,7 +29,7 @@ class ForeignOrigin(CredenceError):
 
 
 def presented_key(connection: Scope) -> bytes | None:
-    """The key of a request as it came; a header counts before the cookie."""
+    """The key of a request, if it has one; a header takes precedence over the cookie."""
     headers = Headers(scope=connection)
     authorization = headers.get("authorization")
     if authorization is None:
@@ -39,18 +39,19 @@ def presented_key(connection: Scope) -> bytes | None:
 
 
 def is_signed_in(connection: Scope) -> bool:
-    """Whether a browser brings a key, known or not."""
+    """Whether the request has a cookie with a key, valid or not."""
     return _of_cookie(Headers(scope=connection)) is not None
 
 
 def check_origin(connection: Scope) -> None:
-    """Let pages of other origins change nothing; a key in the header is a program's.
+    """Check that a request does not come from another site's page, unless it changes nothing.
 
-    Browsers tell where a request comes from in `Sec-Fetch-Site`, over plain HTTP in `Origin` alone,
-    which is compared with the host that was asked, also as a proxy passes it on.
+    A key in the header means that it comes from a program. Browsers send the origin's relation in
+    `Sec-Fetch-Site`; over plain HTTP only `Origin`, which is compared with the requested host, also
+    as a proxy forwards it.
 
     Raises:
-        ForeignOrigin: the request changes something, and comes from somebody else's page.
+        ForeignOrigin: it changes something, and comes from another site's page.
     """
     headers = Headers(scope=connection)
     origin = headers.get("origin")
@@ -62,12 +63,12 @@ def check_origin(connection: Scope) -> None:
 
 
 def sign_in(response: Response, key: str, *, is_secure: bool) -> None:
-    """Let the browser keep a key until it is closed."""
+    """Set the cookie with the key, until the browser is closed."""
     response.set_cookie(COOKIE, key, secure=is_secure, httponly=True, samesite="strict")
 
 
 def sign_out(response: Response) -> None:
-    """Let the browser forget its key."""
+    """Delete the cookie."""
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
 
 

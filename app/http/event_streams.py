@@ -1,9 +1,9 @@
-"""A job's events as server-sent events: those that were, then those that come, until it has ended.
+"""A job's events as server-sent events: past ones, then new ones until the job has ended.
 
-Streams that have seen the same events of a job wait for the same poll: a hundred of them ask the
-database as often as one does, and where nobody listens nobody asks. A stream holds one page of
-events and goes on when its client has taken it; it ends between two events, and whoever comes back
-with `Last-Event-ID` misses none (HTML, §9.2: https://html.spec.whatwg.org/#server-sent-events).
+Streams at the same event of a job share one poll: a hundred read the database as often as one, and
+without streams nothing is read. A stream holds one page of events, and continues when its client
+has received it. It ends between two events; a client that returns with `Last-Event-ID` misses none
+(HTML, §9.2: https://html.spec.whatwg.org/#server-sent-events).
 """
 
 import asyncio
@@ -25,67 +25,69 @@ from core.jobs.jobs import FINAL, Jobs
 
 POLL_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0  # HTML, §9.2.7: some proxies drop what is silent for longer
-KEEP_ALIVE = b": ping\n"  # no empty line after it: httpx-sse would make an event without data of it
+KEEP_ALIVE = b": ping\n"  # no empty line after it: httpx-sse would make it an event without data
 RETRY_SECONDS = 15
-PAGE_EVENTS = 100  # that a stream holds at most
+PAGE_EVENTS = 100  # in the memory of one stream
 MAX_STREAMS = 1000  # of one process; each is a connection and a page
-MAX_OF_A_CALLER = 100  # so that one key leaves some to the others
-READERS = 2  # threads of their own: streams must not wait for those of requests, nor they for these
+MAX_OF_A_CALLER = 100  # so that one key cannot take all
+READERS = 2  # threads: streams and requests must not wait for each other's
 
-Position = tuple[View, str, int]  # who sees which job, and the last of its events that was told
+Position = tuple[View, str, int]  # who sees which job, and the last event that was sent
 
 
 @dataclass(frozen=True)
 class _Page:
-    """Some events as they are sent, written once for all streams that wait for them."""
+    """Some events as bytes, made once for all streams that wait for them."""
 
-    told: bytes
+    content: bytes
     last: int
-    is_end: bool  # nothing follows but what a resumed job will tell
+    is_end: bool  # nothing follows unless the job is resumed
 
 
 @dataclass
-class _Watch:
-    """One poll, and how many streams wait for it."""
+class _Poll:
+    """A poll, and how many streams wait for it."""
 
-    poll: asyncio.Task[_Page]
+    task: asyncio.Task[_Page]
     listeners: int = 0
 
 
 class EventStreams:
-    """The streams of one process; made inside its event loop."""
+    """The streams of one process. Must be made inside its event loop."""
 
     def __init__(self) -> None:
-        self._watches: dict[Position, _Watch] = {}
+        self._polls: dict[Position, _Poll] = {}
         self._ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._readers = CapacityLimiter(READERS)
         self._open: Counter[str] = Counter()  # by the key of who listens
 
     def check_room(self, caller: Caller) -> None:
-        """Before a stream begins.
+        """Check that another stream may begin.
 
         Raises:
-            LimitReached: the caller has as many as it should.
-            Unavailable: there are as many as one process should hold.
+            LimitReached: the caller has `MAX_OF_A_CALLER` streams.
+            Unavailable: this process has `MAX_STREAMS` streams.
         """
         if caller.key is not None and self._open[caller.key] >= MAX_OF_A_CALLER:
             message = f"{MAX_OF_A_CALLER} event streams are open with this key: end some"
             raise LimitReached(message, RETRY_SECONDS)
         if self._open.total() >= MAX_STREAMS:
-            raise Unavailable(f"{MAX_STREAMS} event streams are open here: ask again, or for JSON")
+            raise Unavailable(
+                f"{MAX_STREAMS} event streams are open here: try again, or request JSON"
+            )
 
     def end(self) -> None:
-        """End all streams: the process stops, and clients go on at another."""
+        """End all streams because the process stops; clients continue at another."""
         if not self._ending.done():
             self._ending.set_result(None)
 
-    async def tell(
+    async def stream(
         self, jobs: Jobs, job_id: str, after: int, identify: Callable[[], Caller]
     ) -> AsyncGenerator[bytes]:
-        """The bytes of the stream that begins after an event.
+        """The bytes of a stream that begins after the event `after`.
 
-        While the database is away it waits. It ends when `identify` raises, as for a key that is
-        revoked, and when the job is no longer shared with who listens.
+        It waits while the database is away. It ends when `identify` raises, such as for a revoked
+        key, and when the job is no longer shared with the caller.
         """
         listener = identify().key or ""
         self._open[listener] += 1
@@ -98,7 +100,7 @@ class EventStreams:
                 if page is None:
                     yield KEEP_ALIVE
                     continue
-                yield page.told
+                yield page.content
                 if page.is_end:
                     return
                 after = page.last
@@ -108,24 +110,24 @@ class EventStreams:
             self._open[listener] -= 1
 
     async def _next(self, jobs: Jobs, position: Position) -> _Page | None:
-        """What comes after the position, as soon as there is something; None if that takes long."""
-        watch = self._watches.get(position)
-        if watch is None:
+        """The next page after a position; None if there is none for `KEEP_ALIVE_SECONDS`."""
+        poll = self._polls.get(position)
+        if poll is None:
             _, job_id, after = position
             read = partial(jobs.events, job_id, after, PAGE_EVENTS + 1)
-            watch = self._watches[position] = _Watch(asyncio.create_task(self._poll(read)))
-        watch.listeners += 1
+            poll = self._polls[position] = _Poll(asyncio.create_task(self._poll(read)))
+        poll.listeners += 1
         try:
             first = asyncio.FIRST_COMPLETED
             await asyncio.wait(
-                (watch.poll, self._ending), timeout=KEEP_ALIVE_SECONDS, return_when=first
+                (poll.task, self._ending), timeout=KEEP_ALIVE_SECONDS, return_when=first
             )
-            return watch.poll.result() if watch.poll.done() else None
+            return poll.task.result() if poll.task.done() else None
         finally:
-            watch.listeners -= 1
-            if not watch.listeners:
-                watch.poll.cancel()
-                del self._watches[position]
+            poll.listeners -= 1
+            if not poll.listeners:
+                poll.task.cancel()
+                del self._polls[position]
 
     async def _poll(self, read: Callable[[], Sequence[Event]]) -> _Page:
         while True:
@@ -139,7 +141,7 @@ class EventStreams:
 
 
 class EventStreamResponse(EventSourceResponse):
-    """Its events are let go of when the client is gone, wherever that is noticed."""
+    """A response that closes its events when the client has disconnected."""
 
     def __init__(self, events: AsyncGenerator[bytes]) -> None:
         unbuffered = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -152,18 +154,18 @@ class EventStreamResponse(EventSourceResponse):
 
 
 def _page(events: Sequence[Event]) -> _Page:
-    """Of one event more than a page holds, if there are so many."""
+    """The page of `events`, of which one more than fits was read if there are so many."""
     page = events[:PAGE_EVENTS]
     is_end = len(events) == len(page) and is_final(page[-1])
     return _Page(b"".join(map(_to_bytes, page)), page[-1].id, is_end)
 
 
 def is_final(event: Event) -> bool:
-    """Whether the job ended with this event; nothing follows it unless the job is resumed."""
+    """Whether the job ended with this event."""
     return event.type == "state" and event.data["status"] in FINAL
 
 
 def _to_bytes(event: Event) -> bytes:
-    """As in the JSON list; type and id stand beside the data, too, where clients look for them."""
-    data = EventResponse.of(event).model_dump_json()
+    """An event in the JSON of the list, with type and id also as fields of the stream."""
+    data = EventResponse.model_validate(event).model_dump_json()
     return format_sse_event(data_str=data, event=event.type, id=str(event.id))

@@ -103,7 +103,7 @@ def write_reply(made: Job | Version | tuple[Dataset, bool]) -> Reply:
         return _reply(202, f"/jobs/{made.id}", JobResponse.model_validate(made))
     if isinstance(made, Version):
         place = f"/models/{made.model}/versions/{made.version}"
-        return _reply(201, place, VersionResponse.of(made))
+        return _reply(201, place, VersionResponse.model_validate(made))
     dataset, is_new = made
     body = DatasetResponse.model_validate(dataset)
     return _reply(201 if is_new else 200, f"/datasets/{dataset.id}", body)

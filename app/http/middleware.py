@@ -1,4 +1,4 @@
-"""What happens around every request: an id, a line in the log, a key, a limit on its body."""
+"""What happens around every request: its id, a log line, its key, limits on its body."""
 
 import asyncio
 from time import perf_counter
@@ -28,48 +28,29 @@ def middleware(max_body_bytes: int, body_seconds: float, key_ring: KeyRing) -> l
     """The stack, outermost first."""
     return [
         Middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id),
-        Middleware(RequestLogMiddleware),
-        Middleware(KeyMiddleware, key_ring=key_ring),
-        Middleware(HeadMiddleware),
-        Middleware(ForgetVersionsMiddleware),
-        Middleware(BodyLimitMiddleware, max_body_bytes=max_body_bytes, body_seconds=body_seconds),
+        Middleware(log_requests),
+        Middleware(check_keys, key_ring=key_ring),
+        Middleware(answer_head_as_get),
+        Middleware(forget_versions),
+        Middleware(limit_bodies, max_body_bytes=max_body_bytes, body_seconds=body_seconds),
     ]
 
 
 def is_request_id(value: str) -> bool:
-    """Printable ASCII of a sane length: it goes into headers and logs as it is."""
+    """Whether a value may go into headers and logs as it is: printable ASCII of limited length."""
     return len(value) <= MAX_REQUEST_ID and value.isascii() and value.isprintable()
 
 
-class HeadMiddleware:
-    """HEAD is answered as GET is; the server leaves the body out, as its scope says HEAD still."""
+def log_requests(app: ASGIApp) -> ASGIApp:
+    """Write one line per request; an exception without a handler becomes a 500 without a trace."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "HEAD":
-            scope = {**scope, "method": "GET"}
-        await self.app(scope, receive, send)
-
-
-class RequestLogMiddleware:
-    """One line per request; an exception that nobody handled becomes a 500 without a trace."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def logged(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            await app(scope, receive, send)
             return
         # Never unbound: every request has a task, and with it a context, of its own.
         structlog.contextvars.bind_contextvars(request_id=correlation_id.get())
-        await self._logged(scope, receive, send)
-
-    async def _logged(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = perf_counter()
-        status = 0
+        started, status = perf_counter(), 0
 
         async def note_status(message: Message) -> None:
             nonlocal status
@@ -78,16 +59,16 @@ class RequestLogMiddleware:
             await send(message)
 
         try:
-            await self.app(scope, receive, note_status)
+            await app(scope, receive, note_status)
         except Exception as error:
             log.exception("unhandled exception", method=scope["method"], path=scope["path"])
-            if status:  # half an answer is out: only cutting the connection tells the client
+            if status:  # half a response is sent: only cutting the connection tells the client
                 raise
             await problem_response(error, scope)(scope, receive, note_status)
         finally:
             milliseconds = round(1000 * (perf_counter() - started), 2)
-            told = log.debug if _is_probe(scope, status) else log.info
-            told(
+            is_probe = status == 200 and scope["path"].startswith(PROBES)  # every few seconds
+            (log.debug if is_probe else log.info)(
                 "request",
                 method=scope["method"],
                 path=scope["path"],
@@ -95,106 +76,105 @@ class RequestLogMiddleware:
                 duration_ms=milliseconds,
             )
 
+    return logged
 
-class KeyMiddleware:
-    """Asks for a key before anything of a request is read. In front of all routes, so that none can
-    be added without it.
+
+def check_keys(app: ASGIApp, key_ring: KeyRing) -> ASGIApp:
+    """Refuse requests without a valid key before anything of them is read.
+
+    This stands in front of all routes, so that none can be added without it.
     """
 
-    def __init__(self, app: ASGIApp, key_ring: KeyRing) -> None:
-        self.app = app
-        self.key_ring = key_ring
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":  # there are none; one that is added must ask for a key
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # there are none; one that is added must check the key
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] == "http":
             try:
-                caller = self.key_ring.admit(scope)
+                caller = key_ring.admit(scope)
             except (Unauthorized, Forbidden, ForeignOrigin, LimitReached) as error:
                 await problem_response(error, scope)(scope, receive, send)
                 return
             scope.setdefault("state", {})["caller"] = caller
             if caller.key is not None:
                 structlog.contextvars.bind_contextvars(key=caller.key)
-        await self.app(scope, receive, send)
+        await app(scope, receive, send)
+
+    return checked
 
 
-def _is_probe(scope: Scope, status: int) -> bool:
-    """What asks every few seconds, and was answered well: news is when it was not."""
-    return status == 200 and scope["path"].startswith(PROBES)
+def answer_head_as_get(app: ASGIApp) -> ASGIApp:
+    """Handle HEAD as GET. The server leaves out the body, because its own scope still says HEAD."""
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await app(scope, receive, send)
+
+    return answered
 
 
-class ForgetVersionsMiddleware:
-    """Versions and aliases are looked up anew after any answer that may tell of a change in them.
+def forget_versions(app: ASGIApp) -> ASGIApp:
+    """Clear the resolver's memory with every response that may show a change of versions.
 
-    Predictions remember for a moment what a name means. Whoever moved an alias here, or has seen
-    here that a job is done, must find it in the next prediction.
+    Predictions remember for a moment which version a name means. A client that moved an alias here,
+    or saw here that a job succeeded, must find the change in its next prediction.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def forgetting(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"].startswith(KEEPS_VERSIONS):
-            await self.app(scope, receive, send)
+            await app(scope, receive, send)
             return
 
         async def forget_and_send(message: Message) -> None:
             scope["app"].state.services.predictor.versions.forget()
             await send(message)
 
-        await self.app(scope, receive, forget_and_send)
+        await app(scope, receive, forget_and_send)
+
+    return forgetting
 
 
-class BodyLimitMiddleware:
-    """Counts the bytes that arrive, whatever Content-Length says; refuses early where it can.
+def limit_bodies(app: ASGIApp, max_body_bytes: int, body_seconds: float) -> ASGIApp:
+    """Refuse bodies that are too large or too slow, whatever Content-Length says.
 
-    A body has a time, and more of it the longer it is: one that trickles would hold its temporary
-    file, or what is in memory of it, as long as its client likes.
+    A slow body would hold its temporary file, or its memory, for as long as the client likes. A
+    longer body has more time.
     """
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, body_seconds: float) -> None:
-        self.app = app
-        self.max_body_bytes = max_body_bytes
-        self.body_seconds = body_seconds
+    def too_large() -> TooLarge:
+        return TooLarge(f"the body is larger than {max_body_bytes} bytes (CREDENCE_MAX_BODY_BYTES)")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            await app(scope, receive, send)
             return
         declared = Headers(scope=scope).get("content-length", "0")
-        if declared.isdigit() and int(declared) > self.max_body_bytes:
-            await problem_response(self._too_large(), scope)(scope, receive, send)
+        if declared.isdigit() and int(declared) > max_body_bytes:
+            await problem_response(too_large(), scope)(scope, receive, send)
             return
         num_bytes, more, begun = 0, True, perf_counter()
 
         async def count() -> Message:
             nonlocal num_bytes, more
-            if not more:  # whoever asks now waits for the client to go away
+            if not more:  # after the body only a disconnect can come
                 return await receive()
-            left = begun + self.body_seconds + num_bytes / MIN_BYTES_PER_SECOND - perf_counter()
+            left = begun + body_seconds + num_bytes / MIN_BYTES_PER_SECOND - perf_counter()
             try:
                 async with asyncio.timeout(left):
                     message = await receive()
             except TimeoutError:
-                raise self._too_slow(num_bytes) from None
+                raise TooSlow(
+                    f"{num_bytes} bytes of the body have come: it has {body_seconds:g} s "
+                    f"(CREDENCE_BODY_SECONDS), and a second more for each {MIN_BYTES_PER_SECOND} "
+                    "bytes"
+                ) from None
             num_bytes += len(message.get("body", b""))
             more = message.get("more_body", False)
-            if num_bytes > self.max_body_bytes:
-                raise self._too_large()
+            if num_bytes > max_body_bytes:
+                raise too_large()
             return message
 
-        await self.app(scope, count, send)
+        await app(scope, count, send)
 
-    def _too_slow(self, num_bytes: int) -> TooSlow:
-        return TooSlow(
-            f"{num_bytes} bytes of the body have come: it has {self.body_seconds:g} s "
-            f"(CREDENCE_BODY_SECONDS), and a second more for each {MIN_BYTES_PER_SECOND} bytes"
-        )
-
-    def _too_large(self) -> TooLarge:
-        return TooLarge(
-            f"the body is larger than {self.max_body_bytes} bytes (CREDENCE_MAX_BODY_BYTES)"
-        )
+    return limited

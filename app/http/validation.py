@@ -1,8 +1,8 @@
-"""Pydantic's errors → one message per field, under a JSON pointer into what the caller sent.
+"""Pydantic's errors → one message per field, under a JSON pointer into the request.
 
-Pydantic puts the names of union branches into a location ("prior", "GaussianPriorConfig", "sigma")
-and reports every branch. A caller knows neither: here the names are left out, and so are the
-errors of branches whose `kind` is not the one that was sent.
+Pydantic puts names of union branches into locations ("prior", "GaussianPriorConfig", "sigma"), and
+reports errors of every branch. Here the names are removed, and so are errors of branches whose
+`kind` is not the one in the request.
 """
 
 import json
@@ -18,8 +18,8 @@ Location = tuple[int | str, ...]
 Model = TypeVar("Model", bound=BaseModel)
 
 DISCRIMINATOR = "kind"
-MAX_ERRORS = 100  # of one answer: a list of a million wrong items is wrong after a few
-MAX_VALUES = 2**18  # that pydantic looks at: it makes a kilobyte of each wrong one before it ends
+MAX_ERRORS = 100  # in one response
+MAX_VALUES = 2**18  # in a document: pydantic needs a kilobyte per wrong one
 MESSAGES = {
     "missing": "required",
     "extra_forbidden": "unknown field",
@@ -40,8 +40,8 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
     """Read an object strictly: "5" is not a number, true is not 1, unknown fields are errors.
 
     Raises:
-        TooLarge: if it has more than `MAX_VALUES`.
-        Invalid: with a pointer and a message for each field that is wrong.
+        TooLarge: it has more than `MAX_VALUES`.
+        Invalid: has pointer and message of each wrong field.
     """
     if (count := _num_values(document)) > MAX_VALUES:
         raise TooLarge(
@@ -55,7 +55,7 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
 
 
 def _num_values(value: object) -> int:
-    """Values and names; a column of inline data is one, as nothing in it can be wrong here."""
+    """The number of values and names; a column of inline data is one."""
     if isinstance(value, dict):
         own = (
             len(v) if name == "columns" and isinstance(v, dict) else _num_values(v)
@@ -70,7 +70,7 @@ def _num_values(value: object) -> int:
 
 
 def field_errors(errors: Sequence[ErrorDetails], document: object) -> list[tuple[str, str]]:
-    """(pointer, message) per field; several complaints about one field are joined by "or"."""
+    """Pointer and message per field; several messages about one field are joined by "or"."""
     messages: dict[str, list[str]] = {}
     for path, error in _of_deepest_branches(_of_meant_branches(errors, document), document):
         message = describe(error)
@@ -85,7 +85,7 @@ def pointer(location: Iterable[int | str]) -> str:
 
 
 def _known(error: ErrorDetails, document: object) -> list[int | str]:
-    """The location without what is not in the document: the names of union branches."""
+    """The location without the names of union branches, which are not in the document."""
     known: list[int | str] = []
     here = document
     last = len(error["loc"]) - 1
@@ -120,8 +120,10 @@ def _of_meant_branches(errors: Sequence[ErrorDetails], document: object) -> list
 def _of_deepest_branches(
     errors: Sequence[ErrorDetails], document: object
 ) -> list[tuple[str, ErrorDetails]]:
-    """With their pointers. Where one branch found faults inside a value, the caller meant that one:
-    another's complaint that the value is of another type would only confuse.
+    """The errors with their pointers.
+
+    If a union's branch has errors inside a value, the request meant that branch: errors of others
+    about the value's type are left out.
     """
     known = [_known(error, document) for error in errors]
     paths = [pointer(location) for location in known]
@@ -134,14 +136,14 @@ def _of_deepest_branches(
 
 
 def _is_other_kind(error: ErrorDetails, document: object) -> bool:
-    """True if a union's branch was refused because the document's `kind` is another one."""
+    """Whether a union's branch was rejected because the document has another `kind`."""
     location = error["loc"]
     is_kind = error["type"] == "literal_error" and location[-1] == DISCRIMINATOR
     return is_kind and len(_known(error, document)) < len(location)
 
 
 def describe(error: ErrorDetails) -> str:
-    """What is wrong and what would be right, without the value that was sent."""
+    """The message of an error, without the value in the request."""
     kind = error["type"]
     if kind in MESSAGES:
         return MESSAGES[kind]

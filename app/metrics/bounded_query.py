@@ -1,42 +1,45 @@
-"""A question to the database that a scrape waits for only so long."""
+"""Queries with a time limit, for scrapes and health checks."""
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-T = TypeVar("T")
+DATABASE_SECONDS = 2.0  # a scrape or a health check waits no longer
 
-DATABASE_SECONDS = 2.0  # a scrape waits no longer: what needs no database is told without it
+T = TypeVar("T")
 
 
 class BoundedQuery(Generic[T]):
-    """Asks in a thread of its own, and not again while an answer is owed: a database that hangs
-    takes one thread, not one per scrape.
+    """A database query with a time limit.
+
+    It runs in a daemon thread, and is started again only after it has returned: a database that
+    hangs takes one thread, not one per scrape, and does not keep the process from ending.
     """
 
     def __init__(self, read: Callable[[], T]) -> None:
         self._read = read
-        self._asked: Future[T] | None = None
+        self._running: Future[T] | None = None
         self._lock = threading.Lock()
 
-    def answer(self) -> T:
-        """What `read` returns, or raises.
+    def start(self) -> "Future[T]":
+        """What `read` will return or raise: of the call that runs, or else of a new one."""
+        with self._lock:
+            if self._running is None or self._running.done():
+                self._running = Future()
+                threading.Thread(target=self._run, args=(self._running,), daemon=True).start()
+            return self._running
+
+    def result(self) -> T:
+        """What `read` returns.
 
         Raises:
-            TimeoutError: if it has not done so within `DATABASE_SECONDS`.
+            TimeoutError: it has not returned within `DATABASE_SECONDS`.
         """
-        return self._ask().result(DATABASE_SECONDS)
+        return self.start().result(DATABASE_SECONDS)
 
-    def _ask(self) -> "Future[T]":
-        with self._lock:
-            if self._asked is None or self._asked.done():
-                self._asked = Future()
-                threading.Thread(target=self._answer, args=(self._asked,), daemon=True).start()
-            return self._asked
-
-    def _answer(self, asked: "Future[T]") -> None:
+    def _run(self, running: "Future[T]") -> None:
         try:
-            asked.set_result(self._read())
+            running.set_result(self._read())
         except BaseException as error:
-            asked.set_exception(error)
+            running.set_exception(error)

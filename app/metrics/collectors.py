@@ -1,6 +1,6 @@
 """What /metrics reads anew at each scrape: the database, the loaded models, the queue."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Metric
@@ -13,47 +13,68 @@ from app.serving.engine import Engine
 from app.serving.model_cache import LoadedModel
 from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
+from core.predictions.feedback import Rolling
 from models.config import FALSE_ALARMS
+
+FEEDBACK = {  # by the end of the metric's name: the member of the window, and what it is
+    "log_likelihood": (
+        "log_likelihood",
+        "Mean log likelihood of the labelled rows in the window, in nats",
+    ),
+    "expected_log_likelihood": (
+        "expected_log_likelihood",
+        "The same on held-out rows, when the version was trained",
+    ),
+    "calibration_error": (
+        "calibration_error",
+        "Classes: ECE; numbers: mean |coverage − level| over the levels",
+    ),
+    "window_rows": ("rows", "Labelled rows in the window"),
+}
+Samples = Iterable[tuple[Sequence[str], float]]  # the values of the labels, and the gauge's
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 class BacklogCollector(Collector):
-    """Jobs and workers as the database has them; while it is away, nothing but its own gauge."""
+    """Jobs and workers in the database; while it is away, only `credence_database_up`.
+
+    Every replica exposes the same numbers: aggregate by the maximum, not the sum.
+    """
 
     def __init__(self, read: Callable[[], Backlog]) -> None:
-        self._inquiry = BoundedQuery(read)
+        self._query = BoundedQuery(read)
 
     def describe(self) -> list[Metric]:
-        return [GaugeMetricFamily("credence_database_up", "")]
+        return [_gauge("credence_database_up", "")]
 
     def collect(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("credence_database_up", "1 if the database answers, else 0")
+        families: list[Metric] = []
         try:
-            families = _families(self._inquiry.answer())
-            up.add_metric([], 1)
+            families = _backlog(self._query.result())
         except (Unavailable, TimeoutError) as error:
             log.warning("jobs are not counted in /metrics", reason=str(error) or "no answer")
-            families = []
-            up.add_metric([], 0)
-        yield from (up, *families)
+        up = "1 if the database answers, else 0"
+        yield _gauge("credence_database_up", up, float(bool(families)))
+        yield from families
 
 
-def _families(backlog: Backlog) -> list[Metric]:
-    """The same numbers from every replica: take the maximum over them, not the sum."""
-    jobs = GaugeMetricFamily("credence_jobs", "Jobs by status", labels=["status"])
-    for status, count in backlog.jobs.items():
-        jobs.add_metric([status], count)
-    live = GaugeMetricFamily("credence_workers_live", "Workers that beat", labels=["device"])
-    known = GaugeMetricFamily("credence_workers_known", "And those missed", labels=["device"])
-    for family, workers in ((live, backlog.live_workers), (known, backlog.known_workers)):
-        for device, count in workers.items():
-            family.add_metric([device], count)
+def _backlog(backlog: Backlog) -> list[Metric]:
     return [
-        jobs,
-        live,
-        known,
-        _gauge("credence_job_queue_length", "Jobs and chunks that wait", backlog.queued),
+        _labelled("credence_jobs", "Jobs by status", ["status"], _by_label(backlog.jobs)),
+        _labelled(
+            "credence_workers_live",
+            "Workers with a recent heartbeat",
+            ["device"],
+            _by_label(backlog.live_workers),
+        ),
+        _labelled(
+            "credence_workers_known",
+            "Workers with a heartbeat in the last 15 minutes",
+            ["device"],
+            _by_label(backlog.known_workers),
+        ),
+        _gauge("credence_job_queue_length", "Queued jobs and chunks", backlog.queued),
         _gauge(
             "credence_job_queue_oldest_seconds",
             "Since the first in the queue was queued; 0 if none waits",
@@ -62,7 +83,7 @@ def _families(backlog: Backlog) -> list[Metric]:
         _gauge("credence_jobs_claimed", "Jobs and chunks that a worker has", backlog.claimed),
         _gauge(
             "credence_jobs_lease_ended",
-            "Claimed ones that their worker no longer holds, not yet taken back",
+            "Claimed jobs and chunks whose lease has ended, not yet taken back",
             backlog.lease_ended,
         ),
         _gauge(
@@ -73,47 +94,94 @@ def _families(backlog: Backlog) -> list[Metric]:
     ]
 
 
-def _gauge(name: str, documentation: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, documentation, value=value)
+class FeedbackCollector(Collector):
+    """Gauges of each version that was labelled recently; absent while the database is away.
+
+    Every replica exposes the same numbers: aggregate by the maximum.
+    """
+
+    def __init__(self, read: Callable[[], Sequence[Rolling]]) -> None:
+        self._query = BoundedQuery(read)
+
+    def describe(self) -> list[Metric]:
+        return list(_feedback([]))
+
+    def collect(self) -> Iterator[Metric]:
+        windows: Sequence[Rolling] = []
+        try:
+            windows = self._query.result()
+        except (Unavailable, TimeoutError) as error:
+            log.warning("feedback is missing in /metrics", reason=str(error) or "no answer")
+        yield from _feedback(windows)
+
+
+def _feedback(windows: Sequence[Rolling]) -> Iterator[Metric]:
+    """A metric that is null, as of a forecast that diverges, has no sample."""
+    yield _labelled(
+        "credence_feedback_coverage",
+        "Share of the labelled rows in the window inside the central interval of the level",
+        ["model", "version", "level"],
+        (
+            ([window.model, str(window.version), level], share)
+            for window in windows
+            for level, share in window.metrics.get("coverage", {}).items()
+        ),
+    )
+    for name, (metric, documentation) in FEEDBACK.items():
+        yield _labelled(
+            f"credence_feedback_{name}",
+            documentation,
+            ["model", "version"],
+            (
+                ([window.model, str(window.version)], value)
+                for window in windows
+                if (value := window.metrics.get(metric)) is not None
+            ),
+        )
 
 
 class ModelsCollector(Collector):
-    """The models in memory, and what each should show if its inputs are like those of training."""
+    """The models in memory, and the values to expect for inputs like those of training."""
 
     def __init__(self, loaded: Callable[[], Sequence[LoadedModel]]) -> None:
         self._loaded = loaded
 
     def describe(self) -> list[Metric]:
-        return [GaugeMetricFamily("credence_models_loaded", "")]
+        return [_gauge("credence_models_loaded", "")]
 
     def collect(self) -> Iterator[Metric]:
         loaded = self._loaded()
         num_bytes = sum(entry.model.num_bytes for entry in loaded)
         yield _gauge("credence_models_loaded", "Model versions in memory", len(loaded))
         yield _gauge("credence_models_loaded_bytes", "Memory that they take", num_bytes)
-        share = GaugeMetricFamily(
+        labels = ["model", "version"]
+        full = [
+            ([entry.version.model, str(entry.version.version)], entry.model.variant(0.0))
+            for entry in loaded
+        ]
+        yield _labelled(
             "credence_model_epistemic_share",
             "Mean epistemic ÷ total variance on held-out rows, when the version was trained",
-            labels=["model", "version"],
+            labels,
+            (
+                (values, variant.metrics["epistemic_share"])
+                for values, variant in full
+                if variant.metrics.get("epistemic_share") is not None  # texts, diverged forecasts
+            ),
         )
-        strange = GaugeMetricFamily(
+        yield _labelled(
             "credence_model_out_of_distribution_ratio",
             "Share of rows like those of training that is flagged as out of distribution",
-            labels=["model", "version"],
+            labels,
+            (
+                (values, v.detector.false_alarm_rate if v.detector else FALSE_ALARMS)
+                for values, v in full
+            ),
         )
-        for entry in loaded:
-            labels = [entry.version.model, str(entry.version.version)]
-            full = entry.model.variant(0.0)
-            metrics, detector = full.metrics, full.detector
-            # None of forecasts that diverge, absent of texts
-            if metrics.get("epistemic_share") is not None:
-                share.add_metric(labels, metrics["epistemic_share"])
-            strange.add_metric(labels, detector.false_alarm_rate if detector else FALSE_ALARMS)
-        yield from (share, strange)
 
 
 def watch_queue(registry: CollectorRegistry, admission: Admission, engine: Engine) -> None:
-    """Gauges of what waits for the engine, and whether it gets on."""
+    """Add gauges of the work that waits for the engine, and of the engine's progress."""
     gauges: list[tuple[str, str, Callable[[], float]]] = [
         (
             "credence_predict_queued_work",
@@ -133,3 +201,18 @@ def watch_queue(registry: CollectorRegistry, admission: Admission, engine: Engin
     ]
     for name, documentation, read in gauges:
         Gauge(name, documentation, registry=registry).set_function(read)
+
+
+def _gauge(name: str, documentation: str, value: float | None = None) -> Metric:
+    return GaugeMetricFamily(name, documentation, value=value)
+
+
+def _labelled(name: str, documentation: str, labels: Sequence[str], samples: Samples) -> Metric:
+    family = GaugeMetricFamily(name, documentation, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def _by_label(counts: Mapping[str, int]) -> Samples:
+    return [([label], count) for label, count in counts.items()]

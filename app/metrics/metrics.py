@@ -1,4 +1,4 @@
-"""What Prometheus reads from the API process; one registry per application, nothing global."""
+"""The Prometheus metrics of the API process; one registry per application."""
 
 import threading
 from bisect import bisect_left
@@ -15,8 +15,12 @@ from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from app.errors import status_of
-from app.metrics.collectors import BacklogCollector, ModelsCollector, watch_queue
-from app.metrics.feedback_collector import FeedbackCollector
+from app.metrics.collectors import (
+    BacklogCollector,
+    FeedbackCollector,
+    ModelsCollector,
+    watch_queue,
+)
 from app.serving.admission import Admission
 from app.serving.batching import Batch
 from app.serving.engine import Engine
@@ -29,9 +33,9 @@ from models.prediction.prediction import Prediction
 
 SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 STAGES = ("decode", "queue", "compute", "encode")
-NO_MODEL = ""  # requests that name no model that exists: callers must not create label values
+NO_MODEL = ""  # for requests without an existing model: callers must not create label values
 
-# Four per decade around the latencies of interest: 1 ms and 10 s are told from their neighbours.
+# Four per decade around the latencies of interest.
 SECONDS = tuple(digit * 10.0**exponent for exponent in range(-4, 2) for digit in (1, 2, 3, 5))
 WORK = tuple(10.0**exponent for exponent in range(9))
 REQUESTS = tuple(2.0**exponent for exponent in range(9))
@@ -39,7 +43,7 @@ SHARES = tuple(round(0.05 * i, 2) for i in range(21))
 
 
 class Metrics:
-    """The instruments of the contract's table that belong to the API."""
+    """The API's metrics of the contract's table."""
 
     def __init__(self, data_dir: Path, read_backlog: Callable[[], Backlog]) -> None:
         self.registry = registry = CollectorRegistry()
@@ -47,7 +51,7 @@ class Metrics:
         registry.register(BacklogCollector(read_backlog))
         self.predict_latency = Histogram(
             "credence_predict_latency_seconds",
-            "Time from the first byte of a request to its answer",
+            "Time from the first byte of a request to its response",
             ["model", "samples", "variant"],
             buckets=SECONDS,
             registry=registry,
@@ -93,27 +97,27 @@ class Metrics:
         registry.register(self.epistemic_share)
         self.feedback_rows = Counter(
             "credence_feedback_rows",
-            "Rows of which the truth came back",
+            "Rows for which a label was sent",
             ["model"],
             registry=registry,
         )
 
     def watch(self, cache: ModelCache, admission: Admission, engine: Engine) -> None:
-        """Tell at each scrape what is loaded, what waits, and whether the engine gets on."""
+        """Add what each scrape reads of loaded models, the queue and the engine."""
         self.registry.register(ModelsCollector(cache.loaded))
         watch_queue(self.registry, admission, engine)
 
     def watch_feedback(self, read: Callable[[], Sequence[Rolling]]) -> None:
-        """Tell at each scrape what labels say of the models."""
+        """Add what each scrape reads of the models' labelled rows."""
         self.registry.register(FeedbackCollector(read))
 
     def count_refusal(self) -> None:
-        """A prediction that was refused before anything of it was read."""
+        """Count a prediction that was refused before it was read."""
         self.predict_requests.labels(NO_MODEL, "503").inc()
 
     @contextmanager
     def predict_request(self) -> Iterator["PredictMeasure"]:
-        """Count a request under the status that it ends with, and measure it if that is 200."""
+        """A block that counts a request by its status, and observes its stages if that is 200."""
         measure = PredictMeasure()
         try:
             yield measure
@@ -125,12 +129,12 @@ class Metrics:
             self._stages[stage].observe(seconds)
 
     def observe_batch(self, batch: Batch) -> None:
-        """Called once for each batch, by the engine's thread."""
+        """Observe a batch; called by the engine's thread."""
         self.batch_work.observe(batch.rows * batch.samples)
         self.batch_requests.observe(len(batch.entries))
 
     def observe_prediction(self, measure: "PredictMeasure", prediction: Prediction) -> None:
-        """Latency by sample count and variant; what the rows say about drift."""
+        """Observe a prediction's latency, and its rows for drift."""
         labels = (
             measure.model,
             samples_label(prediction.samples),
@@ -140,16 +144,16 @@ class Metrics:
         self.predict_rows.inc(prediction.num_rows)
         if measure.exploring:
             return
-        strange = int(prediction.out_of_distribution.sum())
-        self.out_of_distribution_rows.labels(measure.model).inc(strange)
+        out_of_distribution = int(prediction.out_of_distribution.sum())
+        self.out_of_distribution_rows.labels(measure.model).inc(out_of_distribution)
         self.epistemic_share.observe(measure.model, prediction.epistemic_share)
 
 
 class PredictMeasure:
-    """A request on its way: whose model answers, and how long each stage took.
+    """A prediction request: its model, and how long each stage took.
 
-    One of somebody `exploring` says nothing about drift: the dashboard asks beyond the ends of what
-    was learned, to show what a model makes of it.
+    If `exploring`, its rows do not count for drift: the dashboard deliberately predicts outside the
+    range of the training rows.
     """
 
     def __init__(self) -> None:
@@ -160,12 +164,12 @@ class PredictMeasure:
 
     @property
     def seconds(self) -> float:
-        """Time since the request came."""
+        """Time since the request began."""
         return perf_counter() - self.started
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Add the time of the block to a stage."""
+        """A block whose time is added to a stage."""
         started = perf_counter()
         yield
         self.stages[name] = self.stages.get(name, 0.0) + perf_counter() - started
@@ -208,7 +212,7 @@ class RowHistogram(Collector):
         self._lock = threading.Lock()
 
     def observe(self, model: str, values: np.ndarray) -> None:
-        """Count each value in the first bucket whose bound is not below it."""
+        """Count each finite value in the first bucket whose bound is not below it."""
         finite = values[np.isfinite(values)]
         buckets = np.searchsorted(self._bounds, finite)
         counts = np.bincount(buckets, minlength=len(self._bounds) + 1)
@@ -230,6 +234,6 @@ class RowHistogram(Collector):
 
 
 def samples_label(samples: int) -> str:
-    """The count rounded up to a step, so that the label has few values."""
+    """The number of samples, rounded up to a step so that the label has few values."""
     index = min(bisect_left(SAMPLE_STEPS, samples), len(SAMPLE_STEPS) - 1)
     return str(SAMPLE_STEPS[index])

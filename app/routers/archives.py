@@ -69,7 +69,7 @@ async def import_version(  # noqa: PLR0917 - what FastAPI passes
             take_in, context, name, alias, body.path, limiter=writers
         )
     response.headers["Location"] = f"/models/{name}/versions/{version.version}"
-    return VersionResponse.of(version)
+    return VersionResponse.model_validate(version)
 
 
 def take_in(context: Context, name: str, alias: str | None, archive: Path) -> Version:
@@ -92,7 +92,7 @@ def _rehearse(context: Context, name: str, imported: Imported) -> None:
         created_at=now(), artifact_key="",
     )  # fmt: skip
     try:
-        VersionResponse.of(version).model_dump_json()
+        VersionResponse.model_validate(version).model_dump_json()
         card = CardResponse.model_validate(cards.compose(context, version, imported.card))
         render_card(card.model_dump(mode="json"))
     except Exception as error:  # whatever it is: metrics or card.json are not what they should be

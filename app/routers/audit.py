@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 
 from app.dependencies import ContextDep, PagingDep
 from app.openapi import problems
-from app.schemas.audit import AuditResponse
+from app.schemas.access import AuditResponse
 from app.schemas.common import PageResponse
 
 router = APIRouter(tags=["operation"])

@@ -1,6 +1,5 @@
 """`/jobs`: what became of the work that was asked for."""
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -15,9 +14,8 @@ from app.schemas.jobs import EventResponse, JobResponse
 from app.submission import wake
 from core.context import Context
 from core.exceptions import Invalid
-from core.jobs.events import Event
 from core.jobs.jobs import JobStatus
-from core.paging import Page, decode_number, page_of
+from core.paging import decode_number, page_of
 
 router = APIRouter(tags=["jobs"])
 EVENTS = "events"  # what the cursors of event lists are for
@@ -89,7 +87,8 @@ def list_events(
         return _stream(request, services, context, job_id, last_event_id)
     after = last_event_id if paging.cursor is None else decode_number(EVENTS, paging.cursor)
     events = context.jobs.events(job_id, after, paging.limit + 1)
-    return PageResponse[EventResponse].model_validate(_page(events, paging.limit))
+    page = page_of(EVENTS, list(events), [event.id for event in events], paging.limit)
+    return PageResponse[EventResponse].model_validate(page)
 
 
 def _stream(
@@ -109,9 +108,4 @@ def _stream(
         return Response(status_code=204)
     jobs.events(job_id, after, 1)
     identify = partial(request.app.state.key_ring.identify, request.scope)
-    return EventStreamResponse(services.event_streams.tell(jobs, job_id, after, identify))
-
-
-def _page(events: Sequence[Event], limit: int) -> Page[EventResponse]:
-    responses = [EventResponse.of(event) for event in events]
-    return page_of(EVENTS, responses, [event.id for event in events], limit)
+    return EventStreamResponse(services.event_streams.stream(jobs, job_id, after, identify))

@@ -26,7 +26,6 @@ from app.ui.pages import page
 from core.context import Context
 from core.exceptions import Invalid, NotFound
 from core.jobs.specs import EvaluateSpec
-from core.paging import Page
 from core.registry import cards
 from core.registry.registry import Version
 
@@ -39,8 +38,7 @@ JSON, HTML = "application/json", "text/html"
 def list_models(context: ContextDep, paging: PagingDep) -> PageResponse[ModelSummary]:
     """All models, by name."""
     page = context.registry.list(paging.limit, paging.cursor)
-    summaries = Page([ModelSummary.of(newest) for newest in page.data], page.next_cursor)
-    return PageResponse[ModelSummary].model_validate(summaries)
+    return PageResponse[ModelSummary].model_validate(page)
 
 
 @router.get("/models/{name}", responses=problems(404, 503))
@@ -58,7 +56,7 @@ def delete_model(context: ContextDep, name: str) -> None:
 @router.get("/models/{name}/versions/{version}", responses=problems(404, 503))
 def get_version(context: ContextDep, name: str, version: str) -> VersionResponse:
     """One version, by number or alias."""
-    return VersionResponse.of(context.registry.get(name, version))
+    return VersionResponse.model_validate(context.registry.get(name, version))
 
 
 @router.get(
@@ -105,7 +103,7 @@ def set_alias(
 ) -> VersionResponse:
     """Let an alias mean a version from now on; the answer is that version."""
     context.registry.set_alias(name, alias, request.version)
-    return VersionResponse.of(context.registry.get(name, request.version))
+    return VersionResponse.model_validate(context.registry.get(name, request.version))
 
 
 @router.delete("/models/{name}/aliases/{alias}", status_code=204, responses=problems(404, 503))

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends
 from app.dependencies import ContextDep
 from app.http.bodies import json_body
 from app.openapi import json_request, problems
-from app.schemas.sharing import SharingRequest, SharingResponse
+from app.schemas.access import SharingRequest, SharingResponse
 from core.access.callers import DATASET, JOB, MODEL, Kind
 from core.context import Context
 

@@ -1,9 +1,8 @@
 """Jobs as HTTP tells them."""
 
 from datetime import datetime
-from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from app.schemas.common import Json, Owner, Response, is_none
 from core.jobs.events import Event
@@ -65,8 +64,9 @@ class EventResponse(Response):
     type: str
     time: datetime
 
+    @model_validator(mode="before")
     @classmethod
-    def of(cls, event: Event) -> "EventResponse":
-        """The event's data stand beside its id, type and time."""
-        own: dict[str, Any] = {"id": event.id, "type": event.type, "time": event.time}
-        return cls(**(event.data | own))
+    def _join(cls, event: object) -> object:
+        if not isinstance(event, Event):
+            return event
+        return event.data | {"id": event.id, "type": event.type, "time": event.time}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from app.schemas.common import DatasetId, Json, Owner, Reference, Request, Response, is_none
 from core.registry.registry import Version
@@ -57,7 +57,16 @@ class ImportedResponse(Response):
     bytes: int
 
 
-class VersionResponse(Response):
+class _OfVersion(Response):
+    """Read from a `Version`: its own fields, and those of its description."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _join(cls, version: object) -> object:
+        return version.description | vars(version) if isinstance(version, Version) else version
+
+
+class VersionResponse(_OfVersion):
     """One immutable version; `metrics` are on held-out rows."""
 
     model: str
@@ -83,13 +92,8 @@ class VersionResponse(Response):
     job: str
     created_at: datetime
 
-    @classmethod
-    def of(cls, version: Version) -> "VersionResponse":
-        """What the artifact says of itself, and what the registry adds."""
-        return cls.model_validate(version.description | _registered(version))
 
-
-class VersionSummary(Response):
+class VersionSummary(_OfVersion):
     """A version in the list of its model."""
 
     version: int
@@ -101,27 +105,17 @@ class VersionSummary(Response):
     job: str
     created_at: datetime
 
-    @classmethod
-    def of(cls, version: Version) -> "VersionSummary":
-        """The short form of `VersionResponse`."""
-        return cls.model_validate(version.description | _registered(version))
 
-
-class ModelSummary(Response):
+class ModelSummary(_OfVersion):
     """A model in the list of models: what its newest version is."""
 
-    name: str
+    name: str = Field(validation_alias="model")
     owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
     version: int = Field(description="the newest")
     task: str
     target: str
     num_weights: int
     created_at: datetime
-
-    @classmethod
-    def of(cls, newest: Version) -> "ModelSummary":
-        """A model is known by its newest version."""
-        return cls.model_validate(newest.description | _registered(newest) | {"name": newest.model})
 
 
 class ModelResponse(Response):
@@ -139,7 +133,7 @@ class ModelResponse(Response):
             name=name,
             owner=versions[0].owner,
             aliases={alias: v.version for v in versions for alias in v.aliases},
-            versions=[VersionSummary.of(version) for version in versions],
+            versions=[VersionSummary.model_validate(version) for version in versions],
         )
 
 
@@ -155,8 +149,3 @@ class EvaluateRequest(Request):
     version: Reference | None = None
     dataset: DatasetId
     prune: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
-
-
-def _registered(version: Version) -> Json:
-    names = ("model", "owner", "version", "aliases", "dataset", "job", "created_at")
-    return {name: getattr(version, name) for name in names}

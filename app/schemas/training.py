@@ -7,8 +7,8 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from app.schemas.common import DatasetId, Json, ModelName, Request
-from core.dotted_paths import flatten
 from core.jobs.specs import Alias, Metadata
+from core.names import dotted_paths
 from models.config import (
     ColumnName,
     FeatureConfig,
@@ -75,7 +75,7 @@ class RecipeRequest(Request):
     def given(self, method: Json | None = None) -> tuple[str, ...]:
         """Dotted paths of the settings that the request contains and that are not null."""
         sent = {name: value for name, value in self._sent.items() if name in SETTINGS}
-        paths = flatten(sent if method is None else sent | {"method": method})
+        paths = dotted_paths(sent if method is None else sent | {"method": method})
         return tuple(path for path, value in paths.items() if value is not None)
 
     def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:

@@ -69,12 +69,12 @@ def frame(connection: Connection) -> dict[str, Any]:
         "path": connection["path"],
         "actor": caller and caller.actor,
         "signed_in": is_signed_in(connection),
-        "asks_for_keys": ring.asks,
-        "trains": ring.opens(connection, Scope.TRAIN),
+        "asks_for_keys": ring.needs_key,
+        "trains": ring.permits(connection, Scope.TRAIN),
         "menu": [
             (address, name)
             for address, name in MENU
-            if ring.opens(connection, required("GET", address) or Scope.PREDICT)
+            if ring.permits(connection, required("GET", address) or Scope.PREDICT)
         ],
     }
 

@@ -1,1 +1,1 @@
-"""Credence beside other servers, under load."""
+"""Credence compared with other servers under load."""

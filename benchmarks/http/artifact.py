@@ -1,4 +1,4 @@
-"""A stored model for the servers, made the way a user makes one: through the service."""
+"""A stored model for the servers, trained through the service as a user does."""
 
 import sys
 import time

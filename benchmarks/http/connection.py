@@ -1,6 +1,6 @@
-"""A lean HTTP/1.1 client: a request costs the generator some 60 µs, where httpx takes 1 ms.
+"""A small HTTP/1.1 client: a request takes the generator about 60 µs, with httpx 1 ms.
 
-That leaves the cores of a small machine to the servers.
+This leaves the cores of a small machine to the servers.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ def request_bytes(path: str, body: bytes) -> bytes:
 
 
 class _Connection(asyncio.Protocol):
-    """One request at a time."""
+    """A connection for one request at a time."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -90,7 +90,7 @@ class _Connection(asyncio.Protocol):
 
 
 class Client:
-    """Connections to one port of this machine, opened as they are needed."""
+    """Connections to one local port, opened when needed."""
 
     def __init__(self, port: int, max_connections: int = MAX_CONNECTIONS) -> None:
         self._port = port

@@ -1,7 +1,7 @@
-"""Load: open loop (requests come when they are due) and closed loop (each waits for the last).
+"""Load: open loop (scheduled requests) and closed loop (each request waits for the last).
 
-In the open loop latency counts from when a request was due, whatever held it up: a server that
-stalls cannot hide the requests that would have come meanwhile (no coordinated omission).
+In the open loop latency is measured from the scheduled time: a server that stalls cannot hide the
+requests that were due meanwhile (no coordinated omission).
 """
 
 import asyncio
@@ -34,7 +34,7 @@ async def open_loop(
 
 
 def _tick(due: Sequence[float], send: Callable[[float], object]) -> None:
-    """A thread sleeps to within 0.1 ms; the loop's own timers are rounded to whole milliseconds."""
+    """Wait in a thread, which is exact to 0.1 ms; the event loop's timers are rounded to 1 ms."""
     for moment in due:
         time.sleep(max(0.0, moment - time.perf_counter()))
         send(moment)

@@ -1,4 +1,4 @@
-"""The arithmetic of load: when requests are due, and what became of them."""
+"""Schedules of requests and statistics of their outcomes."""
 
 import math
 from collections import Counter
@@ -12,9 +12,9 @@ QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 @dataclass(frozen=True)
 class Outcome:
-    """One request: seconds from when it was due (closed loop: sent) to its whole answer.
+    """One request: seconds from its due time (closed loop: from sending) to the full response.
 
-    `failure` is None for a 200, else its status or what went wrong; it counts as never answered.
+    `failure` is None for a 200, else the status or the error; it then counts as never answered.
     """
 
     seconds: float
@@ -28,7 +28,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Summary:
-    """Figures of a run. A percentile is None where that many requests were never answered."""
+    """Statistics of a run. A percentile is None if too many requests were never answered."""
 
     offered: float | None  # requests per second; None in a closed loop
     throughput: float  # answered requests per second
@@ -39,10 +39,10 @@ class Summary:
 
 
 def arrivals(rate: float, seconds: float, seed: int = 0) -> list[float]:
-    """When requests are due: a Poisson process of `rate` per second, fixed before the run.
+    """Scheduled times of requests: a Poisson process of `rate` per second.
 
-    Independent users come in bursts; evenly spaced requests would flatter whoever cannot queue.
-    The gaps are scaled so that exactly rate × seconds requests come in that time.
+    Independent users send bursts; evenly spaced requests would favour servers that cannot queue.
+    The gaps are scaled to exactly rate × seconds requests in that time.
     """
     count = max(1, round(rate * seconds))
     gaps = np.random.default_rng(seed).exponential(size=count + 1)
@@ -63,7 +63,7 @@ def percentile(values: Sequence[float], fraction: float) -> float:
 
 
 def summarise(outcomes: Sequence[Outcome], seconds: float, offered: float | None) -> Summary:
-    """Percentiles over all requests, the failed ones as infinitely late."""
+    """Compute percentiles over all requests; a failed one has infinite latency."""
     latencies = [outcome.latency for outcome in outcomes]
     failures = Counter(o.failure for o in outcomes if o.failure is not None)
     return Summary(

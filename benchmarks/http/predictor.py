@@ -1,4 +1,4 @@
-"""The predictor that every server serves: the artifact read back, one thread, 100 samples."""
+"""The predictor in every server: the stored artifact, one thread, 100 samples."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ ARTIFACT = "BENCHMARK_ARTIFACT"  # environment variable: where the model is
 
 
 class Predictor:
-    """`TabularModel.predict` with the arrays of Credence's own answer."""
+    """`TabularModel.predict`, returning the same arrays as Credence's response."""
 
     def __init__(self) -> None:
         torch.set_num_threads(1)
@@ -41,7 +41,7 @@ class Predictor:
 
 
 def split(answer: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """One plain object per row, for the servers whose batches are lists."""
+    """One plain object per row, for servers whose batches are lists."""
     lists = {name: values.tolist() for name, values in answer.items()}
     rows = len(answer["mean"])
     return [{name: values[row] for name, values in lists.items()} for row in range(rows)]

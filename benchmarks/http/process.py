@@ -1,4 +1,4 @@
-"""A server as a tree of processes: started, measured, ended."""
+"""Starts, measures and stops a server and its child processes."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ STOP_SECONDS = 10.0
 
 
 class Server:
-    """The process and its descendants; most servers have several."""
+    """A process and its descendants."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
         self._process = process
@@ -26,7 +26,7 @@ class Server:
         return self._process.poll() is None
 
     def tree(self) -> list[psutil.Process]:
-        """Parents first."""
+        """The processes of the tree, parents first."""
         try:
             parent = psutil.Process(self._process.pid)
             return [parent, *parent.children(recursive=True)]
@@ -43,7 +43,7 @@ class Server:
         return total
 
     def stop(self) -> None:
-        """Ask, wait, and end whatever is left of the tree."""
+        """Terminate the process, wait, and kill the remaining processes of the tree."""
         tree = self.tree()
         self._signal(tree[:1], signal.SIGTERM)
         _, left = psutil.wait_procs(tree, timeout=STOP_SECONDS)
@@ -61,7 +61,7 @@ class Server:
 def running(
     command: Sequence[str], environment: Mapping[str, str], port: int, log: Path
 ) -> Iterator[Server]:
-    """The command as a server on this port; gone after the block."""
+    """Run the command as a server on this port; stop it after the block."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
@@ -80,7 +80,7 @@ def running(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on."""
+    """Return free ports."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [int(s.getsockname()[1]) for s in sockets]
     for s in sockets:

@@ -1,4 +1,4 @@
-"""What the turns say together: medians over the rounds, and ratios within each."""
+"""Summarises the turns: medians over the rounds, and ratios within each round."""
 
 import math
 from statistics import median
@@ -11,20 +11,20 @@ OURS = "Credence"
 
 
 def names(data: dict[str, Any]) -> list[str]:
-    """The systems that have a turn, in the order in which they were started."""
+    """The measured systems in the order in which they were started."""
     took = {turn["system"] for turn in data["turns"]}
     return [name for name in data["versions"] if name in took]
 
 
 def over_rounds(data: dict[str, Any], system: str, *path: str) -> float | None:
-    """Median over the rounds of a figure; None where most rounds have none."""
+    """Median of a value over the rounds; None if most rounds have none."""
     values = series(data, system, *path)
     found = median(values) if values else math.inf
     return None if math.isinf(found) else found
 
 
 def series(data: dict[str, Any], system: str, *path: str) -> list[float]:
-    """A figure in the order of the rounds, infinite where it is None; rounds without it left out.
+    """A value in the order of the rounds, infinite if it is None; rounds without it are skipped.
 
     >>> series({"turns": [{"system": "a", "closed": {"1": {"p": None}}}]}, "a", "closed", "1", "p")
     [inf]
@@ -87,7 +87,7 @@ def _ratio(data: dict[str, Any], name: str, concurrency: str) -> float | None:
 
 
 def _failed(data: dict[str, Any], name: str) -> int:
-    """Requests of the closed loops that had no answer."""
+    """Number of requests in the closed loops without a response."""
     turns = [turn for turn in data["turns"] if turn["system"] == name]
     return sum(sum(s["failures"].values()) for turn in turns for s in turn["closed"].values())
 
@@ -101,7 +101,7 @@ def _by_rate(data: dict[str, Any]) -> str:
 
 
 def _lateness(data: dict[str, Any]) -> str:
-    """What the generator itself adds to the latencies of the open loop, at the least."""
+    """The least latency that the generator itself adds in the open loop."""
     runs = [summary["lateness_ms"] for turn in data["turns"] for summary in turn["open"].values()]
     return (
         f"The generator was late by {figure(median(runs or [0.0]), 2)} ms "

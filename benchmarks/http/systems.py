@@ -1,4 +1,4 @@
-"""Who is measured: how each server is started, asked and read."""
+"""The measured servers: how each is started, and how its requests and responses look."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ ROWS = 16  # different questions, asked in turn
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server finds things: Credence's data, the artifact in it, a folder of its own."""
+    """Paths for a server: Credence's data, the artifact in it, the server's own folder."""
 
     data_dir: Path
     artifact: Path
@@ -37,7 +37,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class System:
-    """One row in, one answer out; `read` gives its mean and the milliseconds of computing."""
+    """A server of single rows; `read` returns a response's mean and the computing time in ms."""
 
     name: str
     environment: str | None  # None: the project's own
@@ -59,7 +59,7 @@ class System:
         return environments.pinned(self.environment)
 
     def requests(self) -> list[bytes]:
-        """The same questions for all systems."""
+        """The same requests for all systems."""
         rows = np.random.default_rng(0).normal(size=(ROWS, INPUTS)).round(4).tolist()
         return [request_bytes(self.path, json.dumps(self.body(row)).encode()) for row in rows]
 
@@ -72,7 +72,7 @@ def _credence(python: str, place: Place) -> Launch:
 
 
 def _module(name: str) -> Callable[[str, Place], Launch]:
-    """A server that is a module of this package and takes its port as an argument."""
+    """A server that is a module of this package; its argument is the port."""
 
     def launch(python: str, place: Place) -> Launch:
         (port,) = free_ports(1)

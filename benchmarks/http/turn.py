@@ -1,4 +1,4 @@
-"""One server's turn: warm up, ask alone, ask together, ask at growing rates."""
+"""One server's turn: warm up, one client, many clients, increasing rates."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ SATURATED = 0.9  # of the offered rate: below it higher rates tell nothing new
 
 
 class NotServing(Exception):
-    """A server gives no right answer."""
+    """A server gives no response, or a wrong one."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked of every server."""
+    """The load on every server."""
 
     concurrencies: Sequence[int]
     rates: Sequence[float]
@@ -34,7 +34,7 @@ class Plan:
 
 
 async def first_answer(server: Server, system: System) -> list[float]:
-    """The mean for the first question, once the server gives one.
+    """Wait until the server responds; return the mean for the first request.
 
     Raises:
         NotServing: if the server ends, or answers nothing in time.
@@ -60,7 +60,7 @@ async def first_answer(server: Server, system: System) -> list[float]:
 
 
 async def take(server: Server, system: System, plan: Plan) -> dict[str, Any]:
-    """All figures of one turn, as plain data.
+    """All results of one turn, as plain data.
 
     Raises:
         NotServing, OSError: if a single client gets no answer.

@@ -1,1 +1,1 @@
-"""Libraries beside which the engine is measured, each in an environment of its own."""
+"""The other libraries, each measured in its own virtual environment."""

@@ -1,10 +1,10 @@
-"""What every library does the same: answer orders on standard input, one JSON line each.
+"""The part common to all libraries: it reads orders from standard input, one JSON line each.
 
 Order   {"network": "784-1200-1200-10", "rows": 1, "samples": 100, "calls": 5}
 Answer  {"milliseconds": [12.1, ...]}     the first line of all: {"ready": {"torch": "2.13.0", ...}}
 
-The child ends with its standard input, and so with whoever started it. It needs torch alone: the
-libraries' environments have nothing else in common.
+The child ends when its standard input closes, that is with its parent. It needs only torch, the one
+package that all libraries' environments have.
 """
 
 import itertools
@@ -25,7 +25,7 @@ Predict = Callable[[Tensor, int], object]
 
 
 def serve(distribution: str, build: Callable[[list[int]], Predict]) -> None:
-    """Answer until standard input closes; `build` gets the widths of a network."""
+    """Answer orders until standard input closes; `build` gets the widths of a network."""
     channel = _take_standard_output()
     torch.set_num_threads(int(sys.argv[1]))
     torch.manual_seed(0)
@@ -53,7 +53,7 @@ def network(widths: Iterable[int], linear: Callable[[int, int], nn.Module]) -> n
 
 @torch.no_grad()
 def loop(forward: nn.Module, x: Tensor, num_samples: int) -> tuple[Tensor, ...]:
-    """The libraries' documented way: one forward pass per draw of the weights, stacked."""
+    """Stack one forward pass per weight draw, as the libraries document it."""
     return moments(torch.stack([forward(x) for _ in range(num_samples)]))
 
 
@@ -74,7 +74,7 @@ def _time(predict: Predict, x: Tensor, order: dict[str, Any]) -> float:
 
 
 def _take_standard_output() -> Any:
-    """The answers' channel; whatever a library prints goes to standard error instead."""
+    """Return the channel for answers; redirect a library's own output to standard error."""
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return channel

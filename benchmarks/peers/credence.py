@@ -1,4 +1,4 @@
-"""Credence: `TabularModel.predict` of an artifact that was read back, encoding included."""
+"""Credence: `TabularModel.predict` of a stored artifact, including encoding."""
 
 import sys
 import tempfile
@@ -13,7 +13,7 @@ from models.prediction.options import PredictOptions
 
 
 def build(widths: list[int]) -> Predict:
-    """With the version's own seed, as a request without one; or with `new`, another every call."""
+    """Use the version's own seed, as a request without one; or, if `new`, another per call."""
     with tempfile.TemporaryDirectory() as directory:
         model = stored(Shape(widths[0], tuple(widths[1:-1]), widths[-1]), Path(directory))
     seeds = count()

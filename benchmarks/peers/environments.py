@@ -1,8 +1,8 @@
-"""A virtual environment per peer, so that no peer's pins touch another's or ours.
+"""One virtual environment per peer, so that their pinned versions do not conflict.
 
-    python -m benchmarks.peers.environments [NAME ...]        creates those that are missing
+    python -m benchmarks.peers.environments [NAME ...]        creates the missing ones
 
-`requirements/NAME.txt` holds everything that was installed, pinned.
+`requirements/NAME.txt` pins every package.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def python(name: str) -> Path:
     """The interpreter of a peer's environment.
 
     Raises:
-        NotInstalled: if it was never installed, or with other requirements.
+        NotInstalled: if it is not installed with these requirements.
     """
     if not _is_current(name):
         raise NotInstalled(
@@ -35,7 +35,7 @@ def python(name: str) -> Path:
 
 
 def install(name: str) -> None:
-    """Create the environment, unless it is there with these requirements.
+    """Create the environment, unless it exists with these requirements.
 
     Raises:
         NotInstalled: with the last line of pip's error.

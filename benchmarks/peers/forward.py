@@ -1,4 +1,4 @@
-"""Plain torch: one deterministic forward pass, whatever the number of samples."""
+"""Plain torch: one deterministic forward pass for any number of samples."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""The other end of `child`: starts a library's process, gives it orders, and stops it."""
+"""Starts a library's `child` process, sends it orders, and stops it."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class PeerFailed(Exception):
 
 @dataclass(frozen=True)
 class Peer:
-    """A library as it is measured: its module here, and the environment that has it."""
+    """A measured library: its module here and its environment."""
 
     name: str
     module: str
@@ -68,10 +68,10 @@ class Child:
     def run(
         self, network: str, rows: int, samples: int, calls: int, timeout_seconds: float
     ) -> list[float]:
-        """Milliseconds of each of some calls, one after the other.
+        """Milliseconds of each of several sequential calls.
 
         Raises:
-            PeerFailed: if there is no answer in time; the child is gone then.
+            PeerFailed: if there is no answer in time; the child is then stopped.
         """
         order = {"network": network, "rows": rows, "samples": samples, "calls": calls}
         try:
@@ -93,7 +93,7 @@ class Child:
 
 @contextmanager
 def running(peer: Peer, threads: int, log: Path) -> Iterator[Child]:
-    """A child that is gone after the block.
+    """Start a child; stop it after the block.
 
     Raises:
         NotInstalled: if the peer has no environment.
@@ -116,7 +116,7 @@ def running(peer: Peer, threads: int, log: Path) -> Iterator[Child]:
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """A child ends with its standard input, unless it is still computing."""
+    """Close standard input, which ends the child, unless it is still computing."""
     try:
         _pipe(process.stdin).close()
         process.wait(STOP_SECONDS)

@@ -1,1 +1,1 @@
-"""Published examples, run again by this project: results beside the references."""
+"""Reproductions of published examples, with results beside the references."""

@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--kl-weight", type=float, help="default: the recipe's")
     parser.add_argument("--estimator", choices=("local", "weight"))
     parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--rows", type=int, help="of the training images; all by default")
+    parser.add_argument("--rows", type=int, help="training images; all by default")
     arguments = parser.parse_args()
     torch.set_num_threads(2)
     started = time.perf_counter()
@@ -70,7 +70,7 @@ def columns(images: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def fit(arguments: argparse.Namespace) -> TabularModel:
-    """By the recommended recipe, but for what the command line says."""
+    """Train with the recommended recipe and the options of the command line."""
     images, labels = data.mnist(arguments.data, "train")
     train_columns = columns(images[: arguments.rows], labels[: arguments.rows])
     profiles = [
@@ -96,8 +96,8 @@ def fit(arguments: argparse.Namespace) -> TabularModel:
 
 def _tell(progress: Any) -> None:
     score = progress.metrics.get("held_out_log_likelihood")
-    told = "" if score is None else f", held-out log likelihood {score:.4f}"
-    print(f"{progress.stage} {progress.epoch}/{progress.epochs}{told}", flush=True)
+    score_text = "" if score is None else f", held-out log likelihood {score:.4f}"
+    print(f"{progress.stage} {progress.epoch}/{progress.epochs}{score_text}", flush=True)
 
 
 def table(

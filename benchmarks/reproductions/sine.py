@@ -2,8 +2,8 @@
 
     python -m benchmarks.reproductions.sine [--picture docs/images/sine.png]
 
-y = 10 sin(2πx) + N(0, 2²) on [−½, ½], network 1-20-20-2. What is true: inside the data the noise
-has variance 4; outside nothing is known, so that the epistemic variance should grow.
+y = 10 sin(2πx) + N(0, 2²) on [−½, ½], network 1-20-20-2. Inside the data the noise has
+variance 4; outside nothing is known, so that the epistemic variance should grow.
 """
 
 import argparse
@@ -65,7 +65,7 @@ WEIGHTED_BATCH = 16  # six mini-batches: with one alone the weights of Blundell 
 
 @dataclass(frozen=True)
 class Row:
-    """What one configuration gave."""
+    """The results of one configuration."""
 
     name: str
     aleatoric: float
@@ -78,7 +78,7 @@ class Row:
 
     @property
     def growth(self) -> float:
-        """How many times larger the epistemic variance is at ±1.5, where it grows least."""
+        """The smaller of the ratios by which the epistemic variance grows at ±1.5."""
         return self.far / self.at_zero if self.at_zero > 0 else 0.0
 
 
@@ -108,7 +108,7 @@ def sine(count: int, seed: int) -> dict[str, np.ndarray]:
 
 
 def fit(method: MethodConfig, seed: int, batch_size: int | None) -> TabularModel:
-    """By the recommended recipe."""
+    """Train with the recommended recipe."""
     columns = sine(POINTS, seed)
     profiles = [ColumnProfile(name=n, type="number", min=-1.0, max=1.0) for n in columns]
     wanted = ModelConfig(
@@ -176,7 +176,7 @@ def table(first: str, rows: list[Row]) -> str:
 
 
 def draw(rows: list[Row], data: dict[str, np.ndarray], path: Path) -> None:
-    """A panel per method: mean ± 2 epistemic deviations, and ± 2 of both together."""
+    """Draw one panel per method: mean ± 2 epistemic and ± 2 total standard deviations."""
     height = -(-len(rows) // 3)
     with picture(path, height, 3, (9.5, 2.5 * height)) as axes:
         panels = [axis for line in axes for axis in line]

@@ -1,8 +1,5 @@
-"""The audit log: who did what, in the transaction that does it. No change without a line, and no
-line without a change.
-"""
+"""The audit log: who did what. A change and its line are written in the same transaction."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,25 +11,16 @@ from core.clock import now
 from core.database.database import Database
 from core.database.schema import AuditRow
 from core.database.statements import delete_before
-from core.paging import Page, check_limit, decode_number, page_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """`actor` is the name of the key that `key` is the id of, or who else it was."""
-
-    time: datetime
-    actor: str
-    key: str | None
-    owner: str
-    request_id: str | None
-    action: str
-    object: str
-    details: dict[str, Any]
+from core.paging import Page, read_newest
 
 
 def record(session: Session, caller: Caller, action: str, object: str, **details: Any) -> None:
-    """Write a line: `action` is a kind and a verb, such as "job.create"."""
+    """Write a line.
+
+    Args:
+        action: a kind of thing and a verb, such as "job.create".
+        object: the identifier of the thing.
+    """
     session.add(
         AuditRow(
             time=now(),
@@ -48,7 +36,7 @@ def record(session: Session, caller: Caller, action: str, object: str, **details
 
 
 class Audit:
-    """Reading it."""
+    """Reads the log, and deletes old lines."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -60,32 +48,16 @@ class Audit:
         object: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[Line]:
-        """Newest first; of one owner, or about one thing."""
-        query = select(AuditRow).order_by(AuditRow.number.desc()).limit(check_limit(limit) + 1)
+    ) -> Page[AuditRow]:
+        """The lines, newest first; only those of one owner, or about one thing, if given."""
+        query = select(AuditRow)
         if owner is not None:
             query = query.where(AuditRow.owner == owner)
         if object is not None:
             query = query.where(AuditRow.object == object)
-        if cursor is not None:
-            query = query.where(AuditRow.number < decode_number("audit", cursor))
         with self._database.read() as session:
-            rows = session.scalars(query).all()
-        return page_of("audit", [_line(row) for row in rows], [row.number for row in rows], limit)
+            return read_newest(session, "audit", query, AuditRow.number, limit, cursor)
 
     def sweep(self, before: datetime) -> None:
-        """Forget the lines before this time."""
+        """Delete the lines before this time."""
         delete_before(self._database, AuditRow.time, before)
-
-
-def _line(row: AuditRow) -> Line:
-    return Line(
-        time=row.time,
-        actor=row.actor,
-        key=row.key,
-        owner=row.owner,
-        request_id=row.request_id,
-        action=row.action,
-        object=row.object,
-        details=row.details,
-    )

@@ -1,7 +1,7 @@
-"""Who calls: what they may see and change, and what is to be remembered of what they do.
+"""Callers: who makes a request, and what they may see and change.
 
-Whoever holds a key acts for its owner. What is made with it is its owner's: others do not see it,
-unless it was shared with them. What was made without a key is everybody's.
+A caller with a key acts for the key's owner. What it makes belongs to that owner; others see it
+only if it was shared with them. What is made without a key belongs to everybody.
 """
 
 from collections.abc import Callable
@@ -17,18 +17,18 @@ from core.exceptions import NotFound, NotOwner
 
 EVERYBODY = ""  # as an owner
 ANYBODY = "*"  # as the reader of a share
-ANONYMOUS = "nobody"  # as the actor of an audit's line: a service without keys asks for none
+ANONYMOUS = "nobody"  # as the actor in the audit log of a service without keys
 
 
 @dataclass(frozen=True)
 class View:
-    """Whose things a caller sees: those of `owner`, those that are shared with it, or all."""
+    """What a caller sees: what belongs to `owner` or is shared with it, or everything."""
 
     owner: str = EVERYBODY
     sees_all: bool = True
 
     def of(self, kind: "Kind") -> ColumnElement[bool]:
-        """The rows of a table that can be seen."""
+        """The condition for rows of this kind that the caller sees."""
         if self.sees_all:
             return true()
         shared = exists().where(
@@ -41,7 +41,7 @@ class View:
 
 @dataclass(frozen=True)
 class Kind:
-    """A sort of thing that has an owner: its name, and the columns that say which one and whose."""
+    """A kind of thing that has an owner: its name, and the columns of identifier and owner."""
 
     name: str
     identifier: InstrumentedAttribute[str]
@@ -55,7 +55,7 @@ MODEL = Kind("model", ModelRow.name, ModelRow.owner)
 
 @dataclass(frozen=True)
 class Quota:
-    """What a key may take; None is no limit. Both are counted over all keys of its owner."""
+    """What a key may take; None is no limit. Both are counted over all keys of the owner."""
 
     stored_bytes: int | None = None
     queued_jobs: int | None = None
@@ -63,7 +63,7 @@ class Quota:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, and with which request."""
+    """Who makes a request, and which."""
 
     view: View = field(default_factory=View)
     actor: str = ANONYMOUS
@@ -74,7 +74,7 @@ class Caller:
 
     @property
     def owner(self) -> str:
-        """Whose what this caller makes will be."""
+        """The owner of what this caller makes."""
         return self.view.owner
 
     def with_reply(self, reply: Callable[[Any], Reply]) -> "Caller":
@@ -100,14 +100,14 @@ class Caller:
 
 
 SERVICE = Caller(actor="service")
-"""The service itself, such as a worker: it sees everything."""
+"""The service itself, such as a worker; it sees everything."""
 
 
 def owner_of(session: Session, caller: Caller, kind: Kind, identifier: str) -> str:
-    """Whose a thing is.
+    """The owner of a thing.
 
     Raises:
-        NotFound: there is none that the caller sees.
+        NotFound: it does not exist, or the caller may not see it.
     """
     return _owner(session, caller, kind, identifier, lock=False)
 
@@ -123,10 +123,10 @@ def _owner(session: Session, caller: Caller, kind: Kind, identifier: str, *, loc
 
 
 def check_change(session: Session, caller: Caller, kind: Kind, identifier: str) -> None:
-    """Let a caller change or delete what it sees, and nobody else until the transaction ends.
+    """Check that the caller may change or delete a thing; lock it until the transaction ends.
 
     Raises:
-        NotFound: there is none that the caller sees.
+        NotFound: it does not exist, or the caller may not see it.
         NotOwner: it was only shared with the caller.
     """
     owner = _owner(session, caller, kind, identifier, lock=True)

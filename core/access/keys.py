@@ -1,5 +1,7 @@
-"""Keys: who may call, and how far. Only the SHA-256 of a key is kept, so a copy of the database
-opens nothing; a hash without salt does, because nobody guesses 256 random bits.
+"""Keys of callers, and what each permits.
+
+Only the SHA-256 of a key is stored, so a copy of the database gives no access. The hash needs no
+salt, because nobody can guess 256 random bits.
 """
 
 import hashlib
@@ -19,36 +21,36 @@ from core.database.database import Database
 from core.database.schema import KeyRow
 from core.exceptions import Conflict, Invalid, InvalidSetting, NotFound
 from core.names import check_identifier, check_name, new_id
-from core.passwords import read_secret
+from core.settings import read_secret
 
-PREFIX = "cred_"  # so that scanners for leaked secrets can know one
+PREFIX = "cred_"  # by which scanners for leaked secrets recognise a key
 RANDOM_BYTES = 32
-MIN_CHARACTERS = 20  # of a key that somebody else has made up
+MIN_CHARACTERS = 20  # of a key that was not made here
 
 
 class Scope(StrEnum):
-    """What a key is good for; each includes those before it."""
+    """What a key permits; each scope includes those before it."""
 
     PREDICT = "predict"
     TRAIN = "train"
     ADMIN = "admin"
 
     def includes(self, other: "Scope") -> bool:
-        """Whether a key of this scope may do what asks for the other."""
+        """Whether this scope is the other, or a wider one."""
         order = list(Scope)
         return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one key may take; None is no limit. Requests are counted by each process of the API."""
+    """The limits of one key; None is no limit. Each process of the API counts requests itself."""
 
     requests_per_minute: int | None = None
     stored_bytes: int | None = None
     queued_jobs: int | None = None
 
     def check(self) -> None:
-        """Raise `Invalid` for a limit below 1: a key that may do nothing is better revoked."""
+        """Raise `Invalid` for a limit below 1: revoke a key that may do nothing."""
         below = [(name, value) for name, value in asdict(self).items() if value is not None]
         if wrong := [(name, f"{value}: give at least 1") for name, value in below if value < 1]:
             raise Invalid(wrong)
@@ -59,9 +61,9 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """A key as its row says; the key itself is nowhere.
+    """A key without its text, which is not stored.
 
-    Without an `owner` it sees the models of all: an application's, which predicts with any.
+    One without an owner sees the models of all owners: an application's that only predicts.
     """
 
     id: str
@@ -76,7 +78,7 @@ class Key:
 
     @property
     def caller(self) -> Caller:
-        """Whoever holds the key."""
+        """The caller with this key."""
         sees_all = self.scope is Scope.ADMIN or self.owner == EVERYBODY
         return Caller(
             view=View(self.owner, sees_all),
@@ -87,7 +89,11 @@ class Key:
 
 
 class Keys:
-    """The table of keys; `actor` is who changes it."""
+    """The table of keys.
+
+    Args:
+        actor: who changes it, for the audit log.
+    """
 
     def __init__(self, database: Database, actor: str = "service") -> None:
         self._database = database
@@ -100,13 +106,14 @@ class Keys:
         owner: str | None = None,
         limits: Limits = NO_LIMITS,
     ) -> tuple[Key, str]:
-        """A new key, and its text, which cannot be had again.
+        """Make a key; returns it and its text, which is not stored.
 
-        Left out, the owner is called as the key is; but a key of scope `predict`, with which
-        nothing can be made, sees the models of all owners then.
+        Args:
+            owner: by default the key's name; for the scope `predict` nobody, so that the key sees
+                the models of all owners.
 
         Raises:
-            Invalid: when a name is empty, too long or not printable, or a limit below 1.
+            Invalid: a name is empty, too long or not printable, or a limit is below 1.
         """
         limits.check()
         if owner is None:
@@ -144,11 +151,11 @@ class Keys:
             return [_key(row) for row in session.scalars(query)]
 
     def revoke(self, key_id: str) -> Key:
-        """Let a key open nothing from now on; running services notice within seconds.
+        """Make a key invalid; running services notice within seconds.
 
         Raises:
-            NotFound: without such a key.
-            Conflict: when it was revoked before.
+            NotFound: there is no such key.
+            Conflict: it was revoked before.
         """
         check_identifier("key", key_id)
         with self._database.begin() as session:
@@ -163,7 +170,7 @@ class Keys:
             return _key(row)
 
     def touch(self, key_ids: Collection[str]) -> None:
-        """Note that these keys were used just now."""
+        """Set the time of last use of these keys to now."""
         used = update(KeyRow).where(KeyRow.id.in_(key_ids))
         with self._database.begin() as session:
             session.execute(used.values(last_used_at=now()))
@@ -178,7 +185,7 @@ def read_key_file(path: Path) -> str:
     """The key in a file, such as a container's secret.
 
     Raises:
-        InvalidSetting: when it cannot be read, or what it holds can be no key.
+        InvalidSetting: it cannot be read, or holds no key.
     """
     variable = f"CREDENCE_ADMIN_KEY_FILE={path}"
     try:
@@ -188,29 +195,20 @@ def read_key_file(path: Path) -> str:
     if len(text) < MIN_CHARACTERS:
         raise InvalidSetting(
             f"{variable}: holds {len(text)} characters: a key has at least {MIN_CHARACTERS}, "
-            "such as `openssl rand -hex 32` prints"
+            "such as from `openssl rand -hex 32`"
         )
     if not (text.isascii() and text.isprintable() and " " not in text):
         raise InvalidSetting(
             f"{variable}: holds a space, a line break or a character beyond ASCII: a key has none, "
-            "because it stands in an HTTP header"
+            "because it is sent in an HTTP header"
         )
     return text
 
 
 def _key(row: KeyRow) -> Key:
-    return Key(
-        id=row.id,
-        name=row.name,
-        owner=row.owner,
-        scope=Scope(row.scope),
-        limits=Limits(
-            requests_per_minute=row.max_requests_per_minute,
-            stored_bytes=row.max_stored_bytes,
-            queued_jobs=row.max_queued_jobs,
-        ),
-        sha256=row.sha256,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
+    limits = Limits(
+        requests_per_minute=row.max_requests_per_minute,
+        stored_bytes=row.max_stored_bytes,
+        queued_jobs=row.max_queued_jobs,
     )
+    return row.to(Key, scope=Scope(row.scope), limits=limits)

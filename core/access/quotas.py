@@ -1,6 +1,6 @@
-"""What the keys of an owner may take: counted in the transaction that takes more.
+"""Quotas of owners, checked in the transaction that uses more.
 
-The owner is locked first, so that two requests at once do not both find room for one.
+The owner is locked first: otherwise two transactions at once could both use the last free place.
 """
 
 from sqlalchemy import BigInteger, ColumnElement, func, select
@@ -15,15 +15,15 @@ from core.jobs.transitions import UNFINISHED
 LOCK = 0x71756F74  # any number that no other lock has: "quot"
 RETRY_SECONDS = 30  # a job ends in about so long
 
-# of a trained version null: it is made here, of a data set that is counted
+# null for a trained version: its data set is counted instead
 _IMPORTED_BYTES = VersionRow.description["imported", "bytes"].as_string().cast(BigInteger)
 
 
 def check_jobs(session: Session, caller: Caller, more: int) -> None:
-    """Room for `more` jobs that have not ended.
+    """Check that the caller may have `more` unfinished jobs.
 
     Raises:
-        LimitReached: there will be once some have ended.
+        LimitReached: it has as many as it may.
     """
     most = caller.quota.queued_jobs
     if most is None:
@@ -40,10 +40,12 @@ def check_jobs(session: Session, caller: Caller, more: int) -> None:
 
 
 def check_bytes(session: Session, caller: Caller, more: int) -> None:
-    """Room for `more` bytes of data sets, imported versions and stored predictions.
+    """Check that the caller may store `more` bytes.
+
+    Data sets, imported versions and stored predictions count.
 
     Raises:
-        QuotaExceeded: there is none until something is deleted.
+        QuotaExceeded: it may not, until something is deleted.
     """
     most = caller.quota.stored_bytes
     if most is None:
@@ -61,7 +63,7 @@ def check_bytes(session: Session, caller: Caller, more: int) -> None:
 
 
 def _stored(caller: Caller) -> list[tuple[ColumnElement[int], ColumnElement[bool]]]:
-    """What is counted. A key without an owner stores predictions alone, and answers for its own."""
+    """The columns to sum, with their conditions. A key without an owner counts its own rows."""
     predictions = PredictionRow.owner == caller.owner
     if caller.owner == EVERYBODY:
         predictions &= PredictionRow.key == caller.key
@@ -75,7 +77,7 @@ def _stored(caller: Caller) -> list[tuple[ColumnElement[int], ColumnElement[bool
 
 
 def _lock(session: Session, caller: Caller) -> None:
-    """Nobody else counts for the owner until the transaction ends. SQLite has one writer anyway."""
+    """Lock the owner until the transaction ends; SQLite has only one writer anyway."""
     if not is_sqlite(session):
         lock = func.pg_advisory_xact_lock(LOCK, func.hashtext(caller.owner or caller.key))
         session.execute(select(lock))

@@ -1,4 +1,4 @@
-"""Who else may see a data set, a job or a model. They see it, and change nothing."""
+"""Shares: other owners who may see, but not change, a data set, a job or a model."""
 
 from collections.abc import Collection, Sequence
 
@@ -23,16 +23,16 @@ class Shares:
         self._caller = caller
 
     def get(self, kind: Kind, identifier: str) -> Sequence[str]:
-        """The owners with whom a thing is shared, by name; raises `NotFound`."""
+        """The owners with whom a thing is shared, sorted. Raises `NotFound`."""
         with self._database.read() as session:
             owner_of(session, self._caller, kind, identifier)
             return _readers(session, kind, identifier)
 
     def set(self, kind: Kind, identifier: str, readers: Collection[str]) -> Sequence[str]:
-        """Share a thing with these owners, and with nobody else; "*" is everybody.
+        """Share a thing with these owners only; "*" is everybody. Returns them, sorted.
 
         Raises:
-            Invalid: a reader can be no owner, or there are too many.
+            Invalid: a reader is no valid name, or there are too many.
             NotFound, NotOwner: see `core.access.callers.check_change`.
         """
         _check(readers)
@@ -51,7 +51,7 @@ class Shares:
 
 
 def forget(session: Session, kind: Kind, identifier: str) -> None:
-    """Share it with nobody."""
+    """Share a thing with nobody."""
     shared = ShareRow.kind == kind.name, ShareRow.object == identifier
     session.execute(delete(ShareRow).where(*shared))
 

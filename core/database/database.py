@@ -1,4 +1,4 @@
-"""The database: transactions that mean the same on SQLite and on PostgreSQL."""
+"""The database: transactions that behave the same on SQLite and on PostgreSQL."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A session for queries alone, which waits for no writer. `Unavailable` as above."""
+        """A session for queries only, which waits for no writer. Raises `Unavailable` as above."""
         with translated(), self._readers() as session:
             yield session
 
@@ -62,7 +62,7 @@ class Database:
 
 @contextmanager
 def opened(url: str) -> Iterator[Database]:
-    """A database for some statements, whose connections are closed at the end."""
+    """A database whose connections are closed at the end."""
     database = Database(url)
     try:
         yield database
@@ -83,7 +83,7 @@ def migrate(database: Database) -> None:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Tell a database that cannot be reached from a statement that is wrong."""
+    """Raise `Unavailable` for a database that cannot be reached; wrong statements stay errors."""
     try:
         yield
     except (exc.OperationalError, exc.TimeoutError) as error:
@@ -97,7 +97,7 @@ def translated() -> Iterator[None]:
 
 
 def _disk_refuses(error: object) -> bool:
-    """Of SQLite; PostgreSQL's disk is another machine's, and what it says may name its files."""
+    """Of SQLite only: PostgreSQL's disk is on another machine, whose messages may name files."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of the bits say where
     return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR)
 

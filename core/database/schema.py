@@ -1,7 +1,8 @@
-"""The tables. Rows are the truth; everything in memory or in a queue is a copy or a hint."""
+"""The tables. What is in memory or in a queue is a copy of their rows, or a hint to read them."""
 
+from dataclasses import fields
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from sqlalchemy import (
     JSON,
@@ -21,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 Json = dict[str, Any]
+Record = TypeVar("Record")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -58,6 +60,11 @@ class Base(DeclarativeBase):
         }
     )
     type_annotation_map = {datetime: UtcDateTime, Json: JSON, list[Json]: JSON}  # noqa: RUF012
+
+    def to(self, record: type[Record], **others: Any) -> Record:
+        """A dataclass with this row's columns of the same names, and with `others`."""
+        names = {field.name for field in fields(record)} - others.keys()  # type: ignore[arg-type]
+        return record(**{name: getattr(self, name) for name in names}, **others)
 
 
 class DatasetRow(Base):

@@ -1,4 +1,4 @@
-"""Data sets: files come in, are checked and profiled once, and are kept as one Arrow file."""
+"""Data sets: a file is read and profiled once, and kept as one Arrow file."""
 
 import hashlib
 import tempfile
@@ -34,7 +34,7 @@ from core.jobs.checkpoints import checkpoints_key
 from core.jobs.jobs import UNFINISHED, JobStatus, cancel_row
 from core.jobs.results import parts_key
 from core.names import check_identifier, check_name, new_id
-from core.paging import Page, check_limit, decode_number, page_of
+from core.paging import Page, check_limit, read_newest
 from core.process.disks import on_disk
 from core.storage import ArtifactStore
 from models.features.columns import ColumnProfile, Columns
@@ -45,7 +45,7 @@ ALL_ROWS = slice(None)
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """What is known of a data set without its rows; `bytes` and `sha256` are of what came in."""
+    """A data set without its rows. `bytes` and `sha256` are those of the uploaded file."""
 
     id: str
     owner: str
@@ -59,7 +59,7 @@ class Dataset:
 
 
 class Datasets:
-    """Rows in the database, one Arrow file each in the store; a caller sees what is its owner's."""
+    """Each has a row in the database and a file in the store. A caller sees its owner's."""
 
     def __init__(
         self,
@@ -115,16 +115,12 @@ class Datasets:
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Dataset]:
         """Newest first."""
         query = select(DatasetRow).where(self._caller.view.of(DATASET))
-        query = query.order_by(DatasetRow.number.desc()).limit(check_limit(limit) + 1)
-        if cursor is not None:
-            query = query.where(DatasetRow.number < decode_number("datasets", cursor))
         with self._database.read() as session:
-            rows = list(session.scalars(query))
-        found = [_dataset(row) for row in rows]
-        return page_of("datasets", found, [row.number for row in rows], limit)
+            page = read_newest(session, "datasets", query, DatasetRow.number, limit, cursor)
+        return Page([_dataset(row) for row in page.data], page.next_cursor)
 
     def delete(self, dataset_id: str) -> None:
-        """Remove a data set and its file, and what jobs have left that nobody can resume now.
+        """Delete a data set, its file, and the files of jobs that nobody can resume without it.
 
         Raises:
             NotFound: when there is none.
@@ -156,7 +152,7 @@ class Datasets:
             self._store.delete(doomed)
 
     def _stop_jobs_of_others(self, session: Session, dataset_id: str) -> None:
-        """Jobs that the owner does not see, of those with whom it was shared, do not keep it."""
+        """Stop jobs of callers with whom it was shared: they do not prevent its deletion."""
         others = not_(self._caller.view.of(JOB)), JobRow.parent.is_(None)
         query = select(JobRow).where(_reads(dataset_id), JobRow.status.in_(UNFINISHED), *others)
         for row in session.scalars(query.order_by(JobRow.number).with_for_update()).all():
@@ -170,9 +166,9 @@ class Datasets:
         names: Sequence[str] | None = None,
         start: int = 0,
     ) -> Sequence[dict[str, Any]]:
-        """Rows from `start` on, as JSON: times in RFC 3339, tensors as lists, missing as None.
+        """Rows from `start` on as JSON: times in RFC 3339, tensors as lists, missing as None.
 
-        Of the columns all, or those that are named.
+        All columns, or those in `names`.
         """
         check_limit(limit)
         row = self._row(dataset_id)
@@ -189,7 +185,7 @@ class Datasets:
         """Columns as arrays after the convention of `models.features.columns`; the arrays are
         copies.
 
-        Of `rows` start … stop alone the others are not read.
+        Only the slice `rows` is read.
 
         Raises:
             Invalid: naming a column that there is not, and those that there are.
@@ -212,7 +208,7 @@ class Datasets:
                 writer.write_table(some)
 
     def _find(self, sha256: str, format_: str) -> Dataset | None:
-        """The caller's own, or everybody's, of these bytes."""
+        """The data set of these bytes that is the caller's own or everybody's."""
         owners = DatasetRow.owner.in_((self._caller.owner, EVERYBODY))
         query = select(DatasetRow).where(DatasetRow.sha256 == sha256, DatasetRow.format == format_)
         with self._database.read() as session:
@@ -220,7 +216,7 @@ class Datasets:
         return None if row is None else _dataset(row)
 
     def _remember(self, existing: Dataset) -> None:
-        """That the caller's request was answered with what existed."""
+        """Record that the caller's operation gave what existed, if it may be repeated."""
         if self._caller.operation is not None:
             with self._database.begin() as session:
                 self._caller.record(session, existing.id, (existing, False))
@@ -237,7 +233,7 @@ class Datasets:
 
     @contextmanager
     def _open(self, key: str) -> Iterator[pa.Table]:
-        """The table, mapped into memory: only the pages that are used are read."""
+        """The table, mapped into memory, so that only the pages that are used are read."""
         with pa.memory_map(str(self._store.local_path(key))) as file:
             yield pa.ipc.open_file(file).read_all()
 
@@ -279,23 +275,23 @@ class Datasets:
         except (QuotaExceeded, AlreadyCompleted):
             self._store.delete(row.artifact_key)
             raise
-        except IntegrityError:  # after any other error it may be committed all the same
+        except IntegrityError:  # after any other error the row may be committed
             self._store.delete(row.artifact_key)
             existing = self._find(sha256, format_)
             if existing is None:
                 raise
             if recording is not None:
                 self._remember(existing)
-            return existing, False  # somebody else has sent the same bytes meanwhile
+            return existing, False  # the same bytes came in twice at once
         return _dataset(row), True
 
     def _key(self, dataset_id: str) -> str:
-        """With this database's name: what no row refers to tells whose it was."""
+        """With this database's identifier, which tells whose a file without a row is."""
         with self._database.begin() as session:
             return f"datasets/{installation_id(session)}-{dataset_id}.arrow"
 
     def _store_table(self, key: str, table: pa.Table) -> int:
-        """The bytes that it takes."""
+        """Publish the table; returns the bytes of its file."""
         with (
             on_disk("the data set"),
             tempfile.TemporaryDirectory(dir=self._scratch) as folder,
@@ -320,7 +316,7 @@ def _sha256(path: Path) -> str:
 
 
 def _reads(dataset_id: str) -> ColumnElement[bool]:
-    """Whether a job reads the data set, as its rows or as those that are unlike them."""
+    """Whether a job reads the data set, as its rows or as its out-of-distribution rows."""
     other = JobRow.spec["out_of_distribution"].as_string()
     return or_(JobRow.dataset == dataset_id, other == dataset_id)
 

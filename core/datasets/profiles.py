@@ -1,4 +1,4 @@
-"""What is known of a column without its rows: type, range, moments, levels.
+"""Profiles of columns: type, range, moments, levels.
 
 Missing values are left out. `std` divides by the number of values (the population's). `levels` has
 the most frequent first and equally frequent ones in alphabetical order, at most 100; `num_levels`

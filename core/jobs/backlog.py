@@ -1,7 +1,6 @@
-"""How the queue and its workers stand at one moment, in numbers: for metrics, in a few queries.
+"""Numbers of the queue and its workers for metrics, from a few queries.
 
-What a worker may claim counts here, as it is what waits: jobs, and of jobs in parts (the chunks of
-an offline prediction, the trainings of a comparison) these instead of the whole.
+What a worker may claim is counted: jobs, or for a job in parts its parts instead of itself.
 """
 
 from collections.abc import Mapping
@@ -18,29 +17,25 @@ from core.jobs.parts import PARENT_KINDS
 from core.jobs.transitions import CLAIMED, JobStatus
 
 LIVE = timedelta(seconds=30)  # a worker beats every 2 s
-KNOWN = timedelta(minutes=15)  # one that ends says so: who falls silent is missed for so long
+KNOWN = timedelta(minutes=15)  # a worker that ends in order is deleted; a lost one counts so long
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backlog:
-    """Ages are in seconds, 0 where there is nothing to be old."""
+    """The numbers. Ages are in seconds, 0 without anything that has an age."""
 
-    jobs: Mapping[str, int]  # by status, zeros included; parts are no jobs of their own
+    jobs: Mapping[str, int]  # by status, zeros included; parts are not counted
     queued: int
     oldest_seconds: float  # since the first in the queue was queued
     claimed: int
-    lease_ended: int  # claimed ones that their worker no longer holds, not yet taken back
-    silent_seconds: float  # longest since the last event of a claimed one
+    lease_ended: int  # claimed ones whose lease has ended, not yet taken back
+    silent_seconds: float  # longest time since the last event of a claimed one
     live_workers: Mapping[str, int]  # by device: heard of within `LIVE`
     known_workers: Mapping[str, int]  # by device: heard of within `KNOWN`
 
 
 def read_backlog(database: Database) -> Backlog:
-    """The numbers as the database has them now.
-
-    Raises:
-        Unavailable: when the database does not answer.
-    """
+    """The present numbers. Raises `Unavailable`."""
     with database.read() as session:
         moment = database_now(session)
         queued, oldest = _queue(session)
@@ -58,7 +53,7 @@ def read_backlog(database: Database) -> Backlog:
 
 
 def count_jobs(session: Session) -> dict[str, int]:
-    """The number of jobs in each status, zeros included; parts are no jobs of their own."""
+    """The number of jobs by status, zeros included; parts are not counted."""
     query = select(JobRow.status, func.count().label("number")).where(JobRow.parent.is_(None))
     found = {row.status: row.number for row in session.execute(query.group_by(JobRow.status))}
     return {status.value: found.get(status.value, 0) for status in JobStatus}
@@ -73,7 +68,7 @@ def _queue(session: Session) -> tuple[int, datetime | None]:
 
 
 def _claims(session: Session, moment: datetime) -> tuple[int, int, datetime | None]:
-    """How many are claimed, how many of those are lost, and the stalest one's last event."""
+    """How many are claimed, how many of those lost, and the oldest of their last events."""
     last = and_(EventRow.job_id == JobRow.id, EventRow.id == JobRow.last_event)
     lost = func.count().filter(JobRow.lease_until < moment)
     claimed, lease_ended, time = session.execute(

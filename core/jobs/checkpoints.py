@@ -1,7 +1,7 @@
-"""Checkpoints of unfinished training jobs, in the store: another machine can go on from them.
+"""Checkpoints of unfinished trainings in the store, so that any machine can continue them.
 
-Each is an artifact of its own, named after the attempt that wrote it and its number: whichever
-comes last by name is the newest. A worker that was lost cannot get in front of its successor.
+Each is an artifact named after the attempt that wrote it and a number. The last name is the newest
+checkpoint, so a worker that was thought lost cannot replace its successor's.
 """
 
 import shutil
@@ -21,18 +21,20 @@ log = structlog.get_logger()
 
 
 class Checkpoints:
-    """The folder of a training run, kept while the job can still be run or resumed."""
+    """Stores and fetches the folder of a training while the job can be run or resumed."""
 
     def __init__(self, jobs: Jobs, store: ArtifactStore) -> None:
         self._jobs = jobs
         self._store = store
 
     def save(self, claim: Claim, folder: Path) -> None:
-        """Publish the folder as it is now; then older ones go. It may be written to meanwhile.
+        """Store the folder as it is now, then delete older checkpoints.
+
+        The folder may be written to meanwhile.
 
         Raises:
-            LostClaim: the job is another's by now; nothing is kept.
-            Unavailable: the store does not take it now; the last one is still there.
+            LostClaim: another attempt has the job; nothing is stored.
+            Unavailable: the store does not answer; the previous checkpoint is still there.
         """
         older = self._names(claim.job_id)
         name = _next(claim, older)
@@ -44,11 +46,11 @@ class Checkpoints:
             self._store.delete(_key(claim.job_id, name))
             raise
         for old in older:
-            if old < name:  # not those of whoever has the job now
+            if old < name:  # a later attempt's stay
                 self._store.delete(_key(claim.job_id, old))
 
     def fetch(self, job_id: str, folder: Path) -> bool:
-        """Copy the newest checkpoint to a new folder; False, and no folder, if there is none."""
+        """Copy the newest checkpoint to a new folder; False, and no folder, without any."""
         names = self._names(job_id)
         if not names:
             return False
@@ -57,16 +59,16 @@ class Checkpoints:
         except NotFound:  # the job has ended elsewhere meanwhile
             return False
         except CorruptArtifact as error:
-            log.warning("checkpoint damaged: the job starts anew", error=str(error))
+            log.warning("checkpoint damaged: the job starts from the beginning", error=str(error))
             return False
         return True
 
     def exists(self, job_id: str) -> bool:
-        """Whether there is something to go on from."""
+        """Whether the job has a checkpoint."""
         return bool(self._names(job_id))
 
     def drop(self, job_id: str) -> None:
-        """Forget the checkpoints of a job that nobody will go on with."""
+        """Delete the checkpoints of a job."""
         self._store.delete(checkpoints_key(job_id))
 
     def _names(self, job_id: str) -> list[str]:
@@ -74,7 +76,7 @@ class Checkpoints:
 
 
 def checkpoints_key(job_id: str) -> str:
-    """What all checkpoints of a job are stored under."""
+    """The key under which all checkpoints of a job are stored."""
     return f"checkpoints/{job_id}"
 
 
@@ -83,16 +85,16 @@ def _key(job_id: str, name: str) -> str:
 
 
 def _next(claim: Claim, names: list[str]) -> str:
-    """`attempt-number`, with zeros in front: the order of names is that of time."""
+    """The next name, `attempt-number` with leading zeros, so that names sort by time."""
     attempt = f"{claim.attempt:06d}-"
     numbers = [int(name.removeprefix(attempt)) for name in names if name.startswith(attempt)]
     return f"{attempt}{max(numbers, default=0) + 1:06d}"
 
 
 def _snapshot(folder: Path, temporary: Path) -> Path:
-    """Links to the files of this moment: they are replaced as a whole, and never written to.
+    """A folder of links to the present files, which are replaced as a whole and never changed.
 
-    What has another name is still being written, and may be gone when it is looked for.
+    Files with other suffixes are still being written, and may be gone when they are linked.
     """
     now = temporary / "now"
     now.mkdir()
@@ -102,9 +104,7 @@ def _snapshot(folder: Path, temporary: Path) -> Path:
 
 
 def _link(file: Path, link: Path) -> None:
-    """Again if the file is replaced at this very moment: a link to what has just lost its name
-    fails as if there had been nothing (`link(2)`, ENOENT).
-    """
+    """Create a hard link; try again if the file is replaced meanwhile (`link(2)`, ENOENT)."""
     while file.exists():
         with suppress(FileNotFoundError):
             link.hardlink_to(file)

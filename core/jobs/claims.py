@@ -25,17 +25,17 @@ from core.jobs.transitions import (
     requeue,
 )
 
-Pulse = tuple[int, datetime]  # of a claim: its attempt, and a time that each renewal changes
+Pulse = tuple[int, datetime]  # of a claim: its attempt, and the end of its lease
 
 
 class Claims:
-    """What may be done with a claim; everything but `claim` and `reap` can raise `LostClaim`."""
+    """What a worker does with jobs; every method with a claim raises `LostClaim`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def claim(self, job_id: str, worker: str, lease_seconds: float) -> Claim | None:
-        """Take a queued job: of any number of workers that ask at once, one gets a claim."""
+        """Take a queued job, or return None. Of several workers at once, one gets the claim."""
         claimable = (
             JobRow.id == job_id,
             JobRow.status == JobStatus.QUEUED,
@@ -58,7 +58,7 @@ class Claims:
         return Claim(job_id, attempt, worker)
 
     def heartbeat(self, claim: Claim, lease_seconds: float) -> JobStatus:
-        """Extend the lease; the answer is `running`, or `cancelling` when the worker must stop."""
+        """Extend the lease. Returns `running`, or `cancelling` when the worker must stop."""
         with self._database.begin() as session:
             until = database_now(session) + timedelta(seconds=lease_seconds)
             return change_claimed(session, claim, lease_until=until)
@@ -66,7 +66,7 @@ class Claims:
     def report(
         self, claim: Claim, progress: Json | None = None, metrics: Json | None = None
     ) -> JobStatus:
-        """Replace the progress, merge the metrics, write an event for each; answer as above."""
+        """Replace the progress, merge the metrics, write an event for each; returns the status."""
         with self._job(claim.job_id) as session:
             status = lock_claimed(session, claim)
             if progress is not None:
@@ -79,7 +79,7 @@ class Claims:
             return status
 
     def event(self, claim: Claim, type: EventType, data: Json) -> None:
-        """Write an event that changes nothing, such as a line of the log."""
+        """Write an event that changes nothing else, such as a log line."""
         with self._database.begin() as session:
             lock_claimed(session, claim)
             events.append(session, claim.job_id, type, data)
@@ -93,7 +93,7 @@ class Claims:
         metrics: Json | None = None,
         version: int | None = None,
     ) -> JobStatus:
-        """End the job. One that was asked to cancel meanwhile is cancelled, not succeeded."""
+        """End the job; its status, which is `cancelled` if it was cancelled before it succeeded."""
         if status not in FINAL:
             raise ValueError(f"{status!r} does not end a job: give one of {sorted(FINAL)}")
         with self._job(claim.job_id) as session:
@@ -105,7 +105,7 @@ class Claims:
             return status
 
     def release(self, claim: Claim) -> None:
-        """Give the job back because the worker stops; one being cancelled is cancelled."""
+        """Requeue the job because its worker stops; a job that was to be cancelled is cancelled."""
         with self._job(claim.job_id) as session:
             if lock_claimed(session, claim) is JobStatus.CANCELLING:
                 complete(session, claim, JobStatus.CANCELLED)
@@ -113,24 +113,24 @@ class Claims:
                 requeue(session, claim.job_id, CLAIMED, "the worker stopped")
 
     def pulses(self) -> dict[str, Pulse]:
-        """The claimed jobs, each with what its worker changes whenever it renews its lease.
+        """By id of each claimed job, values that change whenever its worker renews the lease.
 
-        Who has seen a pulse stand still for a lease's time knows that the worker is lost, whatever
-        any clock on the wall says.
+        If they stay the same for the length of a lease, by the observer's own steady clock, the
+        worker is lost.
         """
         query = select(JobRow.id, JobRow.attempt, JobRow.lease_until)
         with self._database.read() as session:
             rows = session.execute(query.where(JobRow.status.in_(CLAIMED))).all()
         return {row.id: (row.attempt, row.lease_until) for row in rows if row.lease_until}
 
-    def reap(self, still: Mapping[str, Pulse], max_attempts: int) -> list[str]:
-        """Take back the jobs whose pulse stands still; the ids of those where it still does.
+    def reap(self, lost: Mapping[str, Pulse], max_attempts: int) -> list[str]:
+        """Take back the jobs whose pulse is still this one, and return their ids.
 
-        They are queued again, or cancelled if that was asked for. A job that has lost its worker
-        `max_attempts` times since it was created or resumed fails with the code "worker_lost", so
-        that one which kills its workers does not go round for ever.
+        They are queued again, or cancelled if that was requested. A job that has lost its worker
+        `max_attempts` times since it was created or resumed fails with the code "worker_lost":
+        otherwise a job that kills its workers would be retried for ever.
         """
-        return [job_id for job_id in still if self._reap(job_id, still[job_id], max_attempts)]
+        return [job_id for job_id, pulse in lost.items() if self._reap(job_id, pulse, max_attempts)]
 
     def _reap(self, job_id: str, pulse: Pulse, max_attempts: int) -> bool:
         attempt, lease_until = pulse
@@ -143,19 +143,19 @@ class Claims:
         with self._job(job_id) as session:
             row = session.scalars(lost.with_for_update()).one_or_none()
             if row is None:
-                return False  # renewed at the last moment, or taken back by somebody else
+                return False  # renewed meanwhile, or taken back by another worker
             _take_back(session, row, max_attempts)
             return True
 
     @contextmanager
     def _job(self, job_id: str) -> Iterator[Session]:
-        """A transaction that changes a job; the one that it is a part of follows."""
+        """A transaction that changes a job, and then the job of which it is a part."""
         with self._database.begin() as session, parts.updating_parent(session, job_id):
             yield session
 
 
 def _take_back(session: Session, row: JobRow, max_attempts: int) -> None:
-    """Decide what becomes of a job whose worker was lost."""
+    """Cancel, fail or requeue a job whose worker was lost."""
     claim, losses = Claim(row.id, row.attempt, row.worker or ""), row.losses + 1
     if row.status == JobStatus.CANCELLING:
         complete(session, claim, JobStatus.CANCELLED)

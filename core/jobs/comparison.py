@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from core.database.schema import Json
-from core.dotted_paths import flatten
 from core.exceptions import Conflict, NotFound
 from core.jobs.jobs import FINAL, Job, Jobs
+from core.names import dotted_paths
 from models.config import MethodConfig
 from models.evaluation.scores import COMPARED, MEASURES, Score
 
 
 def names(methods: Sequence[MethodConfig]) -> list[str]:
     """The kind of each method; of several of one kind also what differs: `sgld chains=8`."""
-    settings = [flatten(asdict(method)) for method in methods]
+    settings = [dotted_paths(asdict(method)) for method in methods]
     return [_name(own, [s for s in settings if s["kind"] == own["kind"]]) for own in settings]
 
 

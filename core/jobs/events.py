@@ -1,4 +1,4 @@
-"""What happened to a job, in order: written with the change that it tells of."""
+"""The events of a job: written in the transaction that makes the change, read in order."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +26,7 @@ class Event:
 def append(session: Session, job_id: str, type: EventType, data: Json) -> None:
     """Add an event inside the caller's transaction.
 
-    The counter is in the job's row, so its lock orders the writers and no number is left out.
+    The counter is a column of the job's row. Its lock orders the writers, so no number is missing.
     """
     number = session.execute(
         update(JobRow)
@@ -39,10 +39,6 @@ def append(session: Session, job_id: str, type: EventType, data: Json) -> None:
 
 def read(session: Session, job_id: str, after: int, limit: int) -> list[Event]:
     """At most `limit` events with an id greater than `after`, oldest first."""
-    rows = session.scalars(
-        select(EventRow)
-        .where(EventRow.job_id == job_id, EventRow.id > after)
-        .order_by(EventRow.id)
-        .limit(limit)
-    )
-    return [Event(row.id, row.type, row.time, row.data) for row in rows]
+    of_job = select(EventRow).where(EventRow.job_id == job_id, EventRow.id > after)
+    rows = session.scalars(of_job.order_by(EventRow.id).limit(limit))
+    return [row.to(Event) for row in rows]

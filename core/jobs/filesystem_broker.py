@@ -1,9 +1,9 @@
-"""Kombu's `filesystem://` transport with messages that appear and disappear whole.
+"""Kombu's `filesystem://` transport with atomic messages.
 
-Kombu opens a message's file before it writes to it, so that a consumer may take an empty one, fail
-to decode it, and end its worker; and it claims a message by moving it to the system's temporary
-directory, which is a copy where that is another disk. Here a message comes by a rename, and goes to
-whoever removes it. One that a crash of the machine has cut off is dropped: it was a wake-up.
+Kombu opens a message's file before it writes to it, so a consumer may read an empty file, fail to
+decode it, and end its worker. It takes a message by moving it to the system's temporary directory,
+which is a copy if that is another disk. Here a message is published by a rename, and belongs to the
+process that removes it. A message that a crash cut off is dropped: it only wakes a worker.
 """
 
 import json
@@ -20,7 +20,7 @@ STEP_SECONDS = 0.25
 
 
 class Channel(filesystem.Channel):
-    """One folder of messages, named by time so that they are taken in order."""
+    """One folder of messages, named by time so that they are read in order."""
 
     def _put(self, queue: str, payload: Any, **_: Any) -> None:  # type: ignore[override]
         name = f"{time.time_ns():020d}-{uuid4().hex}.{queue}.msg"
@@ -34,9 +34,9 @@ class Channel(filesystem.Channel):
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         for message in sorted(Path(self.data_folder_in).glob(f"*.{queue}.msg")):
-            with suppress(FileNotFoundError, ValueError):  # taken by another; or cut off by a crash
+            with suppress(FileNotFoundError, ValueError):  # read by another, or cut off by a crash
                 payload = message.read_text(encoding="utf-8")
-                message.unlink()  # only one of those who have read it can
+                message.unlink()  # only one of its readers can
                 return json.loads(payload)
         raise Empty
 
@@ -47,6 +47,6 @@ class Transport(filesystem.Transport):
     Channel = Channel
 
     def drain_events(self, connection: Any, timeout: float | None = None, **options: Any) -> None:
-        """Wait for a message in small steps: Celery looks between two of them whether to stop."""
+        """Wait for a message in small steps; between two of them Celery checks whether to stop."""
         step = min(timeout or STEP_SECONDS, STEP_SECONDS)
         super().drain_events(connection, step, **options)  # type: ignore[no-untyped-call]

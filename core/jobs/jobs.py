@@ -1,8 +1,7 @@
-"""Jobs: the row is the truth, the message in the queue only a wake-up.
+"""Jobs as the service sees them: create, get, list, cancel, resume.
 
-The service creates, lists, cancels and resumes them here; `core.jobs.claims` is the worker's side,
-and
-`core.jobs.transitions` has the states and the statements that both stand on.
+A job is its row; the message in the queue only wakes a worker. `core.jobs.claims` is the worker's
+side. `core.jobs.transitions` has the states, and the statements that both sides use.
 """
 
 from collections.abc import Sequence
@@ -50,7 +49,7 @@ from core.jobs.transitions import (
     requeue,
 )
 from core.names import check_identifier, check_model_name, new_id
-from core.paging import Page, check_limit, decode_number, page_of
+from core.paging import Page, check_limit, read_newest
 from core.registry import versions
 
 __all__ = [
@@ -74,11 +73,11 @@ MAX_EVENTS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job as its row says; `started_at` is that of the present attempt."""
+    """A job. `started_at` is the start of the present attempt."""
 
     id: str
     owner: str
-    parent: str | None  # the job that this one is a part of
+    parent: str | None  # the job of which this one is a part
     kind: str
     status: JobStatus
     model: str
@@ -102,29 +101,33 @@ class Job:
 
 
 class Jobs(Claims):
-    """The service's side, beside the worker's; a caller sees and makes what `core.access.callers`
-    says.
-    """
+    """The table of jobs, restricted to what `caller` may see (`core.access.callers`)."""
 
     def __init__(self, database: Database, caller: Caller = SERVICE) -> None:
         super().__init__(database)
         self._caller = caller
 
     def create(self, spec: TrainSpec | EvaluateSpec, origin: Origin = NOWHERE) -> Job:
-        """Queue a job; send its id to the queue after this returns.
+        """Queue a job. After this returns, send its id to the queue.
+
+        Args:
+            origin: the request in logs and traces.
 
         Raises:
-            NotFound: when there is no such data set, or no more.
-            NotOwner: when the model is to be trained, and its name is another's.
-            LimitReached: when the caller has as many jobs as it may.
+            NotFound: there is no such data set.
+            NotOwner: the model is to be trained, and its name is another owner's.
+            LimitReached: the caller has as many unfinished jobs as it may.
         """
         return self._insert(_row(spec, origin))
 
     def create_batch(self, spec: PredictSpec, rows: int, origin: Origin = NOWHERE) -> Job:
-        """Queue a job and the chunks of its `rows` rows; what `queued_ids` names is to be sent.
+        """Queue an offline prediction and its chunks. Then send what `queued_ids` returns.
+
+        Args:
+            rows: of the data set.
 
         Raises:
-            NotFound: when there is no such data set, or no more.
+            NotFound, LimitReached: as `create`.
         """
         parent = _row(spec, origin)
         parent.version = spec.version
@@ -134,17 +137,17 @@ class Jobs(Claims):
     def create_comparison(
         self, spec: CompareSpec, methods: Sequence[MethodSpec], origin: Origin = NOWHERE
     ) -> Job:
-        """Queue a job and a training for each of its methods.
+        """Queue a comparison and one training per method. Then send what `queued_ids` returns.
 
         Raises:
-            NotFound: when there is no such data set, or no more.
+            NotFound, NotOwner, LimitReached: as `create`.
         """
         whole = _row(spec, origin)
         return self._insert(whole, [_row(part, origin, whole.id) for part in methods])
 
     def _insert(self, row: JobRow, pieces: Sequence[JobRow] = ()) -> Job:
-        for mine in (row, *pieces):
-            mine.owner = self._caller.owner
+        for new in (row, *pieces):
+            new.owner = self._caller.owner
         with self._database.begin() as session:
             self._check(session, row)
             place = queue_end(session)
@@ -152,8 +155,9 @@ class Jobs(Claims):
                 queued.queued_at = place
             session.add_all([row, *pieces])
             session.flush()
-            for told in (row, *(piece for piece in pieces if piece.kind != "chunk")):
-                record_status(session, told.id, JobStatus.QUEUED)
+            for new in (row, *pieces):
+                if new.kind != "chunk":  # nobody reads the events of chunks
+                    record_status(session, new.id, JobStatus.QUEUED)
             what = {"kind": row.kind, "model": row.model}
             audit.record(session, self._caller, "job.create", row.id, **what)
             job = _jobs(session, [get_row(session, row.id)])[0]
@@ -161,7 +165,7 @@ class Jobs(Claims):
             return job
 
     def _check(self, session: Session, row: JobRow) -> None:
-        """What a job needs is there and may be used, until the transaction ends."""
+        """Check that the caller may run this job; lock what it needs until the transaction ends."""
         check_jobs(session, self._caller, more=1)
         for dataset in _datasets(row):
             owner_of(session, self._caller, DATASET, dataset)
@@ -187,26 +191,22 @@ class Jobs(Claims):
         cursor: str | None = None,
         parent: str | None = None,
     ) -> Page[Job]:
-        """Newest first: jobs of their own, or the trainings that are parts of the job `parent`."""
+        """Jobs that are no parts, newest first; with `parent`, the trainings of that comparison."""
         seen = self._caller.view.of(JOB)
         query = select(JobRow).where(JobRow.parent == parent, JobRow.kind != "chunk", seen)
-        query = query.order_by(JobRow.number.desc()).limit(check_limit(limit) + 1)
         if status is not None:
             query = query.where(JobRow.status == _check_status(status))
         if model is not None:
             query = query.where(JobRow.model == check_model_name(model, "model"))
-        if cursor is not None:
-            query = query.where(JobRow.number < decode_number("jobs", cursor))
         with self._database.read() as session:
-            rows = session.scalars(query).all()
-            jobs = _jobs(session, rows)
-        return page_of("jobs", jobs, [row.number for row in rows], limit)
+            page = read_newest(session, "jobs", query, JobRow.number, limit, cursor)
+            return Page(_jobs(session, page.data), page.next_cursor)
 
     def cancel(self, job_id: str) -> Job:
-        """Cancel a queued job at once, ask the worker of a running one to stop.
+        """Cancel a queued job at once; let the worker of a running one stop it.
 
         Raises:
-            Conflict: when the job has ended.
+            Conflict: the job has ended.
         """
         check_identifier("job", job_id)
         with self._database.begin() as session:
@@ -217,14 +217,14 @@ class Jobs(Claims):
             return _jobs(session, [get_row(session, job_id)])[0]
 
     def resume(self, job_id: str) -> Job:
-        """Queue a failed or cancelled job again; a worker goes on from its checkpoint if it can.
+        """Queue a failed or cancelled job again; it continues from its checkpoint if it has one.
 
-        Of a job in parts, those that are done stay so.
+        Parts that have succeeded are not run again.
 
         Raises:
-            Conflict: in any other state, or when the data set or model is not there any more, or
-                no longer shared.
-            NotOwner, LimitReached: as for a new job.
+            Conflict: the job is in another state, or its data set or model was deleted, or is no
+                longer shared.
+            NotOwner, LimitReached: as `create`.
         """
         check_identifier("job", job_id)
         stopped = {JobStatus.FAILED, JobStatus.CANCELLED}
@@ -247,7 +247,7 @@ class Jobs(Claims):
             return _jobs(session, [get_row(session, job_id)])[0]
 
     def queued_ids(self, job_id: str | None = None) -> Sequence[str]:
-        """What workers may claim, next one first: jobs and parts, or those of one job alone."""
+        """Ids of what workers may claim, next one first; of one job and its parts if given."""
         query = _queued().where(JobRow.kind.not_in(parts.PARENT_KINDS))
         if job_id is not None:
             query = query.where(or_(JobRow.id == job_id, JobRow.parent == job_id))
@@ -255,18 +255,18 @@ class Jobs(Claims):
             return session.scalars(query).all()
 
     def parts(self, job_id: str) -> Sequence[Job]:
-        """The parts of a job in their order; none for a job that has none."""
+        """The parts of a job in their order; empty for a job without parts."""
         query = select(JobRow).where(JobRow.parent == job_id).order_by(JobRow.number)
         with self._database.read() as session:
             return [_job(row, None) for row in session.scalars(query)]
 
     def counts(self) -> dict[str, int]:
-        """The number of jobs in each status, zeros included; parts are no jobs of their own."""
+        """The number of jobs by status, zeros included; parts are not counted."""
         with self._database.read() as session:
             return count_jobs(session)
 
     def events(self, job_id: str, after: int = 0, limit: int = 1000) -> Sequence[Event]:
-        """Events with an id greater than `after`, oldest first; `NotFound` without such a job."""
+        """Events with an id greater than `after`, oldest first. Raises `NotFound`."""
         check_limit(limit, MAX_EVENTS)
         check_identifier("job", job_id)
         with self._database.read() as session:
@@ -274,7 +274,7 @@ class Jobs(Claims):
             return events.read(session, job_id, after, limit)
 
     def _lock_to_change(self, session: Session, job_id: str, action: str) -> JobRow:
-        """Lock a job that can be cancelled or resumed: a part goes the way of its whole."""
+        """Lock the row of a job to be cancelled or resumed; `Conflict` for a part."""
         check_change(session, self._caller, JOB, job_id)
         row = lock_row(session, job_id)
         if row.parent is not None:
@@ -284,7 +284,7 @@ class Jobs(Claims):
 
 
 def cancel_row(session: Session, row: JobRow) -> None:
-    """Cancel a locked job that waits, ask the worker of one that runs to stop."""
+    """Cancel a locked job that is queued; let the worker of a running one stop it."""
     if row.kind in parts.PARENT_KINDS:
         parts.cancel(session, row.id)
     elif change_status(session, row.id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now()):
@@ -294,7 +294,7 @@ def cancel_row(session: Session, row: JobRow) -> None:
 
 
 def _datasets(row: JobRow) -> list[str]:
-    """What a job reads: its rows, and of a comparison those that are unlike them."""
+    """The data sets that a job reads: of a comparison also the out-of-distribution rows."""
     other = row.spec.get("out_of_distribution")
     return [row.dataset] if other is None else [row.dataset, other]
 
@@ -304,11 +304,13 @@ def _check_status(status: str) -> JobStatus:
         return JobStatus(status)
     except ValueError:
         known = ", ".join(JobStatus)
-        raise Invalid([("status", f"{status[:40]!r} is no status: give one of {known}")]) from None
+        raise Invalid(
+            [("status", f"{status[:40]!r} is not a status: give one of {known}")]
+        ) from None
 
 
 def _lock_dataset(session: Session, dataset: str) -> bool:
-    """Keep the data set from being deleted until the transaction ends; False if there is none."""
+    """Prevent deletion of a data set until the transaction ends; False if it does not exist."""
     query = select(DatasetRow.id).where(DatasetRow.id == dataset).with_for_update(read=True)
     return session.scalars(query).one_or_none() is not None
 
@@ -334,7 +336,7 @@ def _row(spec: Spec, origin: Origin, parent: str | None = None) -> JobRow:
 
 
 def _jobs(session: Session, rows: Sequence[JobRow]) -> list[Job]:
-    """Rows to jobs, with the positions in the queue of those that wait; parts have none."""
+    """Jobs of these rows, with the queue positions of those that wait; parts have none."""
     waiting = any(row.status == JobStatus.QUEUED for row in rows)
     queue = session.scalars(_queued().where(JobRow.parent.is_(None))).all() if waiting else []
     positions = {job_id: place for place, job_id in enumerate(queue, start=1)}
@@ -342,23 +344,6 @@ def _jobs(session: Session, rows: Sequence[JobRow]) -> list[Job]:
 
 
 def _job(row: JobRow, queue_position: int | None) -> Job:
-    return Job(
-        id=row.id,
-        owner=row.owner,
-        parent=row.parent,
-        kind=row.kind,
-        status=JobStatus(row.status),
-        model=row.model,
-        dataset=row.dataset,
-        version=row.version,
-        attempt=row.attempt,
-        queue_position=queue_position,
-        progress=row.progress,
-        metrics=row.metrics,
-        error=row.error,
-        spec=row.spec,
-        origin=Origin(row.request_id, row.traceparent),
-        created_at=row.created_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-    )
+    origin = Origin(row.request_id, row.traceparent)
+    status = JobStatus(row.status)
+    return row.to(Job, status=status, queue_position=queue_position, origin=origin)

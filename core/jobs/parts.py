@@ -1,13 +1,13 @@
-"""Jobs in parts: the whole is what its parts make it, in the transaction that changes a part.
+"""Jobs in parts: the parent's state follows from its parts, in the transaction that changes one.
 
-The parts of an offline prediction are chunks of its rows, those of a comparison trainings. Parts
-are claimed, leased and taken back like any job; the whole is never claimed. It runs from its first
-part's claim on, and ends with its last part: whoever commits that change has ended both, so that no
-crash comes in between. A chunk that fails stops the others, since there is no result without it;
-the trainings of a comparison stand for themselves.
+The parts of an offline prediction are chunks of its rows, those of a comparison are trainings.
+Parts are claimed, leased and taken back like any job; the parent never is. It starts when its first
+part is claimed, and ends with its last part, in one transaction: no crash can come in between. If a
+chunk fails, the others are stopped, since there is no result without it; the trainings of a
+comparison do not affect each other.
 
-The whole's row is locked before a part's, always: that orders those who finish at the same moment
-(the second one counts after the first has committed), and nobody waits in a circle.
+The parent's row is always locked before a part's. That orders workers that finish at the same
+moment (the second counts after the first has committed), and prevents deadlocks.
 """
 
 from collections import Counter
@@ -34,32 +34,32 @@ from core.jobs.transitions import (
 
 Counts = Counter[str]
 
-UNITS = {"predict": "chunk", "compare": "method"}  # what a whole's progress counts, by its kind
+UNITS = {"predict": "chunk", "compare": "method"}  # what a parent's progress counts, by its kind
 PARENT_KINDS = frozenset(UNITS)  # the kinds that are never claimed
 PROGRESS_STEP = 0.01  # least growth of a fraction that is worth an event
 
 
 def lock_parent(session: Session, job_id: str) -> str | None:
-    """Lock the job that this one is a part of, before the part itself; None if it is no part."""
-    whole = session.scalars(select(JobRow.parent).where(JobRow.id == job_id)).one_or_none()
-    if whole is not None:
-        lock_row(session, whole)
-    return whole
+    """Lock the parent of a job, and return its id; None without a parent."""
+    parent = session.scalars(select(JobRow.parent).where(JobRow.id == job_id)).one_or_none()
+    if parent is not None:
+        lock_row(session, parent)
+    return parent
 
 
 @contextmanager
 def updating_parent(session: Session, job_id: str) -> Iterator[None]:
-    """Change a job in this block; the one that it is a part of follows at its end."""
-    whole = lock_parent(session, job_id)
+    """A block that changes a job; at its end the parent is updated, if there is one."""
+    parent = lock_parent(session, job_id)
     yield
-    if whole is not None:
-        update_parent(session, whole)
+    if parent is not None:
+        update_parent(session, parent)
 
 
 def update_parent(session: Session, job_id: str) -> None:
-    """Bring a locked whole to the state that follows from its parts."""
-    whole, counts = get_row(session, job_id), _counts(session, job_id)
-    if whole.kind == "predict" and counts[JobStatus.FAILED] and _unfinished(counts):
+    """Bring a locked parent to the state that follows from its parts."""
+    parent, counts = get_row(session, job_id), _counts(session, job_id)
+    if parent.kind == "predict" and counts[JobStatus.FAILED] and _unfinished(counts):
         _stop(session, job_id)
         counts = _counts(session, job_id)
     if any(counts[status] for status in CLAIMED):
@@ -70,7 +70,7 @@ def update_parent(session: Session, job_id: str) -> None:
 
 
 def cancel(session: Session, job_id: str) -> None:
-    """Cancel the parts of a locked whole that wait, ask the workers of the others to stop."""
+    """Cancel the queued parts of a locked parent; let the workers of running ones stop them."""
     _stop(session, job_id)
     if _unfinished(_counts(session, job_id)):
         if change_status(session, job_id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
@@ -80,7 +80,7 @@ def cancel(session: Session, job_id: str) -> None:
 
 
 def restart(session: Session, job_id: str) -> None:
-    """Queue the parts of a whole that has ended again, but for those that are done."""
+    """Queue the failed and cancelled parts of a parent again."""
     undone = {JobStatus.FAILED, JobStatus.CANCELLED}
     _move_all(
         session,
@@ -103,7 +103,7 @@ def _stop(session: Session, job_id: str) -> None:
 def _move_all(
     session: Session, job_id: str, old: Collection[JobStatus], new: JobStatus, **values: Any
 ) -> None:
-    """Trainings tell of it, as any job does; nobody reads the events of chunks."""
+    """Change the status of parts; trainings get an event, chunks do not: nobody would read it."""
     parts = JobRow.parent == job_id, JobRow.status.in_(old)
     moved = update(JobRow).where(*parts).values(status=new, **values)
     for part in session.execute(moved.returning(JobRow.id, JobRow.kind)).all():
@@ -129,62 +129,62 @@ def _start(session: Session, job_id: str) -> None:
 
 
 def _report(session: Session, job_id: str, counts: Counts) -> None:
-    """Tell the whole's progress whenever another part is done, or they got on together."""
-    whole, parts = get_row(session, job_id), counts.total()
-    unit = UNITS[whole.kind]
+    """Write the parent's progress if a part has succeeded, or the fraction grew noticeably."""
+    parent, parts = get_row(session, job_id), counts.total()
+    unit = UNITS[parent.kind]
     done = counts[JobStatus.SUCCEEDED]
     fraction = (done + _begun(session, job_id)) / parts
-    before = whole.progress or {unit: 0, "fraction": 0.0}
+    before = parent.progress or {unit: 0, "fraction": 0.0}
     if done == before[unit] and abs(fraction - before["fraction"]) < PROGRESS_STEP:
         return
     progress: Json = {
         unit: done,
         f"{unit}s": parts,
         "fraction": fraction,
-        "eta_seconds": _eta_seconds(session, whole, fraction, parts),
+        "eta_seconds": _eta_seconds(session, parent, fraction, parts),
     }
     session.execute(update(JobRow).where(JobRow.id == job_id).values(progress=progress))
     events.append(session, job_id, "progress", progress)
 
 
 def _begun(session: Session, job_id: str) -> float:
-    """The sum of the fractions that parts which are not done have reached; chunks tell none."""
+    """The sum of the fractions of unfinished parts; chunks report none."""
     begun = JobRow.progress.is_not(None), JobRow.status != JobStatus.SUCCEEDED
     query = select(JobRow.progress).where(JobRow.parent == job_id, *begun)
     return sum(progress["fraction"] for progress in session.scalars(query) if progress)
 
 
-def _eta_seconds(session: Session, whole: JobRow, fraction: float, parts: int) -> float | None:
-    """What is left at the pace since the present start; a resumed job has parts from before."""
-    if whole.started_at is None:
+def _eta_seconds(session: Session, parent: JobRow, fraction: float, parts: int) -> float | None:
+    """The time left at the pace since the present start; parts done before it do not count."""
+    if parent.started_at is None:
         return None
-    past = JobRow.status == JobStatus.SUCCEEDED, JobRow.finished_at < whole.started_at
-    query = select(func.count()).where(JobRow.parent == whole.id, *past)
+    past = JobRow.status == JobStatus.SUCCEEDED, JobRow.finished_at < parent.started_at
+    query = select(func.count()).where(JobRow.parent == parent.id, *past)
     gained = fraction - session.scalars(query).one() / parts
-    seconds = (now() - whole.started_at).total_seconds()
+    seconds = (now() - parent.started_at).total_seconds()
     return seconds * (1 - fraction) / gained if gained > 0 else None
 
 
 def _end(session: Session, job_id: str, counts: Counts) -> None:
     status, error = JobStatus.SUCCEEDED, None
-    whole = get_row(session, job_id)
-    if whole.status == JobStatus.CANCELLING:
+    parent = get_row(session, job_id)
+    if parent.status == JobStatus.CANCELLING:
         status = JobStatus.CANCELLED
     elif counts[JobStatus.FAILED]:
-        status, error = JobStatus.FAILED, _error(session, whole)
+        status, error = JobStatus.FAILED, _error(session, parent)
     elif counts[JobStatus.CANCELLED]:
         status = JobStatus.CANCELLED
     if change_status(session, job_id, UNFINISHED, status, error=error, finished_at=now()):
         record_status(session, job_id, status, **({"error": error} if error else {}))
 
 
-def _error(session: Session, whole: JobRow) -> Json | None:
-    """The first failure; of a comparison, whose trainings fail alone, each by its name."""
-    failed = JobRow.parent == whole.id, JobRow.status == JobStatus.FAILED
+def _error(session: Session, parent: JobRow) -> Json | None:
+    """The first failure; of a comparison the messages of all, each with the method's name."""
+    failed = JobRow.parent == parent.id, JobRow.status == JobStatus.FAILED
     query = select(JobRow).where(*failed).order_by(JobRow.finished_at, JobRow.number)
     rows = session.scalars(query).all()
     first = rows[0].error
-    if first is None or whole.kind == "predict":
+    if first is None or parent.kind == "predict":
         return first
     messages = [f"{row.spec['name']}: {(row.error or first)['message']}" for row in rows]
     return {"code": first["code"], "message": "; ".join(messages)}

@@ -1,4 +1,4 @@
-"""The queue carries wake-ups: a job's id, nothing else. Losing or doubling one does no harm."""
+"""The queue: Celery messages that carry a job's id. A lost or doubled message does no harm."""
 
 import ssl
 from pathlib import Path
@@ -17,9 +17,9 @@ POLLING_SECONDS = 0.05  # of the folder; an idle worker then takes half a percen
 CONNECT_TIMEOUT_SECONDS = 2
 SILENCE_SECONDS = 10  # after which a connection to Redis is tried, and given up if it is dead
 REDIS = {
-    # An acknowledgement that fails, because Redis is away as a job ends, counts as outstanding for
-    # ever, and the worker asks for no more messages. So Redis is told nothing: who takes a message
-    # has it, and what is lost with a worker the sweep sends again.
+    # An acknowledgement that fails, because Redis is away when a job ends, counts as outstanding
+    # for ever, and the worker fetches no more messages. So nothing is acknowledged: a message is
+    # gone when it is read, and sweeps send lost ones again.
     "ack_emulation": False,
     "socket_connect_timeout": CONNECT_TIMEOUT_SECONDS,
     "socket_timeout": SILENCE_SECONDS,
@@ -55,7 +55,7 @@ def celery_options(settings: Settings) -> dict[str, Any]:
 
 
 class Queue:
-    """The sending end; connects on first use."""
+    """Sends messages; connects on first use."""
 
     def __init__(self, settings: Settings) -> None:
         self._app = Celery("credence", set_as_current=False)
@@ -65,7 +65,7 @@ class Queue:
         """Wake a worker for a queued job.
 
         Raises:
-            Unavailable: the job stays queued, and whoever sweeps `Jobs.queued_ids` sends it again.
+            Unavailable: not sent. The job stays queued, and a worker's sweep sends it again.
         """
         try:
             self._app.send_task(RUN_JOB, args=[job_id], retry_policy=RETRIES)
@@ -98,15 +98,16 @@ def _broker(settings: Settings) -> dict[str, Any]:
 
 
 def _verified(url: str) -> dict[str, Any]:
-    """With TLS the server's certificate is verified, unless the URL says how itself: kombu would
-    speak to anybody, password and all.
+    """Options that verify the certificate of a TLS server, unless the URL has its own.
+
+    Without them kombu would send the password to any server.
     """
     is_silent = url.startswith("rediss://") and "ssl_cert_reqs" not in url
     return {"broker_use_ssl": {"ssl_cert_reqs": ssl.CERT_REQUIRED}} if is_silent else {}
 
 
 def _folders(root: Path) -> dict[str, Any]:
-    """One folder that is written and read; another on the same disk for messages in between."""
+    """Options for folders: one for messages, one on the same disk for messages being written."""
     messages, between, control = (root / name for name in ("messages", "between", "control"))
     for folder in (messages, between, control):
         folder.mkdir(parents=True, exist_ok=True)

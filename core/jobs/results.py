@@ -1,7 +1,7 @@
-"""Results of jobs in chunks: a Parquet file per chunk, one file in row order for who asks.
+"""Results of offline predictions: a Parquet file per chunk, read as one file in row order.
 
-The parts are joined while they are sent, row group by row group: no step after the last chunk could
-fail or be lost, and memory does not grow with the rows.
+The files are joined while they are downloaded, row group by row group. So no step after the last
+chunk can fail or be lost, and memory does not grow with the rows.
 """
 
 import io
@@ -22,20 +22,20 @@ MAX_GROUP_ROWS = 2**16
 
 
 class Results:
-    """The store's side of a result; which parts belong to it is in the rows of the chunks."""
+    """The files of results. Which of them belong to a result is in the rows of its chunks."""
 
     def __init__(self, jobs: Jobs, store: ArtifactStore) -> None:
         self.jobs = jobs
         self._store = store
 
     def publish(self, claim: Claim, spec: ChunkSpec, path: Path) -> JobStatus:
-        """Store a chunk's file, then end the chunk; what it ended as.
+        """Store a chunk's file, then end the chunk, and return its status.
 
         The file's key belongs to this attempt alone. A crash between the two steps leaves a file
         that nothing refers to, which the next attempt removes.
 
         Raises:
-            LostClaim: the chunk is another's by now; its file is not kept.
+            LostClaim: another attempt has the chunk; the file is deleted.
         """
         for attempt in range(1, claim.attempt + 1):
             self._store.delete(part_key(spec, attempt))
@@ -53,12 +53,12 @@ class Results:
     def paths(self, job_id: str) -> Iterator[Path]:
         """The files that make up a job's result, in row order.
 
-        The first is here when this returns, each other one when its turn comes: together they may
-        be more than this machine keeps of what the store has.
+        The first is on this machine when this returns, each other one when it is iterated: together
+        they may be larger than the local cache of the store.
 
         Raises:
-            NotFound: there is no such job, or it is of a kind that has no result.
-            Conflict: it has not succeeded (yet).
+            NotFound: there is no such job, or it is no offline prediction.
+            Conflict: it has not succeeded.
         """
         job = self.jobs.get(job_id)
         if job.kind != "predict":
@@ -72,12 +72,12 @@ class Results:
 
 
 def parts_key(job_id: str) -> str:
-    """What all files of a job's result are stored under."""
+    """The key under which all files of a job's result are stored."""
     return f"results/{job_id}"
 
 
 def open_writer(file: Path | pa.NativeFile, schema: pa.Schema) -> parquet.ParquetWriter:
-    """Without dictionaries: numbers hardly repeat, and zstd finds the labels that do."""
+    """A Parquet writer without dictionaries: numbers hardly repeat, and zstd finds labels."""
     return parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=False)
 
 
@@ -98,7 +98,7 @@ def join(paths: Iterable[Path]) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """A file that keeps what nobody has taken yet."""
+    """A file in memory that keeps only what `take` has not returned yet."""
 
     def __init__(self) -> None:
         self._kept: list[bytes] = []
@@ -116,11 +116,11 @@ class _Sink(io.RawIOBase):
         return self._position
 
     def take(self) -> bytes:
-        """What was written since the last call."""
+        """The bytes written since the last call."""
         taken, self._kept = b"".join(self._kept), []
         return taken
 
 
 def part_key(spec: ChunkSpec, attempt: int) -> str:
-    """Where the file of one chunk is stored."""
+    """The key of one chunk's file, written by one attempt."""
     return f"{parts_key(spec.job)}/{spec.chunk:04d}-{attempt}.parquet"

@@ -1,11 +1,11 @@
-"""How a job changes its state: single compare-and-set statements inside the caller's transaction.
+"""The states of a job, and single compare-and-set statements that change them in a transaction.
 
     queued → running → succeeded | failed | cancelled, cancelling between running and cancelled;
     running → queued when its worker stops or is lost; failed | cancelled → queued on resume.
 
 `UPDATE … WHERE status = … AND attempt = …`: `attempt` grows with each claim and is the fencing
-token. A worker that was thought lost and comes back holds an old one, and all that it writes is
-refused with `LostClaim`. Each change of state writes its event in the same transaction.
+token. A worker that was thought lost and comes back has an old one, so all its writes fail with
+`LostClaim`. Each change of state writes an event in the same transaction.
 """
 
 from collections.abc import Collection
@@ -24,7 +24,7 @@ from core.jobs import events
 
 
 class JobStatus(StrEnum):
-    """Where a job is in its life."""
+    """The states of a job."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -50,7 +50,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Origin:
-    """The request that asked for a job: its id in the logs, and its span in a trace."""
+    """The request that created a job: its id in the logs, and its span in a trace."""
 
     request_id: str | None = None
     traceparent: str | None = None
@@ -65,7 +65,7 @@ def get_row(session: Session, job_id: str) -> JobRow:
 
 
 def lock_row(session: Session, job_id: str) -> JobRow:
-    """As `get_row`; nobody else changes it before the transaction ends."""
+    """As `get_row`, locked until the transaction ends."""
     return _one(session, select(JobRow).where(JobRow.id == job_id).with_for_update(), job_id)
 
 
@@ -79,7 +79,7 @@ def _one(session: Session, query: Select[JobRow], job_id: str) -> JobRow:
 def change_status(
     session: Session, job_id: str, old: Collection[JobStatus], new: JobStatus, **values: Any
 ) -> bool:
-    """Go from one of the `old` states to `new`; False, and no change, in any other state."""
+    """Change the status from one of `old` to `new`; False, and no change, from any other."""
     changed = session.scalars(
         update(JobRow)
         .where(JobRow.id == job_id, JobRow.status.in_(old))
@@ -90,7 +90,7 @@ def change_status(
 
 
 def change_claimed(session: Session, claim: Claim, **values: Any) -> JobStatus:
-    """Set columns of a claimed job; its status after that. `LostClaim` if not ours."""
+    """Set columns of a claimed job, and return its status; `LostClaim` if the claim has ended."""
     changed = session.scalars(
         update(JobRow)
         .where(
@@ -108,7 +108,7 @@ def change_claimed(session: Session, claim: Claim, **values: Any) -> JobStatus:
 
 
 def lock_claimed(session: Session, claim: Claim) -> JobStatus:
-    """Lock a claimed job until the transaction ends; its status. `LostClaim` as in `change`."""
+    """Lock a claimed job until the transaction ends, and return its status, or `LostClaim`."""
     return change_claimed(session, claim, attempt=claim.attempt)
 
 
@@ -121,7 +121,7 @@ def complete(
     metrics: Json | None = None,
     version: int | None = None,
 ) -> None:
-    """End a job that `hold` has locked."""
+    """End a job that is locked."""
     change_claimed(
         session,
         claim,
@@ -142,7 +142,7 @@ def complete(
 def requeue(
     session: Session, job_id: str, old: Collection[JobStatus], reason: str, **values: Any
 ) -> bool:
-    """Back to the end of the queue from one of the `old` states; False in any other."""
+    """Move a job from one of the `old` states to the end of the queue; False from any other."""
     nobody = {"worker": None, "lease_until": None, "started_at": None, "finished_at": None}
     place = queue_end(session)
     moved = change_status(
@@ -154,12 +154,12 @@ def requeue(
 
 
 def queue_end(session: Session) -> datetime:
-    """A time to queue at that is after all who wait: a clock that was set back lets nobody in."""
+    """A `queued_at` after all others, even if the clock was set back."""
     last = select(func.max(JobRow.queued_at)).where(JobRow.status == JobStatus.QUEUED)
     newest, moment = session.scalars(last).one(), database_now(session)
     return moment if newest is None else max(moment, newest + timedelta(microseconds=1))
 
 
 def record_status(session: Session, job_id: str, status: JobStatus, **details: Any) -> None:
-    """Write the event of a new state."""
+    """Write the event of a new status."""
     events.append(session, job_id, "state", {"status": status.value, **details})

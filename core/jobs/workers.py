@@ -1,6 +1,6 @@
 """Which worker processes there are, and when each was last heard of."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import delete, select
@@ -12,16 +12,6 @@ from core.database.schema import WorkerRow
 FORGET_AFTER = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class Worker:
-    """A worker process."""
-
-    id: str
-    device: str
-    started_at: datetime
-    heartbeat_at: datetime
-
-
 class Workers:
     """Heartbeats of worker processes, for health and metrics; jobs have leases of their own."""
 
@@ -29,7 +19,7 @@ class Workers:
         self._database = database
 
     def beat(self, worker_id: str, device: str, started_at: datetime) -> None:
-        """Tell that this worker lives; those silent for a day are forgotten."""
+        """Store that this worker lives now, and delete those silent for `FORGET_AFTER`."""
         with self._database.begin() as session:
             moment = database_now(session)
             session.execute(delete(WorkerRow).where(WorkerRow.heartbeat_at < moment - FORGET_AFTER))
@@ -38,12 +28,11 @@ class Workers:
             )
 
     def leave(self, worker_id: str) -> None:
-        """Forget a worker that ends as it should: only one that fell silent is missed."""
+        """Delete a worker that stops in order, so that it does not count as missing."""
         with self._database.begin() as session:
             session.execute(delete(WorkerRow).where(WorkerRow.id == worker_id))
 
-    def list(self) -> list[Worker]:
+    def list(self) -> Sequence[WorkerRow]:
         """The workers, the one heard of last first."""
         with self._database.read() as session:
-            rows = session.scalars(select(WorkerRow).order_by(WorkerRow.heartbeat_at.desc()))
-            return [Worker(r.id, r.device, r.started_at, r.heartbeat_at) for r in rows]
+            return session.scalars(select(WorkerRow).order_by(WorkerRow.heartbeat_at.desc())).all()

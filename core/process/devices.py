@@ -1,4 +1,4 @@
-"""Which device computes: the job's wish, else the operator's, else CUDA when there is one."""
+"""The device that computes: the job's, else the operator's, else CUDA if there is one."""
 
 import torch
 
@@ -22,7 +22,7 @@ def service_device(settings: Settings) -> str:
 
 
 def job_device(wanted: str, settings: Settings) -> str:
-    """The device that a job asks for, or the process's own for `auto`.
+    """The device that a job names, or the process's own for `auto`.
 
     Raises:
         Invalid: if this worker does not have it.

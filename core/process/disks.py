@@ -1,6 +1,6 @@
-"""A disk that takes nothing now: full, over a quota, read only, broken. What it holds stays right.
+"""Disks that cannot be written now: full, over a quota, read only, broken.
 
-All such refusals become `Unavailable`, which a client tries again and a job waits for.
+Their errors become `Unavailable`, so that clients try again and jobs wait.
 """
 
 import errno
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from core.exceptions import Unavailable
 
 REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
-RETRY_AFTER_SECONDS = 30  # room is made by people, or by jobs that end
+RETRY_AFTER_SECONDS = 30  # people make room, or jobs that end
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def on_disk(what: str) -> Iterator[None]:
     """While `what` is written.
 
     Raises:
-        Unavailable: if its disk refuses, with the system's reason.
+        Unavailable: if its disk cannot be written, with the system's reason.
     """
     try:
         yield
@@ -30,5 +30,5 @@ def on_disk(what: str) -> Iterator[None]:
 
 
 def disk_refuses(what: str, reason: str) -> Unavailable:
-    """The error of something whose disk takes nothing."""
+    """The error for `what`, whose disk cannot be written."""
     return Unavailable(f"{what} cannot be written now: {reason}", RETRY_AFTER_SECONDS)

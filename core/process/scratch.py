@@ -1,7 +1,7 @@
-"""Temporary files of a process, in a folder that is swept once the process is gone.
+"""A folder for temporary files of a process, which other processes remove once it has ended.
 
-A lock on the folder tells the living from the dead: the kernel lets go of it however a process
-ends, and no clock is asked.
+Each process holds a lock on its folder. The kernel releases it however the process ends, so no
+clock is needed to find abandoned folders.
 """
 
 import fcntl
@@ -16,13 +16,13 @@ _LOCK = ".lock"
 
 
 class Scratch:
-    """A folder of this process's own under `root`; gone after `close`, or when another sweeps."""
+    """A new folder under `root`; `close` removes it, or else another process does."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self.path = root / secrets.token_hex(12)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _held(root):  # nobody sweeps between these two
+        with _held(root):  # nobody removes it before it is locked
             self.path.mkdir()
             self._lock = _open(self.path)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -48,7 +48,7 @@ def _is_abandoned(folder: Path) -> bool:
 
 @contextmanager
 def _held(folder: Path, option: int = 0) -> Iterator[None]:
-    """The folder's lock; with `LOCK_NB`, `BlockingIOError` if somebody has it."""
+    """Hold the folder's lock. With `LOCK_NB`, raise `BlockingIOError` if another process has it."""
     lock = _open(folder)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | option)

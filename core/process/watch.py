@@ -1,8 +1,8 @@
-"""What has stayed the same for some time, by the steady clock of the process that looks.
+"""Finds values that have not changed for some time, by this process's monotonic clock.
 
-Wall clocks differ between machines and jump; what one process has seen, and for how long, does
-neither. DynamoDB's lock client finds lost owners in the same way: a lease is over when its record
-has not changed for as long as the lease lasts, by the clock of whoever wants to take it.
+Wall clocks differ between machines and jump; a monotonic clock does neither. DynamoDB's lock client
+finds lost owners in the same way: a lease is over when its record has not changed for as long as
+the lease lasts, by the clock of the process that wants to take it.
 """
 
 import time
@@ -14,14 +14,14 @@ Value = TypeVar("Value")
 
 
 class Watch(Generic[Key, Value]):
-    """Remembers since when each key has had its value; how often to look is the caller's choice."""
+    """Remembers since when each key has had its value. The caller decides how often to look."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
         self._since: dict[Key, tuple[Value, float]] = {}
 
     def unchanged(self, present: Mapping[Key, Value]) -> dict[Key, Value]:
-        """Of what is there now, all that was there with the same value `seconds` ago, and since."""
+        """The keys of `present` that have had the same value for `seconds` or longer."""
         moment, before = self._clock(), self._since
         self._since = {
             key: before[key] if key in before and before[key][0] == value else (value, moment)
@@ -34,5 +34,5 @@ class Watch(Generic[Key, Value]):
         }
 
     def forget(self) -> None:
-        """Begin anew: who could not look has not seen that nothing changed."""
+        """Start again, after a time in which values could not be read."""
         self._since = {}

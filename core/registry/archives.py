@@ -1,8 +1,8 @@
-"""A version's files as one tar: how they travel from an installation to another.
+"""A version's files as one tar, for another installation.
 
-Plain tar, or tar in gzip, of the files of an artifact (`models.artifact.files`) and nothing else:
-no folders, links or devices. `origin.json` tells where it was exported: it is provenance, which
-nobody verifies, and no part of the artifact.
+The tar, plain or in gzip, holds the files of an artifact (`models.artifact.files`), and no folders,
+links or devices. Its `origin.json` says where it was exported; that is not verified, and not a part
+of the artifact.
 """
 
 import gzip
@@ -25,7 +25,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def pack(directory: Path, origin: bytes | None = None) -> Iterator[bytes]:
-    """The archive, a piece at a time; equal files make equal bytes."""
+    """The bytes of the archive in pieces; equal files give equal bytes."""
     for path in sorted(directory.iterdir()):
         yield _header(path.name, path.stat().st_size)
         with path.open("rb") as file:
@@ -38,12 +38,12 @@ def pack(directory: Path, origin: bytes | None = None) -> Iterator[bytes]:
 
 
 def unpack(archive: Path, directory: Path, max_bytes: int) -> None:
-    """Writes the files of an archive into a new directory.
+    """Write the files of an archive into a new directory.
 
     Raises:
-        NotParseable: if it is no tar, or it or its gzip is damaged.
-        Invalid: naming the first member that is no file of an artifact.
-        TooLarge: if the files have more bytes than the limit.
+        NotParseable: it is no tar, or damaged.
+        Invalid: names the first member that is no file of an artifact.
+        TooLarge: the files have more than `max_bytes`.
     """
     directory.mkdir()
     try:
@@ -54,9 +54,9 @@ def unpack(archive: Path, directory: Path, max_bytes: int) -> None:
 
 
 def _unpack(plain: BinaryIO, directory: Path, max_bytes: int) -> None:
-    """Header by header, each checked before a byte behind it is read.
+    """Read header by header; each is checked before anything after it is read.
 
-    `tarfile` would read the extensions of a header into memory, however long they claim to be.
+    `tarfile` would read extensions of a header into memory, whatever length they declare.
     """
     room, names = max_bytes, set[str]()
     while any(block := _read(plain, tarfile.BLOCKSIZE)):
@@ -70,8 +70,8 @@ def _unpack(plain: BinaryIO, directory: Path, max_bytes: int) -> None:
             for start in range(0, member.size, _CHUNK):
                 target.write(_read(plain, min(_CHUNK, member.size - start)))
         _read(plain, len(_padding(member.size)))
-    if any(plain.read(_CHUNK)) or plain.read(1):  # also has the sum of a gzip checked
-        raise tarfile.ReadError("something comes after the end")
+    if any(plain.read(_CHUNK)) or plain.read(1):  # reading to the end checks the sum of a gzip
+        raise tarfile.ReadError("there are bytes after the end")
 
 
 def _read(plain: BinaryIO, size: int) -> bytes:
@@ -82,17 +82,17 @@ def _read(plain: BinaryIO, size: int) -> bytes:
 
 
 def _check(member: tarfile.TarInfo, names: set[str]) -> None:
-    """Raise `Invalid` unless the member is a file that an artifact has, for the first time."""
+    """Raise `Invalid` unless the member is a file of an artifact that has not come before."""
     name = member.name
     shown = f"/{name[:80]}"
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.size < 0:
-        message = "is no plain file: an archive holds files alone (tar --format=ustar, no folder)"
+        message = "is not a plain file: an archive holds only files (tar --format=ustar, no folder)"
         raise Invalid([(shown, message)])
     if name not in (MODEL, CARD, MANIFEST, ORIGIN) and not _VARIANT.fullmatch(name):
         expected = f"{MANIFEST}, {MODEL}, {CARD}, {ORIGIN} and prune-….safetensors"
-        raise Invalid([(shown, f"is no file of a version: those are {expected}")])
+        raise Invalid([(shown, f"is not a file of a version: those are {expected}")])
     if name in names:
-        raise Invalid([(shown, "comes twice")])
+        raise Invalid([(shown, "is there twice")])
     if name.endswith(".json") and member.size > MAX_JSON_BYTES:
         raise Invalid([(shown, f"has {member.size} bytes: at most {MAX_JSON_BYTES} are read")])
 
@@ -104,7 +104,7 @@ def _plain(file: BinaryIO) -> BinaryIO:
 
 
 def _header(name: str, size: int) -> bytes:
-    """Without time and owner, of which nothing is to be known elsewhere."""
+    """A header without time and owner, so that equal files give equal bytes."""
     member = tarfile.TarInfo(name)
     member.size = size
     return member.tobuf(tarfile.USTAR_FORMAT if size < 8**11 else tarfile.GNU_FORMAT)

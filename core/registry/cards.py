@@ -1,4 +1,4 @@
-"""A version's model card: what the artifact, the registry and the job know of it, in one document.
+"""A version's model card: one document from the artifact, the registry and the job.
 
 What a list of models never needs (rows, curves, histograms) is a file of the artifact, so that the
 database's rows stay small.
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from core.access.callers import SERVICE
 from core.context import Context
 from core.database.schema import Json
-from core.dotted_paths import flatten
+from core.names import dotted_paths
 from core.registry.limitations import find_limits
 from core.registry.registry import Version
 from models.artifact.files import read_card
 
 _REGISTERED = ("model", "version", "aliases", "dataset", "job", "created_at")
 _CONFIGURED = ("likelihood", "network", "method", "training")
-_NO_SETTINGS = ("features", "target")  # they stand in the table of columns
+_NO_SETTINGS = ("features", "target")  # shown in the table of columns
 
 
 def read(context: Context, version: Version) -> Json:
@@ -29,7 +29,11 @@ def read(context: Context, version: Version) -> Json:
 
 
 def compose(context: Context, version: Version, trained: Json) -> Json:
-    """The card of what the artifact has kept of training."""
+    """The model card.
+
+    Args:
+        trained: the artifact's `card.json`.
+    """
     about, rows = version.description, trained["rows"]
     return {
         **{name: getattr(version, name) for name in _REGISTERED},
@@ -49,10 +53,7 @@ def compose(context: Context, version: Version, trained: Json) -> Json:
 
 
 def _recipe(context: Context, version: Version) -> list[Json]:
-    """Every setting of the training job, and whether it was asked for; null if nobody noted it.
-
-    An imported version has no job here, whatever its origin says.
-    """
+    """Every setting of the training, and whether the request gave it (null: imported)."""
     if "imported" in version.description:
         return _settings({name: version.description[name] for name in _CONFIGURED}, None)
     spec = context.for_caller(SERVICE).jobs.get(version.job).spec
@@ -63,7 +64,7 @@ def _recipe(context: Context, version: Version) -> list[Json]:
 def _settings(settings: Json, given: Sequence[str] | None) -> list[Json]:
     return [
         {"setting": path, "value": value, "given": None if given is None else path in given}
-        for path, value in flatten(settings).items()
+        for path, value in dotted_paths(settings).items()
         if value is not None
     ]
 

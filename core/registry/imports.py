@@ -1,4 +1,4 @@
-"""Versions from elsewhere: an archive is unpacked, examined, and published like a trained one."""
+"""Imports: an archive is unpacked and examined, before `Registry.add` publishes it."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,64}$")]
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where a version was exported; nobody has verified it."""
+    """Where a version was exported, by its own account."""
 
     model: Identifier
     version: Annotated[int, Interval(ge=1, le=2**31 - 1)]
@@ -37,7 +37,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Imported:
-    """The artifact's files, what they say of themselves, and where they come from."""
+    """The artifact's folder, the content of its `model.json` and `card.json`, and its size."""
 
     directory: Path
     description: Json
@@ -46,7 +46,7 @@ class Imported:
 
 
 def describe_origin(version: Version) -> bytes:
-    """What an archive says of the version that it was made of."""
+    """The `origin.json` of a version's archive."""
     return orjson.dumps(
         Origin(
             model=version.model,
@@ -59,11 +59,11 @@ def describe_origin(version: Version) -> bytes:
 
 
 def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
-    """Unpacks into a new directory and examines what came.
+    """Unpack an archive into a new directory and examine it.
 
     Raises:
         NotParseable, TooLarge: see `core.registry.archives`.
-        Invalid: naming the file, or the field of `model.json`, that is wrong.
+        Invalid: names the wrong file, or the wrong field of `model.json`.
     """
     archives.unpack(archive, directory, max_bytes)
     try:
@@ -82,14 +82,14 @@ def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
 
 
 def _place(path: str) -> str:
-    """Fields are those of `model.json`, if no file is named."""
+    """The path of an error, under the name of its file; fields without one are of `model.json`."""
     first = path.split("/")[1] if path else MODEL
     is_file = first.endswith((".json", ".safetensors"))
     return (path or f"/{first}") if is_file else f"/{MODEL}{path}"
 
 
 def _read_origin(path: Path) -> Origin | None:
-    """Taken out of the directory: it is no part of the artifact."""
+    """Read and delete `origin.json`, which is no part of the artifact."""
     if not path.is_file():
         return None
     data = read_json(path)
@@ -104,7 +104,7 @@ def _read_origin(path: Path) -> Origin | None:
 
 
 def _check_names(description: Json) -> None:
-    """Names of columns are as strict as those of a data set."""
+    """Raise `Invalid` for a column name that a data set could not have."""
     names = [description["target"], *(f["name"] for f in description["features"])]
     for name in names:
         if problem := name_problem(name):
@@ -112,11 +112,11 @@ def _check_names(description: Json) -> None:
 
 
 def _check_plain(value: Any, place: str, depth: int = 0) -> None:
-    """Raise `Invalid` for what a database or another reader of JSON could not hold."""
+    """Raise `Invalid` for values that a database or another reader of JSON cannot hold."""
     match value:
         case str():
             if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
-                raise Invalid([(place, "holds a character that no text may have")])
+                raise Invalid([(place, "holds a NUL or half a surrogate pair: remove it")])
         case float() if not math.isfinite(value):
             raise Invalid([(place, "is not finite")])
         case int() if abs(value) > _MOST_EXACT:

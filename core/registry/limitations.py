@@ -1,4 +1,4 @@
-"""What a version cannot be trusted with, said from what is known of it."""
+"""Limitations of a version, as sentences for its model card."""
 
 import math
 from collections.abc import Iterator
@@ -31,10 +31,10 @@ _SPLITS = {
 
 
 def find_limits(description: Json, rows: Json) -> list[str]:
-    """Sentences; those of training itself first.
+    """The sentences, those that training noted first.
 
     Args:
-        description: what the artifact says of itself.
+        description: the content of `model.json`.
         rows: `models.training.row_profile.RowProfile` as JSON.
     """
     return [
@@ -64,7 +64,7 @@ def _of_split(description: Json) -> Iterator[str]:
 
 
 def _of_held_out(metrics: Json) -> Iterator[str]:
-    """The share that was right, or inside of the 90 % interval, and where it may be in truth."""
+    """The held-out accuracy, or coverage at 90 %, with its confidence interval."""
     rows = metrics.get("rows")
     share = metrics.get("accuracy", metrics.get("coverage", {}).get("0.9"))
     if rows is None or share is None:
@@ -80,11 +80,11 @@ def _of_held_out(metrics: Json) -> Iterator[str]:
 
 
 def wilson_interval(share: float, rows: int) -> tuple[float, float]:
-    """All p from which the share p̂ of n rows is at most z = 1.96 of their standard errors away.
+    """Wilson's 95 % confidence interval of a share p̂ of n rows.
 
-    (p̂ + z²/2n ± z √(p̂ (1 − p̂)/n + z²/4n²)) / (1 + z²/n). Unlike p̂ ± z √(p̂ (1 − p̂)/n) it has
-    a width where all rows are right, or none. Source: Wilson 1927, Probable inference, the law of
-    succession, and statistical inference, JASA 22.
+    (p̂ + z²/2n ± z √(p̂ (1 − p̂)/n + z²/4n²)) / (1 + z²/n) with z = 1.96. Unlike
+    p̂ ± z √(p̂ (1 − p̂)/n) it has a width where p̂ is 0 or 1. Source: Wilson
+    1927, Probable inference, the law of succession, and statistical inference, JASA 22.
     """
     z_squared = _SURE**2 / rows
     middle = share + z_squared / 2

@@ -1,4 +1,4 @@
-"""Model versions: immutable, numbered from 1, published whole, with aliases that move."""
+"""The registry of models: immutable versions, numbered from 1, and aliases that move."""
 
 import secrets
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ from core.storage import ArtifactStore
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """One version of a model; `description` is what the artifact says of itself."""
+    """One version of a model; `description` is the content of the artifact's `model.json`."""
 
     model: str
     owner: str
@@ -43,9 +43,9 @@ class Version:
 
 
 class Registry:
-    """Names, versions and aliases in the database, artifacts in the store.
+    """Models in the database, their artifacts in the store.
 
-    A caller sees the models that `core.access.callers` says, and as if there were no others.
+    Models that the caller may not see raise `NotFound`.
     """
 
     def __init__(self, database: Database, store: ArtifactStore, caller: Caller = SERVICE) -> None:
@@ -53,7 +53,7 @@ class Registry:
         self._store = store
         self._caller = caller
 
-    def publish(  # noqa: PLR0917 - in the order in which one says it
+    def publish(  # noqa: PLR0917
         self,
         claim: Claim,
         model: str,
@@ -62,13 +62,13 @@ class Registry:
         dataset: str,
         alias: str | None = None,
     ) -> Version:
-        """Store the artifact; then, in one transaction, give it a number and end the job.
+        """Store the artifact; then number the version and end the job, in one transaction.
 
-        The artifact's key belongs to this attempt of the job alone. A crash between the two steps
-        leaves files that nothing refers to, which the next attempt removes; never half a version.
+        The artifact's key belongs to this attempt alone. A crash between the two steps leaves files
+        without a row, which the next attempt deletes; never half a version.
 
         Raises:
-            LostClaim: the job is another's by now, or was cancelled: nothing is published.
+            LostClaim: another attempt has the job, or it was cancelled: nothing is published.
         """
         check_model_name(model)
         if alias is not None:
@@ -87,7 +87,7 @@ class Registry:
         )
         try:
             self._publish(claim, row, alias)
-        except LostClaim:  # after any other error it may be committed all the same: sweeps know
+        except LostClaim:  # after any other error it may be committed: sweeps find out
             self._store.delete(key)
             raise
         return self.get(model, row.version)
@@ -107,12 +107,13 @@ class Registry:
     def add(
         self, model: str, directory: Path, description: Json, alias: str | None = None
     ) -> Version:
-        """Publish a version that no job of this installation has made (`core.registry.imports`).
+        """Publish an imported version (`core.registry.imports`).
 
-        The key bears this database's name: what a crash leaves without a row tells whose it was.
+        The artifact's key contains this database's name, so that a sweep can attribute files that a
+        crash left without a row.
 
         Raises:
-            NotOwner: the name is another's.
+            NotOwner: the model is another owner's.
             QuotaExceeded: the caller has stored as much as it may.
         """
         imported = description["imported"]
@@ -143,14 +144,14 @@ class Registry:
         return made
 
     def get(self, model: str, version: int | str | None = None) -> Version:
-        """A version by number, by alias, or the newest; raises `NotFound`."""
+        """A version by number or alias, or the newest. Raises `NotFound`."""
         check_identifier("model", model)
         with self._database.read() as session:
             owner = owner_of(session, self._caller, MODEL, model)
             return _version(session, versions.find(session, model, version), owner)
 
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Version]:
-        """The newest version of each model, by name."""
+        """The newest version of each model, in the order of names."""
         newest = (
             select(VersionRow.model, func.max(VersionRow.version).label("version"))
             .group_by(VersionRow.model)
@@ -172,7 +173,7 @@ class Registry:
         return page_of("models", found, [version.model for version in found], limit)
 
     def versions(self, model: str) -> Sequence[Version]:
-        """All versions of a model, newest first; raises `NotFound`."""
+        """All versions of a model, newest first. Raises `NotFound`."""
         check_identifier("model", model)
         query = select(VersionRow).where(VersionRow.model == model)
         with self._database.read() as session:
@@ -183,7 +184,7 @@ class Registry:
             return [_version(session, row, owner) for row in rows]
 
     def set_alias(self, model: str, alias: str, version: int) -> Version:
-        """Point the alias at a version, wherever it pointed before."""
+        """Create an alias of a version, or move it there."""
         check_identifier("model", model)
         check_alias(alias, "alias")
         with self._changed(model, "alias.set", f"{model}/{alias}", version=version) as session:
@@ -192,7 +193,7 @@ class Registry:
             return _version(session, row, owner_of(session, self._caller, MODEL, model))
 
     def delete_alias(self, model: str, alias: str) -> None:
-        """Remove the alias; raises `NotFound`."""
+        """Delete an alias. Raises `NotFound`."""
         check_identifier("model", model)
         check_identifier("alias", alias)
         with self._changed(model, "alias.delete", f"{model}/{alias}") as session:
@@ -202,10 +203,10 @@ class Registry:
             session.delete(row)
 
     def delete_version(self, model: str, version: int) -> None:
-        """Remove a version and its artifact; its number is never given again.
+        """Delete a version and its artifact; its number is never used again.
 
         Raises:
-            Conflict: while an alias points at it, because somebody predicts by that name.
+            Conflict: it has an alias, by which somebody may predict.
         """
         check_identifier("model", model)
         with self._changed(model, "version.delete", f"{model}/{version}") as session:
@@ -219,7 +220,7 @@ class Registry:
         self._store.delete(row.artifact_key)
 
     def delete_model(self, model: str) -> None:
-        """Remove all versions and aliases of a model, and their artifacts."""
+        """Delete a model: its versions, aliases and artifacts."""
         check_identifier("model", model)
         with self._changed(model, "model.delete", model) as session:
             shares.forget(session, MODEL, model)
@@ -236,19 +237,19 @@ class Registry:
 
     @contextmanager
     def _changed(self, model: str, action: str, what: str, **details: Any) -> Iterator[Session]:
-        """A transaction that changes a model of the caller's, one at a time."""
+        """A transaction that changes a model of the caller, which is locked until its end."""
         with self._database.begin() as session:
             check_change(session, self._caller, MODEL, model)
             audit.record(session, self._caller, action, what, **details)
             yield session
 
     def path(self, version: Version) -> Path:
-        """Where the artifact can be read on this machine."""
+        """The folder of the artifact on this machine."""
         return self._store.local_path(version.artifact_key)
 
 
 def import_prefix(session: Session) -> str:
-    """What the artifacts of versions from elsewhere are called, of this database."""
+    """How the names of imported artifacts of this database begin."""
     return f"import-{installation_id(session)}-"
 
 
@@ -257,14 +258,4 @@ def _key(model: str, claim: Claim, attempt: int) -> str:
 
 
 def _version(session: Session, row: VersionRow, owner: str) -> Version:
-    return Version(
-        model=row.model,
-        owner=owner,
-        version=row.version,
-        aliases=versions.aliases(session, row),
-        description=row.description,
-        dataset=row.dataset,
-        job=row.job,
-        created_at=row.created_at,
-        artifact_key=row.artifact_key,
-    )
+    return row.to(Version, owner=owner, aliases=versions.aliases(session, row))

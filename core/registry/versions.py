@@ -1,4 +1,4 @@
-"""Numbers, versions and aliases of a model: the statements, inside the caller's transaction."""
+"""Statements on versions and aliases, inside the caller's transaction."""
 
 from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session
@@ -14,12 +14,12 @@ MAX_DIGITS = 9  # of a version; the column holds 31 bits
 
 
 def reserve(session: Session, model: str, caller: Caller, owner: str) -> None:
-    """Make sure that the caller may train a model of this name: the first who does is its owner.
+    """Check that the caller may make versions of a model; the first who does is its owner.
 
-    A name without versions, and without jobs that are to make some, is anybody's to take.
+    A name without versions and without unfinished trainings is free.
 
     Raises:
-        NotOwner: it is another's.
+        NotOwner: the model is another owner's.
     """
     values = {"name": model, "owner": owner, "last_version": 0}
     session.execute(upsert(session, ModelRow).values(values).on_conflict_do_nothing())
@@ -38,7 +38,7 @@ def _is_used(session: Session, model: str) -> bool:
 
 
 def insert(session: Session, row: VersionRow, alias: str | None) -> None:
-    """Give the row the model's next number, write it, and let the alias point at it."""
+    """Give the row the model's next number, insert it, and set the alias."""
     row.version = _next_number(session, row.model)
     session.add(row)
     session.flush()
@@ -47,7 +47,7 @@ def insert(session: Session, row: VersionRow, alias: str | None) -> None:
 
 
 def find(session: Session, model: str, version: int | str | None) -> VersionRow:
-    """The version that a number, an alias or None (the newest) means, or `NotFound`."""
+    """The version with a number or alias, or the newest for None. Raises `NotFound`."""
     query = select(VersionRow).where(VersionRow.model == model)
     row = session.scalars(query.order_by(VersionRow.version.desc()).limit(1)).one_or_none()
     if row is None:
@@ -62,7 +62,7 @@ def find(session: Session, model: str, version: int | str | None) -> VersionRow:
 
 
 def aliases(session: Session, row: VersionRow) -> tuple[str, ...]:
-    """The aliases that point at a version, by name."""
+    """The aliases of a version, sorted."""
     query = select(AliasRow.alias).where(
         AliasRow.model == row.model, AliasRow.version == row.version
     )
@@ -70,16 +70,19 @@ def aliases(session: Session, row: VersionRow) -> tuple[str, ...]:
 
 
 def set_alias(session: Session, row: VersionRow, alias: str) -> None:
-    """Create or move an alias; the model's row must be locked."""
+    """Create or move an alias. The model's row must be locked."""
     session.merge(AliasRow(model=row.model, alias=alias, version=row.version))
     session.flush()
 
 
 def lock_version(session: Session, model: str, number: int, *, alone: bool = False) -> VersionRow:
-    """A version that stays until the transaction ends; `alone`, no other transaction has it so.
+    """Lock a version against deletion until the transaction ends.
+
+    Args:
+        alone: whether other transactions may not lock it at the same time.
 
     Raises:
-        NotFound: if it is gone.
+        NotFound: it was deleted.
     """
     query = select(VersionRow).where(VersionRow.model == model, VersionRow.version == number)
     row = session.scalars(query.with_for_update(read=not alone, key_share=True)).one_or_none()
@@ -89,7 +92,7 @@ def lock_version(session: Session, model: str, number: int, *, alone: bool = Fal
 
 
 def _next_number(session: Session, model: str) -> int:
-    """Count up, from 1; the model's row stays locked until the transaction ends."""
+    """The next number, from 1; the model's row is locked until the transaction ends."""
     counted = (
         upsert(session, ModelRow)
         .values(name=model, last_version=1)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from core.storage.staging import Staging, flush
 
-GRACE_SECONDS = 60.0  # who was given a path opens it within this time
+GRACE_SECONDS = 60.0  # a path that was returned is opened within this time
 
-_LOCKS = 64  # two artifacts that share one wait for each other, which does no harm
+_LOCKS = 64  # artifacts that share a lock wait for each other, which does no harm
 
 
 class Cache:
     """A folder of files and directories that several threads and processes use at once.
 
-    An entry's modification time is when it was last asked for. Entries are put in place and taken
-    away by one rename each, and what a reader has open stays readable to it.
+    An entry's modification time is that of its last use. Entries are added and removed by a rename,
+    and a file that a reader has open stays readable.
     """
 
     def __init__(self, root: Path, max_bytes: int) -> None:
@@ -37,12 +37,12 @@ class Cache:
         with self._locks[hash(name) % _LOCKS]:
             try:
                 os.utime(path)
-            except OSError:  # it is not there; if the disk is at fault, that is told next
+            except OSError:  # it is not there; `_add` raises if the disk does not work
                 self._add(path, fill)
         return path
 
     def remove_leftovers(self) -> None:
-        """Remove what processes that were killed while they fetched have left behind."""
+        """Remove unfinished files of processes that were killed while they downloaded."""
         self._staging.remove_leftovers()
 
     def _add(self, path: Path, fill: Callable[[Path], None]) -> None:
@@ -57,7 +57,7 @@ class Cache:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Entries in use are never removed, even if they alone are more than fits."""
+        """Remove the least recently used, but none in use, even if these alone exceed the limit."""
         entries = sorted(filter(None, map(_entry, self._root.glob("[!.]*"))))
         excess = sum(size for _, size, _ in entries) - self._max_bytes
         for used_at, size, path in entries:

@@ -1,15 +1,13 @@
-"""Files in the store that no row refers to: what a crash between store and database has left.
+"""Files in the store that no row refers to, left by a crash between store and database.
 
-What an attempt of a job publishes bears its number. Once the job is another attempt's, or nobody's,
-that attempt commits nothing more (`core.jobs.transitions`): what no row refers to by then is an
-orphan
-for good, however young. Files of data sets and of imported versions have no such fence: they come
-before their row, so that one without a row may be on its way. What this database knows nothing of
-(a job's files without the job, others with another database's name) is somebody else's, and is left
-alone.
+Files that a job publishes have its attempt's number in their key. Once another attempt, or none,
+has the job, that attempt commits nothing more (`core.jobs.transitions`), so files without a row are
+orphans however young they are. Files of data sets and imported versions have no attempt. They are
+stored before their row, so one without a row may be about to get it. Files of jobs that this
+database does not have, or with another database's identifier, belong to others and are left alone.
 
-The store is always listed before the rows are read, and claims before what they publish: what
-becomes published in between is seen.
+The store is listed before the rows are read, and claims are read before published files, so that
+what is published in between is seen.
 """
 
 import re
@@ -33,19 +31,19 @@ _STOPPED = {JobStatus.FAILED, JobStatus.CANCELLED}
 
 @dataclass(frozen=True)
 class Orphans:
-    """Finds keys; to remove them is the caller's part."""
+    """Finds the keys of orphans. The caller removes them."""
 
     database: Database
     store: ArtifactStore
 
     def find(self) -> Iterator[str]:
-        """What jobs have left that nothing will ever refer to."""
+        """Files of jobs that no row will ever refer to."""
         yield from self._models()
         yield from self._checkpoints()
         yield from self._results()
 
     def find_rowless(self) -> list[str]:
-        """Files of data sets and imported versions without a row, be it that it is yet to come."""
+        """Files of data sets and imported versions that have no row, or none yet."""
         return [*self._datasets(), *self._imports()]
 
     def _datasets(self) -> list[str]:
@@ -81,10 +79,10 @@ class Orphans:
         ]
 
     def _checkpoints(self) -> list[str]:
-        """Those of jobs that are done, or that nobody can resume; by job, as they are dropped."""
+        """Folders of checkpoints of jobs that are done or that nobody can resume."""
         keys = self._keys("checkpoints")
         with self.database.read() as session:
-            return [key for key in keys if not _may_go_on(session, key.rpartition("/")[2])]
+            return [key for key in keys if not _may_continue(session, key.rpartition("/")[2])]
 
     def _results(self) -> Iterator[str]:
         for folder in self._keys("results"):
@@ -102,15 +100,15 @@ class Orphans:
         return [f"{folder}/{name}" for name in self.store.children(folder)]
 
 
-def _may_go_on(session: Session, job_id: str) -> bool:
+def _may_continue(session: Session, job_id: str) -> bool:
     job = session.scalars(select(JobRow).where(JobRow.id == job_id)).one_or_none()
     if job is None:  # another database's
         return True
-    return job.status != JobStatus.SUCCEEDED and not _is_beyond_hope(session, job)
+    return job.status != JobStatus.SUCCEEDED and not _is_not_resumable(session, job)
 
 
 def _known_jobs(session: Session, ids: set[str]) -> set[str]:
-    """Those of this database: the store may hold another's too, by a mistake that costs nothing."""
+    """Those that are in this database: by mistake, two databases may share a store."""
     found: set[str] = set()
     for some in _pieces(sorted(ids)):
         found |= set(session.scalars(select(JobRow.id).where(JobRow.id.in_(some))))
@@ -130,14 +128,14 @@ def _parts(session: Session, job_id: str) -> set[tuple[int, int]] | None:
     whole = session.scalars(select(JobRow).where(JobRow.id == job_id)).one_or_none()
     if whole is None:  # another database's
         return None
-    if _is_beyond_hope(session, whole):
+    if _is_not_resumable(session, whole):
         return set()
     kept = JobRow.parent == job_id, JobRow.status.in_(CLAIMED | {JobStatus.SUCCEEDED})
     rows = session.execute(select(JobRow.spec, JobRow.attempt).where(*kept))
     return {(row.spec["chunk"], row.attempt) for row in rows}
 
 
-def _is_beyond_hope(session: Session, job: JobRow) -> bool:
+def _is_not_resumable(session: Session, job: JobRow) -> bool:
     """Whether it was stopped and cannot be resumed, because its rows are gone."""
     rows = select(DatasetRow.id).where(DatasetRow.id == job.dataset)
     return job.status in _STOPPED and session.scalars(rows).one_or_none() is None

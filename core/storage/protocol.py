@@ -1,4 +1,4 @@
-"""What every artifact store does, and what its keys look like."""
+"""The interface of artifact stores, and the form of their keys."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Protocol
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._-]*"  # no room for `..`, for hidden or for absolute names
 _KEY = re.compile(rf"{_PART}(/{_PART})*")
 
-LEFTOVER_SECONDS = 24 * 3600  # nothing takes that long to be published
+LEFTOVER_SECONDS = 24 * 3600  # no publication takes that long
 
 
 class ArtifactStore(Protocol):
@@ -32,27 +32,27 @@ class ArtifactStore(Protocol):
     def local_path(self, key: str) -> Path:
         """Where the artifact can be read on this machine, now.
 
-        Open it soon: of a store elsewhere this is a copy, which makes room for others in time.
+        Open it soon: a copy from a store elsewhere is removed when the cache is full.
 
         Raises:
             NotFound: when nothing is published under the key.
-            CorruptArtifact: when what came is not what was published.
+            CorruptArtifact: when the downloaded files do not match their checksums.
         """
 
     def exists(self, key: str) -> bool:
         """Whether something is published under `key`."""
 
     def children(self, key: str) -> Sequence[str]:
-        """What comes next in the keys under `key`, in order: artifacts, and what leads to some."""
+        """Sorted names of the direct children of `key`: artifacts, and prefixes of their keys."""
 
     def delete(self, key: str) -> None:
-        """Forget what is published under `key` and below; nothing happens if nothing is."""
+        """Delete what is published under `key` and below, if there is anything."""
 
     def check(self) -> None:
         """Raise `Unavailable` when the store cannot be written."""
 
     def remove_leftovers(self) -> None:
-        """Remove what processes that were killed while they published have left behind."""
+        """Remove unfinished files of processes that were killed while they published."""
 
 
 def check_key(key: str) -> str:

@@ -1,4 +1,4 @@
-"""What is written last when an artifact goes to a bucket: the names and checksums of its files."""
+"""The description of an artifact in a bucket, written last: names and checksums of its files."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ from models.exceptions import CorruptArtifact
 
 _TOKEN = re.compile(r"[0-9a-f]{24}")
 
-CONTENT = "content"  # the one file of an artifact that is no directory
+CONTENT = "content"  # the name of the file if the artifact is not a directory
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class File:
 
 @dataclass(frozen=True)
 class Publication:
-    """One upload of an artifact; `token` is this upload's own, so that two are never mixed.
+    """One upload of an artifact. Each has its own `token`, so that two are never mixed.
 
     Empty directories are left out: no artifact has any.
     """
@@ -74,18 +74,18 @@ def read(content: bytes) -> Publication:
     """The opposite of `Publication.to_json`.
 
     Raises:
-        CorruptArtifact: when it is none, or a name or token in it would lead elsewhere.
+        CorruptArtifact: when it is not one, or a name or token in it leads to another place.
     """
     try:
         publication = _ADAPTER.validate_json(content)
     except ValidationError as error:
         raise CorruptArtifact(f"not the description of an artifact: {error}") from error
     if not _TOKEN.fullmatch(publication.token):
-        raise CorruptArtifact(f"{publication.token!r} is no token of an upload")
+        raise CorruptArtifact(f"{publication.token!r} is not the token of an upload")
     for file in publication.files:
         name = PurePosixPath(file.name)
         if name.is_absolute() or ".." in name.parts:
-            raise CorruptArtifact(f"{file.name!r} is no name of a file in an artifact")
+            raise CorruptArtifact(f"{file.name!r} is not the name of a file in an artifact")
     return publication
 
 

@@ -1,10 +1,10 @@
-"""A store in a bucket: an artifact is there once the object that describes it is.
+"""A store in a bucket: an artifact exists once the object that describes it does.
 
     KEY/.TOKEN/NAME   a file of an artifact; the token is that of one upload
     KEY/.published    which files make up the artifact: written last, removed first
-    .incoming/TOKEN   the key that somebody is uploading to or removing
+    .incoming/TOKEN   a note: the key that a process is uploading to or removing
 
-Whoever dies on the way leaves a note in `.incoming`. A sweep looks at these notes alone.
+A process that dies on the way leaves its note. `remove_leftovers` reads these notes alone.
 """
 
 import re
@@ -102,7 +102,7 @@ class S3Store:
 
     @contextmanager
     def _noted(self, key: str) -> Iterator[None]:
-        """Leaves a note for the sweep in case that this does not end well."""
+        """Write a note for `remove_leftovers`, and delete it unless this fails."""
         note = _NOTES + secrets.token_hex(12)
         self._bucket.put(note, key.encode())
         yield

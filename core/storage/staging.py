@@ -1,4 +1,4 @@
-"""Files on a local disk that are written aside, brought to the disk, then renamed into place."""
+"""Files that are written to a temporary path, flushed to the disk, then renamed into place."""
 
 import os
 import secrets
@@ -13,7 +13,7 @@ from core.storage.protocol import LEFTOVER_SECONDS
 
 
 class Staging:
-    """A folder for what is being written; `owner` is who refuses files when the disk does."""
+    """A folder for files that are being written; errors of its disk name the `owner`."""
 
     def __init__(self, folder: Path, owner: str) -> None:
         self._folder = folder
@@ -21,10 +21,10 @@ class Staging:
 
     @contextmanager
     def path(self) -> Iterator[Path]:
-        """A new path on the disk; what is there at the end is removed.
+        """A new path on the disk. What is still there at the end is removed.
 
         Raises:
-            Unavailable: when the disk refuses, because it is full or read only, say.
+            Unavailable: when the disk cannot be written, for example because it is full.
         """
         path = self._folder / secrets.token_hex(12)
         try:
@@ -39,7 +39,7 @@ class Staging:
             _remove(path)
 
     def remove_leftovers(self) -> None:
-        """Remove what processes that were killed have left here."""
+        """Remove files of processes that were killed."""
         if self._folder.is_dir():
             for path in self._folder.iterdir():
                 with suppress(FileNotFoundError):  # it has just been published
@@ -48,7 +48,7 @@ class Staging:
 
 
 def flush(path: Path) -> None:
-    """Bring a file, or a directory and all in it, to the disk before it is renamed into place."""
+    """Flush a file, or a directory and all in it, to the disk."""
     if path.is_dir():
         for child in path.iterdir():
             flush(child)
@@ -59,7 +59,7 @@ def flush(path: Path) -> None:
 
 
 def flush_directory(path: Path) -> None:
-    """Bring the names in a directory to the disk."""
+    """Flush the names in a directory to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -68,7 +68,7 @@ def flush_directory(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or directory if it is there and can be removed: nobody refers to it."""
+    """Remove a file or directory if it is there and can be removed."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
         return

@@ -15,7 +15,7 @@ from core.release import release
 
 
 def register_process(registry: CollectorRegistry, data_dir: Path) -> None:
-    """Add what runs, memory and processor time, the data directory's disk, device memory."""
+    """Add build, memory, processor time, the data directory's disk and device memory."""
     build = Gauge(
         "credence_build_info",
         "Always 1; the labels tell what runs",

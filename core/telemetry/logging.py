@@ -12,15 +12,15 @@ from structlog.typing import EventDict, Processor
 
 __all__ = ["bind_contextvars", "bound_contextvars", "clear_contextvars", "configure_logging"]
 
-QUIET = ("alembic", "httpx", "httpcore")  # they tell at INFO what only a debugger wants to know
+QUIET = ("alembic", "httpx", "httpcore")  # what they log at INFO is for debugging
 
 
 def configure_logging(format: str = "text", level: str = "info") -> None:
     """Send the records of structlog and of the standard library to stderr in one form.
 
-    `request_id` and `job_id`, once bound with `bind_contextvars`, stand in every line that follows
-    in the same task or thread; so do `trace_id` and `span_id` while there is a span. Calling it
-    again replaces the configuration.
+    `request_id` and `job_id`, once bound with `bind_contextvars`, are in every later line of the
+    same task or thread; so are `trace_id` and `span_id` while there is a span. A second call
+    replaces the configuration.
     """
     shared = _shared_processors()
     structlog.configure(

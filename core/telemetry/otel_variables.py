@@ -1,4 +1,4 @@
-"""OpenTelemetry's own variables, as far as this service must know them: the SDK reads the rest."""
+"""The OpenTelemetry variables that this service reads itself; the SDK reads the others."""
 
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ def wants_traces(environ: Mapping[str, str]) -> bool:
 
 
 def problems(environ: Mapping[str, str]) -> Iterator[str]:
-    """What the SDK would only warn of, or notice at the first export."""
+    """Mistakes of which the SDK only warns, or which it notices at the first export."""
     if not wants_traces(environ):
         return
     for name in ENDPOINTS:

@@ -1,4 +1,4 @@
-"""The SDK's side of traces: batches over OTLP/HTTP from a thread of its own, a bounded queue.
+"""The SDK's part of tracing: sends batches over OTLP/HTTP in a thread, from a bounded queue.
 
 Endpoint, headers, timeout, sampler and sizes of batch and queue are OpenTelemetry's variables.
 """
@@ -18,8 +18,8 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def provider_for(service: str) -> TracerProvider:
-    """What makes spans and sends them; it starts a thread."""
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `_Delivery` tells it once
+    """The provider of spans, which starts a thread that exports them."""
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `_Delivery` logs it once
     defaults = {"service.name": service, "service.version": release()}
     chosen = OTELResourceDetector().detect().attributes
     provider = TracerProvider(
@@ -30,7 +30,7 @@ def provider_for(service: str) -> TracerProvider:
 
 
 class _Delivery(SpanExporter):
-    """Says once that the collector is away and once that it is back, not with every batch."""
+    """Logs once that the collector is unreachable, and once that it works again."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter

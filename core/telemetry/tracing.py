@@ -1,8 +1,8 @@
-"""Traces: one from a request through the queue to the end of its job, as OpenTelemetry's spans.
+"""OpenTelemetry spans: one trace from a request through the queue to the end of its job.
 
-They leave this process only when OpenTelemetry's variables name a collector. Without one the SDK is
-not even loaded: what is called here are the no-operations of its API. A span holds names, numbers
-and the class of an error, never its message, which may quote a caller's data.
+They are exported only if OpenTelemetry's variables name a collector. Without one the SDK is not
+loaded, and the API's functions do nothing. A span holds names, numbers and the class of an error,
+never its message, which may quote a caller's data.
 """
 
 import threading
@@ -33,7 +33,7 @@ def start_tracing(service: Literal["credence-api", "credence-worker"]) -> None:
 
 
 def flush_traces(seconds: float = FLUSH_SECONDS) -> None:
-    """Send what is left, but do not wait longer than this."""
+    """Export the remaining spans, and wait for that no longer than this."""
     flush = getattr(trace.get_tracer_provider(), "force_flush", None)
     if flush is not None:
         thread = threading.Thread(target=flush, name="flush-traces", daemon=True)
@@ -43,19 +43,19 @@ def flush_traces(seconds: float = FLUSH_SECONDS) -> None:
 
 @contextmanager
 def span(name: str, **attributes: Attribute) -> Iterator[Span]:
-    """What happens in the block, as part of the present span."""
+    """A span around the block, as a child of the present one."""
     with (
         _tracer().start_as_current_span(
             name, attributes=attributes, record_exception=False, set_status_on_exception=False
         ) as present,
-        _errors_told(present),
+        _errors_marked(present),
     ):
         yield present
 
 
 @contextmanager
 def continued(name: str, traceparent: str | None, **attributes: Attribute) -> Iterator[Span]:
-    """The same, as part of the trace that another process has begun; of a new one without."""
+    """A span that continues another process's trace, or begins a new one without `traceparent`."""
     with (
         _tracer().start_as_current_span(
             name,
@@ -65,28 +65,28 @@ def continued(name: str, traceparent: str | None, **attributes: Attribute) -> It
             record_exception=False,
             set_status_on_exception=False,
         ) as present,
-        _errors_told(present),
+        _errors_marked(present),
     ):
         yield present
 
 
 def record(name: str, start_ns: int, end_ns: int) -> None:
-    """A part of the present span that is over, by times since the epoch."""
+    """Add a finished child to the present span. Times are nanoseconds since the epoch."""
     _tracer().start_span(name, start_time=start_ns).end(end_ns)
 
 
 def event(name: str, **attributes: Attribute) -> None:
-    """A moment in the present span."""
+    """Add an event to the present span."""
     trace.get_current_span().add_event(name, attributes)
 
 
 def fail(code: str) -> None:
-    """The present span ends in an error of this kind."""
+    """Mark the present span as failed with an error of this kind."""
     _fail(trace.get_current_span(), code)
 
 
 def current_traceparent() -> str | None:
-    """W3C's name of the present span, for who continues it elsewhere; None without one."""
+    """The present span as W3C's `traceparent`, for another process; None without a span."""
     carrier: dict[str, str] = {}
     _traceparent.inject(carrier)
     return carrier.get("traceparent")
@@ -97,10 +97,10 @@ def _tracer() -> trace.Tracer:
 
 
 @contextmanager
-def _errors_told(present: Span) -> Iterator[None]:
+def _errors_marked(present: Span) -> Iterator[None]:
     try:
         yield
-    except Stopped:  # somebody wanted it so
+    except Stopped:  # not an error
         raise
     except Exception as error:
         _fail(present, type(error).__name__)

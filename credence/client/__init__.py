@@ -1,7 +1,6 @@
 """The service from Python: `Client` and `AsyncClient`.
 
-Arrays and frames (`frames`, `prediction`, `asking`) are imported where they are used: the command
-line, which needs few of them, is to start at once.
+Frames and predictions are imported where they are used, so that the command line starts quickly.
 """
 
 from credence.client.calls import Retries

@@ -16,8 +16,8 @@ import httpx
 
 from credence.client.operations import Listing, Operation, Sleep
 from credence.client.requests import Request, creation, request, text
+from credence.client.standalone_page import references, with_references
 from credence.exceptions import ClientError, CredenceAPIError, ServiceUnreachable
-from credence.standalone import references, with_references
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from credence.client.model_calls import ModelCalls
 from credence.client.operations import Operation, method
 from credence.client.prediction_calls import PredictionCalls
 from credence.client.transport import AsyncTransport, SyncTransport
-from credence.progress import somebody_watches
+from credence.progress import is_interactive
 from credence.types import Version
 
 H = TypeVar("H")
@@ -26,10 +26,10 @@ RETRIES = Retries()
 
 
 class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
-    """What a person asks for, made of what the routes do; `H` is a version at hand.
+    """All methods of both clients; `H` is what stands for a version of a model.
 
-    Every method raises `CredenceAPIError` when the service refuses, `ServiceUnreachable` when
-    there is no answer.
+    Every method raises `CredenceAPIError` when the service refuses, and `ServiceUnreachable` when
+    there is no response.
     """
 
     def __init__(
@@ -41,18 +41,18 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         retries: int | Retries = RETRIES,
         progress: bool | None = None,
     ) -> None:
-        """Speak to the service at `url`.
+        """Connect to the service at `url`.
 
         Args:
             url: by default `CREDENCE_URL`, or else a service on this machine.
             key: by default `CREDENCE_KEY`.
-            timeout_seconds: how long an answer may take.
-            retries: how often a request is sent again, if that does no harm.
-            progress: whether bars are shown; by default in terminals and notebooks.
+            timeout_seconds: how long a response may take.
+            retries: how often a request is sent again, where that does no harm.
+            progress: whether progress bars are shown; by default in terminals and notebooks.
         """
         self.url = (url or os.environ.get("CREDENCE_URL") or DEFAULT_URL).rstrip("/")
         self.retries = retries if isinstance(retries, Retries) else Retries(retries)
-        self.progress = somebody_watches() if progress is None else progress
+        self.progress = is_interactive() if progress is None else progress
         key = (key or os.environ.get("CREDENCE_KEY", "")).strip()
         self._open(
             base_url=self.url,
@@ -65,8 +65,8 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         """Make httpx's client."""
 
     @abstractmethod
-    def _at_hand(self, version: Version) -> H:
-        """The version, with what it takes to ask it."""
+    def _trained_model(self, version: Version) -> H:
+        """The version with its methods, such as `predict`."""
 
     @method
     def train(
@@ -78,12 +78,12 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         model: str | None = None,
         **settings: Any,
     ) -> Operation[H]:
-        """Train a model and wait for it; what is not given follows the recommended recipe.
+        """Train a model and wait for it; settings not given follow the recommended recipe.
 
         Args:
             data: what `upload` takes, or the id of a data set (`ds_…`).
             target: the column to predict.
-            model: its name; by default the file's, or the target's.
+            model: the model's name; by default the file's, or else the target's.
             settings: other fields of `POST /train`, as `training={"epochs": 50}`.
 
         Raises:
@@ -97,18 +97,18 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
 
     @method
     def model(self, name: str, version: int | str | None = None) -> Operation[H]:
-        """A version of a model, by number or alias; the newest if none is named."""
-        return self._at_hand((yield from ModelCalls.version(self, name, version)))
+        """A version of a model, by number or alias; by default the newest."""
+        return self._trained_model((yield from ModelCalls.version(self, name, version)))
 
 
 class Client(Api[TrainedModel], SyncTransport):
-    """Speaks to a service, and waits for its answers.
+    """A client that waits for each response.
 
     with Client() as client:
         model = client.train("concrete.csv", target="y")
         print(model.predict(rows).std)
 
-    In a notebook, nobody closes it: its connections end with it.
+    Without `with`, as in a notebook, the connections are closed when the client is deleted.
     """
 
     def _open(self, **options: Any) -> None:
@@ -125,12 +125,12 @@ class Client(Api[TrainedModel], SyncTransport):
         """Close the connections."""
         self._http.close()
 
-    def _at_hand(self, version: Version) -> TrainedModel:
+    def _trained_model(self, version: Version) -> TrainedModel:
         return TrainedModel(self, version)
 
 
 class AsyncClient(Api[AsyncTrainedModel], AsyncTransport):
-    """The same for asyncio: what `Client` returns is awaited, its lists are read by `async for`."""
+    """The client for asyncio: await what `Client` returns, read its lists by `async for`."""
 
     def _open(self, **options: Any) -> None:
         self._http = httpx.AsyncClient(**options)
@@ -145,5 +145,5 @@ class AsyncClient(Api[AsyncTrainedModel], AsyncTransport):
         """Close the connections."""
         await self._http.aclose()
 
-    def _at_hand(self, version: Version) -> AsyncTrainedModel:
+    def _trained_model(self, version: Version) -> AsyncTrainedModel:
         return AsyncTrainedModel(self, version)

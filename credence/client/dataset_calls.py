@@ -7,12 +7,20 @@ from typing import Any
 from credence.client.calls import Calls
 from credence.client.operations import Listing, Operation, listing, method
 from credence.client.requests import path
-from credence.media_types import headers_for
 from credence.types import Dataset, Json
+
+MEDIA_TYPES = {
+    ".csv": "text/csv",
+    ".parquet": "application/vnd.apache.parquet",
+    ".arrow": "application/vnd.apache.arrow.stream",
+    ".arrows": "application/vnd.apache.arrow.stream",
+    ".npz": "application/x-npz",
+    ".txt": "text/plain",
+}
 
 
 class DatasetCalls(Calls):
-    """Upload data and look at what the service understood."""
+    """Upload data sets and read what the service knows of them."""
 
     @method
     def upload(self, data: Any, name: str | None = None) -> Operation[Dataset]:
@@ -25,7 +33,7 @@ class DatasetCalls(Calls):
 
         Raises:
             ValueError: if the file's suffix is not one that the service reads.
-            TypeError: if there are no columns in it.
+            TypeError: if it has no columns.
         """
         if isinstance(data, str | Path):
             file = Path(data)
@@ -57,7 +65,7 @@ class DatasetCalls(Calls):
 
     @method
     def delete_dataset(self, dataset_id: str) -> Operation[None]:
-        """Refused while a queued or running job needs it."""
+        """Delete a data set; refused while a queued or running job needs it."""
         return self.call("DELETE", path("datasets", dataset_id))
 
 
@@ -68,8 +76,23 @@ def model_name_of(data_name: str) -> str:
 
 
 def dataset_of(calls: Calls, data: Any) -> Operation[tuple[str, str | None]]:
-    """The id of the data set that `data` is or becomes, and its name if it has one."""
+    """The id of the data set, uploaded if need be, and its name if it has one."""
     if isinstance(data, str) and data.startswith("ds_") and not Path(data).exists():
         return data, (yield from DatasetCalls.dataset(calls, data))["name"]
     uploaded = yield from DatasetCalls.upload(calls, data)
     return uploaded["id"], uploaded["name"] if isinstance(data, str | Path) else None
+
+
+def headers_for(path: Path) -> dict[str, str]:
+    """The headers of an upload of this file; `.gz` after a known suffix is a content encoding.
+
+    Raises:
+        ValueError: if the suffix is none of those that the service reads.
+    """
+    gzipped = path.suffix == ".gz"
+    suffix = Path(path.stem).suffix if gzipped else path.suffix
+    if suffix not in MEDIA_TYPES:
+        known = ", ".join(MEDIA_TYPES)
+        raise ValueError(f"{path.name}: suffix {suffix!r} is not one of {known} (or these .gz)")
+    headers = {"Content-Type": MEDIA_TYPES[suffix]}
+    return headers | {"Content-Encoding": "gzip"} if gzipped else headers

@@ -1,4 +1,4 @@
-"""A version of a model, at hand: it predicts and tells of itself."""
+"""A version of a model: its description, and methods that predict and evaluate with it."""
 
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -19,10 +19,10 @@ SCORES = ("log_likelihood", "rmse", "mase", "accuracy", "perplexity")
 
 
 class Handle:
-    """What both kinds of client have at hand of a version; it never changes.
+    """A version of a model, for both kinds of client; it never changes.
 
     Attributes:
-        description: the version as the service tells it: features, settings, variants, metrics.
+        description: the service's document: features, settings, variants, metrics.
     """
 
     description: Version
@@ -48,26 +48,26 @@ class Handle:
 
     @property
     def features(self) -> list[str]:
-        """The columns that it reads, in its order."""
+        """The names of the input columns, in the model's order."""
         return [feature["name"] for feature in self.description["features"]]
 
     @property
     def metrics(self) -> Json:
-        """Scores on rows that were held out: `rmse`, `coverage`, … or `accuracy`, `ece`, …"""
+        """Scores on held-out rows: `rmse`, `coverage`, … or `accuracy`, `ece`, …"""
         return self.description["metrics"]
 
     @method
     def predict(
         self, rows: Any, *, future: Any = None, **settings: Unpack[PredictSettings]
     ) -> "Operation[Prediction]":
-        """As the client's `predict`, with this version."""
+        """Predict with this version; see `Client.predict`."""
         from credence.client.rows import predict_rows  # noqa: PLC0415
 
         return predict_rows(self._calls, self.description, rows, settings, future)
 
     @method
     def evaluate(self, data: Any, *, prune: float = 0.0) -> Operation[Json]:
-        """Scores on labelled rows, which `Client.train` would take: `rmse`, `coverage`, …
+        """Scores on labelled rows, in any form that `Client.train` takes: `rmse`, `coverage`, …
 
         Raises:
             JobFailed: the evaluation failed or was cancelled.
@@ -79,7 +79,7 @@ class Handle:
 
     @method
     def feedback(self, rows: Any, truth: Any, *, prune: float | None = None) -> Operation[Feedback]:
-        """Tell what came true of rows, and learn whether this version is still honest.
+        """Send the true values of rows, and get the scores of the predictions for them.
 
         Args:
             truth: a value per row, None or NaN where it is not known; or the column that has them.
@@ -91,12 +91,12 @@ class Handle:
 
     @method
     def card(self) -> Operation[Card]:
-        """The model card: how it was trained, how it did, what its limits are."""
+        """The model card: training, scores and known limits."""
         return ModelCalls.card(self._calls, self.name, self.version)
 
     @method
     def set_alias(self, alias: str) -> Operation[None]:
-        """Let an alias name this version from now on."""
+        """Make an alias name this version."""
         return ModelCalls.set_alias(self._calls, self.name, alias, self.version)
 
 

@@ -14,9 +14,9 @@ FINAL_STATUSES = ("succeeded", "failed", "cancelled")
 
 
 class JobCalls(Calls):
-    """Queue jobs and see what becomes of them.
+    """Queue jobs, follow them and read their results.
 
-    `submit_…` takes the JSON document that the route takes, and gives the job as it is queued.
+    `submit_…` takes the JSON document of the route and returns the queued job.
     """
 
     @method
@@ -26,7 +26,7 @@ class JobCalls(Calls):
 
     @method
     def submit_compare(self, request: Json) -> Operation[Job]:
-        """Queue a training for each of several methods; `request` is the body of its route."""
+        """Queue a training per method; `request` is the body of `POST /compare`."""
         return self.create("/compare", json=request)
 
     @method
@@ -36,7 +36,7 @@ class JobCalls(Calls):
 
     @method
     def submit_batch(self, request: Json) -> Operation[Job]:
-        """Queue the prediction of a whole data set; `request` is the body of its route."""
+        """Queue the prediction of a data set; `request` is the body of `POST /predict/batch`."""
         return self.create("/predict/batch", json=request)
 
     @listing
@@ -46,7 +46,7 @@ class JobCalls(Calls):
 
     @method
     def job(self, job_id: str) -> Operation[Job]:
-        """One job as it stands now."""
+        """The present state of a job."""
         return self.call("GET", path("jobs", job_id))
 
     @method
@@ -56,7 +56,7 @@ class JobCalls(Calls):
 
     @method
     def resume(self, job_id: str) -> Operation[Job]:
-        """Queue a failed or cancelled job again; it goes on from its checkpoint."""
+        """Queue a failed or cancelled job again; it continues from its checkpoint."""
         return self.call("POST", path("jobs", job_id, "resume"))
 
     @method
@@ -66,7 +66,7 @@ class JobCalls(Calls):
         on_progress: Callable[[Job], None] | None = None,
         poll_seconds: float = 0.3,
     ) -> Operation[Job]:
-        """Ask until the job has ended, well or not; `on_progress` sees every answer."""
+        """Poll until the job has ended; `on_progress` is called with each state."""
         while True:
             job = yield from JobCalls.job(self, job_id)
             if on_progress:
@@ -77,7 +77,7 @@ class JobCalls(Calls):
 
     @method
     def finished(self, job_id: str) -> Operation[Job]:
-        """Wait for a job, with a bar where somebody watches, and return it.
+        """Wait for a job, with a progress bar if the client shows them, and return it.
 
         Raises:
             JobFailed: it failed or was cancelled.
@@ -90,7 +90,7 @@ class JobCalls(Calls):
 
     @method
     def comparison(self, job_id: str) -> Operation[list[ComparedMethod]]:
-        """How the methods of a comparison that has ended did, in the order of the request."""
+        """The scores of the methods of a finished comparison, in the order of the request."""
         result = path("jobs", job_id, "result")
         return self.call("GET", result, read=lambda answer: answer.json()["data"])
 

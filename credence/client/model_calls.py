@@ -1,4 +1,4 @@
-"""Models: their versions, cards and aliases, who sees them, what was done to them."""
+"""Models: versions, cards, aliases, sharing, and the audit log."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ class ModelCalls(Calls):
 
     @method
     def version(self, name: str, version: int | str | None = None) -> Operation[Version]:
-        """One version, by number or alias; the newest if none is named."""
+        """One version, by number or alias; by default the newest."""
         if version is None:
             found = (yield from ModelCalls.versions(self, name))["versions"]
             version = max(int(each["version"]) for each in found)
@@ -31,7 +31,7 @@ class ModelCalls(Calls):
 
     @method
     def card(self, name: str, version: int | str) -> Operation[Card]:
-        """The model card of a version: how it was trained, how it did, what its limits are."""
+        """The model card of a version: training, scores and known limits."""
         return self.call("GET", path("models", name, "versions", version, "card"))
 
     @method
@@ -47,7 +47,7 @@ class ModelCalls(Calls):
 
     @method
     def import_version(self, file: Path, name: str, alias: str | None = None) -> Operation[Version]:
-        """Make a version of an archive, from this installation or another."""
+        """Make a version from an archive of this installation or another."""
         return self.create(
             path("models", name, "versions"),
             params={"alias": alias},
@@ -67,7 +67,7 @@ class ModelCalls(Calls):
 
     @method
     def set_alias(self, name: str, alias: str, version: int) -> Operation[None]:
-        """Let an alias name this version from now on."""
+        """Make an alias name this version."""
         target, body = path("models", name, "aliases", alias), {"version": version}
         return self.call("PUT", target, json=body, read=lambda _: None)
 
@@ -78,17 +78,17 @@ class ModelCalls(Calls):
 
     @method
     def sharing(self, kind: Shared, identifier: str) -> Operation[list[str]]:
-        """The owners who see a thing beside its own, by name."""
+        """The other owners who may see an object, by name."""
         target = path(kind, identifier, "sharing")
         return self.call("GET", target, read=lambda answer: answer.json()["with"])
 
     @method
     def share(self, kind: Shared, identifier: str, readers: list[str]) -> Operation[list[str]]:
-        """Let these owners, and nobody else, see a thing; "*" is everybody."""
+        """Set the other owners who may see an object; "*" is everybody."""
         target, body = path(kind, identifier, "sharing"), {"with": readers}
         return self.call("PUT", target, json=body, read=lambda answer: answer.json()["with"])
 
     @listing
     def audit(self, owner: str | None = None, object: str | None = None) -> Listing[AuditLine]:
-        """Who did what, newest first; of one owner, or of one thing."""
+        """The audit log, newest first; of one owner, or of one object."""
         return self.pages("/audit", owner=owner, object=object)

@@ -39,7 +39,7 @@ Operation = Generator[Request[Any] | Sleep, Any, T]
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
-    """A list of which the service gives a page at a time: `{"data": […], "next_cursor": …}`."""
+    """A list that the service sends in pages: `{"data": […], "next_cursor": …}`."""
 
     page: Callable[[str | None], Operation[Any]]
 
@@ -52,7 +52,7 @@ class Sync(ABC):
         """What the operation returns; raises what it raises."""
 
     def iterate(self, listing: Listing[T]) -> Iterator[T]:
-        """All of a list, page after page."""
+        """The items of all pages."""
         cursor: str | None = None
         while True:
             page = self.run(listing.page(cursor))
@@ -69,7 +69,7 @@ class Async(ABC):
         """What the operation returns; raises what it raises."""
 
     async def iterate(self, listing: Listing[T]) -> AsyncIterator[T]:
-        """All of a list, page after page."""
+        """The items of all pages."""
         cursor: str | None = None
         while True:
             page = await self.run(listing.page(cursor))
@@ -80,7 +80,7 @@ class Async(ABC):
 
 
 class method(Generic[P, T]):  # noqa: N801 - read as a keyword
-    """A method that both clients have; of the class itself it is the operation."""
+    """A method of both clients; accessed on the class, it is the operation itself."""
 
     def __init__(self, operation: Callable[Concatenate[Any, P], Operation[T]]) -> None:
         self._flow = operation
@@ -97,7 +97,7 @@ class method(Generic[P, T]):  # noqa: N801 - read as a keyword
 
 
 class listing(Generic[P, T]):  # noqa: N801 - read as a keyword
-    """A method that both clients have, and whose result both iterate over."""
+    """A method of both clients whose result is iterated over."""
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Listing[T]]) -> None:
         self._describe = describe

@@ -1,4 +1,4 @@
-"""Predictions, what came true of them, and the service's own numbers."""
+"""Predictions, feedback on them, and the service's metrics."""
 
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PredictionCalls(Calls):
-    """Predict, and tell what came true."""
+    """Predict, and send true values."""
 
     @method
     def predict(
@@ -36,8 +36,8 @@ class PredictionCalls(Calls):
 
         Args:
             rows: a frame of pandas, polars or pyarrow, a dict of arrays, a matrix whose columns are
-                the features in their order, a list of records. Columns that are no features are
-                left out. For a forecast, the history of one series.
+                the features in their order, a list of records. Extra columns are ignored. For a
+                forecast, the history of one series.
             version: number or alias; the newest by default.
             future: for a forecast with covariates: their values for each step ahead.
 
@@ -53,29 +53,29 @@ class PredictionCalls(Calls):
     def predict_texts(
         self, model: str, texts: list[str], *, version: int | str | None = None, top: int = 10
     ) -> Operation[TextAnswer]:
-        """How likely texts are to a language model, and what may follow them."""
-        asked: Json = {"model": model, "inputs": texts, "top": top}
+        """The likelihood of texts under a language model, and probable next tokens."""
+        document: Json = {"model": model, "inputs": texts, "top": top}
         if version is not None:
-            asked["version"] = version
-        return self.call("POST", "/predict", json=asked, repeatable=True)
+            document["version"] = version
+        return self.call("POST", "/predict", json=document, repeatable=True)
 
     @method
     def submit_predict(self, request_: Json) -> Operation[PredictionAnswer]:
-        """Predict; `request_` is the body of `POST /predict`, and the answer is as it comes."""
+        """Predict; `request_` is the body of `POST /predict`, the result its JSON response."""
         if request_.get("store"):
             return self.create("/predict", json=request_)
         return self.send(request("POST", "/predict", json=request_, repeatable=True))
 
     @method
     def submit_feedback(self, request_: Json) -> Operation[Feedback]:
-        """Tell what came true; `request_` is the body of `POST /feedback`."""
+        """Send true values; `request_` is the body of `POST /feedback`."""
         return self.send(creation("/feedback", json=request_))
 
     @method
     def rolling_feedback(
         self, name: str, version: int | str | None = None
     ) -> Operation[RollingFeedback]:
-        """What the labels of a version say, by number or alias; of the newest by default."""
+        """Scores of the newest labelled rows of a version, by default of the newest version."""
         return self.call("GET", path("models", name, "feedback"), params={"version": version})
 
     @method

@@ -1,4 +1,4 @@
-"""What the client asks of the service, as plain data: a request, and what its answer is read as."""
+"""HTTP requests as plain data, with the function that reads the response."""
 
 import json as json_
 import uuid
@@ -18,10 +18,10 @@ class Request(Generic[T]):
     """One request. A body is bytes or a file, so that it can be sent again from its beginning.
 
     Attributes:
-        read: makes of an answer that is no error what the caller gets.
-        repeatable: the same request twice does what it does once, so that it can be repeated
-            even when nobody knows whether it arrived.
-        save_as: the file that the answer's body goes to; it appears whole, or not at all.
+        read: turns a successful response into the result.
+        repeatable: sending the request twice has the same effect as once, so that it can be
+            repeated even when it may have arrived.
+        save_as: the file for the response's body; it appears complete, or not at all.
     """
 
     method: str
@@ -46,8 +46,8 @@ def request(
     repeatable: bool = False,
     save_as: Path | None = None,
 ) -> Request[Any]:
-    """A request whose answer is JSON, unless `read` says otherwise; parameters that are None are
-    left out. GET and PUT are repeatable as such.
+    """A request with a JSON response, unless `read` is given; parameters that are None are left
+    out. GET and PUT are repeatable.
     """
     headers = dict(headers or {})
     if body is None:
@@ -68,26 +68,26 @@ def request(
 def creation(
     path: str, *, headers: Mapping[str, str] | None = None, **options: Any
 ) -> Request[Any]:
-    """A POST that makes something, once: however often it is sent, its key stays the same."""
+    """A POST that creates something once: all tries have the same `Idempotency-Key`."""
     headers = {**(headers or {}), "Idempotency-Key": str(uuid.uuid4())}
     return request("POST", path, headers=headers, repeatable=True, **options)
 
 
 def to_json(value: Any) -> bytes:
-    """JSON as the service reads it; `ValueError` for NaN and infinities, which it refuses."""
+    """JSON for the service; `ValueError` for NaN and infinities, which it refuses."""
     return json_.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def from_json(response: httpx.Response) -> Any:
-    """The document of an answer, None where there is none."""
+    """The document of a response, None if the body is empty."""
     return response.json() if response.content else None
 
 
 def text(response: httpx.Response) -> str:
-    """The answer's body as text."""
+    """The response's body as text."""
     return response.text
 
 
 def path(*parts: str | int) -> str:
-    """A path of escaped segments, dots too: `..` must not climb to what holds a version."""
+    """A path of escaped segments; dots are escaped too, so that `..` stays in its place."""
     return "/" + "/".join(quote(str(part), safe="").replace(".", "%2E") for part in parts)

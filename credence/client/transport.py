@@ -1,4 +1,4 @@
-"""Flows carried out with httpx: by a thread that waits, and in an event loop."""
+"""Operations run with httpx: by the calling thread, or in an event loop."""
 
 import asyncio
 import time
@@ -51,7 +51,7 @@ class SyncTransport(Sync):
             if request.save_as is None or response.is_error:
                 response.read()
             else:
-                with _appearing(request.save_as) as file:
+                with _completed(request.save_as) as file:
                     for chunk in response.iter_bytes():
                         file.write(chunk)
         return response
@@ -88,7 +88,7 @@ class AsyncTransport(Async):
                 if request.save_as is None or response.is_error:
                     await response.aread()
                 else:
-                    with _appearing(request.save_as) as file:
+                    with _completed(request.save_as) as file:
                         async for chunk in response.aiter_bytes():
                             file.write(chunk)
         return response
@@ -99,7 +99,7 @@ def _go_on(operation: Operation[Any], outcome: Outcome) -> Request[Any] | Sleep:
 
 
 def _arguments(request: Request[Any]) -> dict[str, Any]:
-    """A file's length is told, so that too large a one is refused before it is sent."""
+    """With a file's length, so that the service refuses too large a file before it is sent."""
     headers = dict(request.headers)
     if isinstance(request.body, Path):
         headers["Content-Length"] = str(request.body.stat().st_size)
@@ -113,7 +113,7 @@ def _arguments(request: Request[Any]) -> dict[str, Any]:
 
 @contextmanager
 def _opened(body: bytes | Path) -> Iterator[bytes | IO[bytes]]:
-    """A file is opened anew for each try."""
+    """The body; a file is opened again for each try."""
     if isinstance(body, bytes):
         yield body
     else:
@@ -127,8 +127,8 @@ async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
 
 
 @contextmanager
-def _appearing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is under its name once all of it is written."""
+def _completed(path: Path) -> Iterator[IO[bytes]]:
+    """A file that gets its name when it is complete."""
     partial = path.with_name(f"{path.name}.part")
     try:
         with partial.open("wb") as file:

@@ -1,4 +1,4 @@
-"""`credence audit`: who did what."""
+"""`credence audit`: the audit log."""
 
 from itertools import islice
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`credence compare`: from a file to several models, and which did best."""
+"""`credence compare`: train several methods on one file and show their scores."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What a shell offers for an argument: names that the service knows, if it answers at once."""
+"""Shell completion of names that the service knows, if it responds quickly."""
 
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -11,39 +11,39 @@ if TYPE_CHECKING:
     from credence.client import Client
 
 MOST = 200
-TIMEOUT_SECONDS = 0.5  # who presses TAB does not wait
+TIMEOUT_SECONDS = 0.5  # nobody waits after pressing TAB
 
 
 def model_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Models, with what they predict."""
-    found = _ask(ctx, lambda client: client.models())
+    """Models and their targets."""
+    found = _fetch(ctx, lambda client: client.models())
     return [(m["name"], f"{m['task']} of {m['target']}") for m in found]
 
 
 def dataset_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Data sets, with their names and sizes."""
-    found = _ask(ctx, lambda client: client.datasets())
+    found = _fetch(ctx, lambda client: client.datasets())
     return [(d["id"], f"{d['name']}, {d['rows']} rows") for d in found]
 
 
 def job_ids(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Jobs, newest first."""
-    found = _ask(ctx, lambda client: client.jobs())
+    found = _fetch(ctx, lambda client: client.jobs())
     return [(j["id"], f"{j['kind']} {j['model']}, {j['status']}") for j in found]
 
 
 def dataset_ids_and_files(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Files, which completion by names would hide, and data sets once `ds_` is written."""
+    """Files, or data sets if the word begins with `ds_`."""
     if incomplete.startswith("ds_"):
         return dataset_ids(ctx, incomplete)
     folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
-    there = sorted(folder.iterdir()) if folder.is_dir() else []
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
     prefix = incomplete[: incomplete.rfind("/") + 1]
-    return [(f"{prefix}{path.name}{'/' if path.is_dir() else ''}", "") for path in there]
+    return [(f"{prefix}{path.name}{'/' if path.is_dir() else ''}", "") for path in paths]
 
 
-def _ask(ctx: typer.Context, what: "Callable[[Client], Iterable[Any]]") -> list[Any]:
-    """Nothing where nobody answers: completion is no place for an error."""
+def _fetch(ctx: typer.Context, what: "Callable[[Client], Iterable[Any]]") -> list[Any]:
+    """What the service lists; nothing if it does not respond."""
     from credence.client import Client  # noqa: PLC0415
     from credence.exceptions import ClientError  # noqa: PLC0415
 

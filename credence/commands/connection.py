@@ -1,4 +1,4 @@
-"""The service's end of a command: its address, and what its refusals become."""
+"""The connection of a command to the service, and the exit codes of errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 EXIT_REFUSED = 1
 EXIT_UNREACHABLE = 3
-RETRIES = 2  # who sits at a terminal waits a second for a service that is not there, no more
+RETRIES = 2  # about a second, for a person at a terminal
 
 
 @contextmanager
 def connect(url: str | None) -> "Iterator[Client]":
-    """A client for the block; what the service refuses there ends the command with a message."""
+    """A client for the block; an error of the service ends the command with a message."""
     import httpx  # noqa: PLC0415 - with the client, a third of a command's start
 
     from credence.client import Client  # noqa: PLC0415
@@ -37,7 +37,7 @@ def connect(url: str | None) -> "Iterator[Client]":
 
 
 def _advice(error: CredenceAPIError) -> str:
-    """What to do about it, where the service cannot know: it has not seen the command line."""
+    """What to do about an error on the command line."""
     match error.status:
         case 401:
             return "\ngive the key in CREDENCE_KEY; `credence keys create` makes one"

@@ -1,4 +1,4 @@
-"""`credence datasets`: upload data and look at what the service understood."""
+"""`credence datasets`: upload, list, show and delete data sets."""
 
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from credence.types import Dataset
 if TYPE_CHECKING:
     from credence.client import Client
 
-app = typer.Typer(no_args_is_help=True, help="Data sets: upload them, see what was understood.")
+app = typer.Typer(no_args_is_help=True, help="Data sets: upload, list, show and delete them.")
 
 DatasetId = Annotated[str, typer.Argument(help="Id of the data set.", autocompletion=dataset_ids)]
 
@@ -37,7 +37,7 @@ def list_datasets(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -
     with connect(url) as client:
         datasets = list(islice(client.datasets(), limit))
     if not datasets:
-        note("no data sets yet: `credence datasets upload FILE` takes one in")
+        note("no data sets yet: `credence datasets upload FILE` uploads one")
     print_json(datasets) if as_json else print_datasets(datasets)
 
 
@@ -96,7 +96,7 @@ def delete(dataset: DatasetId, yes: Yes = False, url: Url = None) -> None:
 
 
 def upload_file(client: "Client", file: Path, name: str | None = None) -> Dataset:
-    """Upload; a suffix that the service does not read is wrong use."""
+    """Upload a file; `typer.BadParameter` for a suffix that the service does not read."""
     try:
         return client.upload(file, name)
     except ValueError as error:

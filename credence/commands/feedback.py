@@ -26,13 +26,13 @@ def feedback(
         ),
     ],
     *,
-    truth: Annotated[str, typer.Option(help="Column with what came true; empty: not known.")],
+    truth: Annotated[str, typer.Option(help="Column with the true values; empty: not known.")],
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     prune: Annotated[float | None, typer.Option(help="Fraction of a pruned variant.")] = None,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Tell a model what came true, and see whether it is still honest.
+    """Send true values of rows and show how well the model predicts them.
 
     Example: `credence feedback concrete measured.csv --truth y`
     """

@@ -17,7 +17,7 @@ EXIT_INTERRUPTED = 130
 
 
 def follow(client: "Client", job_id: str) -> Job:
-    """As `watch`; `typer.Exit` with code 4 if the job failed or was cancelled."""
+    """Watch a job; `typer.Exit` with code 4 if it failed or was cancelled."""
     job = watch(client, job_id)
     check_succeeded(job)
     return job
@@ -27,13 +27,13 @@ def watch(client: "Client", job_id: str) -> Job:
     """Show a job's progress on standard error until it ends, and return it.
 
     Raises:
-        typer.Exit: at Ctrl-C, which stops the watching, not the job.
+        typer.Exit: Ctrl-C stops watching. The job keeps running.
     """
     try:
         with job_bar(errors) as show:
             return client.wait(job_id, show)
     except KeyboardInterrupt:
-        note(f"{job_id} goes on; `credence jobs cancel {job_id}` stops it")
+        note(f"{job_id} keeps running; `credence jobs cancel {job_id}` stops it")
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 

@@ -1,4 +1,4 @@
-"""`credence jobs`: look at training and evaluation jobs, stop them, let them go on."""
+"""`credence jobs`: list, show, follow, cancel and resume jobs."""
 
 from itertools import islice
 from typing import Annotated
@@ -13,7 +13,7 @@ from credence.commands.options import AsJson, Limit, Url
 from credence.commands.sharing import add_share
 from credence.rendering import note, print_comparison, print_job, print_jobs, print_json
 
-app = typer.Typer(no_args_is_help=True, help="Jobs: how far they are; stop them, let them go on.")
+app = typer.Typer(no_args_is_help=True, help="Jobs: list, follow, cancel and resume them.")
 
 JobId = Annotated[
     str,
@@ -56,7 +56,7 @@ def show(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
 def watch(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
     """Follow a job until it ends; exit code 4 if it fails or is cancelled.
 
-    Of a comparison that has ended it shows the table.
+    For a comparison it shows the table of scores.
 
     Example: `credence jobs watch job_01`
     """
@@ -84,7 +84,7 @@ def cancel(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
 
 @app.command()
 def resume(job: JobId, as_json: AsJson = False, url: Url = None) -> None:
-    """Queue a failed or cancelled job again; it goes on from its checkpoint.
+    """Queue a failed or cancelled job again; it continues from its checkpoint.
 
     Example: `credence jobs resume job_01`
     """

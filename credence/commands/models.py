@@ -1,4 +1,4 @@
-"""`credence models`: versions, their metrics and variants, aliases."""
+"""`credence models`: versions, scores, cards, aliases, export and import."""
 
 import tempfile
 from importlib import import_module
@@ -15,7 +15,7 @@ from credence.commands.sharing import add_share
 from credence.rendering import note, print_card, print_json, print_models, print_version
 
 app = typer.Typer(
-    no_args_is_help=True, help="Models: how they did, what names them, who sees them."
+    no_args_is_help=True, help="Models: scores, versions, aliases, export and import."
 )
 
 Format = Literal["archive", "onnx", "torch"]
@@ -60,7 +60,7 @@ def card(
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Show a version's model card: how it was trained, how it did, what its limits are.
+    """Show a version's model card: training, scores and known limits.
 
     Example: `credence models card concrete champion --html concrete.html`
     """
@@ -115,10 +115,10 @@ def _convert(archive: Path, path: Path, *options: Any) -> None:
 def import_(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What was exported.")],
     name: Annotated[str, typer.Option(help="Name of the model that gets the version.")],
-    alias: Annotated[str | None, typer.Option(help="Let this alias name the version.")] = None,
+    alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
     url: Url = None,
 ) -> None:
-    """Make a version of a file that `export`, or an estimator's `save`, has written.
+    """Make a version from a file that `export`, or an estimator's `save`, has written.
 
     Example: `credence models import concrete.tar --name concrete --alias champion`
     """
@@ -135,7 +135,7 @@ def alias(
     remove: Annotated[bool, typer.Option("--remove", help="Remove the alias.")] = False,
     url: Url = None,
 ) -> None:
-    """Let an alias name a version, or remove it.
+    """Set or remove an alias of a version.
 
     Example: `credence models alias concrete champion 3`
     """

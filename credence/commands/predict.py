@@ -1,4 +1,4 @@
-"""`credence predict`: rows in, predictions with their uncertainty out."""
+"""`credence predict`: predict rows of a file, with uncertainty."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from credence.commands.connection import connect
 from credence.commands.options import AsJson, ModelArgument, Url
 from credence.commands.prediction_files import BINARY, ResultFormat, result_writer
 from credence.commands.row_files import STANDARD_INPUT, Columns, RowFormat, existing, rows_of
-from credence.progress import rows_bar, somebody_watches
+from credence.progress import is_interactive, rows_bar
 from credence.rendering import print_json
 from credence.types import Feature, Json, Version
 
@@ -133,7 +133,7 @@ def _write(
     batches: Iterator[Columns], predict: "Callable[[Columns], Table]", format_: ResultFormat
 ) -> None:
     """Predict and write batch after batch, with a bar unless a table on the terminal shows it."""
-    visible = somebody_watches() and not sys.stdout.isatty()
+    visible = is_interactive() and not sys.stdout.isatty()
     first_row = 1
     with result_writer(format_) as write, rows_bar(None, visible=visible) as show:
         for batch in batches:

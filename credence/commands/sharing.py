@@ -1,4 +1,4 @@
-"""`credence models share` and the same of data sets and jobs: who else sees a thing."""
+"""`credence models share`, and the same for data sets and jobs."""
 
 from typing import Annotated
 
@@ -11,16 +11,16 @@ from credence.types import Shared
 
 Readers = Annotated[
     list[str] | None,
-    typer.Option("--with", help="An owner who is to see it; once per owner. '*' is everybody."),
+    typer.Option("--with", help="An owner who may see it; once per owner. '*' is everybody."),
 ]
 
 
 def add_share(app: typer.Typer, kind: Shared, example: str) -> None:
-    """Give a group of commands its `share`."""
+    """Add the command `share` to a group."""
 
     @app.command(help=f"{TEXT}\n\nExample: `credence {kind} share {example} --with analysts`")
     def share(
-        identifier: Annotated[str, typer.Argument(help="What is to be shared.")],
+        identifier: Annotated[str, typer.Argument(help="Name or id of the object.")],
         readers: Readers = None,
         private: Annotated[bool, typer.Option("--private", help="Share it with nobody.")] = False,
         as_json: AsJson = False,
@@ -39,4 +39,4 @@ def add_share(app: typer.Typer, kind: Shared, example: str) -> None:
         typer.echo(f"shared with {', '.join(now)}" if now else "shared with nobody")
 
 
-TEXT = "Show who sees it beside its owner, or let others see it and nobody else."
+TEXT = "Show which other owners may see it, or set them."

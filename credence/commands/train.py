@@ -1,4 +1,4 @@
-"""`credence train`: from a file to a model."""
+"""`credence train`: train a model on a file or data set."""
 
 import csv
 import json
@@ -45,7 +45,7 @@ def train(
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Train a model; everything not given follows the recommended recipe.
+    """Train a model; settings not given follow the recommended recipe.
 
     Examples:
 
@@ -77,7 +77,7 @@ def named_target(target: str | None, data: str) -> str:
     """The column to predict.
 
     Raises:
-        typer.BadParameter: nobody said it; of a CSV file it names the columns to choose from.
+        typer.BadParameter: it is not given; for a CSV file the message names the columns.
     """
     if target is not None:
         return target
@@ -86,11 +86,11 @@ def named_target(target: str | None, data: str) -> str:
     if path.is_file() and path.suffix.lower() == ".csv":
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             choice = f", one of {', '.join(next(csv.reader(file), []))}"
-    raise typer.BadParameter(f"say which column is to be predicted{choice}", param_hint="--target")
+    raise typer.BadParameter(f"name the column to predict{choice}", param_hint="--target")
 
 
 def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) -> Json:
-    """What was given by options, then by `--set`, under dotted paths."""
+    """The request: values of options, then of `--set`, under dotted paths."""
     request: Json = {}
     for path, value in options.items():
         if value is not None:
@@ -127,7 +127,7 @@ def assign(request: Json, path: str, value: Any) -> None:
     """Set `request["a"]["b"] = value` for the path `a.b`.
 
     Raises:
-        typer.BadParameter: if something on the way is no object.
+        typer.BadParameter: if a part of the path has a value that is no object.
     """
     *parents, last = path.split(".")
     for parent in parents:
@@ -138,7 +138,7 @@ def assign(request: Json, path: str, value: Any) -> None:
 
 
 def find_dataset(client: "Client", data: str) -> tuple[str, str]:
-    """Id and name of the data set: the file's once it is uploaded, or an existing one's."""
+    """Id and name of the data set, after uploading a file."""
     path = Path(data)
     if path.is_file():
         dataset = upload_file(client, path)

@@ -1,4 +1,4 @@
-"""What both estimators share: settings, columns, the fitted model and where it can go."""
+"""The base of both estimators: settings, columns, fitting, saving and deploying."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -47,10 +47,10 @@ class Uncertainty(NamedTuple):
 
 
 class BayesianEstimator(BaseEstimator):
-    """Settings are named as in `POST /train`; what is None the recommended recipe fills in.
+    """Settings are named as in `POST /train`; None stands for the recommended recipe.
 
-    scikit-learn's checks all hold but one: a row of weight 2 weighs as much as two rows in the
-    objective, but two rows are shuffled and held out one by one, so that the fits differ.
+    All checks of scikit-learn pass but one: a row of weight 2 counts as two rows in the objective,
+    but two rows are shuffled and held out separately, so that the fits differ.
     """
 
     task: ClassVar[str]
@@ -99,12 +99,12 @@ class BayesianEstimator(BaseEstimator):
         self.device = device
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Trains as the service would: some rows are held out, to calibrate and to score.
+        """Train as the service would: some rows are held out for calibration and scores.
 
-        A row of weight 0 is left out; without `random_state` the seed is 0, the service's own.
+        Rows of weight 0 are ignored. Without `random_state` the seed is 0, as in the service.
 
         Raises:
-            ValueError: naming what cannot be learned from, or a setting that cannot work.
+            ValueError: naming data or a setting that cannot be used.
         """
         columns, target = self._validated(X, y)
         weights = None
@@ -113,7 +113,7 @@ class BayesianEstimator(BaseEstimator):
             kept = weights > 0
             columns = {name: column.filter(pa.array(kept)) for name, column in columns.items()}
             target, weights = target[kept], weights[kept]
-        target = self._settle_target(target)
+        target = self._checked_target(target)
         if len(target) < MIN_ROWS:
             raise ValueError(f"n_samples={len(target)} are too few: give at least {MIN_ROWS} rows")
         self._inputs = list(columns)
@@ -129,11 +129,11 @@ class BayesianEstimator(BaseEstimator):
         return self
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:
-        """What is noise (aleatoric), what more data would tell (epistemic), and both."""
+        """Noise (aleatoric), what more data would reduce (epistemic), and their sum."""
         raise NotImplementedError
 
     def save(self, path: Path | str) -> None:
-        """Writes the model as a version's archive: safetensors and JSON, nothing pickled.
+        """Write the model as a version's archive: safetensors and JSON, no pickle.
 
         `credence models import` makes a version of it.
         """
@@ -141,7 +141,7 @@ class BayesianEstimator(BaseEstimator):
         Path(path).write_bytes(_packed(self.model_))
 
     def deploy(self, client: "Client", name: str, alias: str | None = None) -> "Version":
-        """Sends the model to a service: a new version there, which predicts the same."""
+        """Send the model to a service, as a new version that predicts the same."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.tar"
             self.save(path)
@@ -162,17 +162,17 @@ class BayesianEstimator(BaseEstimator):
         return tables.name_columns(table, self._feature_names()), y
 
     def _feature_names(self) -> list[str]:
-        """Of a frame its own; of an array x0, x1, …"""
+        """The names of a frame; for an array x0, x1, …"""
         if hasattr(self, "feature_names_in_"):
             return list(self.feature_names_in_)
         return [f"x{i}" for i in range(self.n_features_in_)]
 
-    def _settle_target(self, target: np.ndarray) -> np.ndarray:
-        """The targets of the rows that are left."""
+    def _checked_target(self, target: np.ndarray) -> np.ndarray:
+        """The target, after checks of the task."""
         return target
 
     def _request(self, target: str, weight: str | None) -> dict[str, Any]:
-        """The body of `POST /train` that asks for the same, without model and data set."""
+        """The body of `POST /train` for the same training, without model and data set."""
         training = self._given(_TRAINING) | {"seed": self._seed()}
         method = {"kind": self.method} if isinstance(self.method, str) else dict(self.method)
         return {
@@ -220,7 +220,7 @@ class BayesianEstimator(BaseEstimator):
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """A pickle holds the model as an artifact, which is read back as any other: checked."""
+        """A pickle holds the model as an artifact, which is checked when it is read."""
         state = dict(super().__getstate__())
         if "model_" in state:
             state["model_"] = _packed(state["model_"])
@@ -233,11 +233,11 @@ class BayesianEstimator(BaseEstimator):
 
 
 class _Target(BaseEstimator):
-    """Whose target is checked apart from its frame."""
+    """For checking a target apart from its frame."""
 
 
 def _other_names(taken: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
-    """These names, longer where a column is called so."""
+    """The wanted names, with `_` appended where a column has one."""
     names = []
     for name in wanted:
         while name in taken:
@@ -253,7 +253,7 @@ def _packed(model: TabularModel) -> bytes:
 
 
 def _unpacked(data: bytes) -> TabularModel:
-    """With the kernels that it was trained with: the same bits, wherever it is read."""
+    """The model with the kernels of training, so that it predicts the same bits everywhere."""
     with tempfile.TemporaryDirectory() as folder:
         packed, directory = Path(folder) / "model.tar", Path(folder) / "model"
         packed.write_bytes(data)

@@ -1,4 +1,4 @@
-"""Classes, with probabilities that say how sure they are."""
+"""`BayesianClassifier`: classes with probabilities."""
 
 from typing import Any, ClassVar
 
@@ -29,7 +29,7 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         assert entropy is not None
         return Uncertainty(**entropy)
 
-    def _settle_target(self, target: np.ndarray) -> np.ndarray:
+    def _checked_target(self, target: np.ndarray) -> np.ndarray:
         check_classification_targets(target)
         self.classes_ = np.unique(target)  # in the order of the model's classes
         if len(self.classes_) < 2:

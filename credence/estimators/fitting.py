@@ -1,4 +1,4 @@
-"""From a table to a model, on the path that a worker takes: profile, recipe, training."""
+"""Train a model on a table, in the steps of a worker: profile, recipe, training."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,10 +19,10 @@ from models.training.train import train
 
 
 def fit(table: pa.Table, request: Mapping[str, Any], device: str | None) -> TabularModel:
-    """Trains on a table as `POST /train` would: the same request, rows and seed, the same weights.
+    """Train as `POST /train` would: the same request, rows and seed give the same weights.
 
     Raises:
-        ValueError: naming a setting or column that cannot work.
+        ValueError: naming a setting or column that cannot be used.
     """
     profiles = [profile(name, table.column(name)) for name in table.column_names]
     config = resolve(_config(request), profiles, table.num_rows)
@@ -57,5 +57,5 @@ def _device() -> str:
 
 
 def refused(error: Invalid) -> ValueError:
-    """What scikit-learn expects of data that cannot be used."""
+    """The exception that scikit-learn expects for data that cannot be used."""
     return ValueError("; ".join(message for _, message in error.errors))

@@ -1,4 +1,4 @@
-"""Numbers, with the deviation or interval that they are sure to."""
+"""`BayesianRegressor`: numbers with deviations and intervals."""
 
 from typing import Any, ClassVar, Literal, overload
 
@@ -31,13 +31,13 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     def predict_interval(
         self, X: Any, level: float = 0.9, kind: IntervalKind = "credible"
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends that hold a new target with probability `level`.
+        """Lower and upper bounds that contain a new target with probability `level`.
 
         Raises:
-            ValueError: for conformal ones of a model that was not calibrated.
+            ValueError: conformal bounds of a model that was not calibrated.
         """
         if not 0 < level < 1:
-            raise ValueError(f"level {level} is no probability between 0 and 1, such as 0.9")
+            raise ValueError(f"level {level} is not between 0 and 1, such as 0.9")
         (interval,) = self._predict(X, intervals=(level,), interval_kinds=(kind,)).intervals
         return interval.lower, interval.upper
 

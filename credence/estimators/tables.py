@@ -1,7 +1,7 @@
-"""What people hand over, as the columns that models read: through the service's own encoders.
+"""Arrays and frames as the columns that models read, with the service's own encoders.
 
-Arrays are numbers. A frame's columns keep their types: its categories are categories, whatever
-their values look like; strings, booleans and times are read as in an uploaded file.
+Arrays are numbers. A frame's columns keep their types: categories stay categories, whatever their
+values look like; strings, booleans and times are read as in an uploaded file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +62,7 @@ def read_as(columns: Mapping[str, Column], inputs: Sequence[InputColumn]) -> Col
 def canonical_but_levels(
     columns: Mapping[str, Column], is_levels: Callable[[str, Column], bool]
 ) -> pa.Table:
-    """Like `core.datasets.columns.canonical`, but levels that look like times stay levels."""
+    """As `core.datasets.columns.canonical`, but categories that look like times stay categories."""
     levels = {n: _levels(column) for n, column in columns.items() if is_levels(n, column)}
     rest = {name: column for name, column in columns.items() if name not in levels}
     table = canonical(pa.table(rest)) if rest else pa.table({})
@@ -85,7 +85,10 @@ def _array(name: str, column: Column, type_: str) -> np.ndarray:
     if column.null_count == len(column):
         return _missing(len(column), type_)
     found = profile(name, column).type
-    if found != type_ and {found, type_} != {"category", "text"}:  # prose is told by many rows
+    if found != type_ and {found, type_} != {
+        "category",
+        "text",
+    }:  # text needs many rows
         raise ValueError(f"column {name!r} is of type {found}; the model was trained on a {type_}")
     return to_numpy(column, type_)
 

@@ -1,1 +1,1 @@
-"""How `credence serve` runs: the API in a thread, the worker in a process, both under one roof."""
+"""`credence serve`: the API in a thread and the worker in a process, under one supervisor."""

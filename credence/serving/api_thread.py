@@ -1,4 +1,4 @@
-"""The API: uvicorn in a thread of its own, so that the process's signals stay the supervisor's."""
+"""The API: uvicorn in a thread, so that the supervisor handles the process's signals."""
 
 import os
 import socket
@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 import uvicorn
 from fastapi import FastAPI
 
+from credence.serving.concurrency_limit import ConcurrencyLimit
 from credence.serving.connections import connections_of
-from credence.serving.crowd import Crowd
-from credence.serving.errors import CannotStart
 
 if TYPE_CHECKING:
-    from app.dependencies import Services  # which loads torch: a port that is taken is told before
+    from app.dependencies import Services  # loads torch: a port in use is reported before
 
 SILENT_PEER_SECONDS = 60
+
+
+class CannotStart(Exception):
+    """The service could not be started; the message is for the user."""
 
 
 class ApiThread:
@@ -25,12 +28,12 @@ class ApiThread:
         config = uvicorn.Config(
             app,
             http=connections_of(
-                Crowd(app.state.settings.max_queued_seconds),
+                ConcurrencyLimit(app.state.settings.max_queued_seconds),
                 lambda: app.state.services.metrics.count_refusal(),  # noqa: PLW0108 - there later
             ),
             lifespan="on",
             log_config=None,  # the service's own logging is configured already
-            log_level="warning",  # that it starts and stops is the supervisor's to tell
+            log_level="warning",  # the supervisor reports start and stop
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=grace_seconds,
@@ -41,7 +44,7 @@ class ApiThread:
         )
 
     def start(self) -> None:
-        """Begin to start up; `ready` tells when requests are answered."""
+        """Begin to start up; `ready` is true when requests are answered."""
         self._thread.start()
 
     @property
@@ -55,16 +58,16 @@ class ApiThread:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Take no new requests and answer those in flight."""
+        """Take no new requests and finish those in flight."""
         self._server.should_exit = True
 
     def join(self, timeout_seconds: float) -> None:
-        """Wait until the server is gone, but no longer than this."""
+        """Wait until the server has ended, but no longer than this."""
         self._thread.join(max(timeout_seconds, 0.0))
 
 
 class _Server(uvicorn.Server):
-    """Ends event streams before it waits for what is in flight: by themselves they would not."""
+    """Ends event streams before it waits for requests in flight: they would never end."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
@@ -92,13 +95,14 @@ def listen(host: str, port: int) -> socket.socket:
         raise CannotStart(
             f"cannot listen on {host}:{port}: {reason}; choose another --port or --host"
         ) from error
-    _let_go_of_silent_peers(listener)
+    _close_silent_peers(listener)
     return listener
 
 
-def _let_go_of_silent_peers(listener: socket.socket) -> None:
-    """The kernel cuts off who has taken nothing of an answer for this long, or is gone without a
-    word; connections inherit it from their listener. Uvicorn itself would wait for ever.
+def _close_silent_peers(listener: socket.socket) -> None:
+    """Let the kernel close connections whose peer has gone or read nothing for this long.
+
+    Connections inherit the options of their listener. uvicorn itself would wait for ever.
     """
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # RFC 5482, of Linux

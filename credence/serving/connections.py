@@ -1,8 +1,10 @@
-"""Connections that cost nothing for long: uvicorn's, with bounds on time and number.
+"""uvicorn's connections with bounds on time, number and length of headers.
 
-uvicorn gives up on a connection that is silent between two requests, and never on one whose request
-does not come to its end, or whose client does not read. How long a body may take is the
-application's to say (`app.http.middleware`).
+uvicorn closes a connection that is silent between two requests. It does not close one whose request
+never ends or whose client does not read, it takes headers of any length, and its
+`limit_concurrency` refuses new clients while idle ones stay. The time for a body is bounded by
+`app.http.middleware`. The overridden methods are no public interface: uvicorn is pinned, and
+tests/credence/test_concurrency_limit.py names them.
 """
 
 import asyncio
@@ -14,17 +16,17 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.errors import problem_response
 from core.exceptions import Unavailable
-from credence.serving.crowd import Crowd
-from credence.serving.protocol import BoundedProtocol
+from credence.serving.concurrency_limit import ConcurrencyLimit
 
+MAX_HEAD_BYTES = 2**16  # more than nginx and Apache take
 HEAD_SECONDS = 10.0  # for a request line and headers; nginx gives 60, Apache 20 to 40
-TURN_SECONDS = 0.1  # in which the loop reads at least once, however busy it was
-STALLED_SECONDS = 20.0  # without a byte of an answer being taken
-RESERVED_FILES = 256  # descriptors that connections leave: database, models, uploads, libraries
+TURN_SECONDS = 0.1  # in which a busy loop reads at least once
+STALLED_SECONDS = 20.0  # without a byte of a response being read
+RESERVED_FILES = 256  # descriptors for database, models, uploads, libraries
 PREDICTIONS = re.compile(r"/predict/?|/v2/models/.*/infer/?")
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
@@ -32,14 +34,16 @@ FULL = (
 )
 
 
-class Connection(BoundedProtocol):
-    """One client. When there are too many, the one that has been idle for longest makes room."""
+class Connection(HttpToolsProtocol):
+    """The connection of one client. With too many, the one idle for longest is closed."""
 
-    crowd: Crowd  # of the server: `connections_of`
+    limit: ConcurrencyLimit  # of the server: `connections_of`
     on_refusal: Callable[[], None]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._head_bytes = 0
+        self._in_head = False
         self._is_counted = False
         self.idle_since = self.loop.time()
         self._head_timer: asyncio.TimerHandle | None = None
@@ -47,7 +51,7 @@ class Connection(BoundedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being answered: none has come whole, or all have their answers."""
+        """Whether no request is in progress: none has come whole, or all have their responses."""
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -59,15 +63,27 @@ class Connection(BoundedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timers()
-        self._leave_crowd()
+        self._leave()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.is_idle and self._head_timer is None:  # the first bytes after an answer
+        if self.is_idle and self._head_timer is None:  # the first bytes after a response
             self._await_head()
+        continued = self._in_head
         super().data_received(data)
+        if continued and self._in_head:  # one header alone may come in many pieces
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+                self.send_400_response("The request line and headers are too long.")
+
+    def on_message_begin(self) -> None:
+        self._head_bytes, self._in_head = 0, True
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        self._in_head = False
+        if sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
+            raise ValueError("too long")  # the parser stops, and uvicorn sends 400
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
@@ -75,31 +91,31 @@ class Connection(BoundedProtocol):
 
     def on_response_complete(self) -> None:
         self.idle_since = self.loop.time()
-        self._leave_crowd()
+        self._leave()
         super().on_response_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if not PREDICTIONS.fullmatch(str(cycle.scope["path"])):
             super()._start_asgi_task(cycle, app)
-        elif self.crowd.is_full and not self.flow.write_paused:
-            with suppress(StopIteration):  # at once: a task would wait behind those of the others
+        elif self.limit.is_reached and not self.flow.write_paused:
+            with suppress(StopIteration):  # at once: a task would wait behind the others
                 cycle.run_asgi(self._refuse).send(None)
         else:
-            self.crowd.enter(perf_counter())
+            self.limit.enter(perf_counter())
             self._is_counted = True
             super()._start_asgi_task(cycle, app)
 
     async def _refuse(self, scope: Any, receive: Any, send: Any) -> None:
-        seconds = self.crowd.wait_seconds
+        seconds = self.limit.wait_seconds
         message = f"more requests than are answered in {seconds:.1f} s are here already"
         refusal = Unavailable(message, min(max(math.ceil(seconds), 1), 60))
         type(self).on_refusal()
         await problem_response(refusal, scope["path"])(scope, receive, send)
 
-    def _leave_crowd(self) -> None:
+    def _leave(self) -> None:
         if self._is_counted:
             self._is_counted = False
-            self.crowd.leave(perf_counter())
+            self.limit.leave(perf_counter())
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -112,7 +128,7 @@ class Connection(BoundedProtocol):
         super().resume_writing()
 
     def _await_head(self) -> None:
-        """What has come while the loop was busy is read first: then the timer is gone."""
+        """Close the connection if no head comes, once what has arrived is read."""
 
         def look_again() -> None:
             self._head_timer = self._later(TURN_SECONDS, self.transport.abort)
@@ -120,7 +136,7 @@ class Connection(BoundedProtocol):
         self._head_timer = self._later(HEAD_SECONDS, look_again)
 
     def _await_reader(self) -> None:
-        """Whatever waits for its client to read is memory that others need."""
+        """Close the connection if its client does not read: the response occupies memory."""
         waiting = self.transport.get_write_buffer_size()
 
         def look_again() -> None:
@@ -140,7 +156,7 @@ class Connection(BoundedProtocol):
                 timer.cancel()
 
     def _make_room(self) -> bool:
-        """Close the connection that has been idle for longest; False if all are busy."""
+        """Close the connection that has been idle for longest. False if all are busy."""
         others = (c for c in self.connections if isinstance(c, Connection) and c is not self)
         idle = min((c for c in others if c.is_idle), key=lambda c: c.idle_since, default=None)
         if idle is None:
@@ -149,16 +165,17 @@ class Connection(BoundedProtocol):
         return True
 
 
-def connections_of(crowd: Crowd, on_refusal: Callable[[], None]) -> type[Connection]:
-    """The connections of one server, which count their predictions together.
+def connections_of(limit: ConcurrencyLimit, on_refusal: Callable[[], None]) -> type[Connection]:
+    """A protocol class for the connections of one server.
 
-    `on_refusal` is called for each that is refused: the application does not see it.
+    Args:
+        on_refusal: is called for each refused prediction, which the application does not see.
     """
-    own = {"crowd": crowd, "on_refusal": staticmethod(on_refusal)}
+    own = {"limit": limit, "on_refusal": staticmethod(on_refusal)}
     return type("ServerConnection", (Connection,), own)
 
 
 def most_connections() -> int:
-    """As many as the process may have files open, but for those that it needs itself."""
+    """The number of files that the process may open, without those that it needs itself."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(soft - RESERVED_FILES, soft // 2)

@@ -1,4 +1,4 @@
-"""From a version's archive to a file that other runtimes read: ONNX, or torch's own."""
+"""Writes a version's archive as a graph for other runtimes: ONNX or torch."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ METADATA = "credence.json"  # in a .pt2; in ONNX a property called "credence"
 _MOST_ONNX_BYTES = 2**31 - 1  # of one file: protobuf's limit
 
 
-def convert(  # noqa: PLR0917 - in the order in which one says it
+def convert(  # noqa: PLR0917 - a name each
     archive: Path,
     output: Path,
     format: Format,
@@ -30,11 +30,11 @@ def convert(  # noqa: PLR0917 - in the order in which one says it
     prune: float = 0.0,
     samples: int = 100,
 ) -> None:
-    """Writes the model of an archive as a graph.
+    """Write the model of an archive as a graph.
 
     Raises:
-        InvalidInput: for a model, a posterior or a size that the format cannot have.
-        ModuleNotFoundError: without the packages of the extra `export`.
+        InvalidInput: the format cannot hold this model, posterior or size.
+        ModuleNotFoundError: the packages of the extra `export` are not installed.
     """
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder) / "artifact"
@@ -49,7 +49,7 @@ def convert(  # noqa: PLR0917 - in the order in which one says it
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what torch tells of itself: packages that it could use, names that it gave up."""
+    """Without torch's warnings about optional packages and deprecated names."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -89,7 +89,7 @@ def _save_onnx(export: Export, program: Any, output: Path, description: str) -> 
 
 
 def _name(graph: Any, export: Export) -> None:
-    """Names what goes in and out; steps between are called by what they do, such as `mean`."""
+    """Name inputs and outputs; other values could have their names, such as `mean`."""
     for node in graph:
         for value in node.outputs:
             value.name = f"step_{value.name}"

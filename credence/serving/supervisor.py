@@ -1,4 +1,4 @@
-"""Start the API and the worker, say when both are ready, stop them within ten seconds."""
+"""Starts the API and the worker, reports when both are ready, stops them within ten seconds."""
 
 import os
 import signal
@@ -19,8 +19,7 @@ from core.database.database import opened
 from core.jobs.workers import Workers
 from core.settings import Settings
 from credence import DEFAULT_URL
-from credence.serving.api_thread import ApiThread, address
-from credence.serving.errors import CannotStart
+from credence.serving.api_thread import ApiThread, CannotStart, address
 from credence.serving.worker_process import WorkerProcess
 
 STOP_SECONDS = 9.0  # the contract says 10; the rest is for the interpreter's own exit
@@ -57,7 +56,7 @@ class Supervisor:
         """Run until SIGTERM, SIGINT or SIGHUP; afterwards no process is left.
 
         Raises:
-            CannotStart: if the API or the worker ends before both are ready, or the API later.
+            CannotStart: the API or the worker ended before both were ready, or the API later.
         """
         with self._signals():
             try:
@@ -85,7 +84,7 @@ class Supervisor:
                 typer.echo(WELCOME.format(address=self._address, url=self._url()))
 
     def _url(self) -> str:
-        """How the commands find a service that is not where they look by default."""
+        """The line that lets commands find a service at another address than the default."""
         return "" if self._address == DEFAULT_URL else f"\n  export CREDENCE_URL={self._address}"
 
     def _wait_for(self, ready: Callable[[], bool]) -> None:
@@ -96,7 +95,7 @@ class Supervisor:
             time.sleep(POLL_SECONDS)
 
     def _keep_starting(self, worker: WorkerProcess) -> None:
-        """One that gives up would do so again; one that was killed, by a job it took, may not."""
+        """Restart a worker that was killed; one that exited by itself would do so again."""
         if worker.exit_code is not None and worker.exit_code >= 0:
             raise CannotStart(
                 f"the worker ended with exit code {worker.exit_code} before it was ready"
@@ -105,7 +104,7 @@ class Supervisor:
 
     def _check_api(self) -> None:
         if not self._api.alive:
-            raise CannotStart("the API has ended; the lines above say why")
+            raise CannotStart("the API has ended; the log above says why")
 
     def _stop(self) -> None:
         deadline = time.monotonic() + STOP_SECONDS
@@ -120,7 +119,7 @@ class Supervisor:
     @contextmanager
     def _signals(self) -> Iterator[None]:
         def stop(number: int, frame: FrameType | None) -> None:
-            self._stopping = True  # no more than this: a handler must not wait for a lock
+            self._stopping = True  # a signal handler must not wait for a lock
 
         before = {number: signal.signal(number, stop) for number in STOP_SIGNALS}
         try:

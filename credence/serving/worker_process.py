@@ -1,4 +1,4 @@
-"""The worker: a child process that is restarted when it ends and never outlives its parent."""
+"""The worker: a child process that is restarted when it ends, and ends with its parent."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import structlog
 
 WORKER = (sys.executable, "-m", "credence", "worker", "--stop-with-stdin")
 LAST_RESTART_SECONDS = 60.0
-STEADY_SECONDS = 60.0  # a worker that ran this long starts the back-off afresh
+STEADY_SECONDS = 60.0  # after this time the back-off starts again
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +38,7 @@ class WorkerProcess:
         self._first_restart_seconds = self._delay_seconds = first_restart_seconds
 
     def start(self) -> None:
-        """Start the process, in place of one that has ended."""
+        """Start the process; kill what is left of an earlier one."""
         self._kill_group()
         self._restart_at = None
         self._started = time.monotonic()
@@ -60,7 +60,7 @@ class WorkerProcess:
         return self._process.poll() if self._process else None
 
     def keep_running(self) -> None:
-        """Restart it if it has ended, later and later if it keeps ending early."""
+        """Restart the process if it has ended, with exponential back-off if it ends early."""
         if self.exit_code is None:
             return
         now = time.monotonic()
@@ -76,7 +76,7 @@ class WorkerProcess:
             self.start()
 
     def stop(self) -> None:
-        """Ask the worker to hand its job back and end."""
+        """Ask the worker to return its job to the queue and end."""
         if self._process:
             self._process.terminate()
 

@@ -1,7 +1,7 @@
-"""Rolling-origin evaluation: forecasts from several points of the past, scored on what came then.
+"""Rolling-origin evaluation: forecasts from several points of the past, scored on what followed.
 
-MASE is the absolute error in units of what the seasonal naive forecast, which repeats the last
-season, was off by in the steps before (Hyndman and Koehler 2006); below 1 is better than that.
+MASE is the mean absolute error divided by that of the seasonal naive forecast, which repeats the
+last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive.
 """
 
 import math
@@ -33,9 +33,11 @@ PerStep = Float64[Tensor, "steps"]
 
 @dataclass(frozen=True)
 class Origin:
-    """Step number `first` of a series is the first one ahead; from `scored` on it is a test.
+    """The start of a forecast.
 
-    What lies before `scored` gives the scale of the errors.
+    Args:
+        first: number of the step that is forecast first.
+        scored: number of the first held-out step. The steps before give the scale of the errors.
     """
 
     series: Series
@@ -47,7 +49,7 @@ class Origin:
         return self.series.until(self.first)
 
     def targets(self, horizon: int) -> np.ndarray:
-        """What came."""
+        """The values of the steps that are forecast."""
         return self.series.values[self.first : self.first + horizon]
 
 
@@ -76,15 +78,15 @@ def origins(
 
 
 def some(chosen: Sequence[T]) -> list[T]:
-    """Every n-th of the origins, or of what belongs to each: at most `SOME_ORIGINS`."""
+    """Every n-th of the origins, or of one value for each: at most `SOME_ORIGINS`."""
     return list(chosen[:: -(-len(chosen) // SOME_ORIGINS)])
 
 
 def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon: int) -> Json:
-    """Metrics of the forecasts of all origins, and of the seasonal naive beside them.
+    """Metrics of the forecasts from all origins, and of the seasonal naive forecasts.
 
-    Where there are more than `SOME_ORIGINS`, `some_origins` holds both again for those alone:
-    a method that is fitted at these has to be compared with what the others score there.
+    If there are more than `SOME_ORIGINS`, `some_origins` has both again for these: methods that are
+    fitted anew at each of them are compared with the metrics there.
     """
     targets = torch.from_numpy(np.concatenate([o.targets(horizon) for o in chosen]))
     own = forecast.scores(targets)
@@ -106,15 +108,16 @@ def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: 
 
 
 def _at_some(scores: Scores, origins: int) -> Scores:
-    """The steps of these origins; those of one lie after those of the one before."""
+    """The scores at some of so many origins, whose steps follow one another."""
     step = torch.tensor(some(range(origins)))
     return {name: all_.unflatten(0, (origins, -1))[step].flatten() for name, all_ in scores.items()}
 
 
 def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    """Means of per-step scores, those of an origin after those of the one before; and MASE.
+    """Means of the scores of all steps, and MASE. What is not finite is None.
 
-    A path that feeds on itself can leave the range of numbers: what is not finite then is None.
+    Args:
+        scores: per step; the steps of the origins follow one another.
     """
     scales = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
     errors = scores["mae"].cpu().unflatten(0, (len(chosen), -1)).mean(1)
@@ -123,31 +126,34 @@ def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> J
     return _finite({**regression_metrics(scores), "mase": mase})
 
 
-def ran_away(metrics: Json) -> bool:
-    """Whether a score is None; MASE is where nothing changed before, too."""
+def has_diverged(metrics: Json) -> bool:
+    """Whether paths left the range of numbers: a score is None, apart from MASE.
+
+    MASE is also None for a series that never changed before.
+    """
     return any(value is None for name, value in metrics.items() if name != "mase")
 
 
 def _finite(values: Mapping[str, Any]) -> Json:
-    """The same, nested or not, with None for what JSON has no number for."""
+    """The same values, nested or not, with None for NaN and infinities, which JSON cannot hold."""
 
-    def told(value: Any) -> Any:
+    def finite(value: Any) -> Any:
         if isinstance(value, Mapping):
             return _finite(value)
         if isinstance(value, list):
-            return [told(one) for one in value]
+            return [finite(one) for one in value]
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    return {name: told(value) for name, value in values.items()}
+    return {name: finite(value) for name, value in values.items()}
 
 
 def naive_error(origin: Origin, season: int) -> float:
-    """Mean absolute error of repeating the last season, before what is scored."""
+    """Mean absolute error of repeating the last season, in the steps before the scored ones."""
     return float(np.nanmean(np.abs(_seasonal_changes(origin.series.until(origin.scored), season))))
 
 
 def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> GaussianMixture:
-    """The last season again, with the errors that this had before.
+    """Forecasts that repeat the last season, with the variance of the errors that this had before.
 
     After k whole seasons the variance is k + 1 times as large: errors of each season add up
     (Hyndman and Athanasopoulos 2021, §5.5).

@@ -1,4 +1,4 @@
-"""What is known of a step before it comes: the phases of its time, covariates, its series' key."""
+"""Inputs that are known before a step: the phases of its time, covariates, the series' key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NOTHING = NumberEncoder(mean=0.0, std=0.0, indicator=False)
 
 @dataclass(frozen=True)
 class Known:
-    """Of consecutive steps: what changes from step to step, and what is the series' own."""
+    """Inputs of consecutive steps: those of each step, and those of the series as a whole."""
 
     dynamic: Float[Tensor, "steps dynamic"]
     static: Float[Tensor, "static"]
@@ -36,9 +36,9 @@ def feature_configs(config: ModelConfig, time_type: str) -> tuple[FeatureConfig,
 def fit_known(
     config: ModelConfig, types: Mapping[str, str], columns: Columns, spacing: Spacing
 ) -> FeatureEncoder:
-    """Encoders of these columns; of the time its phases alone, in cycles of two steps or more.
+    """Encoders of these columns. The time is encoded by its phases, in cycles of two steps or more.
 
-    The instant itself goes on beyond all that training has seen, where no network says anything.
+    The instant itself is no input: it is always later than any that training has seen.
     """
     time = str((config.forecast or ForecastConfig()).time)
     features = feature_configs(config, types[time])
@@ -55,7 +55,7 @@ def fit_known(
 
 
 def static_width(encoder: FeatureEncoder, config: ModelConfig) -> int:
-    """Inputs that are the same at every step of a series: those of its key."""
+    """How many inputs are the same at every step of a series: those of its key."""
     has_key = config.forecast is not None and config.forecast.key is not None
     return encoder.encoders[-1].width if has_key else 0
 
@@ -71,5 +71,5 @@ def known_of(encoder: FeatureEncoder, static: int, columns: Columns) -> Known:
 
 
 def joined(first: Columns, second: Columns) -> Columns:
-    """Columns of consecutive steps, those that both have."""
+    """The columns of `second`, each behind its values in `first`."""
     return {name: np.concatenate([first[name], second[name]]) for name in second}

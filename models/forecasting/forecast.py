@@ -90,7 +90,7 @@ class Forecast:
         return values.exp() if self.is_log else values
 
     def summarise(self, levels: tuple[float, ...]) -> Arrays:
-        """Every per-step array of an answer, under the names of `models.prediction`."""
+        """All arrays of a prediction, by step, under the names of `models.prediction`."""
         summary = {
             "mean": self.mean(),
             "aleatoric": self.aleatoric(),

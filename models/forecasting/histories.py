@@ -1,4 +1,4 @@
-"""The history that comes with a request: whether a forecast can go on from it."""
+"""Checks of the history and the future covariates that a request for a forecast brings."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ INPUTS, FUTURE = "/inputs", "/future"
 def check_history(
     columns: Columns, target: str, config: ForecastConfig, frame: Frame, spacing: Spacing
 ) -> Series:
-    """The series that the columns are.
+    """The series in the columns.
 
     Raises:
-        InvalidInput: if they are several series, not in order, too short, or lack a value that is
-            read.
+        InvalidInput: if there are several series, or one that is not in the order of time, is too
+            short, or lacks a value that the model reads.
     """
     time = str(config.time)
     times, values = columns[time], columns[target].astype(np.float64)
@@ -56,7 +56,7 @@ def check_future(future: Columns | None, needed: Sequence[InputColumn], horizon:
     """The covariates of the steps ahead.
 
     Raises:
-        InvalidInput: unless there is a value of each for every step.
+        InvalidInput: unless each covariate has a value for every step.
     """
     names = [column.name for column in needed]
     given = future or {}

@@ -14,7 +14,7 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.rows import Rows
 from models.features.targets import present
-from models.forecasting.backtest import Origin, backtest, origins, ran_away
+from models.forecasting.backtest import Origin, backtest, has_diverged, origins
 from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
@@ -219,9 +219,9 @@ class Forecaster(TabularModel):
     def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
         """Which variants have paths beyond the range of numbers."""
         return tuple(
-            f"prune {prune:g}: sample paths run away; metrics that are not finite are null"
+            f"prune {prune:g}: sample paths diverge; metrics that are not finite are null"
             for prune, found in metrics.items()
-            if ran_away(found)
+            if has_diverged(found)
         )
 
     def held_out_origins(self, columns: Columns) -> list[Origin]:

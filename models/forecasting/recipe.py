@@ -1,6 +1,6 @@
 """What the recipe recommends for series: season, context, horizon and transform, from the series.
 
-Profiles say nothing of the order of rows, so that times and targets themselves are looked at.
+Profiles do not describe the order of rows, so the recipe reads the times and targets themselves.
 """
 
 import math
@@ -42,7 +42,7 @@ _DECADES = 1_000.0  # largest ÷ smallest value: beyond, logarithms would see th
 
 @dataclass(frozen=True)
 class SeriesPlan:
-    """The configuration with all that is asked of series filled in, and what it comes to."""
+    """The configuration with all settings of series filled in, its inputs and windows."""
 
     config: ModelConfig
     inputs: Inputs
@@ -97,10 +97,10 @@ def plan_series(
 
 
 def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
-    """A small GRU unless a network is named: an MLP is, by its hidden layers.
+    """A small GRU unless a network is given: an MLP counts as given with its hidden layers.
 
-    Its units are bounded, and so is what a path can do that feeds on itself: on airline passengers
-    MLPs of the same method made some paths run away.
+    The units of a GRU are bounded, and so are the paths that read their own values. On airline
+    passengers some paths of MLPs diverged.
     """
     if not isinstance(config, MLPConfig) or config.hidden is not None:
         return config
@@ -162,7 +162,11 @@ def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
 def _covariates(
     config: ModelConfig, forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]
 ) -> tuple[FeatureConfig, ...] | None:
-    """Those that are named: what is known of the future cannot be told from a table."""
+    """The named features. There is no default: a table does not show which columns are known ahead.
+
+    Raises:
+        InvalidData: for tensors, and for the time or key under another type.
+    """
     check_features(config, profiles)
     kept = []
     for i, feature in enumerate(config.features or ()):
@@ -200,9 +204,9 @@ def _check_memory(num_windows: int, span: int) -> None:
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
-    """Season of the calendar if the series has one; a horizon and a context of a season each.
+    """The calendar's season if the series show one, and a horizon and context of one season each.
 
-    Windows read changes against the season before, so that such a context reaches two back.
+    Windows read changes against the season before, so that such a context covers two seasons.
     """
     length = int(np.median([len(one) for one in series]))
     learned = [one.until(len(one) - round(fraction * len(one))) for one in series]
@@ -215,7 +219,7 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
 
 
 def _season(series: Sequence[Series], spacing: Spacing) -> int:
-    """The calendar's, if steps a season apart are alike in most of these series."""
+    """The calendar's season if most of these series show it, otherwise 1."""
     season = spacing.season
     alike = [is_seasonal(one.values, season) for one in series]
     return season if season > 1 and np.mean(alike) > 0.5 else 1
@@ -241,9 +245,9 @@ def is_seasonal(values: np.ndarray, season: int) -> bool:
 def _transform(
     config: ModelConfig, forecast: ForecastConfig, series: Sequence[Series]
 ) -> Literal["log", "none"]:
-    """Logarithms of what is above 0, unless it spans more than three decades where it is learned.
+    """Logarithms of positive series, unless what is learned spans more than three decades.
 
-    Of the held-out ends only the sign counts: what has no logarithm could not be scored.
+    Held-out ends are only checked for their sign: a value without a logarithm could not be scored.
     """
     lowest = min(float(np.nanmin(one.values)) for one in series)
     if forecast.transform == "log" and lowest <= 0:

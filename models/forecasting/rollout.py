@@ -1,4 +1,4 @@
-"""Sample paths: each weight draw goes on from the same past, and feeds on what it drew itself.
+"""Sample paths: each weight draw continues the same past, and reads the values it has drawn.
 
 Under the weights w of one draw, K paths are drawn. Each path keeps, of every step, the mean and the
 variance that the network gave it before its own value was drawn: averaged over paths they tell
@@ -28,10 +28,11 @@ PerStep = Float64[Tensor, "samples paths rows horizon"]
 
 @dataclass(frozen=True)
 class History:
-    """The pasts of some forecasts, in u, and what is known of the steps that the windows reach.
+    """The pasts of some forecasts, in u, and the inputs that are known ahead.
 
-    `dynamic` begins with what is known of the second step of the window: at each position stands
-    what was known then of the step after it.
+    Args:
+        dynamic: inputs known ahead, of each step of the window the ones of the step after it.
+        static: inputs of the series as a whole.
     """
 
     past: Pasts
@@ -178,5 +179,5 @@ class Rollout:
 
 
 def paths_per_draw(num_draws: int | None) -> int:
-    """Ten; where only so many weight draws were kept, as many as make a thousand paths in all."""
+    """Ten, or more where few weight draws were kept, so that there are a thousand paths in all."""
     return 10 if num_draws is None else max(10, math.ceil(1_000 / num_draws))

@@ -15,7 +15,7 @@ from models.features.targets import present
 class Series:
     """One series: its columns in the order of time, from the first to the last known value.
 
-    Values in between may be missing (NaN): no window that would touch one is made.
+    Values in between may be missing (NaN): windows that would contain one are left out.
     """
 
     key: str | None
@@ -27,7 +27,7 @@ class Series:
         return len(self.values)
 
     def until(self, stop: int) -> "Series":
-        """The first `stop` steps, none if that is below 0: what was known then."""
+        """The first `stop` steps; none if `stop` is negative."""
         stop = max(stop, 0)
         columns = {name: column[:stop] for name, column in self.columns.items()}
         return Series(self.key, columns, self.times[:stop], self.values[:stop])
@@ -72,7 +72,7 @@ def _in_order(columns: Columns, rows: np.ndarray, target: str, config: ForecastC
         where = "" if key is None else f" of the series {key!r}"
         raise InvalidData(
             f"two rows{where} are of {times[int(twice.argmax())]}: a series has one value at a "
-            "time; forecast.key names the column that tells several series apart",
+            "time; forecast.key names the column that distinguishes several series",
             "/forecast/key",
         )
     known = np.flatnonzero(present(columns[target][rows]))

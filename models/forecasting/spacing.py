@@ -19,10 +19,12 @@ _MOST_STEPS = 1_000  # of a season
 
 @dataclass(frozen=True)
 class Spacing:
-    """The usual step: so many months, microseconds or units of a number.
+    """The usual step between times.
 
-    Months are no fixed time. `month_end`: each time is in the last day of its month. `is_regular`:
-    no gap in training was another one.
+    Args:
+        step: a number of months, microseconds or units.
+        month_end: whether each time is on the last day of its month.
+        is_regular: whether all gaps in training were this step.
     """
 
     unit: Literal["month", "microsecond", "number"]
@@ -85,12 +87,12 @@ class Spacing:
 
     @property
     def microseconds(self) -> float:
-        """A step between datetimes, of months about."""
+        """The length of a step between datetimes, an average one for months."""
         return self.step * (_MONTH if self.unit == "month" else 1.0)
 
     @property
     def season(self) -> int:
-        """Steps of the cycle that such times usually have (a year, week, day or hour), or 1."""
+        """Steps in the calendar's cycle for this spacing (year, week, day or hour), or 1."""
         if self.unit == "number":
             return 1
         if self.unit == "month":

@@ -1,6 +1,6 @@
-"""A window of the past as network inputs, and what the network says as a change of the series.
+"""A window of the past as network inputs, and the network's output as a change of the series.
 
-With u = log y or y, a window of C steps before step t, and the season s, the network is asked for
+With u = log y or y, a window of C steps before step t, and the season s, the network predicts
 
     r_t = (u_t − u_{t−s}) / c,      u_t = u_{t−s} + c r_t
 
@@ -27,8 +27,8 @@ from models.features.targets import NumberTarget
 
 CHANNELS = 2  # value and change
 _FLAT = 0.05  # quantile of the training windows' scale ÷ size below which none is taken to be
-# Of standardised inputs. In training hardly any is beyond; a path that runs away shall not pull the
-# network where it was never fitted.
+# Of standardised inputs. Hardly any is beyond it in training; a diverging path must not take the
+# network to inputs that it was never fitted to.
 _BOUND = 10.0
 
 STANDARD = NumberTarget(0.0, 1.0)
@@ -40,7 +40,7 @@ Pasts = Float64[Tensor, "*rows span"]
 
 @dataclass(frozen=True)
 class Reading:
-    """What windows say: inputs for the network, and how its answer becomes the next u."""
+    """Network inputs of windows, and how an output r becomes the next u: base + scale · r."""
 
     inputs: Float64[Tensor, "*rows context channels"]
     base: Float64[Tensor, "*rows"]

@@ -8,22 +8,22 @@ from jaxtyping import Int
 from torch import Tensor
 
 Window = tuple[Int[Tensor, "streams steps"], Int[Tensor, "streams steps"]]
-"""Tokens, and those that follow each of them."""
+"""Tokens, and for each of them the one that follows."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Streams side by side; the tokens of one window go on where those of the last ended.
+    """Streams of equal length, side by side. A window continues where the one before ended.
 
-    Each token but a stream's first is a target once: the text is cut into equal parts, and what is
-    left at its end, fewer tokens than there are streams, is not read.
+    Each token but a stream's first is a target once. The text is cut into equal parts; the rest at
+    its end, which has fewer tokens than there are streams, is not read.
     """
 
     streams: Int[Tensor, "streams length"]
 
     @classmethod
     def of(cls, stream: Sequence[int], num_streams: int) -> "Corpus":
-        """At most so many streams; a short text has fewer, of one step at least."""
+        """At most `num_streams` streams; fewer for a short text, of one step at least."""
         count = min(num_streams, len(stream) - 1)
         length = (len(stream) - 1) // count
         tokens = torch.tensor(stream[: count * length + 1])
@@ -51,7 +51,7 @@ class Corpus:
         return Corpus(self.streams[:, : self.num_steps // steps * steps + 1])
 
     def window(self, start: int, steps: int) -> Window:
-        """The window at a step; the last one may be shorter."""
+        """The window that begins at a step. The last one may be shorter."""
         stop = min(start + steps, self.num_steps)
         return self.streams[:, start:stop], self.streams[:, start + 1 : stop + 1]
 

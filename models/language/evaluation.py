@@ -1,4 +1,4 @@
-"""How well a text is predicted: perplexities by Monte Carlo and at the posterior's mean."""
+"""Scores of texts: perplexities by Monte Carlo and at the posterior's mean."""
 
 import math
 
@@ -13,12 +13,12 @@ from models.networks.recurrent import LanguageModel
 from models.prediction.weight_draws import FittedDraws
 
 SAMPLES = 30
-_STEPS = 50  # read at once; states are carried on
-_MAX_NATS = 700.0  # per token: beyond, a perplexity is no number any more
+_STEPS = 50  # read at once; hidden states are carried on
+_MAX_NATS = 700.0  # per token: beyond it the perplexity exceeds float64
 
 
 def evaluate(network: LanguageModel, state: State, corpus: Corpus, seed: int) -> Json:
-    """Perplexity by Monte Carlo and, where there is one, at the mean weights; nats per token."""
+    """Perplexity by Monte Carlo and at the mean weights, if there is a mean; nats per token."""
     fitted = FittedDraws.of(network, state)
     drawn = mean_log_likelihood(fitted, corpus, seed, SAMPLES, _STEPS)
     metrics: Json = {
@@ -34,9 +34,9 @@ def evaluate(network: LanguageModel, state: State, corpus: Corpus, seed: int) ->
 
 
 def score(network: LanguageModel, state: State, corpus: Corpus) -> float:
-    """Nats per token by the mean weights, or all that are kept: what early stopping looks at.
+    """Nats per token at the mean weights, or of all kept ones, for early stopping.
 
-    One pass over the text; 30 samples of it would cost as much as ten.
+    It takes one pass over the text; 30 samples would cost as much as ten passes.
     """
     mean = mean_of(state)
     fitted = FittedDraws.of(network, state if mean is None else mean)
@@ -44,7 +44,7 @@ def score(network: LanguageModel, state: State, corpus: Corpus) -> float:
 
 
 def mean_of(state: State) -> DrawsState | None:
-    """The mean of the weights as a single draw; several members have none that means anything."""
+    """The mean of the weights as a single draw; None for ensembles, whose mean is meaningless."""
     match state:
         case BBBState():
             weights = state.posterior.distribution().moments()[0]
@@ -58,5 +58,5 @@ def mean_of(state: State) -> DrawsState | None:
 
 
 def perplexity(log_likelihood: float) -> float:
-    """e to the mean −log p per token."""
+    """exp of the mean −log p per token."""
     return math.exp(min(_MAX_NATS, -log_likelihood))

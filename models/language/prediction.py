@@ -1,14 +1,14 @@
-"""What texts are worth to a model, and how they may go on: mixtures over draws of its weights.
+"""Log likelihoods of texts and of their next tokens, as mixtures over draws of the weights.
 
 A sample s is one function for all texts of a request. With C_s,t = Σ_{i≤t} log p(x_i | x_<i, w_s):
 
     log p(text)      = log (1/S) Σ_s exp C_s,n, with the end of the sequence among its n tokens
     log p(x_t | x_<t) = L_t − L_{t−1},   L_t = log (1/S) Σ_s exp C_s,t
 
-so that the values of the tokens add up to the text's: the weights that explained the prefix count
-more. The distribution of the next token is the plain average (1/S) Σ_s p(· | x, w_s), and its
-entropies belong to that. Texts are read in windows whose states are carried on, by some samples at
-a time, so that memory does not grow with a text's length; logits exist for parts of a window.
+so that the values of the tokens add up to the text's: weights that explain the prefix count more.
+The distribution of the next token is the plain average (1/S) Σ_s p(· | x, w_s), and the entropies
+are those of it. Texts are read in windows whose hidden states are carried on, some samples at a
+time, so that memory does not grow with a text's length. Logits are made for parts of a window.
 """
 
 import math
@@ -31,19 +31,19 @@ from models.prediction.outputs import TEXTS, Output, part
 from models.prediction.prediction import Arrays, Prediction
 from models.prediction.weight_draws import FittedDraws, Functions
 
-# Logits that are worked on at once: a few megabytes each for the logits and what is made of them
-# stay in the cache, and a product still has hundreds of rows.
+# Logits that are computed at once: they and what is made of them stay in the cache, and a product
+# still has hundreds of rows.
 _LOGITS_BYTES = 16 * 2**20
 _WEIGHTS_BYTES = 128 * 2**20  # of samples that are drawn at once
-_WINDOW_BYTES = 32 * 2**20  # of gates and states that are worked on at once
+_WINDOW_BYTES = 32 * 2**20  # of gates and states that are computed at once
 _WINDOW_STEPS = 50  # of a text; more make the products of a step's inputs no faster
 _CELLS_AT_ONCE = 2**21  # texts × tokens of the vocabulary, in float64
-PADDING = -1  # behind the end of a text that is shorter than the longest
+PADDING = -1  # after the end of a text that is shorter than the longest
 
 
 @dataclass(frozen=True)
 class NextToken:
-    """A token that may follow, and its probability."""
+    """A possible next token and its probability."""
 
     token: str
     probability: float
@@ -63,9 +63,11 @@ TEXT_OUTPUTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class TextPrediction(Prediction):
-    """Per text: log likelihood in nats with the end of the sequence, and what may come next.
+    """For each text its log likelihood, and the distribution of the next token.
 
-    `entropy` of the next token has total, aleatoric and epistemic, in nats.
+    Args:
+        log_likelihood: in nats, the end of the sequence included.
+        entropy: of the next token: `total`, `aleatoric` and `epistemic`, in nats.
     """
 
     outputs: ClassVar[tuple[Output, ...]] = TEXT_OUTPUTS
@@ -89,16 +91,16 @@ class TextPrediction(Prediction):
 
     @property
     def num_values(self) -> int:
-        """Numbers in the answer, about."""
+        """About how many numbers the response has."""
         tokens = sum(len(values) for values in self.token_log_likelihoods)
         return tokens + sum(2 * len(found) + 5 for found in self.next_tokens)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Of some texts: mixtures of tokens that were given, and of the one that comes next."""
+    """Of some texts: log likelihoods of their tokens, and the distribution of the next one."""
 
-    log_likelihoods: Float[Tensor, "texts steps"]  # per token, 0 behind a text's end
+    log_likelihoods: Float[Tensor, "texts steps"]  # per token, 0 after a text's end
     probabilities: Float[Tensor, "texts tokens"]  # of the next token
     aleatoric: Float[Tensor, "texts"]  # mean of the samples' entropies
 
@@ -106,7 +108,7 @@ class Scores:
 def split_padded(
     x: Int[Tensor, "texts steps"], end: int
 ) -> tuple[Int[Tensor, "texts steps-1"], Int[Tensor, "texts steps-1"]]:
-    """Inputs and targets of padded texts that have an end on both sides."""
+    """Inputs and targets of padded texts that begin and end with an end token."""
     tokens = torch.where(x == PADDING, end, x)
     return tokens[:, :-1], x[:, 1:]
 
@@ -115,7 +117,7 @@ def split_padded(
 def score(
     fitted: FittedDraws, x: Int[Tensor, "texts steps"], end: int, seed: int, samples: int
 ) -> Scores:
-    """Texts as `Vocabulary` encodes them, an end on both sides, padded at the right."""
+    """Scores of encoded texts that begin and end with an end token, padded at the right."""
     network = _language_model(fitted)
     inputs, targets = split_padded(x, end)
     steps = _window_steps(network, len(x))
@@ -135,7 +137,7 @@ def score(
 
 
 def texts_at_once(network: LanguageModel) -> int:
-    """Texts to `score` together: one step of one sample, and the next token's odds, stay small."""
+    """How many texts `score` takes at once: memory is bounded for one step of one sample."""
     return max(1, min(_CELLS_AT_ONCE // network.num_outputs, _steps_at_once(network)))
 
 
@@ -143,9 +145,9 @@ def texts_at_once(network: LanguageModel) -> int:
 def mean_log_likelihood(
     fitted: FittedDraws, corpus: Corpus, seed: int, samples: int, steps: int
 ) -> float:
-    """Per token of a text that is read in one go: mean of log (1/S) Σ_s p(x_t | x_<t, w_s).
+    """The mean over all tokens of log (1/S) Σ_s p(x_t | x_<t, w_s), in nats.
 
-    Averaged token by token, as perplexities of mixtures are published; states are carried on.
+    Samples are averaged token by token, as published perplexities of mixtures are.
     """
     network = _language_model(fitted)
     count = min(samples, fitted.num_draws or samples)
@@ -162,21 +164,24 @@ def mean_log_likelihood(
 
 def _language_model(fitted: FittedDraws) -> LanguageModel:
     if not isinstance(fitted.network, LanguageModel):
-        raise TypeError(f"a {type(fitted.network).__name__} reads no tokens")
+        raise TypeError(
+            f"a {type(fitted.network).__name__} cannot read tokens: give a LanguageModel"
+        )
     return fitted.network
 
 
 def _bounds(fitted: FittedDraws, samples: int) -> Iterator[tuple[int, int]]:
-    """Samples that are drawn at once, as (start, stop)."""
+    """(start, stop) of the samples that are drawn at once."""
     count = min(samples, fitted.num_draws or samples)
     step = max(1, _WEIGHTS_BYTES // max(1, fitted.source.bytes_per_sample))
     return ((start, min(start + step, count)) for start in range(0, count, step))
 
 
 def _functions(fitted: FittedDraws, seed: int, samples: int, steps: int) -> Iterator[Functions]:
-    """Samples in order, as many at a time as fit with that many steps of all texts together.
+    """All samples in order, as many at a time as fit with `steps` steps of all texts together.
 
-    They are drawn as `_bounds` says, whatever the texts: draws that are cached serve any request.
+    They are drawn in the pieces of `_bounds`, whatever the texts, so that cached draws serve any
+    request.
     """
     at_once = max(1, _steps_at_once(_language_model(fitted)) // steps)
     for start, stop in _bounds(fitted, samples):
@@ -192,7 +197,7 @@ def _some(functions: Functions, samples: slice) -> Functions:
 
 
 def _steps_at_once(network: LanguageModel) -> int:
-    """Steps of any texts and samples whose gates, inputs and states, copies included, fit."""
+    """How many steps, of any texts and samples, fit with gates, inputs, states and copies."""
     layers = network.recurrent
     numbers = (CELLS[x.kind].gates * x.hidden + 3 * (x.in_features + x.hidden) for x in layers)
     return _WINDOW_BYTES // (4 * max(numbers))
@@ -202,7 +207,7 @@ def _window_steps(network: LanguageModel, texts: int) -> int:
     return max(1, min(_WINDOW_STEPS, _steps_at_once(network) // texts))
 
 
-def _read(  # noqa: PLR0917 - what reading takes, and where it goes
+def _read(  # noqa: PLR0917 - inputs and where results are added
     network: LanguageModel,
     functions: Functions,
     inputs: Int[Tensor, "texts steps"],
@@ -210,7 +215,7 @@ def _read(  # noqa: PLR0917 - what reading takes, and where it goes
     steps: int,
     mixture: Float[Tensor, "texts steps"],
 ) -> Float[Tensor, "samples texts 1 hidden"]:
-    """Adds exp C_s,t of these samples to `mixture`, a log; what is hidden at each text's end."""
+    """Adds exp C_s,t of these samples to exp `mixture`; returns the hidden units at the ends."""
     last = (targets != PADDING).sum(1) - 1
     texts = torch.arange(len(last), device=last.device)
     ends, so_far, states = mixture.new_zeros(()), mixture.new_zeros(()), None
@@ -234,7 +239,7 @@ def _log_probs(
     hidden: Float[Tensor, "*samples texts steps hidden"],
     targets: Int[Tensor, "texts steps"],
 ) -> Float[Tensor, "samples texts steps"]:
-    """log p of each target, 0 for padding; as many samples as steps at a time as fit."""
+    """log p of each target, 0 for padding; as many samples and steps at a time as fit."""
     hidden = hidden if hidden.dim() == 4 else hidden.unsqueeze(0)
     chosen = targets.clamp_min(0)
     found = hidden.new_empty(hidden.shape[:3], dtype=torch.float64)
@@ -261,7 +266,7 @@ def _parts(
     functions: Functions,
     hidden: Float[Tensor, "samples texts steps hidden"],
 ) -> Iterator[tuple[dict[str, Tensor], slice, slice]]:
-    """Samples and steps whose logits are made at once, with the samples' decoder."""
+    """The samples and steps whose logits are made at once, and the decoder of these samples."""
     samples, texts, steps, _ = hidden.shape
     pairs = max(1, _LOGITS_BYTES // (4 * texts * network.num_outputs))
     at_once = min(steps, pairs)
@@ -275,6 +280,6 @@ def _parts(
 
 
 def _of(tensor: Tensor, samples: slice, name: str) -> Tensor:
-    """Some samples of a weight; one that all samples share has no axis for them."""
+    """Some samples of a weight; the weight itself if all samples share it."""
     own = tensor.dim() > (1 if name.endswith("bias") else 2)
     return tensor[samples] if own else tensor

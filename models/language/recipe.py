@@ -1,4 +1,4 @@
-"""The recommended recipe of language models, and what they cannot be trained with."""
+"""The recommended recipe of language models, and the settings that they refuse."""
 
 import math
 from dataclasses import replace
@@ -32,16 +32,16 @@ METHODS = (BBBConfig, MAPConfig, MLEConfig, DropoutConfig, EnsembleConfig)
 MIN_LINES = 2  # one to learn from, one to hold out
 
 # Two epochs of Penn Treebank, test perplexity (benchmarks/language.py): 139 by mle, 136 by bbb.
-# SGD with clipped gradients, as all who published on it use, is far ahead of Adam, which moves rare
-# words as fast as all others.
+# SGD with clipped gradients, which all publications on it use, is far ahead of Adam, which moves
+# rare words as fast as all others.
 _HIDDEN = (100, 100)
 _STREAMS, _STEPS = 20, 10
 _SGD_RATE, _ADAM_RATE, _CLIP = 4.0, 3e-3, 0.25
-# A learned scale follows the rows of rare words, most of a vocabulary, to 0 before the text has
-# said what they are for: after an epoch of Penn Treebank a test perplexity of 583; mle has 181.
+# A learned scale shrinks with the embeddings of rare words, which are most of a vocabulary, before
+# the text has shown their use: after an epoch of Penn Treebank a test perplexity of 583 (mle: 181).
 _PRIOR_SIGMA = 1.0
-_LINES = 200_000  # of which as many epochs are made as 10 to 100
-_FINE_TUNE = 0.15  # epochs per pruned variant, as a share of the fit's
+_LINES = 200_000  # read in all epochs together, which are 10 to 100
+_FINE_TUNE = 0.15  # epochs of a pruned variant, as a share of the fit's
 
 
 def resolve_language(config: ModelConfig, target: ColumnProfile, num_rows: int) -> ModelConfig:
@@ -128,7 +128,7 @@ def _method(method: MethodConfig) -> MethodConfig:
 
 
 def _kl(config: KLConfig) -> KLConfig:
-    """The ELBO from the first epoch on: one of hundreds of windows moves no σ far."""
+    """The full KL from the first epoch on: a step on one of hundreds of windows moves no σ far."""
     weight = "uniform" if config.weight is None else config.weight
     return replace(config, weight=weight, warmup_epochs=config.warmup_epochs or 0)
 

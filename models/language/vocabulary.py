@@ -1,4 +1,4 @@
-"""Text to tokens: which words or characters a model knows, and the numbers they go by."""
+"""Tokens: the words or characters that a model knows, and their numbers."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,11 +18,11 @@ _SPECIAL = (END, UNKNOWN)
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Tokens by number: the end of a line, the unknown token, then the most frequent first.
+    """Tokens by number: the end of a line, the unknown token, then all others by frequency.
 
-    Words that read `<unk>` or `<eos>` in a text, as in corpora that were cut before, are those
-    tokens. Where every token of the training text is known, `<unk>` has been seen only if the text
-    holds it: its probability is small then, and no likelihood is infinite.
+    The words `<unk>` and `<eos>` in a text, which published corpora contain, are those two tokens.
+    If every token of the training text is known, training meets `<unk>` only where the text has it.
+    Its probability is then small, but no likelihood is infinite.
     """
 
     level: Literal["word", "character"]
@@ -30,7 +30,7 @@ class Vocabulary:
 
     @classmethod
     def fit(cls, lines: Iterable[str], config: LanguageConfig) -> "Vocabulary":
-        """The most frequent tokens; of equally frequent ones the first by code point.
+        """The most frequent tokens; equally frequent ones in the order of code points.
 
         Raises:
             InvalidData: if no line holds a token.
@@ -47,7 +47,7 @@ class Vocabulary:
 
     @property
     def end(self) -> int:
-        """The number of the token at a line's end, which stands before its first token, too."""
+        """The number of the token at the end of a line, which also precedes its first token."""
         return 0
 
     @property
@@ -55,11 +55,11 @@ class Vocabulary:
         return 1
 
     def encode(self, text: str) -> list[int]:
-        """The numbers of a text's tokens, without an end."""
+        """The numbers of a text's tokens, without an end token."""
         return [self._numbers.get(token, self.unknown) for token in split(text, self.level)]
 
     def stream(self, lines: Iterable[str]) -> list[int]:
-        """All lines in a row, an end before the first and after each."""
+        """All lines one after the other, with an end token before the first and after each."""
         numbers = [self.end]
         for line in lines:
             numbers += self.encode(line)
@@ -72,5 +72,5 @@ class Vocabulary:
 
 
 def split(text: str, level: str) -> Sequence[str]:
-    """A text's tokens as they are written: words between white space, or characters."""
+    """The tokens of a text: words between white space, or characters."""
     return text.split() if level == "word" else text

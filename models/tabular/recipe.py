@@ -39,14 +39,14 @@ from models.training.method_recipe import (
 MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
 
 # Chosen on held-out rows of the training sides of the standard regression sets (docs/quality.md).
-# After a third of these steps σ still grows on small tables, and intervals are too wide.
+# After a third of these steps σ still grows on small tables, and the intervals are too wide.
 _STEPS = 15_000
 _SGD_RATE = 1e-2
 _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the second ÷ width
-# What a point estimate needs and the ELBO does not: rows that choose when to stop.
+# Rows that choose when to stop: a point estimate needs them, the ELBO does not.
 _STOPPING = 0.1
 _CALIBRATION = 0.1
-_REFIT_ROWS = 20_000  # with fewer, those rows are worth a second fit that learns from them, too
+_REFIT_ROWS = 20_000  # below that, a second fit also learns from the rows that chose the epoch
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
 
 
@@ -169,7 +169,7 @@ def _features(
 def _default_features(
     config: ModelConfig, columns: Mapping[str, ColumnProfile]
 ) -> tuple[FeatureConfig, ...]:
-    """All columns but the target, the row weights, the groups of a split, and free text."""
+    """All columns except the target, the row weights, the groups of a split, and free text."""
     split = config.training.split
     taken = {
         config.target,
@@ -187,7 +187,7 @@ def _default_features(
 
 
 def _likelihood(name: LikelihoodName | None, task: Task, target: ColumnProfile) -> LikelihoodName:
-    """Two known classes take one logit; a number target's classes are known only in training."""
+    """One logit for two known classes. The classes of a number are known only in training."""
     binary = target.type == "boolean" or (target.levels is not None and len(target.levels) == 2)
     allowed: tuple[LikelihoodName, ...]
     if task in ("regression", "forecasting"):
@@ -210,7 +210,7 @@ def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
 
 
 def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnProfile]) -> Inputs:
-    """About what the columns will be encoded as."""
+    """About the inputs that the columns will be encoded as."""
     profiles = [columns[f.name] for f in features]
     widths = [math.prod(p.shape or ()) * len(p.levels or ("",)) for p in profiles]
     starts = accumulate(widths, initial=0)
@@ -221,13 +221,13 @@ def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnPro
 
 
 def _num_weights(network: Network) -> int:
-    """Weights between the inputs and the last hidden layer."""
+    """How many weights lie between the inputs and the last hidden layer."""
     shapes = [shape for layer in network.layers[:-1] for shape in layer.shapes().values()]
     return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
 
 def _stopping(config: ModelConfig) -> float:
-    """The KL keeps the ELBO from learning rows by heart: without patience it runs to its end."""
+    """The share of rows that choose the epoch: none for `bbb`, whose KL prevents overfitting."""
     training = config.training
     if training.stopping_fraction is not None:
         return training.stopping_fraction
@@ -236,7 +236,11 @@ def _stopping(config: ModelConfig) -> float:
 
 
 def _fractions(config: ModelConfig, task: Task) -> TrainingConfig:
-    """Which rows are held out, and that something is chosen by them where that is asked for."""
+    """The shares of rows to hold out.
+
+    Raises:
+        InvalidData: if patience or a refit is given and no rows choose the epoch.
+    """
     given, stopping = config.training, _stopping(config)
     calibration = given.calibration_fraction
     if not stopping and task != "forecasting":
@@ -308,7 +312,11 @@ def _method(
 
 
 def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"]:
-    """Steps that share their weights have no pre-activations of their own to draw."""
+    """The local estimator, except for networks whose steps share their weights.
+
+    Raises:
+        InvalidData: if it is given for such a network.
+    """
     can_be_local = isinstance(network, LocallyDrawn)
     if method.estimator == "local" and not can_be_local:
         raise no_local_estimator()

@@ -41,7 +41,7 @@ def submit(service: Service, name: str = "price", **body: Any) -> httpx.Response
 
 def run(service: Service, job: dict[str, Any]) -> dict[str, Any]:
     """Do what a worker does with each wake-up, the last chunk first."""
-    runner = JobRunner(service.context, "test", WorkerMetrics.create(), lambda: False)
+    runner = JobRunner(service.context, "test", WorkerMetrics(), lambda: False)
     for job_id in reversed(service.context.jobs.queued_ids(job["id"])):
         runner.run(job_id)
     return dict(service.http.get(f"/jobs/{job['id']}").json())
@@ -161,7 +161,7 @@ def test_there_is_no_result_before_the_job_has_succeeded(own: Service, trained: 
 def test_a_cancelled_job_goes_on_with_what_is_not_done(own: Service) -> None:
     job = submit(own, chunk_rows=40).json()
     first = own.context.jobs.queued_ids(job["id"])[0]
-    JobRunner(own.context, "test", WorkerMetrics.create(), lambda: False).run(first)
+    JobRunner(own.context, "test", WorkerMetrics(), lambda: False).run(first)
     assert own.http.post(f"/jobs/{job['id']}/cancel").json()["status"] == "cancelled"
     assert own.http.post(f"/jobs/{job['id']}/resume").json()["status"] == "queued"
     assert run(own, job)["status"] == "succeeded"

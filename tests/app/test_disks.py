@@ -178,7 +178,7 @@ def working(small_disk: Path, tmp_path: Path) -> Iterator[Context]:
 
 
 def runner_of(context: Context) -> JobRunner:
-    return JobRunner(context, "w", WorkerMetrics.create(), lambda: False)
+    return JobRunner(context, "w", WorkerMetrics(), lambda: False)
 
 
 def test_a_job_waits_for_room_and_ends_when_there_is_some(

@@ -243,7 +243,7 @@ def test_who_went_away_holds_nothing(service: Service, jobs: Jobs, job: str) -> 
         lines = answer.iter_lines()
         assert next(lines) == "event: state"
         assert streams._open.total() == 1
-    wait_until(lambda: streams._open.total() == 0 and not streams._watches)
+    wait_until(lambda: streams._open.total() == 0 and not streams._polls)
     with counted(service) as reads:
         time.sleep(2 * event_streams.POLL_SECONDS)
     assert reads == []
@@ -266,7 +266,7 @@ def test_who_does_not_read_holds_one_page_and_nobody_up(
         wait_until(lambda: streams._open.total() == 1)
         in_background(lambda: jobs.finish(held, JobStatus.SUCCEEDED))
         assert [int(told.id) for told in streamed(service, job)] == list(range(1, 304))
-        assert (streams._open.total(), streams._watches) == (1, {})  # it waits for its client alone
+        assert (streams._open.total(), streams._polls) == (1, {})  # it waits for its client alone
     wait_until(lambda: streams._open.total() == 0)
 
 

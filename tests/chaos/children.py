@@ -38,7 +38,7 @@ def load() -> None:
     with tempfile.TemporaryDirectory() as folder:
         context = open_context(load_settings(data_dir=folder, threads=1))
         job = train_job(context, add_line(context), QUICK)
-        JobRunner(context, "first", WorkerMetrics.create(), lambda: False).run(job.id)
+        JobRunner(context, "first", WorkerMetrics(), lambda: False).run(job.id)
         context.close()
 
 
@@ -116,7 +116,7 @@ def run_job(job_id: str, deadly_write: int) -> None:
     context = open_context(load_settings())
     for kind in (Registry, Results):
         _arm(kind, "publish", deadly_write)
-    JobRunner(context, "dying", WorkerMetrics.create(), lambda: False).run(job_id)
+    JobRunner(context, "dying", WorkerMetrics(), lambda: False).run(job_id)
 
 
 def add_dataset(path: str, deadly_write: int) -> None:
@@ -147,7 +147,7 @@ def train_and_die(job_id: str, deadly_look: int) -> None:
         return False
 
     context = open_context(load_settings())
-    JobRunner(context, "dying", WorkerMetrics.create(), die_or_go_on).run(job_id)
+    JobRunner(context, "dying", WorkerMetrics(), die_or_go_on).run(job_id)
 
 
 def _hurry() -> None:

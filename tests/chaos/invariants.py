@@ -8,8 +8,7 @@ from pyarrow import parquet
 from sqlalchemy import select
 
 from core.context import Context
-from core.database.schema import DatasetRow, JobRow, VersionRow
-from core.jobs.events import Event
+from core.database.schema import DatasetRow, Event, JobRow, VersionRow
 from core.jobs.jobs import FINAL
 from models.artifact.files import read_model
 from worker.cleaner import Cleaner

@@ -77,7 +77,7 @@ def test_a_killed_training_ends_as_an_undisturbed_one(
     def make() -> Job:
         return _texts(context, tmp_path) if kind == "language_model" else _numbers(context, kind)
 
-    runner = JobRunner(context, "other", WorkerMetrics.create(), lambda: False)
+    runner = JobRunner(context, "other", WorkerMetrics(), lambda: False)
     undisturbed, killed = make(), make()
     runner.run(undisturbed.id)
     environment = {

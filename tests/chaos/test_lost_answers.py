@@ -69,7 +69,7 @@ def test_a_version_that_is_there_after_all_has_its_artifact(
 
 
 def test_a_chunk_that_is_done_after_all_has_its_rows(context: Context, dataset: str) -> None:
-    runner = JobRunner(context, "worker", WorkerMetrics.create(), lambda: False)
+    runner = JobRunner(context, "worker", WorkerMetrics(), lambda: False)
     runner.run(train_job(context, dataset, QUICK, pruning=()).id)
     spec = PredictSpec(
         model="line",

@@ -33,7 +33,7 @@ def _die_everywhere(
 
     `make` gives the id of the job, and the id of what is claimed of it.
     """
-    runner = JobRunner(context, "next", WorkerMetrics.create(), lambda: False)
+    runner = JobRunner(context, "next", WorkerMetrics(), lambda: False)
     for deaths, write in enumerate(range(1, MOST_WRITES, stride)):
         job_id, piece = make()
         code = cradle.wait(
@@ -101,7 +101,7 @@ def test_a_data_set_is_there_or_not_wherever_the_service_dies(
 
 def _trained(context: Context, dataset: str) -> Version:
     job = train_job(context, dataset, QUICK, pruning=())
-    JobRunner(context, "first", WorkerMetrics.create(), lambda: False).run(job.id)
+    JobRunner(context, "first", WorkerMetrics(), lambda: False).run(job.id)
     return context.registry.get("line")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from credence.client import Client
-from credence.standalone import references
+from credence.client.standalone_page import references
 from credence.types import Version
 from tests.credence.running import Service, credence
 

@@ -100,13 +100,13 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 def test_every_metric_in_the_docs_exists(client: Client, version: Version) -> None:
     client.submit_predict({"model": version["model"], "inputs": [{"x0": 0, "x1": 0, "kind": None}]})
     documented = set(re.findall(r"`(credence_[a-z_]+)`", OPERATIONS))
-    exposed = client.metrics() + generate_latest(WorkerMetrics.create().registry).decode()
+    exposed = client.metrics() + generate_latest(WorkerMetrics().registry).decode()
     assert documented
     for name in documented:
         assert f"# TYPE {name.removesuffix('_total')}" in exposed, name
 
 
 def test_every_metric_that_exists_is_in_the_docs(client: Client) -> None:
-    exposed = client.metrics() + generate_latest(WorkerMetrics.create().registry).decode()
+    exposed = client.metrics() + generate_latest(WorkerMetrics().registry).decode()
     for name in re.findall(r"^# TYPE (credence_\w+) ", exposed, re.MULTILINE):
         assert f"`{name}`" in OPERATIONS or name.endswith("_created"), name

@@ -253,7 +253,7 @@ def test_paths_that_run_away_leave_a_model_that_says_so(
     assert metrics["crps"] is metrics["rmse"] is metrics["interval_width"]["0.9"] is None
     assert metrics["baselines"]["seasonal_naive"]["crps"] > 0
     assert model.notes_on({0.0: metrics, 0.5: forecaster.variant(0.5).metrics}) == (
-        "prune 0: sample paths run away; metrics that are not finite are null",
+        "prune 0: sample paths diverge; metrics that are not finite are null",
     )
     scored = {0.0: replace(model.variant(0.0), metrics=metrics)}
     write_model(model.with_variants(scored), tmp_path / "model")

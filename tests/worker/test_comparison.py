@@ -41,7 +41,7 @@ TRAINING = replace(QUICK, epochs=60, fine_tune_epochs=0)
 
 @pytest.fixture
 def runner(context: Context) -> JobRunner:
-    return JobRunner(context, "test-worker", WorkerMetrics.create(), lambda: False)
+    return JobRunner(context, "test-worker", WorkerMetrics(), lambda: False)
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_a_worker_that_stops_while_it_measures_gives_the_training_back(
 ) -> None:
     """Asked to stop once the fit is done; the next attempt has no need to fit."""
     job = compare_job(context, dataset, strange, epochs=3)
-    first, metrics = context.jobs.parts(job.id)[0], WorkerMetrics.create()
+    first, metrics = context.jobs.parts(job.id)[0], WorkerMetrics()
 
     def is_fitted() -> bool:
         progress = context.jobs.get(first.id).progress

@@ -17,7 +17,7 @@ MEBIBYTE = 2**20
 def _limited(context: Context, **limits: float) -> JobRunner:
     settings = context.settings.model_copy(update=limits)
     own = replace(context, settings=settings)
-    return JobRunner(own, "limited", WorkerMetrics.create(), lambda: False)
+    return JobRunner(own, "limited", WorkerMetrics(), lambda: False)
 
 
 def _error(job: Job) -> dict[str, str]:

@@ -22,7 +22,7 @@ ROWS = 200  # of a long chunk: seconds, with thousands of samples
 
 @pytest.fixture
 def runner(context: Context) -> JobRunner:
-    return JobRunner(context, "test-worker", WorkerMetrics.create(), lambda: False)
+    return JobRunner(context, "test-worker", WorkerMetrics(), lambda: False)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_worker_killed_in_the_middle_of_a_chunk_loses_that_chunk_alone(
 
 def test_a_stopping_worker_gives_its_chunk_back(context: Context, trained: str) -> None:
     job = predict_job(context, trained, chunk_rows=1000)
-    metrics = WorkerMetrics.create()
+    metrics = WorkerMetrics()
     asked = iter(range(100))
     stopping = JobRunner(context, "stopping", metrics, lambda: next(asked) > 0)
     [chunk] = context.jobs.parts(job.id)

@@ -86,14 +86,13 @@ def test_a_killed_workers_job_is_finished_by_another_from_its_checkpoint(
 
 
 DEAF = """
-import worker.celery_app as celery_app, worker.sweeper as sweeper
+import worker.main as main, worker.sweeper as sweeper
 from core.settings import load_settings
-from worker.main import run_worker
 
-options = celery_app.celery_options
-celery_app.celery_options = lambda settings: options(settings) | {"task_queues": {"other": {}}}
+options = main.celery_options
+main.celery_options = lambda settings: options(settings) | {"task_queues": {"other": {}}}
 sweeper._BEAT_SECONDS = 0.05
-run_worker(load_settings())
+main.run_worker(load_settings())
 """
 
 

@@ -15,7 +15,7 @@ from worker.runner import JobRunner, describe
 
 @pytest.fixture
 def runner(context: Context) -> JobRunner:
-    return JobRunner(context, "test-worker", WorkerMetrics.create(), lambda: False)
+    return JobRunner(context, "test-worker", WorkerMetrics(), lambda: False)
 
 
 def test_a_training_job_publishes_a_version(
@@ -95,7 +95,7 @@ def test_an_unknown_error_shows_no_internals() -> None:
 
 def test_a_job_given_back_goes_on_where_it_stopped(context: Context, dataset: str) -> None:
     undisturbed = train_job(context, dataset)
-    metrics = WorkerMetrics.create()
+    metrics = WorkerMetrics()
     JobRunner(context, "one", metrics, lambda: False).run(undisturbed.id)
 
     job = train_job(context, dataset)

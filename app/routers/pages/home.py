@@ -30,7 +30,9 @@ def home(request: Request, context: ContextDep) -> Response:
     backlog = read_backlog(context.database)
     jobs = context.jobs.list(limit=MOST).data
     datasets = context.datasets.list(limit=MOST).data
-    models = [ModelSummary.of(newest) for newest in context.registry.list(limit=MOST).data]
+    models = [
+        ModelSummary.model_validate(newest) for newest in context.registry.list(limit=MOST).data
+    ]
     return show(
         request,
         "home.html",

@@ -11,9 +11,9 @@ from app.schemas.jobs import JobResponse
 from app.ui.comparison import method_charts, method_table
 from app.ui.pages import show
 from core.database.schema import Json
-from core.dotted_paths import flatten, nest
 from core.jobs import comparison
 from core.jobs.jobs import FINAL, Job, JobStatus
+from core.names import dotted_paths, nested
 
 router = APIRouter(include_in_schema=False)
 
@@ -89,10 +89,10 @@ def _again(found: Job) -> Json | None:
     """The request of a training, to be changed and sent again; None for other jobs."""
     if found.kind != "train" or found.spec.get("given") is None:
         return None
-    config = flatten(found.spec["config"])
+    config = dotted_paths(found.spec["config"])
     given = {path: config[path] for path in found.spec["given"] if path in config}
     named = {name: found.spec[name] for name in ("model", "dataset", "alias", "metadata")}
-    body = nest(given) | named | {"target": config["target"]}
+    body = nested(given) | named | {"target": config["target"]}
     return {name: value for name, value in body.items() if value not in (None, {})}
 
 

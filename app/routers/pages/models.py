@@ -28,7 +28,8 @@ def models(request: Request, context: ContextDep, paging: PagingDep) -> HTMLResp
         request,
         "models.html",
         models=[
-            (ModelSummary.of(v), v.aliases, headline(v.description["metrics"])) for v in page.data
+            (ModelSummary.model_validate(v), v.aliases, headline(v.description["metrics"]))
+            for v in page.data
         ],
         next_cursor=page.next_cursor,
     )
@@ -57,7 +58,7 @@ def model(request: Request, context: ContextDep, name: str) -> HTMLResponse:
 def version(request: Request, context: ContextDep, name: str, version: str) -> HTMLResponse:
     """The card of a version, and charts of its predictions."""
     found = context.registry.get(name, version)
-    about = VersionResponse.of(found).model_dump(mode="json")
+    about = VersionResponse.model_validate(found).model_dump(mode="json")
     card = card_of(request, context, found)
     feedback = context.feedback.rolling(found.model, found.version).metrics
     question = form_data(about, card, context.settings.max_samples)

@@ -16,7 +16,7 @@ from core.registry.registry import Version
 
 def may_train(request: Request) -> bool:
     """Whether the reader may read cards and train."""
-    return cast(KeyRing, request.app.state.key_ring).opens(request.scope, Scope.TRAIN)
+    return cast(KeyRing, request.app.state.key_ring).permits(request.scope, Scope.TRAIN)
 
 
 def may_change(request: Request, context: Context, version: Version) -> bool:

@@ -33,11 +33,11 @@ def predict(
     newest = context.registry.list(limit=MOST).data
     if model is None and len(newest) == 1:
         model = newest[0].model
-    models = [ModelSummary.of(found) for found in newest]
+    models = [ModelSummary.model_validate(found) for found in newest]
     if model is None:
         return show(request, "predict_choice.html", models=models)
     found = context.registry.get(model, version)
-    about = VersionResponse.of(found).model_dump(mode="json")
+    about = VersionResponse.model_validate(found).model_dump(mode="json")
     card = card_of(request, context, found)
     question = form_data(about, card, context.settings.max_samples)
     return show(

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 from app.access import session
 from app.access.key_ring import KeyRing
 from app.http.bodies import json_body
-from app.schemas.session import SignInRequest
+from app.schemas.access import SignInRequest
 from app.ui.pages import HOME, SESSION, SIGN_IN, show
 
 router = APIRouter(include_in_schema=False)

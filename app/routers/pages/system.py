@@ -12,10 +12,9 @@ from app.dependencies import Services, ServicesDep
 from app.ui.pages import show
 from app.ui.process_metrics import drift, latency_chart, requests_by_status
 from core.clock import database_now
-from core.database.schema import Json
+from core.database.schema import Json, WorkerRow
 from core.exceptions import Unavailable
 from core.jobs.backlog import KNOWN, LIVE, Backlog, read_backlog
-from core.jobs.workers import Worker
 from core.process.devices import service_device
 from core.release import release
 
@@ -49,7 +48,7 @@ async def system(request: Request, services: ServicesDep) -> HTMLResponse:
     )
 
 
-def _queue(services: Services) -> tuple[Backlog, list[tuple[Worker, timedelta]]] | None:
+def _queue(services: Services) -> tuple[Backlog, list[tuple[WorkerRow, timedelta]]] | None:
     """The queue, and the workers with the age of their heartbeats; None without the database."""
     context = services.context
     try:

@@ -18,9 +18,8 @@ from app.ui.train_form.groups import Group, field_groups, top_fields
 from core.context import Context
 from core.database.schema import Json
 from core.datasets.datasets import Dataset
-from core.dotted_paths import flatten, nest
 from core.exceptions import CredenceError, Invalid
-from core.names import model_name_of
+from core.names import dotted_paths, model_name_of, nested
 from models.config import ModelConfig
 from models.exceptions import InvalidData
 
@@ -110,7 +109,7 @@ def training_form(context: Context, wanted: Json) -> Form:
 
 def _config(context: Context, dataset: Dataset, wanted: Json) -> tuple[ModelConfig, Errors]:
     """The resolved configuration of the request; of its main choices, with errors, if it fails."""
-    main = nest({p: v for p, v in _settings(wanted).items() if p in (*NAMED, "task", *KINDS)})
+    main = nested({p: v for p, v in _settings(wanted).items() if p in (*NAMED, "task", *KINDS)})
     errors: Errors = []
     for body in (wanted, main):
         try:
@@ -130,7 +129,7 @@ def _defaults(context: Context, given: Json) -> Json:
     """The recommended value of each given setting; None where its recommendation is unknown."""
     found: Json = {}
     for path in given.keys() - set(NAMED):
-        rest = nest({p: v for p, v in given.items() if p != path})
+        rest = nested({p: v for p, v in given.items() if p != path})
         try:
             config = resolve_training(context, validate(TrainRequest, rest)).config
         except (CredenceError, InvalidData):
@@ -141,7 +140,7 @@ def _defaults(context: Context, given: Json) -> Json:
 
 def _settings(values: Json) -> Json:
     """Values by dotted paths, without those that are null or NaN."""
-    flat = flatten(values, whole=WHOLE)
+    flat = dotted_paths(values, whole=WHOLE)
     return {p: v for p, v in flat.items() if v is not None and not _is_nan(v)}
 
 

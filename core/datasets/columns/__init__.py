@@ -34,7 +34,7 @@ def canonical(table: pa.Table, pointer: str = "/columns") -> pa.Table:
 
 
 def check_types(schema: pa.Schema, pointer: str = "/columns") -> None:
-    """Raise `Invalid` for types that have no place here; no row needs to have been read."""
+    """Raise `Invalid` for types that are not supported."""
     for field in schema:
         if not _is_supported(field.type):
             raise Place(field.name, pointer).invalid(

@@ -1,4 +1,4 @@
-"""Canonical columns out: to NumPy for models, to JSON for people."""
+"""Canonical columns to NumPy and to JSON."""
 
 from datetime import datetime
 from typing import Any

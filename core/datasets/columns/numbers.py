@@ -1,4 +1,4 @@
-"""Numbers: finite and inside float32, because that is what a network computes with."""
+"""Numbers, which must be finite and inside float32, in which networks compute."""
 
 import numpy as np
 import pyarrow as pa

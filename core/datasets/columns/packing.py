@@ -1,6 +1,6 @@
-"""The columns that a model was asked about as bytes, and back without a bit of difference.
+"""The input columns of a prediction as bytes, and back without loss.
 
-Arrow's stream format, compressed; what is read back is arrays and text, never code.
+The format is Arrow's stream, compressed: it holds arrays and text, never code.
 """
 
 from collections.abc import Sequence

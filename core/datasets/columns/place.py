@@ -1,4 +1,4 @@
-"""Where a column is, for errors that name it; and what it may be called."""
+"""Where a column is, for errors that name it, and which names are allowed."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,7 +11,7 @@ from core.names import name_problem
 Column: TypeAlias = "pa.ChunkedArray[Any]"  # generic in its stubs alone
 
 MAX_COLUMNS = 100_000
-MAX_PROBLEMS = 20  # named in one answer
+MAX_PROBLEMS = 20  # named in one error
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Place:
     pointer: str = "/columns"
 
     def invalid(self, message: str, row: int | None = None) -> Invalid:
-        """The exception that says what is wrong here; rows count from 0."""
+        """The exception for what is wrong with this column; rows count from 0."""
         path = f"{self.pointer}/{escape(self.name)}"
         if row is None:
             return Invalid([(path, f"column {self.name!r} {message}")])
@@ -37,7 +37,7 @@ def escape(name: str) -> str:
 
 
 def check_names(names: list[str], pointer: str = "/columns") -> None:
-    """Raise `Invalid` for columns that could not be told apart or written down."""
+    """Raise `Invalid` for names that are empty, not printable or not unique."""
     if not names:
         raise Invalid([(pointer, "there are no columns: give at least one")])
     if len(names) > MAX_COLUMNS:

@@ -1,4 +1,4 @@
-"""How large the messages of an Arrow stream become once unpacked, before they are.
+"""The size of an Arrow stream's messages once unpacked, read before they are unpacked.
 
 A compressed buffer begins with its unpacked length, and Arrow allocates what it says. Where the
 buffers are stands in the message's metadata: flatbuffers, of which this reads the few tables that

@@ -1,4 +1,4 @@
-"""NumPy's npz: each array a column, its first axis the rows; never unpickled."""
+"""NumPy's npz: each array is a column, its first axis the rows. Nothing is unpickled."""
 
 import io
 import lzma
@@ -117,7 +117,7 @@ def _check_header(file: IO[bytes], file_size: int, place: Place) -> None:
 
 
 def _plain(dtype: np.dtype) -> np.dtype:
-    """This machine's byte order, no float wider than 64 bits, microseconds."""
+    """The same type in this machine's byte order, floats of at most 64 bits, microseconds."""
     if dtype.kind == "M":
         return np.dtype("datetime64[us]")
     if dtype.kind == "f" and dtype.itemsize > 8:

@@ -1,4 +1,4 @@
-"""How large the pages of a Parquet file become once unpacked, before they are.
+"""The size of a Parquet file's pages once unpacked, read before they are unpacked.
 
 A file's footer says how much each column takes, and may lie; Arrow allocates what each page's own
 header says, up to 2 GB. So the headers are read first: structs of Thrift's compact protocol
@@ -117,7 +117,7 @@ class _Reader:
         return value | part << shift
 
     def fields(self) -> Iterator[Field]:
-        """Those of a struct; who asks for the next has read, or skipped, the one before."""
+        """Those of a struct. Read or skip each before the next."""
         field = 0
         while header := self.byte():
             step = header >> 4
@@ -147,7 +147,7 @@ class _Reader:
                 yield
 
     def skip(self, field: Field) -> dict[Field, int]:
-        """Pass over a field's value; nothing is found in it."""
+        """Skip a field's value; returns nothing found."""
         self._skip(field[1], 0)
         return {}
 

@@ -1,4 +1,4 @@
-"""`credence backup` and `credence restore`: what is kept, as one file, and back again."""
+"""`credence backup` and `credence restore`: the data directory as one file."""
 # ruff: noqa: PLC0415
 
 from pathlib import Path
@@ -17,7 +17,7 @@ def backup(
     file: Annotated[Path, typer.Argument(help="The tar file to write; it must not exist.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Write all that is kept to one file, while the service runs or not.
+    """Write database and files to one file, while the service runs or not.
 
     For SQLite and a folder, as `credence serve` has them; a server and a bucket have their own
     ways: docs/operations.md. The file holds data and hashes of keys: keep it as you keep those.
@@ -43,9 +43,9 @@ def restore(
     file: Annotated[Path, typer.Argument(help="A file that `credence backup` wrote.")],
     data_dir: Annotated[Path, typer.Option(help="Where to: an empty directory, or a new one.")],
 ) -> None:
-    """Make a data directory of a backup, after comparing every file with its checksum.
+    """Make a data directory from a backup, after comparing every file with its checksum.
 
-    Jobs that ran are queued again and go on from their checkpoints; keys work as before.
+    Jobs that were running are queued again and continue from their checkpoints; keys stay valid.
 
     Example: `credence restore monday.tar --data-dir /var/lib/credence`
     """

@@ -1,4 +1,4 @@
-"""`credence doctor`: what is wrong with an installation, and what would be right."""
+"""`credence doctor`: examine an installation and advise."""
 # ruff: noqa: PLC0415
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`credence keys`: who may call. Works on the database itself, where the service runs."""
+"""`credence keys`: make, list and revoke keys, in the database itself."""
 # ruff: noqa: PLC0415
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from credence.serving.commands.service import DataDir, settings_from
 if TYPE_CHECKING:
     from core.access.keys import Key, Keys
 
-app = typer.Typer(no_args_is_help=True, help="Keys: who may call, and do what.")
+app = typer.Typer(no_args_is_help=True, help="Keys: make, list and revoke them.")
 
 EXIT_REFUSED = 1
 
@@ -25,15 +25,15 @@ Most = Annotated[int | None, typer.Option(min=1, help="At most so many.", show_d
 
 @app.command()
 def create(  # noqa: PLR0917 - options have names
-    name: Annotated[str, typer.Option(help="Whose key it is, or what for.")],
+    name: Annotated[str, typer.Option(help="Its owner or purpose.")],
     scope: Annotated[
         Literal["predict", "train", "admin"],
-        typer.Option(help="What it is good for; train includes predict, admin all."),
+        typer.Option(help="Its permissions; train includes predict, admin all."),
     ],
     owner: Annotated[
         str | None,
         typer.Option(
-            help="Whose things it makes and sees; default: the key's own name, and for the scope "
+            help="The owner of what it makes and sees; default: the key's name, and for the scope "
             "predict all owners' models."
         ),
     ] = None,
@@ -42,7 +42,7 @@ def create(  # noqa: PLR0917 - options have names
     queued_jobs: Most = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Make a key and print it, once: only its hash is kept. Limits that are left out are none.
+    """Make a key and print it once: only its hash is stored. There are no limits by default.
 
     Example: `credence keys create --name laptop --scope predict`
 
@@ -65,7 +65,7 @@ def create(  # noqa: PLR0917 - options have names
 
 @app.command("list")
 def list_keys(as_json: AsJson = False, data_dir: DataDir = None) -> None:
-    """Show all keys, revoked ones too; not the keys themselves, which nobody has.
+    """List all keys, revoked ones too, without the keys themselves.
 
     Example: `credence keys list`
     """
@@ -84,7 +84,7 @@ def revoke(
     yes: Yes = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Let a key open nothing from now on; services that run notice within seconds.
+    """Revoke a key; running services notice within seconds.
 
     Example: `credence keys revoke key_6f0c --yes`
     """
@@ -98,8 +98,8 @@ def revoke(
 def _line(shown: dict[str, Any]) -> list[Any]:
     """Limits in one cell."""
     limits = {name.replace("_", " "): value for name, value in shown["limits"].items()}
-    told = ", ".join(f"{value} {name}" for name, value in limits.items() if value is not None)
-    return [told if name == "limits" else value for name, value in shown.items()]
+    text = ", ".join(f"{value} {name}" for name, value in limits.items() if value is not None)
+    return [text if name == "limits" else value for name, value in shown.items()]
 
 
 def _shown(key: "Key") -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _shown(key: "Key") -> dict[str, Any]:
 
 @contextmanager
 def _keys(data_dir: Path | None) -> "Iterator[Keys]":
-    """The table of keys, brought up to date; what is refused ends the command with a message."""
+    """The table of keys, after migration; an error ends the command with a message."""
     from core.access.keys import Keys
     from core.database.database import migrate, opened
     from core.exceptions import CredenceError

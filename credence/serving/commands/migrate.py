@@ -1,4 +1,4 @@
-"""`credence migrate`: bring the database to this release, before anything else starts."""
+"""`credence migrate`: bring the database's schema to this release."""
 # ruff: noqa: PLC0415
 
 import time
@@ -22,7 +22,7 @@ def migrate() -> None:
 
 
 def _tried(deadline: float) -> bool:
-    """Whether it is done; False while the database may still come."""
+    """Migrate; False if the database is not reachable yet."""
     from core.database import database
     from core.exceptions import InvalidSetting, Unavailable
     from core.settings import load_settings

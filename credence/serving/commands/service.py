@@ -1,7 +1,7 @@
 """`credence serve`, `api` and `worker`: run the service.
 
-Its parts are imported where they are used: torch and the web framework take seconds to load, and
-`credence predict` needs neither.
+Imports are in the functions: torch and the web framework take seconds to load, and other commands
+need neither.
 """
 # ruff: noqa: PLC0415
 
@@ -21,7 +21,7 @@ Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
 DataDir = Annotated[
     Path | None,
-    typer.Option(help="Where everything is kept, in place of CREDENCE_DATA_DIR."),
+    typer.Option(help="The data directory, in place of CREDENCE_DATA_DIR."),
 ]
 EXIT_CANNOT_START = 1
 EXIT_WRONG_SETTING = 2
@@ -72,12 +72,11 @@ def worker(
 
 
 def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> None:
-    """The cheap refusals first: what follows them takes seconds to import."""
+    """Check address and settings before the imports that take seconds."""
     _let_idle_threads_sleep()
     from app.access.binding import check_bind
     from core.exceptions import InvalidSetting, Unavailable
-    from credence.serving.api_thread import listen
-    from credence.serving.errors import CannotStart
+    from credence.serving.api_thread import CannotStart, listen
 
     settings = settings_from(data_dir)
     try:
@@ -100,7 +99,7 @@ def _let_idle_threads_sleep() -> None:
 
 
 def settings_from(data_dir: Path | None) -> "Settings":
-    """Settings with which the service can work; a wrong one ends the command with a message."""
+    """Valid settings; a wrong one ends the command with a message."""
     from core.exceptions import InvalidSetting
     from core.release import release
     from core.settings import load_settings

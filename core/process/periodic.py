@@ -1,0 +1,50 @@
+"""Work that a thread repeats until it is stopped."""
+
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+
+import structlog
+
+log = structlog.get_logger()
+
+
+class Periodic:
+    """A daemon thread that calls `work` every `seconds`.
+
+    Whatever `work` raises is logged as "`name` failed", and `work` is called again. Its log lines
+    and spans belong to the context in which this object was made.
+
+    Args:
+        at_once: whether the first call comes without a pause before it.
+    """
+
+    def __init__(
+        self, name: str, seconds: float, work: Callable[[], None], *, at_once: bool = False
+    ) -> None:
+        self._seconds, self._work, self._at_once = seconds, work, at_once
+        self._failure = f"{name} failed"
+        self.stopped = threading.Event()
+        run = copy_context().run
+        self._thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, *, wait: bool = True) -> None:
+        """Call `work` no more; with `wait`, return only after a call that runs."""
+        self.stopped.set()
+        if wait and self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        if self._at_once:
+            self._call()
+        while not self.stopped.wait(self._seconds):
+            self._call()
+
+    def _call(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # the thread must live, whatever it is
+            log.warning(self._failure, error=str(error))

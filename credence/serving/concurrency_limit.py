@@ -1,0 +1,46 @@
+"""How many predictions may be in flight: as many as are answered within the allowed wait.
+
+The engine's queue is bounded by `app.serving.admission`. But where a model is small, decoding and
+encoding take longer than computing, and requests wait on the event loop, where none of them can be
+refused early. So predictions are counted when they arrive.
+"""
+
+MIN_REQUESTS = 64  # always admitted: their time says nothing yet
+MAX_REQUESTS = 512  # batches gain nothing beyond some dozens, and the pace is of the past
+WINDOW_SECONDS, WINDOW_RESPONSES = 0.25, 32  # responses come in bursts, one per turn of the loop
+
+
+class ConcurrencyLimit:
+    """Counts predictions from their arrival to their response, and how quickly they finish."""
+
+    def __init__(self, max_seconds: float) -> None:
+        self._max_seconds = max_seconds
+        self._in_flight = 0
+        self._seconds_each = 0.0
+        self._finished, self._window_start = 0, 0.0
+
+    @property
+    def wait_seconds(self) -> float:
+        """Time until all predictions in flight are answered, at the pace of the last window."""
+        return self._in_flight * self._seconds_each
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether another prediction would wait for too long."""
+        is_slow = self._in_flight >= MIN_REQUESTS and self.wait_seconds > self._max_seconds
+        return is_slow or self._in_flight >= MAX_REQUESTS
+
+    def enter(self, now: float) -> None:
+        """Count a prediction that arrives; the pace is measured only while there are some."""
+        if not self._in_flight:
+            self._finished, self._window_start = 0, now
+        self._in_flight += 1
+
+    def leave(self, now: float) -> None:
+        """Count a prediction that is answered, or whose client has gone."""
+        self._in_flight -= 1
+        self._finished += 1
+        seconds = now - self._window_start
+        if seconds >= WINDOW_SECONDS and self._finished >= WINDOW_RESPONSES:
+            self._seconds_each = seconds / self._finished
+            self._finished, self._window_start = 0, now

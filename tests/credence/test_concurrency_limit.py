@@ -1,0 +1,70 @@
+"""How many predictions are admitted at once, and what of uvicorn this stands on."""
+
+import inspect
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from credence.serving.concurrency_limit import MAX_REQUESTS, MIN_REQUESTS, ConcurrencyLimit
+from credence.serving.connections import Connection
+
+OVERRIDDEN = {
+    "_start_asgi_task": "(self, cycle: 'RequestResponseCycle', app: 'ASGI3Application') -> 'None'",
+    "connection_lost": "(self, exc: 'Exception | None') -> 'None'",
+    "connection_made": "(self, transport: 'asyncio.Transport') -> 'None'",
+    "data_received": "(self, data: 'bytes') -> 'None'",
+    "on_headers_complete": "(self) -> 'None'",
+    "on_message_begin": "(self) -> 'None'",
+    "on_response_complete": "(self) -> 'None'",
+    "pause_writing": "(self) -> 'None'",
+    "resume_writing": "(self) -> 'None'",
+}
+
+
+def test_as_many_are_admitted_as_are_answered_in_time() -> None:
+    """Ten milliseconds each: of two seconds' worth, the 201st is one too many."""
+    limit = ConcurrencyLimit(max_seconds=2.0)
+    for _ in range(MAX_REQUESTS - 1):
+        limit.enter(0.0)
+    assert not limit.is_reached, "no pace is known yet"
+    limit.enter(0.0)
+    assert limit.is_reached
+    for i in range(1, MAX_REQUESTS - 200 + 1):
+        limit.leave(0.01 * i)
+    assert 1.99 < limit.wait_seconds < 2.01
+    for _ in range(2):
+        limit.enter(8.0)
+    assert limit.is_reached
+    for _ in range(4):
+        limit.leave(8.0)
+    assert not limit.is_reached
+
+
+def test_few_are_always_admitted() -> None:
+    limit = ConcurrencyLimit(max_seconds=0.1)
+    for _ in range(MIN_REQUESTS + 31):
+        limit.enter(0.0)
+    for i in range(32):
+        limit.leave(float(i))
+    assert limit.wait_seconds > 50
+    assert not limit.is_reached
+    limit.enter(32.0)
+    assert limit.is_reached
+
+
+def test_uvicorn_calls_what_the_connection_overrides() -> None:
+    """The protocol is no public interface: its version is pinned in pyproject.toml.
+
+    After another version is installed, read its `httptools_impl.py` beside
+    `credence/serving/connections.py`, run tests/app/serving/test_overload_connections.py, and
+    change the pin and this test.
+    """
+    assert uvicorn.__version__ == "0.54.0"
+    own = {name for name in vars(Connection) if name in dir(HttpToolsProtocol)} - set(dir(type))
+    assert own == set(OVERRIDDEN)
+    found = {name: str(inspect.signature(getattr(HttpToolsProtocol, name))) for name in OVERRIDDEN}
+    unquoted = {name: text.replace("'", "") for name, text in found.items()}
+    assert unquoted == {name: text.replace("'", "") for name, text in OVERRIDDEN.items()}
+    assert inspect.iscoroutinefunction(RequestResponseCycle.run_asgi)
+    calls = inspect.getsource(HttpToolsProtocol)
+    assert calls.count("self._start_asgi_task(") == 2, "a new request and a pipelined one"
