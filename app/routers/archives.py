@@ -1,4 +1,4 @@
-"""A version's archive: out of one installation, into another."""
+"""Export and import of a version's archive."""
 
 import tempfile
 from pathlib import Path
@@ -56,7 +56,7 @@ async def import_version(  # noqa: PLR0917 - what FastAPI passes
     name: str,
     alias: Annotated[str | None, Query(max_length=63)] = None,
 ) -> VersionResponse:
-    """Make a version of an archive; every file is checked before anything is published."""
+    """Import a version; every file is checked before it is published."""
     check_model_name(name, "name")
     if alias is not None:
         check_alias(alias, "alias")
@@ -66,26 +66,26 @@ async def import_version(  # noqa: PLR0917 - what FastAPI passes
     settings, writers = context.settings, services.writers
     async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:
         version = await to_thread.run_sync(
-            take_in, context, name, alias, body.path, limiter=writers
+            publish_archive, context, name, alias, body.path, limiter=writers
         )
     response.headers["Location"] = f"/models/{name}/versions/{version.version}"
     return VersionResponse.model_validate(version)
 
 
-def take_in(context: Context, name: str, alias: str | None, archive: Path) -> Version:
-    """Unpack, examine, rehearse what will be told of it, and publish."""
+def publish_archive(context: Context, name: str, alias: str | None, archive: Path) -> Version:
+    """Unpack and examine an archive, check that it can be shown, and publish it."""
     with (
         on_disk("the archive"),
         tempfile.TemporaryDirectory(prefix="import-", dir=context.scratch.path) as folder,
     ):
         limit = context.settings.max_body_bytes
         imported = imports.read_archive(archive, Path(folder) / "artifact", limit)
-        _rehearse(context, name, imported)
+        _check_shown(context, name, imported)
         return context.registry.add(name, imported.directory, imported.description, alias)
 
 
-def _rehearse(context: Context, name: str, imported: Imported) -> None:
-    """Write what the version's routes and pages will say: what cannot be said is refused now."""
+def _check_shown(context: Context, name: str, imported: Imported) -> None:
+    """Render the version's responses and card once; raise `Invalid` if that fails."""
     about = imported.description
     version = Version(
         model=name, owner="", version=1, aliases=(), description=about, dataset="", job="",
@@ -95,5 +95,5 @@ def _rehearse(context: Context, name: str, imported: Imported) -> None:
         VersionResponse.model_validate(version).model_dump_json()
         card = CardResponse.model_validate(cards.compose(context, version, imported.card))
         render_card(card.model_dump(mode="json"))
-    except Exception as error:  # whatever it is: metrics or card.json are not what they should be
-        raise Invalid([("/card.json", f"is no model card: {error!r}"[:500])]) from error
+    except Exception as error:  # whatever it is: metrics or card.json have a wrong form
+        raise Invalid([("/card.json", f"is not a model card: {error!r}"[:500])]) from error

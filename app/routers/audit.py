@@ -1,4 +1,4 @@
-"""`/audit`: who did what."""
+"""`/audit`: the audit log."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`/datasets`: files in, profiles and first rows out."""
+"""`/datasets`: upload, list, profiles, first rows, deletion."""
 
 from typing import Annotated
 
@@ -40,7 +40,7 @@ async def upload(
     media_type = request.headers.get("content-type")
     if media_type is None:
         raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(FORMATS)}")
-    find_format(media_type)  # refused before a gigabyte is sent
+    find_format(media_type)  # before a gigabyte is received
     settings, writers = context.settings, services.writers
     async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:
         dataset, created = await to_thread.run_sync(

@@ -1,4 +1,4 @@
-"""`/docs` from files that ship with the package: it works without any network."""
+"""`/docs`, from files of a package, so that it works without a network."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`/health` and `/metrics`: for whoever keeps the service running."""
+"""`/health` and `/metrics`, for monitoring."""
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -19,10 +19,10 @@ async def live() -> LiveResponse:
 
 @router.get("/health/ready", responses=problems(503))
 async def ready(services: ServicesDep) -> ReadyResponse:
-    """The prediction engine makes progress; the body tells the state of everything else.
+    """The prediction engine makes progress; the body has the state of everything else.
 
-    Losing the database, the broker or the store blocks what needs it, never predictions from
-    loaded models: the service stays ready.
+    Without database, broker or store the service stays ready: predictions from loaded models need
+    none of them.
     """
     engine = services.health.engine()
     if engine in ("stuck", "dead"):

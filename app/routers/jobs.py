@@ -1,4 +1,4 @@
-"""`/jobs`: what became of the work that was asked for."""
+"""`/jobs`: list, state, events, cancel, resume."""
 
 from functools import partial
 from typing import Annotated
@@ -18,7 +18,7 @@ from core.jobs.jobs import JobStatus
 from core.paging import decode_number, page_of
 
 router = APIRouter(tags=["jobs"])
-EVENTS = "events"  # what the cursors of event lists are for
+EVENTS = "events"  # the kind of cursors of event lists
 JSON, STREAM = "application/json", "text/event-stream"
 STREAM_SCHEMA = {
     "schema": {"type": "string", "description": "`event`, `id` and, as `data`, an event in JSON"}
@@ -36,26 +36,26 @@ def list_jobs(
     model: Annotated[ModelName | None, Query()] = None,
     parent: Annotated[JobId | None, Query()] = None,
 ) -> PageResponse[JobResponse]:
-    """Jobs, newest first; the trainings of a comparison are those that it is the `parent` of."""
+    """Jobs, newest first; with `parent`, the trainings of that comparison."""
     page = context.jobs.list(status, model, paging.limit, paging.cursor, parent)
     return PageResponse[JobResponse].model_validate(page)
 
 
 @router.get("/jobs/{job_id}", responses=problems(404, 503))
 def get_job(context: ContextDep, job_id: str) -> JobResponse:
-    """A job as it stands now."""
+    """A job in its present state."""
     return JobResponse.model_validate(context.jobs.get(job_id))
 
 
 @router.post("/jobs/{job_id}/cancel", responses=problems(404, 409, 503))
 def cancel(context: ContextDep, job_id: str) -> JobResponse:
-    """Cancel a queued job; ask a running one to stop between two mini-batches."""
+    """Cancel a queued job at once, and a running one between two mini-batches."""
     return JobResponse.model_validate(context.jobs.cancel(job_id))
 
 
 @router.post("/jobs/{job_id}/resume", responses=problems(404, 409, 503))
 def resume(context: ContextDep, job_id: str) -> JobResponse:
-    """Queue a failed or cancelled job again; it goes on from its checkpoint."""
+    """Queue a failed or cancelled job again; it continues from its checkpoint."""
     job = context.jobs.resume(job_id)
     wake(context, job)
     return JobResponse.model_validate(job)
@@ -79,9 +79,9 @@ def list_events(
     job_id: str,
     last_event_id: Annotated[int, LAST_EVENT_ID] = 0,
 ) -> PageResponse[EventResponse] | Response:
-    """What happened to a job, oldest first: state, progress, metrics, log.
+    """The events of a job, oldest first: state, progress, metrics, log.
 
-    With `Accept: text/event-stream` also what happens from now on, until the job has ended.
+    With `Accept: text/event-stream` also future events, until the job has ended.
     """
     if negotiate(request, (JSON, STREAM)) == STREAM:
         return _stream(request, services, context, job_id, last_event_id)
@@ -94,9 +94,9 @@ def list_events(
 def _stream(
     request: Request, services: Services, context: Context, job_id: str, after: int
 ) -> Response:
-    """Refused before it begins, if at all: after its first byte there is no way to say so.
+    """A stream, after all checks: once its first byte is sent, no error can be reported.
 
-    A browser comes back after every end, also after the last one; 204 tells it to stop.
+    A browser reconnects after every end of a stream; 204 tells it to stop.
     """
     jobs, caller = context.jobs, context.caller
     services.event_streams.check_room(caller)

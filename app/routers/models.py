@@ -1,4 +1,4 @@
-"""`/models`: versions, aliases, evaluations."""
+"""`/models`: models, versions, aliases, model cards, evaluations."""
 
 from typing import Annotated
 
@@ -63,14 +63,14 @@ def get_version(context: ContextDep, name: str, version: str) -> VersionResponse
     "/models/{name}/versions/{version}/card",
     response_class=Response,
     responses={
-        200: json_response(CardResponse, "all that is known of a version", HTML),
+        200: json_response(CardResponse, "the model card", HTML),
         **problems(404, 406, 503),
     },
 )
 def get_card(request: Request, context: ContextDep, name: str, version: str) -> Response:
-    """The model card of a version: what it was trained on and how, how far it can be trusted.
+    """The model card of a version: its training, its scores, its limitations.
 
-    JSON; for `Accept: text/html`, as browsers ask, a page that needs nothing from elsewhere.
+    JSON, or with `Accept: text/html` a page that loads nothing from other servers.
     """
     wanted = negotiate(request, (JSON, HTML))
     card = CardResponse.model_validate(cards.read(context, context.registry.get(name, version)))
@@ -101,14 +101,14 @@ def set_alias(
     name: str,
     alias: str,
 ) -> VersionResponse:
-    """Let an alias mean a version from now on; the answer is that version."""
+    """Create or move an alias; the response is its version."""
     context.registry.set_alias(name, alias, request.version)
     return VersionResponse.model_validate(context.registry.get(name, request.version))
 
 
 @router.delete("/models/{name}/aliases/{alias}", status_code=204, responses=problems(404, 503))
 def delete_alias(context: ContextDep, name: str, alias: str) -> None:
-    """Remove an alias; the version stays."""
+    """Delete an alias; the version stays."""
     context.registry.delete_alias(name, alias)
 
 
@@ -147,7 +147,7 @@ def _check_variant(version: Version, prune: float) -> None:
 
 
 def _check_columns(context: Context, version: Version, dataset_id: str) -> None:
-    """The data must have the model's features and its target."""
+    """Check that a data set has the model's features and target."""
     try:
         columns = {column.name for column in context.datasets.get(dataset_id).columns}
     except NotFound as error:

@@ -9,7 +9,7 @@ from app.schemas.models import FeatureResponse, Label, VariantResponse
 
 
 class CardColumn(Response):
-    """A column as it was in the rows that were learned from; missing values are left out."""
+    """A column in the training rows; statistics ignore missing values."""
 
     name: str
     role: str = Field(description="feature or target")
@@ -31,14 +31,14 @@ class CardColumn(Response):
 class CardRows(Response):
     """Rows, lines of a text or windows of series, and how they were split."""
 
-    learned: int = Field(description="that weights were fitted to")
+    learned: int = Field(description="to which the weights were fitted")
     stopping: int | None = Field(
-        None, exclude_if=is_none, description="that chose the epoch and nothing else"
+        None, exclude_if=is_none, description="by which only the epoch was chosen"
     )
     calibration: int | None = Field(
-        None, exclude_if=is_none, description="that corrected what is predicted and nothing else"
+        None, exclude_if=is_none, description="by which only the calibration was fitted"
     )
-    held_out: int = Field(description="that were scored")
+    held_out: int = Field(description="on which the metrics were computed")
     split: str | Json
     columns: list[CardColumn]
 
@@ -85,7 +85,7 @@ class CardVariant(VariantResponse):
     model_config = ConfigDict(extra="allow")
 
 
-class Strangeness(Response):
+class CardDetector(Response):
     """Rows whose `score` is above the threshold are called out of distribution."""
 
     prune: float
@@ -113,5 +113,5 @@ class CardResponse(Response):
     learning_curve: list[CardEpoch]
     variants: list[CardVariant]
     signal_to_noise: SignalToNoise | None
-    out_of_distribution: list[Strangeness]
+    out_of_distribution: list[CardDetector]
     limits: list[str]

@@ -1,4 +1,4 @@
-"""What several routes say: names, pages, problems."""
+"""Parts of several schemas: names, pages, problems."""
 
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -15,30 +15,30 @@ Reference = (
 Limit = Annotated[int, Field(ge=1, le=1000)]
 Json = dict[str, Any]
 Owner = Annotated[str | None, BeforeValidator(lambda owner: owner or None)]
-"""Whose it is; null is everybody's."""
+"""The owner; null means everybody."""
 
 T = TypeVar("T")
 
 
 def is_none(value: object) -> bool:
-    """For `Field(exclude_if=…)`: members that are only there where they mean something."""
+    """For `Field(exclude_if=…)`: leave out members that are null."""
     return value is None
 
 
 class Request(BaseModel):
-    """A JSON body: what is not known is refused."""
+    """A JSON body; unknown members are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Response(BaseModel):
-    """An answer, read from the attributes of what `core` returns."""
+    """A response, read from the attributes of a record of `core`."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
 
 class PageResponse(Response, Generic[T]):
-    """A part of a list; `next_cursor` asks for the part after it, null at the end."""
+    """A page of a list; `next_cursor` leads to the next one, null at the end."""
 
     data: list[T]
     next_cursor: str | None = None

@@ -1,4 +1,4 @@
-"""Data sets as HTTP tells them."""
+"""Data sets in responses."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from app.schemas.common import Json, Owner, Response, is_none
 
 
 class ColumnResponse(Response):
-    """One column; statistics leave missing values out."""
+    """One column; statistics ignore missing values."""
 
     name: str
     type: str = Field(description="number, category, boolean, datetime, text or tensor")
@@ -27,10 +27,12 @@ class ColumnResponse(Response):
 
 
 class DatasetResponse(Response):
-    """A data set; `bytes` and `sha256` are of what was uploaded."""
+    """A data set; `bytes` and `sha256` are those of the uploaded file."""
 
     id: str
-    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
+    owner: Owner = Field(
+        None, exclude_if=is_none, description="the owner, unless it belongs to everybody"
+    )
     name: str
     format: str
     rows: int

@@ -1,4 +1,4 @@
-"""Health as HTTP tells it."""
+"""Responses of health checks."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from app.schemas.common import Response
 
 
 class LiveResponse(Response):
-    """Always the same: who reads it knows that the process answers."""
+    """The process answers; there is no other response."""
 
     status: Literal["alive"] = "alive"
 

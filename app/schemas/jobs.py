@@ -1,4 +1,4 @@
-"""Jobs as HTTP tells them."""
+"""Jobs and events in responses."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from core.jobs.jobs import JobStatus
 
 
 class Progress(Response):
-    """How far a running job is.
+    """The progress of a job.
 
     A training counts epochs, an offline prediction finished chunks, a comparison finished methods.
     """
@@ -40,7 +40,9 @@ class JobResponse(Response):
     parent: str | None = Field(
         None, exclude_if=is_none, description="the comparison that this training is a part of"
     )
-    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
+    owner: Owner = Field(
+        None, exclude_if=is_none, description="the owner, unless it belongs to everybody"
+    )
     kind: str
     status: JobStatus
     model: str

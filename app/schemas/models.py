@@ -1,4 +1,4 @@
-"""Models, versions and aliases as HTTP tells them."""
+"""Models, versions and aliases in requests and responses."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,14 +13,17 @@ Label = str | bool | int | float
 
 
 class FeatureResponse(Response):
-    """An input column and how it is read."""
+    """An input column and its type."""
 
     name: str
     type: str
 
 
 class DetectorResponse(Response):
-    """What flags a variant's rows: a score above the threshold, so often for a usual row."""
+    """Flags rows as out of distribution if their score is above the threshold.
+
+    `false_alarm_rate` is the share of rows like those of training that it flags.
+    """
 
     score: str
     threshold: float
@@ -34,14 +37,14 @@ class VariantResponse(Response):
     num_weights: int
     bytes: int
     calibration: Json | None = Field(
-        None, description="variance_scale or temperature, and the rows that told it"
+        None, description="variance_scale or temperature, and the rows it was fitted to"
     )
     metrics: Json
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)
 
 
 class OriginResponse(Response):
-    """Where a version was exported: what its archive says, which nobody has verified."""
+    """Where a version was exported, by its archive's own account."""
 
     model: str
     version: int
@@ -51,7 +54,7 @@ class OriginResponse(Response):
 
 
 class ImportedResponse(Response):
-    """That a version was not trained here; `origin` is null if it was trained without a service."""
+    """Of an imported version; `origin` is null if it was trained without a service."""
 
     origin: OriginResponse | None
     bytes: int
@@ -107,10 +110,12 @@ class VersionSummary(_OfVersion):
 
 
 class ModelSummary(_OfVersion):
-    """A model in the list of models: what its newest version is."""
+    """A model in the list of models, with its newest version."""
 
     name: str = Field(validation_alias="model")
-    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
+    owner: Owner = Field(
+        None, exclude_if=is_none, description="the owner, unless it belongs to everybody"
+    )
     version: int = Field(description="the newest")
     task: str
     target: str
@@ -122,13 +127,15 @@ class ModelResponse(Response):
     """A model: its versions, newest first, and what its aliases mean."""
 
     name: str
-    owner: Owner = Field(None, exclude_if=is_none, description="whose it is, if not everybody's")
+    owner: Owner = Field(
+        None, exclude_if=is_none, description="the owner, unless it belongs to everybody"
+    )
     aliases: dict[str, int]
     versions: list[VersionSummary]
 
     @classmethod
     def of(cls, name: str, versions: Sequence[Version]) -> "ModelResponse":
-        """All that is known of a model."""
+        """The model with these versions, newest first."""
         return cls(
             name=name,
             owner=versions[0].owner,
@@ -138,13 +145,13 @@ class ModelResponse(Response):
 
 
 class AliasRequest(Request):
-    """Which version an alias is to mean."""
+    """The version of an alias."""
 
     version: Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class EvaluateRequest(Request):
-    """Labelled data on which a version is to be scored; the newest version by default."""
+    """A version, by default the newest, and labelled data on which it is evaluated."""
 
     version: Reference | None = None
     dataset: DatasetId

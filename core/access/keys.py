@@ -42,12 +42,10 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(Quota):
     """The limits of one key; None is no limit. Each process of the API counts requests itself."""
 
     requests_per_minute: int | None = None
-    stored_bytes: int | None = None
-    queued_jobs: int | None = None
 
     def check(self) -> None:
         """Raise `Invalid` for a limit below 1: revoke a key that may do nothing."""
@@ -84,7 +82,7 @@ class Key:
             view=View(self.owner, sees_all),
             actor=self.name,
             key=self.id,
-            quota=Quota(self.limits.stored_bytes, self.limits.queued_jobs),
+            quota=self.limits,
         )
 
 

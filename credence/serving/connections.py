@@ -4,7 +4,7 @@ uvicorn closes a connection that is silent between two requests. It does not clo
 never ends or whose client does not read, it takes headers of any length, and its
 `limit_concurrency` refuses new clients while idle ones stay. The time for a body is bounded by
 `app.http.middleware`. The overridden methods are no public interface: uvicorn is pinned, and
-tests/credence/test_concurrency_limit.py names them.
+tests/credence/serving/test_concurrency_limit.py names them.
 """
 
 import asyncio

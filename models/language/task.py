@@ -9,7 +9,7 @@ negative ELBO per token: the KL counts once (Fortunato et al. 2017, arXiv 1704.0
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -77,7 +77,10 @@ class TextTask:
 
             draw = method.sharpen(state, draw, loss_of, noise)
         nll, carried = self._nll(draw, tokens, targets, carried)
-        return window_loss(nll, draw, self.num_data, kl_weight), carried
+        loss = negative_elbo(nll, draw.penalty, self.num_data, kl_weight)
+        if draw.local is not None:
+            loss = replace(loss, nelbo=loss.nelbo + draw.local / len(nll))
+        return loss, carried
 
     def _nll(
         self,
@@ -93,13 +96,3 @@ class TextTask:
         repeated = targets.flatten().repeat(members)
         nll = cross_entropy(flat, repeated, reduction="none")
         return nll.view(members, -1).sum(0), carried
-
-
-def window_loss(
-    nll: Float[Tensor, "tokens"], draw: Draw, num_targets: int, kl_weight: float
-) -> Loss:
-    """The negative ELBO per token, estimated from one window."""
-    loss = negative_elbo(nll, draw.penalty, num_targets, kl_weight)
-    if draw.local is None:
-        return loss
-    return Loss(loss.nll, loss.kl, loss.nelbo + draw.local / len(nll))

@@ -25,15 +25,13 @@ class ChainRunner(Run):
     state: ChainState
 
     def __post_init__(self) -> None:
-        self._kept = {step: i for i, step in enumerate(self.kernel.kept_steps)}
-
-    @property
-    def num_steps(self) -> int:
-        return self.kernel.kept_steps[-1]
+        kept = self.kernel.kept_steps
+        self.num_steps = kept[-1]
+        self._kept = {step: i for i, step in enumerate(kept)}
 
     @property
     def epochs(self) -> int:
-        return count_reports(self.kernel)
+        return min(_REPORTS, self.num_steps)
 
     @property
     def finished(self) -> bool:

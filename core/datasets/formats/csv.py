@@ -4,10 +4,10 @@ Empty cells, NA, N/A, NaN, nan, null and NULL are missing values. Blank lines ar
 """
 
 import csv
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -75,9 +75,9 @@ def _parse(path: Path, num_columns: int, marks: _Marks) -> pa.Table:
 
 
 def _header(path: Path) -> list[str]:
-    with _records(path) as records:
-        names = next((record for record in records if record), None)
-        first_row = next((record for record in records if record), None)
+    with closing(_records(path)) as records:
+        filled = (record for _, record in records if record)
+        names, first_row = next(filled, None), next(filled, None)
     if names is None:
         raise NotParseable("the CSV file is empty: give a header and at least one row")
     if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
@@ -91,56 +91,45 @@ def _header(path: Path) -> list[str]:
 
 def _check_records(path: Path) -> None:
     """Raise `NotParseable` for the first record that is not as long as the header."""
-    with _records(path, strict=True) as records:
-        expected, start = 0, 1
-        for record in records:
-            expected = expected or len(record)
-            if record and len(record) != expected:
-                raise NotParseable(
-                    f"line {start} has {len(record)} fields and the header {expected}: give every "
-                    "record as many fields as the header"
-                )
-            start = records.line_num + 1
-
-
-@contextmanager
-def _records(path: Path, *, strict: bool = False) -> Iterator["_Records"]:
-    """Python's own reader, which is slow and knows the line."""
-    csv.field_size_limit(MAX_RECORD_BYTES)
-    with open_text(path, newline="") as file:
-        records = _Records(file, strict)
-        try:
-            yield records
-        except csv.Error as error:
+    expected = 0
+    for line, record in _records(path, strict=True):
+        expected = expected or len(record)
+        if record and len(record) != expected:
             raise NotParseable(
-                f"the record that ends in line {records.line_num} is not CSV ({error}): "
-                "is a quote not closed?"
-            ) from error
+                f"line {line} has {len(record)} fields and the header {expected}: give every "
+                "record as many fields as the header"
+            )
 
 
-class _Records:
-    """An iterator of records that ends before one of them fills the memory."""
+def _records(path: Path, *, strict: bool = False) -> Generator[tuple[int, list[str]]]:
+    """The records and their first lines, by Python's reader: slow, but it counts lines.
 
-    def __init__(self, file: TextIO, strict: bool) -> None:
-        self._file = file
-        self._left = MAX_RECORD_BYTES
-        self._records = csv.reader(self._lines(), strict=strict)
+    Raises:
+        NotParseable: naming the line, before a record fills the memory.
+    """
+    csv.field_size_limit(MAX_RECORD_BYTES)
+    left, line = MAX_RECORD_BYTES, 1
 
-    @property
-    def line_num(self) -> int:
-        return self._records.line_num
-
-    def __iter__(self) -> Iterator[list[str]]:
-        for record in self._records:
-            self._left = MAX_RECORD_BYTES
-            yield record
-
-    def _lines(self) -> Iterator[str]:
-        while line := self._file.readline(self._left + 1):
-            self._left -= len(line)
-            if self._left < 0:
+    def lines() -> Iterator[str]:
+        nonlocal left
+        while text := file.readline(left + 1):
+            left -= len(text)
+            if left < 0:
                 raise NotParseable(
-                    f"line {self.line_num + 1} is not CSV, or its record has more than "
+                    f"line {reader.line_num + 1} is not CSV, or its record has more than "
                     f"{MAX_RECORD_BYTES} characters: is a quote not closed?"
                 )
-            yield line
+            yield text
+
+    with open_text(path, newline="") as file:
+        reader = csv.reader(lines(), strict=strict)
+        try:
+            for record in reader:
+                left = MAX_RECORD_BYTES
+                yield line, record
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise NotParseable(
+                f"the record that ends in line {reader.line_num} is not CSV ({error}): "
+                "is a quote not closed?"
+            ) from error

@@ -108,7 +108,7 @@ def test_no_secret_comes_out(
 
 def test_the_stacks_containers_have_no_secret_in_their_environment() -> None:
     """`docker inspect` shows the environment to whoever may ask; secrets come as files."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     services = yaml.safe_load((root / "docker-compose.yml").read_text())["services"]
     given = [pair for service in services.values() for pair in _environment(service)]
     assert given

@@ -1,6 +1,6 @@
 """Exports of small models against the engine that predicts: prints the largest relative errors.
 
-    python -m tests.credence.export_cases FOLDER
+    python -m tests.credence.commands.export_cases FOLDER
 
 A process of its own, because tracing does not get along with types that are checked at every call.
 """

@@ -14,7 +14,7 @@ from credence.client import Client
 from credence.exceptions import CredenceAPIError
 from tests.credence.conftest import TINY
 from tests.credence.running import credence, serving
-from tests.credence.test_serve import start_long_job
+from tests.credence.serving.test_serve import start_long_job
 
 ROWS = [{"x0": 0.25, "x1": -1.5, "kind": "odd"}, {"x0": None, "x1": 2.0, "kind": "even"}]
 

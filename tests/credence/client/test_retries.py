@@ -17,9 +17,9 @@ import pytest
 
 from credence import AsyncClient, Client, CredenceAPIError, ServiceUnreachable
 from credence.client.calls import Retries, retry_after
+from tests.credence.client.scripted import DROP, answer, scripted
 from tests.credence.conftest import TINY
 from tests.credence.running import Service
-from tests.credence.scripted import DROP, answer, scripted
 
 QUICK = Retries(times=2, first_seconds=0.001)
 JOB = json.dumps({"id": "job_1"})

@@ -13,7 +13,7 @@ from httpx_sse import connect_sse
 from credence.client import Client
 from credence.serving.api_thread import SILENT_PEER_SECONDS, listen
 from tests.credence.running import serving
-from tests.credence.test_serve import STOP_SECONDS, start_long_job
+from tests.credence.serving.test_serve import STOP_SECONDS, start_long_job
 
 
 def heard_after(url: str, job: str, last: int, *, stop_at: int = 0) -> list[tuple[int, str]]:

@@ -25,7 +25,7 @@ def test_graphs_answer_what_the_engine_does(tmp_path: Path) -> None:
     Answers are float32, whose rounding is 6e-8; a difference of nearly equal means, the epistemic
     variance, loses two digits more.
     """
-    command = [sys.executable, "-m", "tests.credence.export_cases", str(tmp_path), *CASES]
+    command = [sys.executable, "-m", "tests.credence.commands.export_cases", str(tmp_path), *CASES]
     done = subprocess.run(
         command, env=environment(), capture_output=True, text=True, check=False, timeout=240
     )
