@@ -31,7 +31,7 @@ from models.prediction.prediction import ClassName
 Encoded = Any
 """Inputs as a kind of model encodes them; where rows are independent, a tensor of rows."""
 
-DEFAULT_TOP = 10  # next tokens that a language model tells
+DEFAULT_TOP = 10  # next tokens that a language model returns
 
 M = TypeVar("M", bound="TrainedModel")
 

@@ -46,24 +46,24 @@ ANSWER = "the scores of these rows, and what the window says with them"
     openapi_extra=json_request(FeedbackRequest, EXAMPLE),
 )
 async def add_feedback(request: Request, services: ServicesDep) -> Response:
-    """Tell what came true of a stored prediction, or of rows that come with it.
+    """Send the labels of a stored prediction, or of rows that come with them.
 
     Labels of a prediction that has some replace those; labels of rows count each time they come.
     """
     body = await read_body(request)
-    asked, rows, truth = await off_loop(len(body), _read, body)
+    parameters, rows, truth = await off_loop(len(body), _read, body)
     caller = caller_of(request)
     seen = services.context.for_caller(caller)
-    labelled = await _request(seen, asked, rows, len(body))
+    labelled = await _request(seen, parameters, rows, len(body))
     scored = await or_disconnect(request, score(services.predictor, labelled, truth, caller.view))
     version, window = scored.version, seen.settings.feedback_rows
-    write = partial(_write, asked, scored, window)
+    write = partial(_write, parameters, scored, window)
     added = await to_thread.run_sync(
         services.context.for_caller(caller.with_reply(write)).feedback.add,
         version.model,
         version.version,
         scored.scores,
-        asked.prediction,
+        parameters.prediction,
     )
     services.metrics.feedback_rows.labels(version.model).inc(added.new_rows)
     answer = write(added)
@@ -72,7 +72,7 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
 
 @router.delete("/predictions/{prediction_id}", status_code=204, responses=problems(404, 503))
 def delete_prediction(context: ContextDep, prediction_id: str) -> None:
-    """Forget a stored prediction: no labels can be told of it any more; what was told stays."""
+    """Delete a stored prediction: it takes no more labels; the scores of earlier ones stay."""
     context.stored_predictions.delete(prediction_id)
 
 
@@ -96,29 +96,29 @@ def _read(body: bytes) -> tuple[FeedbackParameters, Json, object]:
     rows: Json = {name: document.pop(name) for name in ("inputs", "future") if name in document}
     truth = document.pop("truth", None)
     refuse_non_finite(document)
-    asked = validate(FeedbackParameters, document)
-    if (asked.prediction is None) == (asked.model is None):
+    parameters = validate(FeedbackParameters, document)
+    if (parameters.prediction is None) == (parameters.model is None):
         raise Invalid([("/prediction", "give either prediction, or model and inputs")])
-    if asked.prediction is not None:
+    if parameters.prediction is not None:
         others = [name for name in ({*document} | {*rows}) if name != "prediction"]
         if others:
             message = "is the stored prediction's: leave it out"
             raise Invalid([(f"/{name}", message) for name in sorted(others)])
-    return asked, rows, truth
+    return parameters, rows, truth
 
 
 async def _request(
-    context: Context, asked: FeedbackParameters, rows: Json, num_bytes: int
+    context: Context, parameters: FeedbackParameters, rows: Json, num_bytes: int
 ) -> PredictionRequest:
-    if asked.prediction is not None:
+    if parameters.prediction is not None:
         stored = context.stored_predictions
-        return request_of(await to_thread.run_sync(stored.get, asked.prediction))
+        return request_of(await to_thread.run_sync(stored.get, parameters.prediction))
     inputs: Any = rows.get("inputs")
     future = rows.get("future")
     return PredictionRequest(
-        model=str(asked.model),
-        version=asked.version,
-        options=asked.options,
+        model=str(parameters.model),
+        version=parameters.version,
+        options=parameters.options,
         num_rows=num_rows(inputs),
         num_bytes=num_bytes,
         decode=partial(decode, inputs),
@@ -126,17 +126,19 @@ async def _request(
     )
 
 
-def _write(asked: FeedbackParameters, scored: ScoredRows, window: int, added: Added) -> Reply:
-    told = _answer(asked, scored, added, window)
+def _write(parameters: FeedbackParameters, scored: ScoredRows, window: int, added: Added) -> Reply:
+    document = _document(parameters, scored, added, window)
     status = 201 if added.is_new else 200
-    return Reply(status, JSON, orjson.dumps(told, option=orjson.OPT_UTC_Z))
+    return Reply(status, JSON, orjson.dumps(document, option=orjson.OPT_UTC_Z))
 
 
-def _answer(asked: FeedbackParameters, scored: ScoredRows, added: Added, window: int) -> Json:
+def _document(
+    parameters: FeedbackParameters, scored: ScoredRows, added: Added, window: int
+) -> Json:
     metrics = describe(scored.scores)
     return {
         "id": added.id,
-        "prediction": asked.prediction,
+        "prediction": parameters.prediction,
         "model": scored.version.model,
         "version": scored.version.version,
         "rows": metrics["rows"],

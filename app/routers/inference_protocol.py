@@ -105,7 +105,7 @@ async def describe(
 
 @_route("GET", "/models/{model}/ready", responses=problems(404, 503))
 async def newest_ready(request: Request, services: ServicesDep, model: str) -> ModelReady:
-    """The newest version is there; asking loads it."""
+    """The newest version exists; this request loads it."""
     await _load(services, caller_of(request).view, model, None)
     return ModelReady(name=model)
 
@@ -114,7 +114,7 @@ async def newest_ready(request: Request, services: ServicesDep, model: str) -> M
 async def version_ready(
     request: Request, services: ServicesDep, model: str, version: str
 ) -> ModelReady:
-    """The version is there; asking loads it."""
+    """The version exists; this request loads it."""
     await _load(services, caller_of(request).view, model, version)
     return ModelReady(name=model)
 

@@ -1,4 +1,4 @@
-"""Offline predictions as HTTP asks for them."""
+"""Requests for offline predictions."""
 
 from typing import Annotated
 

@@ -107,7 +107,7 @@ class InferOutput(TensorMetadata):
 
 
 class InferResponse(Response):
-    """The answer; its parameters tell the samples, the seed, the sampler and the variant used."""
+    """The response; its parameters are the samples, the seed, the sampler and the variant used."""
 
     model_name: str
     model_version: str
@@ -144,7 +144,7 @@ class ModelReady(Response):
 
 
 class ModelMetadata(Response):
-    """The tensors of a version, and the versions that can be asked for."""
+    """The tensors of a version, and all versions."""
 
     name: str
     versions: list[str]

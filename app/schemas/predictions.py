@@ -1,4 +1,4 @@
-"""Predictions as HTTP asks for them. Their rows and arrays never pass through these classes."""
+"""Requests and responses of `/predict`. Rows and arrays never pass through these classes."""
 
 from typing import Annotated, Any
 

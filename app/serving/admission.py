@@ -59,7 +59,7 @@ _Kind = tuple[Hashable, int]  # a speed, and samples
 
 class _Turns:
     """How long a small request waits for those before it: for all small ones, and for a slice of
-    each large one. Kept up to date kind by kind, since every request asks.
+    each large one. Kept up to date kind by kind, since every request reads it.
     """
 
     def __init__(self, throughput: Throughput) -> None:
@@ -89,7 +89,7 @@ class _Turns:
 
 
 class Admission:
-    """Counts the work that waits or runs, and tells when it will be done; of the event loop."""
+    """Counts the work that waits or runs, and when it will be done. Belongs to the event loop."""
 
     def __init__(
         self, max_queued_work: int, throughput: Throughput, max_seconds: float = math.inf
@@ -118,7 +118,7 @@ class Admission:
     ) -> Iterator[None]:
         """Count a request while it is answered; `speed` is its key for `Throughput`.
 
-        No further `requests` if it has entered, and was found to be more work than its rows told.
+        `requests` is 0 for a request that entered before and turned out to be more work.
 
         Raises:
             Unavailable: if too much waits already, with the time in which it will be done.

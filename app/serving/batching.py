@@ -223,15 +223,15 @@ class _Forming:
 
 
 def affordable_samples(entry: Entry, now: float, throughput: Throughput) -> int:
-    """The most samples, up to those asked for, that will be done by the deadline; 0 if none.
+    """The most samples, up to the requested ones, that will be done by the deadline; 0 if none.
 
     Fewer than ten say nothing of an epistemic variance. Moments draw no samples to do without.
     """
-    asked, left = entry.options.samples, entry.deadline - now
+    requested, left = entry.options.samples, entry.deadline - now
     if math.isinf(left) or entry.parts:  # what is begun is ended: a late answer is better than none
-        return asked
+        return requested
     steps = () if entry.options.sampler == "moments" else SAMPLE_STEPS
-    for samples in (asked, *(step for step in steps if step < asked)):
+    for samples in (requested, *(step for step in steps if step < requested)):
         seconds = throughput.seconds(entry.speed_key, entry.rows, samples)
         if MARGIN * seconds <= left and left > 0:
             return samples

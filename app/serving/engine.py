@@ -173,7 +173,7 @@ class Engine:
 
 
 def _answers(entries: Sequence[Entry], predictions: Sequence[Any]) -> list[Outcome]:
-    """What each is told; whatever was not computing was waiting."""
+    """The result of each entry; time that was not spent computing was spent waiting."""
     now = perf_counter()
     return [
         (

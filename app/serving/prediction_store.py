@@ -1,4 +1,4 @@
-"""Questions that are to be answered again: packed as they come, written before they are answered.
+"""Requests that are stored so that labels can come back: written before they are answered.
 
 The database may hang: the writers have threads of their own, so that nobody else waits for it.
 """
@@ -36,10 +36,10 @@ class PredictionStore:
         self._threads = anyio.CapacityLimiter(MAX_WRITERS)
 
     def pack(self, model: TrainedModel, request: PredictionRequest) -> PackedRows:
-        """The rows of a question in bytes.
+        """The rows of a request in bytes.
 
         Raises:
-            Invalid: if a language model is asked, or a value is wrong.
+            Invalid: if the model takes no labels, or a value is wrong.
             TooLarge: if they take more than may be stored.
         """
         if not model.takes_labels:
@@ -58,7 +58,7 @@ class PredictionStore:
         packed: PackedRows,
         seconds: float,
     ) -> str:
-        """Write a question within so many seconds, or the usual ones; its id.
+        """Store a request within so many seconds, at most `TIMEOUT_SECONDS`; returns its id.
 
         Raises:
             Unavailable: when the database does not take it in time.
@@ -93,7 +93,7 @@ def with_samples(options: ResolvedOptions, prediction: Prediction) -> ResolvedOp
 
 
 def request_of(stored: StoredPrediction) -> PredictionRequest:
-    """What was asked, as if it came anew."""
+    """The stored request, as if it came again."""
     packed = stored.packed
     future = packed.future
     return PredictionRequest(

@@ -153,5 +153,6 @@ class Predictor:
 def check_independent_rows(model: TrainedModel) -> None:
     """Raise `Invalid` unless the model predicts each row by itself."""
     if not model.has_independent_rows:
-        message = f"the task {model.task} does not predict rows one by one: send POST /predict"
+        task = model.task.replace("_", " ")
+        message = f"is for {task}, which does not predict rows one by one: send POST /predict"
         raise Invalid([("/model", message)])

@@ -35,7 +35,7 @@ class _Mean:
 class Throughput:
     """Seconds by rows and samples, for each key: whatever has a speed of its own.
 
-    Sizes are told apart by powers of two, and each of them bounds what any other may take: the
+    Sizes are grouped by powers of two, and each of them bounds what any other may take: the
     least of these bounds is the estimate. Nothing is assumed of how costs add up.
     Values are replaced whole, so that any thread may read and write; at worst one is lost.
     """

@@ -17,8 +17,8 @@ Reference = int | str | None
 Key = tuple[View, str, Reference]
 Lookup = Callable[[View, str, Reference], Version]
 
-FRESH_SECONDS = 0.25  # then the registry is asked again, and nobody waits for it
-STALE_SECONDS = 1.0  # then whoever asks waits: longer no other process's change goes unseen
+FRESH_SECONDS = 0.25  # then the registry is read again, and nobody waits for it
+STALE_SECONDS = 1.0  # then requests wait for it: no change by another process is missed for longer
 TIMEOUT_SECONDS = 1.0
 PATIENCE_SECONDS = 2.0  # between two keys to a database that did not answer
 MAX_LOOKUPS = 8  # threads that may hang in a database that neither answers nor refuses
@@ -36,7 +36,7 @@ class _Known:
 
 
 class VersionLookup:
-    """Asks the registry, once for all who ask at once; belongs to the event loop.
+    """Reads the registry, once for all requests of a moment. Belongs to the event loop.
 
     An answer holds for `STALE_SECONDS` at most, and never beyond a `forget`.
     """
@@ -55,7 +55,7 @@ class VersionLookup:
 
         Raises:
             NotFound: there is none that is seen.
-            Unavailable: the database is away, and nobody asked for this before.
+            Unavailable: the database is away, and this was never read before.
         """
         key = (ALL if view.sees_all else view, model, reference)
         known = self._known.get(key)
@@ -73,7 +73,7 @@ class VersionLookup:
             return known.version
 
     def forget(self) -> None:
-        """Ask anew from now on: somebody is being told what may have changed."""
+        """Read again from now on: a change was just confirmed to a client."""
         self._epoch += 1
         self._lookups.clear()  # who waits gets an answer, who comes now another
 
@@ -128,7 +128,7 @@ class VersionLookup:
             del self._known[key]
 
     def _remember(self, key: Key, known: _Known) -> None:
-        """Unless what is known was asked for later: answers may overtake each other."""
+        """Keep the result of the later lookup: results may overtake each other."""
         before = self._known.get(key)
         if before is None or before.asked_at <= known.asked_at:
             self._known[key] = known

@@ -17,7 +17,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
-    """Predict blank rows with every variant, which also tells how long requests take.
+    """Predict blank rows with every variant, which also shows how long requests take.
 
     A model that cannot do it is served all the same: its first requests are slower, no more.
     """

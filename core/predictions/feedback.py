@@ -2,7 +2,7 @@
 
 Per row the scores of `models.evaluation.metrics` are kept, never the labels. The window is the last
 `CREDENCE_FEEDBACK_ROWS` labelled rows of a version, whatever their variant, in the database:
-every replica tells the same, and a restart loses nothing.
+every replica reports the same, and a restart loses nothing.
 """
 
 from collections import Counter

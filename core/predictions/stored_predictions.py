@@ -1,4 +1,4 @@
-"""Questions that were answered and are kept, so that they can be answered again exactly.
+"""Requests that are kept, so that they can be predicted again exactly.
 
 An answer depends on version, variant, rows, samples, sampler and seed alone: these are kept, the
 answer is not. They go with their version, and after `CREDENCE_STORED_DAYS`.
@@ -24,7 +24,7 @@ from models.prediction.options import ResolvedOptions
 
 @dataclass(frozen=True)
 class PackedRows:
-    """What was asked about, as `core.datasets.columns.packing` writes it; `future` of a
+    """The rows of a request, as `core.datasets.columns.packing` writes it; `future` of a
     forecast.
     """
 
@@ -40,7 +40,7 @@ class PackedRows:
 
 @dataclass(frozen=True)
 class StoredPrediction:
-    """A question: `options` are those with which it was answered."""
+    """A request, with the options by which it was predicted."""
 
     id: str
     model: str
@@ -68,7 +68,7 @@ class StoredPredictions:
         return packed
 
     def add(self, model: str, version: int, options: ResolvedOptions, packed: PackedRows) -> str:
-        """Keep a question; its id.
+        """Keep a request; returns its id.
 
         Raises:
             NotFound: if the version was deleted meanwhile.
@@ -111,7 +111,7 @@ class StoredPredictions:
         return self.get(completed.resource)
 
     def get(self, prediction_id: str) -> StoredPrediction:
-        """A question by its id; raises `NotFound`."""
+        """A request by its id; raises `NotFound`."""
         check_identifier("prediction", prediction_id)
         with self._database.read() as session:
             row = session.get(PredictionRow, prediction_id)
@@ -122,7 +122,7 @@ class StoredPredictions:
             return StoredPrediction(row.id, row.model, row.version, _options(row.options), packed)
 
     def delete(self, prediction_id: str) -> None:
-        """Forget a question; what its labels said stays. Raises `NotFound`."""
+        """Delete a request; the scores of its labels stay. Raises `NotFound`."""
         self.get(prediction_id)
         with self._database.begin() as session:
             session.execute(delete(PredictionRow).where(PredictionRow.id == prediction_id))

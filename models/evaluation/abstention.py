@@ -31,7 +31,7 @@ def risk_coverage(
 
     A point answers the rows whose uncertainty is at most its threshold. Rows of equal uncertainty
     have no order: each counts with the mean loss of them all, so that the area of an uncertainty
-    that tells nothing is the risk of answering every row.
+    that carries no information is the risk of answering every row.
 
     Args:
         to_risk: makes the risk of a mean loss.

@@ -2,7 +2,7 @@
 
 A variance scale or a temperature is one number, so that a few rows are enough to know it (Guo et
 al. 2017, arXiv 1706.04599). Conformal intervals go further: whatever the model, they hold a new
-row's target with the probability asked for (Vovk, Gammerman, Shafer 2005, §2.2; Lei et al. 2018,
+row's target with the wanted probability (Vovk, Gammerman, Shafer 2005, §2.2; Lei et al. 2018,
 arXiv 1604.04173, §5.2 for residuals in units of a predicted deviation).
 """
 
@@ -21,7 +21,7 @@ from models.config.ranges import Count, NotNegative, Positive
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 # log c and log T are N(0, ½²) a priori: two thirds of fits have a variance within a factor of 1.65.
-# For a Gaussian's variance that weighs as much as eight rows (n rows tell log c with precision
+# For a Gaussian's variance that weighs as much as eight rows (n rows determine log c with precision
 # n/2); of 19 rows 30 % of log c are given up, of 199 rows 4 %, and of none all.
 PENALTY_SCALE = 0.5
 _BOUND = 10.0  # of |log c|: far beyond, a fit is no fit
@@ -72,7 +72,7 @@ class NumberCalibration:
         return mixture.scaled(self.variance_scale)
 
     def half_width(self, level: float) -> float:
-        """In predictive standard deviations; infinite where too few rows were seen to tell.
+        """In predictive standard deviations; infinite where too few rows were seen.
 
         The ⌈(n + 1) · level⌉-th smallest of n residuals. For rows exchangeable with the calibration
         rows an interval of this half width holds the target with a probability of `level` or more.

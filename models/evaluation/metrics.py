@@ -2,7 +2,7 @@
 
 Proper scores: log likelihood (higher is better), CRPS and Brier (lower is better). Coverage is the
 share of targets inside the central interval of each level. Source: Gneiting and Raftery 2007.
-Of a calibrated model all are of what it predicts; `uncalibrated` tells what it would else.
+Of a calibrated model all are of what it predicts; `uncalibrated` is of the raw posterior.
 """
 
 import math
@@ -33,7 +33,7 @@ PerRowScores = dict[str, Tensor]
 
 
 def row_scores(seen: Calibrating, calibration: Calibration | None) -> PerRowScores:
-    """What is told of each row: `regression_scores` or `classification_scores`."""
+    """The scores of each row: `regression_scores` or `classification_scores`."""
     if isinstance(seen.mixture, CategoricalMixture):
         assert not isinstance(calibration, NumberCalibration)
         return classification_scores(seen.mixture, seen.targets, calibration)
@@ -197,20 +197,20 @@ def calibration_error(metrics: Mapping[str, Any]) -> float:
     return sum(gaps) / len(gaps)
 
 
-def auroc(usual: Float[Tensor, "usual"], strange: Float[Tensor, "strange"]) -> float:
-    """P(a strange score is above a usual one) + ½ P(they are equal), over all pairs.
+def auroc(usual: Float[Tensor, "usual"], unlike: Float[Tensor, "unlike"]) -> float:
+    """P(a score of `unlike` is above one of `usual`) + ½ P(they are equal), over all pairs.
 
-    0.5 for scores that tell nothing, such as the variance 0 of a single weight vector. The area
+    0.5 for scores without information, such as the variance 0 of a single weight vector. The area
     under the ROC curve is the Mann–Whitney statistic: Hanley and McNeil 1982.
     """
     ordered = usual.sort().values
-    below = torch.searchsorted(ordered, strange)
-    not_above = torch.searchsorted(ordered, strange, right=True)
+    below = torch.searchsorted(ordered, unlike)
+    not_above = torch.searchsorted(ordered, unlike, right=True)
     return float((below + not_above).double().mean() / (2 * len(usual)))
 
 
 def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
-    """As every prediction tells it, so that what is served can be compared with its mean here."""
+    """As in every prediction, so that what is served can be compared with its mean here."""
     variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}
     arrays = {name: variance.cpu().numpy() for name, variance in variances.items()}
     return torch.from_numpy(epistemic_share(arrays))

@@ -66,7 +66,7 @@ CLASS_SCORES: Mapping[str, Callable[[CategoricalMixture], Float[Tensor, "rows"]]
 
 
 def ood_score(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
-    """The score of this name for every row; higher is stranger."""
+    """The score of this name for every row; higher is more unlike training."""
     if isinstance(mixture, CategoricalMixture):
         return CLASS_SCORES[score](mixture)
     return NUMBER_SCORES[score](mixture)
@@ -74,7 +74,7 @@ def ood_score(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
 
 @dataclass(frozen=True)
 class Detector:
-    """Which score tells strange rows, above what, and how often a usual row is flagged."""
+    """Which score flags rows unlike training, above what, and how often a usual row is flagged."""
 
     score: Text
     threshold: Number = math.inf
@@ -86,7 +86,7 @@ class Detector:
 
         It is one of their scores, the ⌈(1 − rate)(n + 1)⌉-th smallest: a new row is above that one
         with a probability of at most `rate` (Vovk et al. 2005, Algorithmic Learning, §2.2). Fewer
-        than 1/rate − 1 rows cannot tell so rare an alarm: the largest is the bound, and
+        than 1/rate − 1 rows cannot resolve so rare an alarm: the largest is the bound, and
         `false_alarm_rate` is then 1/(n + 1), what it gives.
         """
         rank = min(conformal_rank(len(usual), 1 - rate), len(usual))

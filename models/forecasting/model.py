@@ -38,7 +38,7 @@ _LAST = np.datetime64("9999-12-31", "us")  # that RFC 3339 can write
 
 @dataclass(frozen=True, kw_only=True)
 class Forecaster(TabularModel):
-    """Its rows are windows, its target the next change; what it is asked about is a history.
+    """Its rows are windows, its target the next change; its input is a history.
 
     Samples are whole functions, of every method: one weight draw takes a path through all steps.
     """
@@ -174,7 +174,7 @@ class Forecaster(TabularModel):
         return replace(answer, draws=draws, times=x.times, paths=self.paths(options.prune))
 
     def roll_out(self, history: History, options: ResolvedOptions) -> Forecast:
-        """Sample paths of settled options."""
+        """Sample paths of resolved options."""
         fitted, paths = self.fitted(options.prune), self.paths(options.prune)
         rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths)
         with threads_for(fitted.operations * len(history.past) * paths * options.samples):
@@ -282,7 +282,7 @@ class Forecaster(TabularModel):
         return history.to(self.device)
 
     def _with_error(self, summary: Arrays, options: ResolvedOptions, samples: int) -> Arrays:
-        """As `TabularModel` tells the error of its means."""
+        """The error of the means, as in `TabularModel`."""
         if isinstance(self.config.method, EnsembleConfig):
             summary.pop("mc_error", None)
         elif "mc_error" in summary:

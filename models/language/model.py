@@ -1,7 +1,7 @@
 """A trained language model: its vocabulary, network and one posterior per pruned variant."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -146,7 +146,7 @@ class BayesianLanguageModel(TrainedModel):
         """`predict` of texts that `encode` made."""
         options = self.resolve(options)
         parts = [self._predict(part, options) for part in x.split(texts_at_once(self.network))]
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        return TextPrediction.joined(parts)
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0) -> Json:
         """Perplexities of a text, a line per row."""
@@ -191,23 +191,6 @@ class BayesianLanguageModel(TrainedModel):
         pairs = zip(numbers.tolist(), values.tolist(), strict=True)
         names = self.vocabulary.tokens
         return [[NextToken(names[n], p) for n, p in zip(*pair, strict=True)] for pair in pairs]
-
-
-def _joined(parts: list[TextPrediction]) -> TextPrediction:
-    """Predictions of consecutive texts as one."""
-    return replace(
-        parts[0],
-        epistemic_share=np.concatenate([part.epistemic_share for part in parts]),
-        out_of_distribution=np.concatenate([part.out_of_distribution for part in parts]),
-        log_likelihood=np.concatenate([part.log_likelihood for part in parts]),
-        perplexity=np.concatenate([part.perplexity for part in parts]),
-        token_log_likelihoods=[row for part in parts for row in part.token_log_likelihoods],
-        next_tokens=[row for part in parts for row in part.next_tokens],
-        entropy={
-            name: np.concatenate([part.entropy[name] for part in parts])
-            for name in parts[0].entropy
-        },
-    )
 
 
 def _share(epistemic: Tensor, total: Tensor) -> np.ndarray:

@@ -31,11 +31,11 @@ from models.likelihoods import (
 )
 from models.networks import LocallyDrawn, Network
 from models.prediction.fitted import Fitted
+from models.prediction.local import DEFAULT_MEMORY_BYTES, Chunks
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.options import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample, sample_moments
-from models.prediction.sampling import DEFAULT_MEMORY_BYTES, Chunks
 from models.prediction.weight_draws import FittedDraws
 
 _FIT_VALUES = 2**24  # numbers in the mixtures that a scale is fitted to: 128 MiB
@@ -45,7 +45,7 @@ _FIT_VALUES = 2**24  # numbers in the mixtures that a scale is fitted to: 128 Mi
 class Engine:
     """A network with its likelihood and target. It holds no weights.
 
-    All it remembers is the noise of the latest questions, which follows from their seeds.
+    All it remembers is the noise of the latest requests, which follows from their seeds.
     """
 
     network: Network

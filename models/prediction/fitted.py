@@ -1,24 +1,28 @@
 """What predicting needs of a posterior, made once: it costs more than a small request."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
-from models.prediction.compaction import Live, live_units, select
-from models.prediction.kernels import fastest
+from models.prediction.kernels import Bfloat16Layer, fastest
 from models.prediction.local import LayerMoments, LocalNetwork
 from models.prediction.noise import Noise
 
 _WORTH_SELECTING = 0.7  # of the operations; picking inputs and noise for the rest takes time too
 
 
+Live = list[Int[Tensor, "_"] | None]
+
+
 @dataclass(frozen=True)
 class Fitted:
-    """A posterior ready for prediction: of a pruned one only the units that still matter."""
+    """A posterior ready for prediction: for a pruned one only the units that still matter."""
 
     posterior: MeanFieldNormal
     point: dict[str, Tensor]
@@ -34,7 +38,7 @@ class Fitted:
         whole = LocalNetwork(layers, network.activation)
         if posterior.mask is None:
             return cls(posterior, state.point, whole, None)
-        live = live_units(network, posterior.mask)
+        live = _live_units(network, posterior.mask)
         pairs = zip(layers, live, live[1:], strict=False)
         smaller = replace(whole, layers=tuple(layer.select(*ends) for layer, *ends in pairs))
         if smaller.operations > _WORTH_SELECTING * whole.operations:
@@ -51,6 +55,19 @@ class Fitted:
         layers = (first, *(fastest(layer, bfloat16=bfloat16) for layer in later))
         return replace(self, local=replace(self.local, layers=layers))
 
+    def rounded(self) -> "Fitted":
+        """The same posterior with every hidden layer's products but the first in bfloat16.
+
+        The first layer sees the inputs, whose digits matter, and costs little: all samples share
+        it.
+        """
+        first, *hidden = self.local.layers
+        layers = [
+            Bfloat16Layer.of(layer) if isinstance(layer, LayerMoments) else layer
+            for layer in hidden
+        ]
+        return replace(self, local=replace(self.local, layers=(first, *layers)))
+
     @property
     def operations(self) -> int:
         """Of one sample of one row."""
@@ -62,4 +79,34 @@ class Fitted:
 
     def noise(self, noise: Noise) -> Noise:
         """The noise of the units that are left."""
-        return noise if self.live is None else select(noise, self.live)
+        return noise if self.live is None else _select(noise, self.live)
+
+
+def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> Live:
+    """For inputs, each hidden layer and the outputs: the units that matter; None means all.
+
+    A unit without outgoing weights changes nothing. Nor does one without incoming weights and
+    bias: every activation here is 0 at 0. Dropping a unit can make others useless, so that one
+    sweep from the outputs to the inputs follows one in the other direction.
+    """
+    weights = network.layout.unflatten(mask)
+    kept = [weights[layer.weight].clone() for layer in network.layers]
+    biases = [weights[layer.bias] for layer in network.layers]
+    for i in range(len(kept) - 1):
+        alive = kept[i].any(1) | biases[i]
+        kept[i + 1] &= alive
+    for i in reversed(range(len(kept) - 1)):
+        kept[i] &= kept[i + 1].any(0).unsqueeze(1)
+    return [_indices(kept[0].any(0)), *(_indices(layer.any(0)) for layer in kept[1:]), None]
+
+
+def _indices(alive: Bool[Tensor, "units"]) -> Int[Tensor, "live"] | None:
+    return None if bool(alive.all()) else torch.nonzero(alive).squeeze(1)
+
+
+def _select(noise: Sequence[Tensor], live: Live) -> tuple[Tensor, ...]:
+    """The noise of the units that are left."""
+    return tuple(
+        block if units is None else block[:, units]
+        for block, units in zip(noise, live[1:], strict=True)
+    )

@@ -97,7 +97,8 @@ def fastest(layer: Layer, *, bfloat16: bool) -> Layer:
     """The layer itself, or a twin that is clearly faster on this machine.
 
     Args:
-        bfloat16: whether so few digits are enough for this model (`models.prediction.rounding`).
+        bfloat16: whether so few digits are enough for this model; see
+            `TabularModel.tolerates_bfloat16`.
     """
     if not isinstance(layer, LayerMoments) or layer.loc.numel() < _MIN_SIZE:
         return layer

@@ -53,7 +53,7 @@ def until_accurate(
 ) -> tuple[Arrays, int]:
     """Sample until every row's error is below the target, or `max_samples` are drawn.
 
-    The error falls at least with the root of the samples, so a small run tells how many are enough.
+    The error falls at least with the root of the samples, so a small run shows how many are enough.
     """
     samples = min(_PILOT, max_samples)
     while True:

@@ -1,7 +1,7 @@
 """The noise of a prediction: standard normals that are a function of (seed, layer, sample) alone.
 
 All rows share them, so that a row's answer depends neither on the rows around it nor on how work
-is cut into chunks, and nothing is drawn for a question that was asked before.
+is cut into chunks, and nothing is drawn twice for equal requests.
 """
 
 import threading
@@ -63,7 +63,7 @@ def standard_normal(
 
 
 class NoiseCache:
-    """The noise of the latest questions, within a bound. Any number of threads may use it."""
+    """The noise of the latest requests, within a bound. Any number of threads may use it."""
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self._max_bytes = max_bytes

@@ -1,4 +1,4 @@
-"""What may be asked of a prediction: every option once, with its range, default and meaning.
+"""The options of a prediction: each once, with its range, default and meaning.
 
 The ranges are ``annotated_types`` metadata, as in `models.config`. Requests and job specifications
 inherit from these records, so that pydantic checks the ranges and OpenAPI shows them.
@@ -76,7 +76,7 @@ class PredictOptions(BatchOptions):
     ] = None
     top: Annotated[
         Annotated[int, Interval(ge=1, le=100)] | None,
-        Field(description="language models: how many next tokens are told; default 10"),
+        Field(description="language models: how many next tokens are returned; default 10"),
     ] = None
     horizon: Horizon = None
 

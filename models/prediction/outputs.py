@@ -20,7 +20,7 @@ class Output:
         member: where it stands in JSON; "variance.total" is `total` within `variance`.
         unit: of its values.
         tasks: whose tables have it; in JSON it stands wherever it has values.
-        values: reads it off a prediction; None where it was not asked for or does not exist.
+        values: reads it off a prediction; None where it was not requested or does not exist.
         tensor: its name in the Open Inference Protocol, where that is another one.
         per_class: whether a row has a value for each class.
         on_request: whether the Open Inference Protocol returns it only by its name.

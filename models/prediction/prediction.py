@@ -1,9 +1,10 @@
-"""What is asked of a model and what it answers: plain data, in the callers' units."""
+"""Predictions: plain data, in the callers' units."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -23,6 +24,7 @@ from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mi
 
 Arrays = dict[str, np.ndarray]
 ClassName = str | float | bool
+P = TypeVar("P", bound="Prediction")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,16 @@ class Prediction(ABC):
     @abstractmethod
     def is_finite(self) -> bool:
         """Whether what is predicted are finite numbers."""
+
+    @classmethod
+    def joined(cls, parts: "Sequence[P]") -> "P":
+        """Predictions of consecutive rows by the same options as one.
+
+        Draws and forecasts depend on all of their rows and have no parts.
+        """
+        first = parts[0]
+        joined = {f.name: _join([getattr(part, f.name) for part in parts]) for f in fields(first)}
+        return replace(first, **joined)
 
     @abstractmethod
     def columns(self) -> dict[str, Any]:
@@ -172,67 +184,54 @@ class RowPrediction(Prediction):
             columns[f"{kind}upper_{one.level}"] = one.upper
         return columns
 
-    @classmethod
-    def joined(cls, parts: Sequence["RowPrediction"]) -> "RowPrediction":
-        """Predictions of consecutive rows by the same options as one.
+    def select(self, start: int, stop: int, options: BatchOptions) -> "RowPrediction":
+        """The answer for rows start … stop alone, with the intervals that the options ask for."""
+        rows = slice(start, stop)
+        known = {(interval.kind, interval.level): interval for interval in self.intervals}
+        selected = {field.name: _select(getattr(self, field.name), rows) for field in fields(self)}
+        selected["intervals"] = tuple(
+            known[k].select(rows) for k in requested_intervals(options) if k in known
+        )
+        selected["draws"] = None if self.draws is None else self.draws[:, rows]
+        return replace(self, **selected)
 
-        Draws and forecasts depend on all of their rows and have no parts.
-        """
-        first = parts[0]
-        return replace(
-            first,
-            mean=np.concatenate([part.mean for part in parts]),
-            variance=concatenate([part.variance for part in parts]),
-            epistemic_share=np.concatenate([part.epistemic_share for part in parts]),
-            out_of_distribution=np.concatenate([part.out_of_distribution for part in parts]),
-            ood_score=np.concatenate([part.ood_score for part in parts]),
-            intervals=tuple(
+
+def _select(value: Any, rows: slice) -> Any:
+    """Some rows of a field; fields that are not per row stay."""
+    if isinstance(value, dict):
+        return {name: values[rows] for name, values in value.items()}
+    return value[rows] if isinstance(value, np.ndarray | list) else value
+
+
+def _join(parts: Sequence[Any]) -> Any:
+    """A field of consecutive rows; fields that are not per row are those of the first part."""
+    match parts[0]:
+        case np.ndarray():
+            return np.concatenate(parts)
+        case list():
+            return list(chain.from_iterable(parts))
+        case dict():
+            return concatenate(list(parts))
+        case (Interval(), *_):
+            return tuple(
                 replace(
                     same[0],
                     lower=np.concatenate([interval.lower for interval in same]),
                     upper=np.concatenate([interval.upper for interval in same]),
                 )
-                for same in zip(*[part.intervals for part in parts], strict=True)
-            ),
-            mc_error=_if_any([part.mc_error for part in parts]),
-            labels=first.labels and [label for part in parts for label in part.labels or ()],
-            entropy=first.entropy and concatenate([part.entropy or {} for part in parts]),
-            abstained=_if_any([part.abstained for part in parts]),
-        )
-
-    def select(self, start: int, stop: int, options: BatchOptions) -> "RowPrediction":
-        """The answer for rows start … stop alone, with the intervals that the options ask for."""
-        rows = slice(start, stop)
-        known = {(interval.kind, interval.level): interval for interval in self.intervals}
-        return replace(
-            self,
-            mean=self.mean[rows],
-            variance={name: values[rows] for name, values in self.variance.items()},
-            epistemic_share=self.epistemic_share[rows],
-            out_of_distribution=self.out_of_distribution[rows],
-            ood_score=self.ood_score[rows],
-            intervals=tuple(known[one].select(rows) for one in asked(options) if one in known),
-            mc_error=None if self.mc_error is None else self.mc_error[rows],
-            labels=None if self.labels is None else self.labels[rows],
-            entropy=self.entropy and {name: values[rows] for name, values in self.entropy.items()},
-            draws=None if self.draws is None else self.draws[:, rows],
-            abstained=None if self.abstained is None else self.abstained[rows],
-        )
+                for same in zip(*parts, strict=True)
+            )
+    return parts[0]
 
 
-def _if_any(parts: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    known = [part for part in parts if part is not None]
-    return np.concatenate(known) if known else None
-
-
-def asked(options: BatchOptions) -> list[tuple[IntervalKind, float]]:
+def requested_intervals(options: BatchOptions) -> list[tuple[IntervalKind, float]]:
     """The intervals of an answer in their order: credible ones first, each kind by level."""
     kinds = [kind for kind in KINDS if kind in options.interval_kinds]
     return [(kind, level) for kind in kinds for level in options.intervals]
 
 
 def summarise(
-    mixture: Mixture, options: ResolvedOptions, score: str, calibration: Calibration | None = None
+    mixture: Mixture, options: BatchOptions, score: str, calibration: Calibration | None = None
 ) -> Arrays:
     """Every per-row array of an answer by name; `bounds` names its intervals.
 
@@ -254,7 +253,7 @@ def summarise(
 
 
 def _summarise_numbers(
-    mixture: GaussianMixture, options: ResolvedOptions, calibration: Calibration | None
+    mixture: GaussianMixture, options: BatchOptions, calibration: Calibration | None
 ) -> dict[str, Tensor]:
     epistemic = mixture.epistemic()
     summary = {
@@ -306,8 +305,8 @@ def epistemic_share(summary: Arrays) -> np.ndarray:
         return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
-def intervals(summary: Arrays, options: ResolvedOptions) -> tuple[Interval, ...]:
-    """Those intervals of a summary that were asked for; a model may have no conformal ones."""
+def intervals(summary: Arrays, options: BatchOptions) -> tuple[Interval, ...]:
+    """The requested intervals of a summary; a model may have no conformal ones."""
     return tuple(
         Interval(
             kind=kind,
@@ -315,7 +314,7 @@ def intervals(summary: Arrays, options: ResolvedOptions) -> tuple[Interval, ...]
             lower=summary[f"{kind} lower {level}"],
             upper=summary[f"{kind} upper {level}"],
         )
-        for kind, level in asked(options)
+        for kind, level in requested_intervals(options)
         if f"{kind} lower {level}" in summary
     )
 
@@ -326,7 +325,7 @@ def to_prediction(
     detector: Detector,
     classes: tuple[ClassName, ...] | None,
 ) -> RowPrediction:
-    """The answer that a summary makes; `options` are settled and tell how it was sampled."""
+    """The answer that a summary makes; `options` say how it was sampled."""
     aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
     answer = RowPrediction(
         samples=0 if options.sampler == "moments" else options.samples,

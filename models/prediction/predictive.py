@@ -181,7 +181,7 @@ def _expected_abs(mean: Tensor, variance: Tensor) -> Tensor:
 class CategoricalMixture:
     """Sample s predicts the class probabilities probs[s], the softmax of logits[s], for each row.
 
-    Logits tell apart what is certain in floating point: probabilities of 1 − 1e-20 and 1 − 1e-40.
+    Logits distinguish what is certain in floating point: probabilities of 1 − 1e-20 and 1 − 1e-40.
     """
 
     logits: Float[Tensor, "samples rows classes"]

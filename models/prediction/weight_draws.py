@@ -20,9 +20,8 @@ from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.networks import MLP, Network
 from models.posteriors.layout import Weights
-from models.prediction.local import IN_PLACE
+from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES, IN_PLACE
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
-from models.prediction.sampling import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.randomness import generator
 
 Outputs = Float[Tensor, "samples rows outputs"]

@@ -49,9 +49,10 @@ from models.prediction.prediction import (
     summarise,
     to_prediction,
 )
-from models.prediction.rounding import is_accurate, rounded
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
+
+MAX_ROUNDING = 0.5  # of the Monte-Carlo error of 100 independent samples, root mean squares
 
 # By task, a name in `models.evaluation.out_of_distribution`, as docs/method.md compares them.
 DEFAULT_SCORES: Mapping[str, str] = {
@@ -152,7 +153,7 @@ class TabularModel(TrainedModel):
     @property
     def unknown_options(self) -> Mapping[str, str]:
         return {
-            "top": "next tokens are told by language models alone",
+            "top": "language models alone have next tokens",
             "horizon": f"this {self.task} predicts rows and has no horizon",
         }
 
@@ -252,10 +253,10 @@ class TabularModel(TrainedModel):
         return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
 
     def fit_detector(self, prune: float, x: Float[Tensor, "rows inputs"]) -> Detector:
-        """The bound for the false-alarm rate asked for, from rows that no weight was fitted to."""
-        asked = self.config.out_of_distribution or OutOfDistributionConfig()
+        """The bound for the configured false-alarm rate, from rows that no weight was fitted to."""
+        config = self.config.out_of_distribution or OutOfDistributionConfig()
         usual = self.ood_score(x, prune=prune)
-        return Detector.fit(self.detector(prune).score, usual, asked.false_alarm_rate)
+        return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate)
 
     def ood_score(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
@@ -283,7 +284,7 @@ class TabularModel(TrainedModel):
         if not isinstance(fitted, Fitted):
             return False
         exact = self._summary(fitted, rows, options)
-        return is_accurate(exact, self._summary(rounded(fitted), rows, options))
+        return _is_accurate(exact, self._summary(fitted.rounded(), rows, options))
 
     @property
     def bytes_per_row(self) -> int:
@@ -359,3 +360,9 @@ def _blank_value(column: InputColumn, *, missing: bool) -> np.ndarray:
         case "tensor":
             return np.zeros((1, *(column.shape or ())), np.float32)
     return np.array([np.nan if missing else 1.0])
+
+
+def _is_accurate(exact: Arrays, short: Arrays) -> bool:
+    """Whether the means moved by less than half of what sampling moves them anyway."""
+    moved = np.square(short["mean"] - exact["mean"]).mean()
+    return bool(moved <= MAX_ROUNDING**2 * np.square(exact["mc_error"]).mean())

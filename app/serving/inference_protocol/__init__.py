@@ -3,5 +3,5 @@
 tensors   bytes or JSON ↔ arrays of the protocol's data types
 inputs    input tensors → the columns that a model names
 outputs   a prediction → output tensors
-messages  a request's body → a question; an answer → a response's body
+messages  bytes → a request; a response → bytes
 """

@@ -30,7 +30,7 @@ PREFERRED: dict[str, Datatype] = {
 
 
 def describe(features: Sequence[InputColumn]) -> list[TensorMetadata]:
-    """A tensor per feature, as the model's metadata tell them; `Invalid` of a language model."""
+    """A tensor per feature, for the model's metadata; raises `Invalid` for a language model."""
     refuse_texts(features)
     return [
         TensorMetadata(

@@ -185,7 +185,7 @@ def _options(model: str, version: str | None, header: InferHeader) -> PredictPar
 
 
 def _kinds(names: list[str] | None) -> list[str]:
-    """Of intervals: what the outputs that are asked for need; unasked, the credible ones."""
+    """The kinds of intervals that the requested outputs need; by default the credible ones."""
     kinds = {outputs.QUANTILES: "credible", outputs.CONFORMAL: "conformal"}
     return [kind for name, kind in kinds.items() if name in (names or ())] or ["credible"]
 
@@ -203,11 +203,11 @@ def _intervals(given: object, names: list[str] | None) -> list[Any]:
 
 def _check_abstaining(given: dict[str, Any], names: list[str] | None) -> None:
     """Raise `Invalid` for a bound without its output, or the output without its bound."""
-    asked = names is not None and outputs.ABSTAINED in names
-    if ABSTAIN in given and names is not None and not asked:
+    requested = names is not None and outputs.ABSTAINED in names
+    if ABSTAIN in given and names is not None and not requested:
         message = f"is answered by the output {outputs.ABSTAINED!r}: ask for it too"
         raise Invalid([(f"{PARAMETERS}/{ABSTAIN}", message)])
-    if asked and ABSTAIN not in given:
+    if requested and ABSTAIN not in given:
         message = f"the output {outputs.ABSTAINED!r} needs this bound: give a number"
         raise Invalid([(f"{PARAMETERS}/{ABSTAIN}", message)])
 
@@ -223,11 +223,11 @@ def _wanted(header: InferHeader) -> list[str] | None:
 
 
 def _binary_names(header: InferHeader, names: list[str]) -> list[str]:
-    asked: dict[str, OutputHeader] = {output.name: output for output in header.outputs or ()}
+    requested: dict[str, OutputHeader] = {output.name: output for output in header.outputs or ()}
     default = (header.parameters or {}).get(BINARY) is True
 
     def is_binary(name: str) -> bool:
-        parameters = asked[name].parameters if name in asked else None
+        parameters = requested[name].parameters if name in requested else None
         own = None if parameters is None else parameters.binary_data
         return default if own is None else own
 

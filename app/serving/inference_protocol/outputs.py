@@ -52,7 +52,7 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
 
 
 def describe(num_classes: int | None) -> list[TensorMetadata]:
-    """All outputs, as the model's metadata tell them."""
+    """All outputs, for the model's metadata."""
     return [
         TensorMetadata(name=name, datatype=output.datatype, shape=list(output.shape))
         for name, output in outputs(num_classes).items()
@@ -60,7 +60,7 @@ def describe(num_classes: int | None) -> list[TensorMetadata]:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise `Invalid` for outputs that no model has, or that are asked for twice."""
+    """Raise `Invalid` for outputs that no model has, or that are requested twice."""
     known = outputs(None) | outputs(2)
     seen: set[str] = set()
     for i, name in enumerate(names):

@@ -148,7 +148,7 @@ def test_compressed_streams_and_several_batches_are_read(http: httpx.Client, cod
 def test_numbers_are_not_copied() -> None:
     values = np.arange(3.0)
     body = stream({"a": pa.array(values)})
-    question = arrow_format.read_question(QueryParams("model=m"), body)
+    question = arrow_format.read_request(QueryParams("model=m"), body)
     (column,) = question.decode([InputColumn(name="a", type="number")]).values()
     start = np.frombuffer(body, np.uint8).__array_interface__["data"][0]
     assert column.tolist() == values.tolist()

@@ -23,7 +23,7 @@ from app.serving.batching import (
 )
 from app.serving.throughput import Throughput
 from models.prediction.options import KINDS, PredictOptions
-from models.prediction.prediction import Interval, RowPrediction, asked
+from models.prediction.prediction import Interval, RowPrediction, requested_intervals
 
 SPEED = speed_key("a", PredictOptions())
 MOMENTS = speed_key("a", PredictOptions(sampler="moments"))
@@ -45,7 +45,7 @@ def truth(x: Tensor, options: PredictOptions) -> RowPrediction:
         ood_score=base,
         intervals=tuple(
             Interval(level=level, kind=kind, lower=mean - level, upper=mean + level)
-            for kind, level in asked(options)
+            for kind, level in requested_intervals(options)
         ),
     )
 

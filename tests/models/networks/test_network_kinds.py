@@ -29,8 +29,8 @@ from models.inference.bbb import BBBState
 from models.networks import Inputs, TensorSlot, build_network
 from models.networks.convolutional import ConvolutionalNetwork
 from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.local import DEFAULT_MEMORY_BYTES
 from models.prediction.options import PredictOptions
-from models.prediction.sampling import DEFAULT_MEMORY_BYTES
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import generator
 from models.tabular.model import TabularModel

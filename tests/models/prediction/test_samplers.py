@@ -24,7 +24,6 @@ from models.prediction.fitted import Fitted
 from models.prediction.mc_error import factor_at, until_accurate
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import Arrays, RowPrediction, summarise
-from models.prediction.rounding import rounded
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -172,7 +171,7 @@ def test_bfloat16_is_allowed_where_it_is_hidden_by_the_sampling_error(
 
     for prune in model.variants:
         fitted = model.fitted(prune)
-        exact, short = summary(fitted), summary(rounded(fitted))
+        exact, short = summary(fitted), summary(fitted.rounded())
         moved = np.sqrt(np.square(short["mean"] - exact["mean"]).mean())
         assert moved > 0
         if model.variant(prune).bfloat16:

@@ -14,10 +14,9 @@ from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.pruning import prune
 from models.prediction.fitted import Fitted
 from models.prediction.kernels import Bfloat16Layer, SparseLayer, fastest
-from models.prediction.local import LayerMoments, Scratch
+from models.prediction.local import CACHE_BYTES, Chunks, LayerMoments, Scratch
 from models.prediction.noise import NoiseCache, NoiseSource, standard_normal
 from models.prediction.samplers import sample
-from models.prediction.sampling import CACHE_BYTES, Chunks
 from tests.models.functions import functions
 
 NETWORK = MLP.build(MLPConfig(hidden=(20, 15)), 6, 2)
