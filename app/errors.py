@@ -14,7 +14,7 @@ from starlette.types import Scope as Connection
 
 from app.access.session import ForeignOrigin
 from app.http.validation import describe
-from app.ui.error_page import refusal
+from app.ui.error_page import error_page
 from app.ui.pages import is_page
 from core import exceptions as core
 from core.access.idempotency import KeyReused
@@ -106,7 +106,7 @@ def problem_response(error: Exception, connection: Connection) -> Response:
     status, path = status_of(error), connection["path"]
     document = problem(error, status)
     if is_page(path):
-        return refusal(document, _headers(error, status), connection)
+        return error_page(document, _headers(error, status), connection)
     if path.startswith(f"{INFERENCE_PROTOCOL}/") or path == INFERENCE_PROTOCOL:
         document["error"] = document["detail"]
     return Response(orjson.dumps(document), status, _headers(error, status), MEDIA_TYPE)

@@ -2,6 +2,7 @@
 
 import re
 import secrets
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from core.exceptions import Invalid, NotFound
@@ -20,13 +21,32 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{secrets.token_hex(12)}"
 
 
-def dotted_paths(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The leaves of nested settings by dotted path: {"kl": {"weight": 1}} → {"kl.weight": 1}."""
+def dotted_paths(
+    values: dict[str, Any], prefix: str = "", whole: Collection[str] = ()
+) -> dict[str, Any]:
+    """Settings by dotted path: {"kl": {"weight": 1}} → {"kl.weight": 1}.
+
+    Args:
+        whole: paths whose objects are values, not settings below them.
+    """
     paths: dict[str, Any] = {}
     for name, value in values.items():
         path = f"{prefix}{name}"
-        paths |= dotted_paths(value, f"{path}.") if isinstance(value, dict) else {path: value}
+        is_value = not isinstance(value, dict) or path in whole
+        paths |= {path: value} if is_value else dotted_paths(value, f"{path}.", whole)
     return paths
+
+
+def nested(paths: Mapping[str, Any]) -> dict[str, Any]:
+    """The inverse of `dotted_paths`: {"kl.weight": 1} → {"kl": {"weight": 1}}."""
+    found: dict[str, Any] = {}
+    for path, value in paths.items():
+        *parents, last = path.split(".")
+        inner = found
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[last] = value
+    return found
 
 
 def check_identifier(kind: str, identifier: str) -> str:

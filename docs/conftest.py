@@ -66,9 +66,11 @@ def folder(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[p
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A command of a page may take as long as its training does."""
+    """Each page needs a service that trains; a command may take as long as its training does."""
     for item in items:
         if item.path.suffix == ".md":
+            for name in ("server", "process", "training"):
+                item.add_marker(name)
             item.add_marker(pytest.mark.timeout(SECONDS + 300))
 
 

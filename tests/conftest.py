@@ -4,14 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.needs import MARKS, Watch, mark
+from tests.needs import Watch, mark
 
 WATCH = pytest.StashKey[Watch]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for name, meaning in MARKS.items():
-        config.addinivalue_line("markers", f"{name}: {meaning}")
     config.stash[WATCH] = Watch()
 
 

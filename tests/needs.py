@@ -15,13 +15,6 @@ from typing import Any
 
 import pytest
 
-MARKS = {
-    "server": "listens on a socket: a service, a database, a collector of traces",
-    "process": "starts processes: workers, commands, databases",
-    "training": "trains a model",
-    "browser": "needs Chromium",
-    "docker": "needs a Docker engine",
-}
 # Modules, functions, classes and methods; a test that uses one of them needs what the mark says.
 STARTERS = {
     "HTTPServer": "server",

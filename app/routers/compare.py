@@ -35,7 +35,7 @@ EXAMPLE = {
     "methods": ["bbb", "swag", {"kind": "sgld", "chains": 8}],
     "out_of_distribution": "ds_a41b",
 }
-STRANGE = "/out_of_distribution"
+OUT_OF_DISTRIBUTION = "/out_of_distribution"
 
 
 @router.post(
@@ -55,9 +55,9 @@ def compare(
     """
     dataset = find_dataset(context, request)
     configs = _resolve(context, request, dataset)
-    _check_strange(context, request, dataset, configs[0])
+    _check_out_of_distribution(context, request, dataset, configs[0])
     names = comparison.names([config.method for config in configs])
-    _refuse_twice(names)
+    _refuse_duplicates(names)
     common: Json = {
         "model": request.model,
         "dataset": dataset.id,
@@ -81,10 +81,10 @@ def compare(
 
 
 def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> list[ModelConfig]:
-    """Every method's configuration with all that was left open filled in.
+    """The configuration of every method, with all defaults filled in.
 
     Raises:
-        Invalid: naming each method that cannot work, or what is wrong with all of them alike.
+        Invalid: with the error of each method, or the one error that all of them share.
     """
     load = partial(context.datasets.columns, dataset.id)
     methods = request.method_configs(dataset.columns)
@@ -97,59 +97,58 @@ def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> lis
         except InvalidData as error:
             errors.append((i, error))
     if errors:
-        raise Invalid(_told(errors, len(methods)))
+        raise Invalid(_public_errors(errors, len(methods)))
     return configs
 
 
 def _pruning(
     request: CompareRequest, method: MethodConfig, methods: Sequence[MethodConfig]
 ) -> Pruning | None:
-    """None unless asked for, as the others have none and are timed; then of `bbb` alone.
+    """The pruned variants of a method. Only `bbb` has any, if the request names them.
 
-    Where there is no `bbb`, `resolve` is to refuse it.
+    Without `bbb` in the request, `resolve` refuses them.
     """
     prunable = any(isinstance(other, BBBConfig) for other in methods)
     return () if prunable and not isinstance(method, BBBConfig) else request.pruning or ()
 
 
-def _told(errors: Sequence[tuple[int, InvalidData]], methods: int) -> list[tuple[str, str]]:
-    """`/method/prior` is `/methods/2/prior`; what all say alike is said once, of what it is."""
-    said = {(error.path, error.message) for _, error in errors}
-    if len(errors) == methods and len(said) == 1:
-        return list(said)
+def _public_errors(
+    errors: Sequence[tuple[int, InvalidData]], methods: int
+) -> list[tuple[str, str]]:
+    """Errors at their place in the request; an error that all methods share appears once."""
+    distinct = {(error.path, error.message) for _, error in errors}
+    if len(errors) == methods and len(distinct) == 1:
+        return list(distinct)
     return [(f"/methods/{i}{_below_method(error.path)}", error.message) for i, error in errors]
 
 
 def _below_method(path: str) -> str:
-    """What follows `/method`; nothing for a path to something that the methods share."""
+    """The part after `/method`; empty for a path outside of the method."""
     below = path.removeprefix("/method")
     return below if below != path and below[:1] in ("", "/") else ""
 
 
-def _check_strange(
+def _check_out_of_distribution(
     context: Context, request: CompareRequest, dataset: Dataset, config: ModelConfig
 ) -> None:
-    """The strange rows must have all features, of the types that they have in the others.
-
-    They are told from held-out rows, which no weight is fitted to.
-    """
+    """Check that the out-of-distribution rows have all features, with the same types."""
     if request.out_of_distribution is None:
         return
     if config.task not in ("regression", "classification"):
-        message = f"tells rows of a table apart, not what a {config.task} reads: leave it out"
-        raise Invalid([(STRANGE, message)])
-    strange = named_dataset(context, request.out_of_distribution, STRANGE)
+        message = f"is for regression and classification, not {config.task}: leave it out"
+        raise Invalid([(OUT_OF_DISTRIBUTION, message)])
+    others = named_dataset(context, request.out_of_distribution, OUT_OF_DISTRIBUTION)
     features = {feature.name for feature in config.features or ()}
     needed = [
         InputColumn(name=column.name, type=column.type, shape=column.shape)
         for column in dataset.columns
         if column.name in features
     ]
-    check_inputs(needed, strange.columns, STRANGE)
+    check_inputs(needed, others.columns, OUT_OF_DISTRIBUTION)
 
 
-def _refuse_twice(names: Sequence[str]) -> None:
-    """The same method again would be the same model again: training repeats bit for bit."""
+def _refuse_duplicates(names: Sequence[str]) -> None:
+    """Refuse a method that occurs twice: training is deterministic, so both would be equal."""
     firsts = {name: names.index(name) for name in names}
     twice = [(i, firsts[name]) for i, name in enumerate(names) if firsts[name] != i]
     if twice:

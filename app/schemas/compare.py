@@ -1,4 +1,4 @@
-"""`POST /compare`: as `POST /train`, with several methods, and the table of how they did."""
+"""`POST /compare`: the request, like that of `POST /train` with several methods, and the table."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -16,8 +16,7 @@ from models.features.columns import ColumnProfile
 MethodKind = Literal[
     "bbb", "map", "mle", "ensemble", "mc_dropout", "swag", "sgld", "csgld", "metropolis"
 ]
-# One of each family, and the point estimate that shows what the others add; no chains, which take
-# ten times as long.
+# One of each family, and a point estimate for reference. Chains take ten times as long.
 USUAL: tuple[MethodKind, ...] = ("bbb", "mc_dropout", "ensemble", "swag", "map")
 _METHOD: TypeAdapter[MethodConfig] = TypeAdapter(MethodConfig)
 
@@ -27,18 +26,18 @@ MAX_METHODS = 16
 
 
 def _several(methods: Methods) -> Methods:
-    """Pydantic's own check would count the valid ones alone, and complain of a wrong one twice."""
+    """Check the number here: pydantic's check would report an invalid method twice."""
     if not 2 <= len(methods) <= MAX_METHODS:
         raise ValueError(f"names {len(methods)}: give 2 to {MAX_METHODS} methods")
     return methods
 
 
 class CompareRequest(RecipeRequest):
-    """Only `model`, `target` and one of `dataset` and `data` are needed."""
+    """Required are `model`, `target` and one of `dataset` and `data`."""
 
     methods: Annotated[Methods, AfterValidator(_several)] = Field(
         USUAL,
-        description="the default for texts has no swag, which cannot be fitted to them",
+        description="the default for texts is without swag, which cannot be fitted to them",
         json_schema_extra={"minItems": 2, "maxItems": MAX_METHODS},
     )
     out_of_distribution: DatasetId | None = Field(
@@ -46,14 +45,14 @@ class CompareRequest(RecipeRequest):
     )
 
     def method_configs(self, columns: Sequence[ColumnProfile]) -> list[MethodConfig]:
-        """The methods; a kind alone means its defaults. If none are named, those for the target."""
+        """The methods; a kind alone has its defaults."""
         is_text = any(column.name == self.target and column.type == "text" for column in columns)
         leaves_out = is_text and "methods" not in self.model_fields_set
         entries: list[Any] = [m for m in self.methods if not (leaves_out and m == "swag")]
         return [_METHOD.validate_python({"kind": m} if isinstance(m, str) else m) for m in entries]
 
     def given_of(self, index: int) -> tuple[str, ...]:
-        """What was asked for of one method, with what was asked for of all."""
+        """Paths of the settings in the request that apply to one method."""
         sent = self._sent.get("methods")
         method = {} if sent is None else sent[index]
         return self.given({"kind": method} if isinstance(method, str) else method)
@@ -73,7 +72,9 @@ class ComparedMethod(Response):
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_describe_scores)
-    name: str = Field(description="the kind, and what sets it apart from others of the same kind")
+    name: str = Field(
+        description="the kind, and what distinguishes it from others of the same kind"
+    )
     method: MethodKind
     job: str
     status: JobStatus

@@ -1,7 +1,7 @@
-"""Charts as plotly's JSON: what is drawn, without colours, which are the page's and its theme's.
+"""Charts as plotly's JSON, without colours: the script of the page adds those of its theme.
 
-Each has its numbers as a table beside it, for who cannot see it or wants them. Traces whose `meta`
-is "reference" are where a perfect model would be; a page draws them thin and grey.
+Each chart has its numbers as a table. A trace's `meta` names its role: "reference" is where a
+perfect model would be.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ Cell = str | float | None
 Line = tuple[str, Sequence[float], Sequence[float | None]]  # its name, x and y
 Measured = tuple[str, Json]  # the name of a model or variant, and its metrics
 
-MOST_LETTERS = 20  # of a level beside its bar: on a phone they leave half of the width
-MARKED_POINTS = 30  # of a line: with more, dots run into each other
+MOST_LETTERS = 20  # of a label beside a bar: on a phone, they take half of the width
+MARKED_POINTS = 30  # of a line: the dots of more points overlap
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers for people; a cell that is None is empty."""
+    """A table of numbers. A cell that is None is empty."""
 
     caption: str
     headers: tuple[str, ...]
@@ -51,9 +51,10 @@ def line_chart(  # noqa: PLR0917 - a title and two axes
     reference: Line | None = None,
     percent: bool = False,
 ) -> Chart:
-    """Lines over a common axis, in percent if it is a share; their points are the table.
+    """Lines over a common axis. With a reference, both axes are shares from 0 to 1.
 
-    With a reference both axes are shares.
+    Args:
+        percent: whether the x axis is a share.
     """
     traces = [_trace(line) for line in lines]
     if reference is not None:
@@ -81,7 +82,7 @@ def bar_chart(  # noqa: PLR0917 - a title and two axes
     level: float | None = None,
     marks: Sequence[tuple[str, float]] = (),
 ) -> Chart:
-    """Counts of bins that begin at `starts`, a level to compare with, vertical lines with names."""
+    """A histogram of bins that begin at `starts`, with a level and named vertical lines."""
     middles = [start + width / 2 for start in starts]
     ends = [start + width for start in starts]
     bars = {"type": "bar", "name": y_title, "x": middles, "y": list(counts), "width": width}
@@ -103,23 +104,14 @@ def bar_chart(  # noqa: PLR0917 - a title and two axes
     return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
 
 
-def level_chart(
-    name: str, title: str, reading: str, y_title: str, levels: Sequence[tuple[str, int]]
-) -> Chart:
-    """How often each level comes, the first one on top."""
-    places = list(range(len(levels)))
+def level_chart(name: str, title: str, y_title: str, levels: Sequence[tuple[str, int]]) -> Chart:
+    """The count of each level, the first one on top."""
     counts = [count for _, count in levels]
-    bars = {"type": "bar", "orientation": "h", "name": y_title, "x": counts, "y": places}
-    ticks = {"tickvals": places, "ticktext": [plain(level) for level, _ in levels]}
-    layout = {
-        "xaxis": _axis(y_title),
-        "yaxis": {"automargin": True, "autorange": "reversed", **ticks},
-        "bargap": 0.25,
-        "showlegend": False,
-    }
-    trace = bars | {"hovertemplate": "%{x}<extra></extra>"}
+    bars = {"type": "bar", "orientation": "h", "name": y_title, "x": counts}
+    trace = bars | {"y": list(range(len(levels))), "hovertemplate": "%{x}<extra></extra>"}
+    layout = _labelled(y_title, [level for level, _ in levels]) | {"bargap": 0.25}
     table = Table(title, ("level", y_title), [list(level) for level in levels])
-    return Chart(name, title, reading, {"data": [trace], "layout": layout}, table)
+    return Chart(name, title, "", {"data": [trace], "layout": layout}, table)
 
 
 def dot_chart(
@@ -140,19 +132,22 @@ def dot_chart(
         for role, chosen in (("dots", False), ("best dots", True))
         for xs, ys in [_columns([dot for dot in dots if (dot[0] == best) == chosen])]
     ]
-    ticks = {"tickvals": list(range(len(values))), "ticktext": [plain(n) for n, _ in values]}
-    layout = {
-        "xaxis": _axis(x_title) | ({"type": "log"} if log else {}),
-        "yaxis": {"automargin": True, "range": [len(values) - 0.5, -0.5], **ticks},
-        "showlegend": False,
-        "shapes": [] if level is None else [_upright(level)],
-    }
+    layout = _labelled(x_title, [label for label, _ in values])
+    layout["xaxis"] |= {"type": "log"} if log else {}
+    layout["shapes"] = [] if level is None else [_upright(level)]
     table = Table(title, ("method", x_title), [list(value) for value in values])
     return Chart(name, title, reading, {"data": traces, "layout": layout}, table)
 
 
+def _labelled(x_title: str, labels: Sequence[str]) -> Json:
+    """A layout with a labelled row for each of 0, 1, 2, …, the first one on top."""
+    rows = {"tickvals": list(range(len(labels))), "ticktext": [plain(label) for label in labels]}
+    ends = {"automargin": True, "range": [len(labels) - 0.5, -0.5]}
+    return {"xaxis": _axis(x_title), "yaxis": ends | rows, "showlegend": False}
+
+
 def plain(text: str) -> str:
-    """A text of somebody's own as plotly shows it letter by letter: it reads some HTML."""
+    """A text from data, shortened and escaped: plotly interprets some HTML."""
     short = text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
     return short.replace("&", "&amp;").replace("<", "&lt;")
 

@@ -1,4 +1,4 @@
-"""What the columns of a data set look like: a picture of each, from rows spread over all of it."""
+"""A chart of the distribution of each column, from rows spread evenly over the data set."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,20 +10,20 @@ from core.context import Context
 from core.datasets.datasets import Dataset
 from models.features.columns import ColumnProfile, level_text
 
-MOST_ROWS = 10_000  # that are read: the shape of a histogram needs no more
-MOST_CHARTS = 24  # of a data set with a thousand columns
+MOST_ROWS = 10_000  # enough for the shape of a histogram
+MOST_CHARTS = 24
 _BINS = 24
-_LEVELS = 12  # that have a bar of their own
+_LEVELS = 12  # with their own bar
 _DAY = np.timedelta64(1, "D")
 
 
 def sample_step(dataset: Dataset) -> int:
-    """Every so manieth row is looked at."""
+    """The distance between two rows that are read."""
     return max(1, -(-dataset.rows // MOST_ROWS))
 
 
 def column_charts(context: Context, dataset: Dataset) -> list[Chart]:
-    """A chart for each of the first columns whose values are not tensors."""
+    """A chart for each of the first columns that are not tensors."""
     drawn = [column for column in dataset.columns if column.type != "tensor"][:MOST_CHARTS]
     rows = slice(None, None, sample_step(dataset))
     columns = context.datasets.columns(dataset.id, [column.name for column in drawn], rows)
@@ -32,7 +32,7 @@ def column_charts(context: Context, dataset: Dataset) -> list[Chart]:
 
 
 def _chart(name: str, column: ColumnProfile, values: np.ndarray) -> Chart | None:
-    """None if all of its values are missing."""
+    """The chart of a column; None if all of its values are missing."""
     match column.type:
         case "category" | "boolean":
             return _levels(name, column, values)
@@ -55,7 +55,7 @@ def _histogram(name: str, title: str, x_title: str, known: np.ndarray) -> Chart 
 
 
 def _bins(known: np.ndarray) -> np.ndarray:
-    """Edges; of few whole numbers a bin for each, so that none looks twice as frequent."""
+    """The edges of the bins: one bin per value for small integers."""
     low, high = float(known.min()), float(known.max())
     if high - low < 2 * _BINS and np.array_equal(known, np.round(known)):
         return np.arange(low - 0.5, high + 1)
@@ -63,7 +63,7 @@ def _bins(known: np.ndarray) -> np.ndarray:
 
 
 def _instants(name: str, title: str, days: np.ndarray) -> Chart | None:
-    """A histogram over days since 1970, which stand as dates."""
+    """A histogram over days since 1970, labelled with dates."""
     chart = _histogram(name, title, "time (UTC)", days)
     if chart is None:
         return None
@@ -87,7 +87,7 @@ def _levels(name: str, column: ColumnProfile, values: np.ndarray) -> Chart | Non
     first = counts.most_common(_LEVELS)
     if rest := counts.total() - sum(count for _, count in first):
         first.append((f"{len(counts) - _LEVELS} others", rest))
-    return level_chart(name, column.name, "", "rows", first)
+    return level_chart(name, column.name, "rows", first)
 
 
 def _known_levels(column: ColumnProfile, values: np.ndarray) -> Sequence[str | bool]:

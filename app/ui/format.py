@@ -1,4 +1,4 @@
-"""How values stand on a page."""
+"""Numbers, sizes, times and cells as text on a page."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ _MOST_TEXT = 80  # of a cell: the data set has the rest
 
 
 def format_value(value: Cell) -> str:
-    """Four digits of a fraction, all of a whole number."""
+    """A fraction with four significant digits, a whole number with all of its digits."""
     match value:
         case None:
             return ""
@@ -29,7 +29,7 @@ def format_value(value: Cell) -> str:
 
 
 def format_bytes(count: int) -> str:
-    """In the largest unit of which there is at least one: 1,234,567 is 1.2 MB."""
+    """A size in the largest unit that fits: 1,234,567 is 1.2 MB."""
     size, unit = float(count), 0
     while size >= 1000 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1
@@ -37,20 +37,20 @@ def format_bytes(count: int) -> str:
 
 
 def format_span(seconds: float) -> str:
-    """In the largest unit of which there is at least one: 200 s is 3 min."""
+    """A duration in the largest unit that fits: 200 s is 3 min."""
     size, unit = next((span for span in _SPANS if seconds >= span[0]), _SPANS[-1])
     count = int(seconds // size)
     return f"{count} {unit}{'s' if unit == 'day' and count > 1 else ''}"
 
 
 def format_age(moment: datetime) -> str:
-    """How long ago that was."""
+    """The time since a moment: 3 min ago."""
     seconds = (datetime.now(UTC) - moment).total_seconds()
     return "just now" if seconds < 1 else f"{format_span(seconds)} ago"
 
 
 def format_cell(value: object) -> str:
-    """A value of the data themselves, which is shown as it is, but for its length."""
+    """A value of a data set: unchanged, but cut off if it is long."""
     if isinstance(value, float):
         return f"{value:.10g}".replace("-", MINUS)
     text = ("true" if value else "false") if isinstance(value, bool) else str(value)
@@ -58,5 +58,5 @@ def format_cell(value: object) -> str:
 
 
 def script_json(document: Json) -> Markup:
-    """JSON to stand within a script element: no `<`, so that nothing can end it early."""
+    """JSON for a script element. It has no `<`, so that no text can end the element."""
     return Markup(orjson.dumps(document).decode().replace("<", "\\u003c"))  # noqa: S704

@@ -1,4 +1,4 @@
-"""Pages and what they are made of, with a policy that lets them load nothing from elsewhere."""
+"""Pages and their templates. Their policy allows only scripts and styles of this service."""
 
 from functools import cache
 from importlib.util import find_spec
@@ -30,8 +30,8 @@ HOME = "/"
 PAGES = "/ui/"
 SIGN_IN = "/ui/sign-in"
 SESSION = "/ui/session"
-# The one style that plotly puts inline, of maps, which no page has; with another release of plotly
-# a browser's console tells its sum.
+# The one style that plotly puts inline, for maps, which no page has. If it changes with another
+# release of plotly, the browser's console shows its new hash.
 _PLOTLY_STYLE = "'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' {_PLOTLY_STYLE}; "
@@ -51,20 +51,20 @@ _HERE = Path(__file__).parent
 
 
 def is_page(path: str) -> bool:
-    """Whether people read what is there, who want errors as pages too."""
+    """Whether the path is a page for people, whose errors are pages too."""
     others = (ASSETS_URL, PLOTLY_URL, SESSION)
     return path == HOME or (path.startswith(PAGES) and not path.startswith(others))
 
 
 def show(request: Request, template: str, **values: Any) -> HTMLResponse:
-    """A page of the dashboard. `values` are what its template needs."""
+    """A page of the dashboard, from its template and the template's values."""
     return page(templates().get_template(template).render(frame(request.scope) | values))
 
 
 def frame(connection: Connection) -> dict[str, Any]:
-    """What stands around each page: who reads it, and the menu of what their key opens."""
+    """The values that every page needs: its reader, and the menu of the pages open to their key."""
     ring = connection["app"].state.key_ring
-    caller = connection.get("state", {}).get("caller")  # none, if the key was refused
+    caller = connection.get("state", {}).get("caller")  # None if the key was refused
     return {
         "path": connection["path"],
         "actor": caller and caller.actor,
@@ -80,12 +80,12 @@ def frame(connection: Connection) -> dict[str, Any]:
 
 
 def page(html: str, status: int = 200) -> HTMLResponse:
-    """A page whose scripts and styles are this service's own, none of them inline."""
+    """A page as a response, with the headers that protect it."""
     headers = {
         "Content-Security-Policy": POLICY,
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-store",  # it tells what its caller may see
+        "Cache-Control": "no-store",  # its contents depend on the caller
         "Vary": "Accept",
     }
     return HTMLResponse(html, status, headers)
@@ -93,7 +93,7 @@ def page(html: str, status: int = 200) -> HTMLResponse:
 
 @cache
 def templates() -> Environment:
-    """Names of columns and models are escaped; a member that is not there is an error."""
+    """The templates. Names from data are escaped, and a missing value is an error."""
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -114,25 +114,27 @@ def templates() -> Environment:
 
 
 class Assets(StaticFiles):
-    """Files that a browser asks for again each time: modules import each other without a release
-    in their addresses, and those of two releases do not fit together.
+    """Static files that the browser revalidates each time.
+
+    Modules import each other without a release in their addresses, and modules of two releases do
+    not fit together.
     """
 
     def file_response(self, *args: Any, **options: Any) -> Response:
-        """As it is, or that the browser's copy is still good."""
+        """The file, or 304 if the browser's copy is current."""
         response = super().file_response(*args, **options)
         response.headers["Cache-Control"] = "no-cache"
         return response
 
 
 def mount_assets(app: FastAPI) -> None:
-    """Serve styles, scripts, and plotly's script as it comes with its Python package."""
+    """Serve styles, scripts, and the script inside plotly's Python package."""
     app.mount(ASSETS_URL, Assets(directory=_HERE / "static"), name="ui-assets")
     app.mount(PLOTLY_URL, StaticFiles(directory=_plotly_data()), name="ui-plotly")
 
 
 def _plotly_data() -> Path:
-    """Found without an import, which would cost the service 0.4 s and 30 MB."""
+    """The folder, without an import of plotly, which costs 0.4 s and 30 MB."""
     spec = find_spec("plotly")
     assert spec is not None
     assert spec.origin is not None

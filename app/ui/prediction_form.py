@@ -1,4 +1,4 @@
-"""What a form must know to ask a version: its features, and what a usual row looks like."""
+"""What the scripts of a prediction form need: the features of a version, and a typical row."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ OF_TABLES = ("regression", "classification")
 
 
 def form_data(about: Json, card: Json | None, max_samples: int) -> Json:
-    """For the scripts of a page. Without a card, ranges and typical values are not known."""
+    """The form as JSON. Without a card, it has no ranges and no typical values."""
     columns = {c["name"]: c for c in (card["rows"]["columns"] if card else ())}
     return {
         "model": about["model"],
@@ -28,14 +28,14 @@ def form_data(about: Json, card: Json | None, max_samples: int) -> Json:
 
 
 def _variant(variant: Json) -> Json:
-    """What a variant costs, and its scores by their titles."""
+    """The size of a variant, and its scores by title."""
     scores = {s.title: s.read(variant["metrics"]) for s in COMPARED}
     known = {title: value for title, value in scores.items() if value is not None}
     return {key: variant[key] for key in ("prune", "num_weights", "bytes")} | {"scores": known}
 
 
 def _feature(feature: Json, column: Json | None) -> Json:
-    """A feature with the range, or levels, and the typical value of the rows learned from."""
+    """A feature with the range or levels, and the typical value, of the rows of training."""
     known = column or {}
     field = {key: feature[key] for key in ("name", "type")}
     field |= {key: known[key] for key in ("min", "max", "shape", "missing") if key in known}
@@ -45,7 +45,7 @@ def _feature(feature: Json, column: Json | None) -> Json:
 
 
 def _typical(field: Json, column: Json) -> Any:
-    """Mean, most frequent level, or the middle of the time; None where nothing is known."""
+    """The mean, the most frequent level, or the middle of the times; None if it is not known."""
     if field["type"] == "number":
         return None if column.get("mean") is None else float(f"{column['mean']:.4g}")
     if field["type"] == "datetime" and column.get("min") is not None:
@@ -58,8 +58,8 @@ def _level(kind: str, level: str) -> str | bool:
     return level == "true" if kind == "boolean" else level
 
 
-def can_fill_in(question: Json) -> bool:
-    """Whether a form can ask for a row: tensors are for programs."""
-    return question["task"] in OF_TABLES and all(
-        field["type"] != "tensor" for field in question["features"]
+def can_fill_in(form: Json) -> bool:
+    """Whether a form can have fields for a row: there are none for tensors."""
+    return form["task"] in OF_TABLES and all(
+        field["type"] != "tensor" for field in form["features"]
     )

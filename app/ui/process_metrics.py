@@ -1,4 +1,4 @@
-"""What this process has measured of its own predictions, from the registry that /metrics shows."""
+"""Latency, status counts and drift of this process, from the registry of `/metrics`."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -10,18 +10,18 @@ from prometheus_client import Metric
 from app.metrics.metrics import Metrics
 from app.ui.charts import Chart, line_chart
 
-Buckets = dict[float, float]  # upper bound → how many are not above it
-QUANTILES = (("half are faster", 0.5), ("95 in 100 are faster", 0.95))
+Buckets = dict[float, float]  # upper bound → number of values up to it
+QUANTILES = (("median", 0.5), ("95th percentile", 0.95))
 
 
 @dataclass(frozen=True)
 class Drift:
-    """What the rows of a model say about how far it is from its training."""
+    """How far the predicted rows of a model are from its training rows."""
 
     model: str
     rows: int
     epistemic_share: float | None
-    strange_share: float | None
+    ood_share: float | None
 
 
 def latency_chart(metrics: Metrics) -> Chart | None:
@@ -37,8 +37,8 @@ def latency_chart(metrics: Metrics) -> Chart | None:
     chart = line_chart(
         "latency",
         "Latency of predictions",
-        "From the first byte of a request to its answer, by how many weight draws it asks for. "
-        "Of all requests since this process began.",
+        "From the first byte of a request to its response, by number of samples. "
+        "All requests since this process started.",
         "samples (rounded up)",
         "milliseconds",
         lines,
@@ -49,7 +49,7 @@ def latency_chart(metrics: Metrics) -> Chart | None:
 
 
 def quantile(buckets: Buckets, share: float) -> float:
-    """As Prometheus does: linear within the bucket, and the last bound for what is beyond."""
+    """A quantile as in Prometheus: linear within a bucket, the last bound beyond it."""
     bounds = sorted(buckets)
     wanted = share * buckets[bounds[-1]]
     for low, high in pairwise([0.0, *bounds]):
@@ -69,11 +69,11 @@ def requests_by_status(metrics: Metrics) -> Mapping[str, int]:
 
 
 def drift(metrics: Metrics) -> list[Drift]:
-    """By model, of the rows that were predicted since this process began."""
+    """By model, over the rows predicted since this process started."""
     shares = list(metrics.epistemic_share.collect())
     rows = {s.labels["model"]: int(s.value) for s in _samples(shares, "_count")}
     sums = {s.labels["model"]: s.value for s in _samples(shares, "_sum")}
-    strange = {
+    flagged = {
         s.labels["model"]: s.value
         for s in _samples(metrics.out_of_distribution_rows.collect(), "_total")
     }
@@ -82,7 +82,7 @@ def drift(metrics: Metrics) -> list[Drift]:
             model,
             count,
             sums[model] / count if count else None,
-            strange.get(model, 0.0) / count if count else None,
+            flagged.get(model, 0.0) / count if count else None,
         )
         for model, count in sorted(rows.items())
     ]
@@ -93,7 +93,7 @@ def _samples(families: Iterable[Metric], suffix: str) -> list:  # type: ignore[t
 
 
 def _buckets(families: Iterable[Metric], label: str) -> dict[str, Buckets]:
-    """Added up over all other labels."""
+    """Buckets by one label, summed over all others."""
     found: dict[str, Buckets] = defaultdict(lambda: defaultdict(float))
     for sample in _samples(families, "_bucket"):
         found[sample.labels[label]][float(sample.labels["le"])] += sample.value

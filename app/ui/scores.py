@@ -1,4 +1,4 @@
-"""Scores of versions side by side, the best of each marked."""
+"""Scores of versions side by side, with the best ones marked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ TRUSTED = "0.9"  # the level of the intervals that are shown everywhere
 
 @dataclass(frozen=True)
 class Scored:
-    """A variant of a version, as it stands in a table beside others."""
+    """A variant of a version in a table of several."""
 
     model: str
     version: int
@@ -22,12 +22,12 @@ class Scored:
 
     @property
     def key(self) -> str:
-        """How an address names it."""
+        """Its name in the address of the page."""
         return f"{self.model}/{self.version}/{self.variant['prune']:g}"
 
     @property
     def name(self) -> str:
-        """How people do."""
+        """Its name for people."""
         return f"{self.model} {self.version}, {variant_name(self.variant['prune'])}"
 
 
@@ -75,7 +75,7 @@ def _cells(values: Sequence[float | None], best: float | None) -> list[ScoreCell
 
 
 def comparison_charts(group: str, chosen: Sequence[Scored]) -> list[Chart]:
-    """Quality by size, and how honest each is; `group` tells charts of a page apart."""
+    """Charts of quality by size and of calibration; `group` distinguishes charts of a page."""
     measured = [(scored.name, scored.variant["metrics"]) for scored in chosen]
     return [_by_size(group, chosen), *calibration_charts(f"{group}-calibration", measured)]
 
@@ -84,7 +84,7 @@ def _by_size(group: str, chosen: Sequence[Scored]) -> Chart:
     return line_chart(
         f"{group}-size",
         "Log likelihood and size",
-        "Up is better, left is smaller.",
+        "Higher is better, further left is smaller.",
         "stored, kB",
         BY_NAME["log_likelihood"].title,
         [

@@ -75,7 +75,7 @@ def serving(data_dir: Path, **overrides: Any) -> Iterator[Service]:
     with httpx.Client(base_url=url, timeout=30) as client:
         yield Service(url, client, app)
     server.should_exit = True
-    thread.join(15)
+    thread.join(60)
     assert not thread.is_alive(), "the server did not stop"
 
 

@@ -18,7 +18,7 @@ from core.context import Context, open_context
 from core.jobs.jobs import JobStatus
 from core.settings import load_settings
 from tests.app.running import Service, serving
-from tests.app.serving.test_load import wait_until
+from tests.waiting import wait_until
 from tests.worker.conftest import add_line, train_job
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner

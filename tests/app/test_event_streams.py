@@ -22,6 +22,7 @@ from core.jobs.jobs import Claim, Jobs, JobStatus, TrainSpec
 from models.config import ModelConfig
 from tests.app.running import Service, serving
 from tests.core.postgresql import running_postgresql
+from tests.waiting import wait_until
 
 STREAM = {"Accept": "text/event-stream"}
 PROGRESS = {"epoch": 1, "epochs": 2, "fraction": 0.5, "eta_seconds": None}
@@ -73,13 +74,6 @@ def in_background(work: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     return thread
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.01)
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from core.context import Context
 from core.jobs.jobs import JobStatus
 from tests.chaos.cradle import Cradle
 from tests.chaos.invariants import violations
-from tests.worker.conftest import ENDLESS, train_job, wait_for, wait_until
+from tests.waiting import wait_until
+from tests.worker.conftest import ENDLESS, train_job, wait_for
 
 HOUR = 3600
 LEASE = 2

@@ -6,7 +6,8 @@ from pathlib import Path
 from core.context import Context
 from core.jobs.jobs import JobStatus
 from tests.chaos.cradle import Cradle
-from tests.worker.conftest import QUICK, train_job, wait_for, wait_until
+from tests.waiting import wait_until
+from tests.worker.conftest import QUICK, train_job, wait_for
 
 
 def test_a_job_that_kills_its_workers_does_not_block_the_others(

@@ -21,7 +21,7 @@ from core.urls import with_driver
 from tests.chaos.cradle import Cradle
 from tests.core.postgresql import PostgresServer
 from tests.core.redis_server import RedisServer, running_redis
-from tests.core.s3 import free_port
+from tests.ports import free_port
 from tests.worker.conftest import add_line
 
 WORKERS = 2

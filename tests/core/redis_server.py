@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.s3 import free_port, wait_for_port
+from tests.ports import free_port, wait_for_port
 
 
 class RedisServer:

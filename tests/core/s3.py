@@ -4,10 +4,8 @@ import copy
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from unittest import mock
 import pytest
 
 from core.storage.bucket import Bucket
+from tests.ports import free_port, wait_for_port
 
 KEY, SECRET = "credence-tests", "only-for-the-tests"
 BUCKET = "credence"
@@ -96,18 +95,3 @@ def _running(line: list[str], port: int) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-def wait_for_port(port: int, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    pytest.skip(f"no server came up on port {port}")

@@ -25,7 +25,7 @@ from core.settings import Settings, load_settings
 from models.config import ModelConfig
 from tests.core.postgresql import running_postgresql
 from tests.core.redis_server import running_redis
-from tests.core.s3 import free_port
+from tests.ports import free_port
 
 PASSWORD = "pass word/with:signs"
 QUOTED = "pass%20word%2Fwith%3Asigns"

@@ -32,7 +32,7 @@ def credence(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=200,
         check=False,
     )
 
@@ -78,5 +78,5 @@ def serving(
         yield Service(line.removeprefix(READY).strip(), process, log_file)
     finally:
         process.terminate()
-        process.wait(15)
+        process.wait(60)
         process.communicate()  # closes the pipe

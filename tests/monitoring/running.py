@@ -2,7 +2,6 @@
 
 import http.server
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -16,11 +15,13 @@ import httpx
 import pytest
 import yaml
 
+from tests.ports import free_port
+
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "docker" / "prometheus"
 ALERTMANAGER = ROOT / "docker" / "alertmanager"
 RULES = [PROMETHEUS / "rules" / name for name in ("recording.yml", "alerts.yml")]
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 120.0
 
 
 def program(*names: str) -> str:
@@ -29,11 +30,6 @@ def program(*names: str) -> str:
     if found is None:
         pytest.skip(f"no {' or '.join(names)}: apt-get install prometheus prometheus-alertmanager")
     return found
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @contextmanager
@@ -50,7 +46,7 @@ def process(command: Sequence[str], url: str, log: Path, **options: Any) -> Iter
         yield
     finally:
         running.terminate()
-        running.wait(15)
+        running.wait(60)
 
 
 def _answers(url: str) -> bool:

@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from core.jobs.jobs import FINAL, Job, JobStatus, TrainSpec
 from core.settings import load_settings
 from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.training.recipe import resolve
+from tests.waiting import wait_until
 
 QUICK = TrainingConfig(epochs=4, batch_size=64, learning_rate=0.01, fine_tune_epochs=1)
 ENDLESS = TrainingConfig(epochs=100_000, batch_size=8, learning_rate=0.001, patience=100_000)
@@ -59,13 +59,6 @@ def train_job(
     config = resolve(wanted, stored.columns, stored.rows)
     spec = TrainSpec(model=model, dataset=dataset, config=config, alias=alias)
     return context.jobs.create(spec)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.05)
 
 
 def wait_for(context: Context, job: Job, *statuses: JobStatus) -> Job:

@@ -13,7 +13,8 @@ from core.jobs.jobs import Job, JobStatus, TrainSpec
 from models.artifact.files import read_model
 from models.exceptions import Diverged, InvalidData, ModelError, Stopped
 from models.training.progress import Progress
-from tests.worker.conftest import QUICK, train_job, wait_until, worker
+from tests.waiting import wait_until
+from tests.worker.conftest import QUICK, train_job, worker
 from worker.rank import run_rank
 from worker.runner import describe
 from worker.shared_folder import SharedFolder, Training

@@ -11,7 +11,8 @@ import pytest
 
 from core.context import Context
 from core.jobs.jobs import JobStatus
-from tests.worker.conftest import QUICK, add_line, train_job, wait_for, wait_until, worker
+from tests.waiting import wait_until
+from tests.worker.conftest import QUICK, add_line, train_job, wait_for, worker
 from tests.worker.installations import LAPTOP, Installation, running_production
 from tests.worker.test_prediction import check_result, predict_job
 

@@ -12,7 +12,8 @@ from core.context import Context
 from core.jobs.jobs import Job, JobStatus, PredictSpec
 from core.jobs.results import join
 from models.artifact.files import read_model
-from tests.worker.conftest import QUICK, add_line, train_job, wait_for, wait_until, worker
+from tests.waiting import wait_until
+from tests.worker.conftest import QUICK, add_line, train_job, wait_for, worker
 from worker.metrics import WorkerMetrics
 from worker.prediction import BLOCK_BYTES, MAX_BLOCK_ROWS, block_rows
 from worker.runner import JobRunner

@@ -12,7 +12,8 @@ from core.exceptions import Unavailable
 from core.jobs.jobs import JobStatus
 from core.settings import load_settings
 from tests.core.redis_server import RedisServer, running_redis
-from tests.worker.conftest import QUICK, add_line, train_job, wait_for, wait_until, worker
+from tests.waiting import wait_until
+from tests.worker.conftest import QUICK, add_line, train_job, wait_for, worker
 
 RUNNING, SUCCEEDED = JobStatus.RUNNING, JobStatus.SUCCEEDED
 LONG = replace(QUICK, epochs=300)  # seconds
@@ -62,7 +63,7 @@ def test_a_worker_outlives_its_broker(context: Context, redis: RedisServer) -> N
         assert {context.jobs.get(job.id).attempt for job in (first, second, third, fourth)} == {1}
         assert [v.version for v in context.registry.versions("line")] == [5, 4, 3, 2, 1]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def test_a_killed_workers_job_is_finished_by_another_from_its_checkpoint(

@@ -8,7 +8,8 @@ from core.context import Context
 from core.jobs.jobs import JobStatus, Origin
 from core.jobs.specs import TrainSpec
 from tests.collector import collecting
-from tests.worker.conftest import train_job, wait_for, wait_until, worker
+from tests.waiting import wait_until
+from tests.worker.conftest import train_job, wait_for, worker
 
 TRACE, REQUEST = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

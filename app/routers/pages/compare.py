@@ -1,4 +1,4 @@
-"""`/ui/compare`: versions beside each other, and methods on the same rows."""
+"""`/ui/compare`: versions side by side, and comparisons of methods on the same rows."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -22,10 +22,10 @@ from core.registry.registry import Version
 
 router = APIRouter(include_in_schema=False)
 
-MOST = 100  # models, data sets and jobs that are looked at
-MOST_VERSIONS = 10  # of each model, the newest
+MOST = 100  # models, data sets and jobs on the page
+MOST_VERSIONS = 10  # of each model
 MOST_COMPARISONS = 5
-Target = tuple[str, str]  # its column, and the task
+Target = tuple[str, str]  # its column and the task
 
 
 @router.get("/ui/compare")
@@ -34,7 +34,7 @@ def compare(
     context: ContextDep,
     versions: Annotated[str, Query(max_length=4096)] = "",
 ) -> HTMLResponse:
-    """Chosen are `versions`, with commas between them, each as model/version/fraction pruned."""
+    """`versions`: the chosen variants as model/version/pruned share, separated by commas."""
     offered = _offered(context)
     chosen = set(versions.split(","))
     groups = []
@@ -60,7 +60,7 @@ def compare(
 
 
 def _offered(context: Context) -> list[tuple[Target, list[Scored]]]:
-    """Every variant of the newest versions, by what they predict."""
+    """Every variant of the newest versions, grouped by target and task."""
     found: list[tuple[Target, Scored]] = []
     for newest in context.registry.list(limit=MOST).data:
         for version in context.registry.versions(newest.model)[:MOST_VERSIONS]:

@@ -1,4 +1,4 @@
-"""`/ui/datasets`: drop a file, see what there is, and what each column is."""
+"""`/ui/datasets`: the list of data sets with the upload, and the page of one data set."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -15,16 +15,16 @@ MOST_COLUMNS = 50  # of the table of first rows
 
 @router.get("/ui/datasets")
 def datasets(request: Request, context: ContextDep, paging: PagingDep) -> HTMLResponse:
-    """A place to drop a file, and the data sets that there are, newest first."""
+    """The upload, and all data sets, newest first."""
     page = context.datasets.list(paging.limit, paging.cursor)
     return show(request, "datasets.html", page=page, paging=paging)
 
 
 @router.get("/ui/datasets/{dataset_id}")
 def dataset(request: Request, context: ContextDep, dataset_id: str) -> HTMLResponse:
-    """Columns with their statistics and pictures, and the first rows."""
+    """Columns with statistics and charts, and the first rows."""
     found = context.datasets.get(dataset_id)
-    told = [column.name for column in found.columns if column.type != "tensor"][:MOST_COLUMNS]
+    shown = [column.name for column in found.columns if column.type != "tensor"][:MOST_COLUMNS]
     return show(
         request,
         "dataset.html",
@@ -32,6 +32,6 @@ def dataset(request: Request, context: ContextDep, dataset_id: str) -> HTMLRespo
         charts=column_charts(context, found),
         most_charts=MOST_CHARTS,
         step=sample_step(found),
-        names=told,
-        rows=context.datasets.rows(found.id, FIRST_ROWS, names=told) if told else [],
+        names=shown,
+        rows=context.datasets.rows(found.id, FIRST_ROWS, names=shown) if shown else [],
     )

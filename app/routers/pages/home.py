@@ -1,4 +1,4 @@
-"""`/`: what there is, what needs somebody, and what to do next."""
+"""`/`: the newest objects, what needs attention, and the next step."""
 
 from collections.abc import Sequence
 
@@ -16,14 +16,14 @@ from core.jobs.jobs import FINAL, Job, JobStatus
 
 router = APIRouter(include_in_schema=False)
 
-MOST = 5  # of each kind: the lists have all
+MOST = 5  # of each kind
 
 
 @router.get(HOME)
 def home(request: Request, context: ContextDep) -> Response:
-    """The newest data sets, jobs and models; on an empty service, how to begin.
+    """The newest data sets, jobs and models; on an empty service, the first steps.
 
-    Who may only predict is led to the models.
+    A key of scope `predict` is redirected to the models.
     """
     if not may_train(request):
         return RedirectResponse("/ui/models", 303)
@@ -50,12 +50,16 @@ def home(request: Request, context: ContextDep) -> Response:
 def _next(
     models: Sequence[ModelSummary], jobs: Sequence[Job], datasets: Sequence[Dataset]
 ) -> tuple[str, str, str] | None:
-    """What a newcomer does now, where it leads, and what is on the button."""
+    """The next step of a new user: a sentence, an address and the text of the button."""
     if models:
-        return ("Ask a model something it was not shown.", "/ui/predict", "Predict")
+        return ("Predict new rows with a model.", "/ui/predict", "Predict")
     if running := [job for job in jobs if job.status not in FINAL]:
-        return ("Your first model is being trained.", f"/ui/jobs/{running[0].id}", "Watch it learn")
+        return (
+            "Your first model is being trained.",
+            f"/ui/jobs/{running[0].id}",
+            "Watch the training",
+        )
     if datasets:
         address = f"/ui/train?dataset={datasets[0].id}"
-        return ("The data are here. Say which column to predict.", address, "Train a model")
+        return ("Your data are ready. Choose the column to predict.", address, "Train a model")
     return None

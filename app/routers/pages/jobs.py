@@ -1,4 +1,4 @@
-"""`/ui/jobs`: what is under way, what became of it, and what to do if it failed."""
+"""`/ui/jobs`: the list of jobs, and the page of one job with advice if it failed."""
 
 from typing import Annotated
 
@@ -13,21 +13,22 @@ from app.ui.pages import show
 from core.database.schema import Json
 from core.jobs import comparison
 from core.jobs.jobs import FINAL, Job, JobStatus
+from core.names import dotted_paths, nested
 
 router = APIRouter(include_in_schema=False)
 
 ADVICE = {
-    "diverged": "Resumed, it would diverge again: change one of these, and train again.",
-    "out_of_memory": "Train with smaller batches or a smaller network, or on a larger machine.",
-    "time_limit": "Train for fewer epochs, or let whoever runs the service raise the limit. "
-    "Resumed, it goes on from where it was.",
-    "worker_lost": "Its workers ended in the middle of it, as when memory runs out. "
-    "Look at the system; resumed, it goes on from its last checkpoint.",
-    "not_found": "What it needs was deleted meanwhile. Ask anew with what there is.",
-    "invalid_data": "Change what the message names, and ask anew.",
+    "diverged": "If resumed, it would diverge again. Change one of these settings and train again.",
+    "out_of_memory": "Use smaller batches, a smaller network or a larger machine.",
+    "time_limit": "Train for fewer epochs, or ask the operator to raise the limit. "
+    "A resumed job continues from its last checkpoint.",
+    "worker_lost": "Its workers stopped unexpectedly, perhaps out of memory. Check the "
+    "system page. A resumed job continues from its last checkpoint.",
+    "not_found": "Something that it needs was deleted. Start a new job with existing data.",
+    "invalid_data": "Correct what the message names and start a new job.",
 }
 NEEDS_CHANGE = ("diverged", "invalid_data", "not_found")
-GENERAL_ADVICE = "Resume it. If it fails again, the worker's log has more under the job's id."
+GENERAL_ADVICE = "Resume the job. If it fails again, look for its id in the worker's log."
 KINDS = {
     "train": "Training",
     "evaluate": "Evaluation",
@@ -44,7 +45,7 @@ def jobs(
     status: Annotated[JobStatus | None, Query()] = None,
     model: Annotated[ModelName | None, Query()] = None,
 ) -> HTMLResponse:
-    """Newest first, by status if one is asked for."""
+    """All jobs, newest first; of one status if the request names it."""
     page = context.jobs.list(status, model, paging.limit, paging.cursor)
     return show(
         request,
@@ -62,7 +63,7 @@ def jobs(
 
 @router.get("/ui/jobs/{job_id}")
 def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
-    """A job as it stands; the page's script reads its events from the first one on."""
+    """The current state of a job. The script of the page reads its events from the first one on."""
     found = context.jobs.get(job_id)
     error = found.error or {}
     is_compared = found.kind == "compare" and found.status in FINAL
@@ -85,26 +86,17 @@ def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
 
 
 def _again(found: Job) -> Json | None:
-    """Of a training what was asked for, to be changed and asked for again."""
+    """The request of a training, to be changed and sent again; None for other jobs."""
     if found.kind != "train" or found.spec.get("given") is None:
         return None
-    config: Json = found.spec["config"]
-    body: Json = {name: found.spec[name] for name in ("model", "dataset", "alias", "metadata")}
-    body["target"] = config["target"]
-    for path in found.spec["given"]:
-        _copy(config, body, path.split("."))
+    config = dotted_paths(found.spec["config"])
+    given = {path: config[path] for path in found.spec["given"] if path in config}
+    named = {name: found.spec[name] for name in ("model", "dataset", "alias", "metadata")}
+    body = nested(given) | named | {"target": config["target"]}
     return {name: value for name, value in body.items() if value not in (None, {})}
 
 
-def _copy(config: Json, body: Json, path: list[str]) -> None:
-    *parents, last = path
-    for parent in parents:
-        config, body = config[parent], body.setdefault(parent, {})
-    if last in config:
-        body[last] = config[last]
-
-
 def _own(request: Request) -> str:
-    """This page's address, for what of it is fetched anew."""
+    """The address of this page, from which its parts are refreshed."""
     query = request.url.query
     return f"{request.url.path}?{query}" if query else request.url.path

@@ -1,4 +1,4 @@
-"""`/ui/models`: what there is, how good it is, which version answers under which name."""
+"""`/ui/models`: models, their versions with scores and aliases, and the page of a version."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -22,7 +22,7 @@ CHAMPION = "champion"
 
 @router.get("/ui/models")
 def models(request: Request, context: ContextDep, paging: PagingDep) -> HTMLResponse:
-    """All models, by name, each as its newest version is."""
+    """All models by name, each with its newest version."""
     page = context.registry.list(paging.limit, paging.cursor)
     return show(
         request,
@@ -37,7 +37,7 @@ def models(request: Request, context: ContextDep, paging: PagingDep) -> HTMLResp
 
 @router.get("/ui/models/{name}")
 def model(request: Request, context: ContextDep, name: str) -> HTMLResponse:
-    """Versions side by side, and the names under which they answer."""
+    """Versions side by side, with their aliases."""
     versions = context.registry.versions(name)
     headers, scores = score_table([v.description["metrics"] for v in versions])
     is_own = may_change(request, context, versions[0])
@@ -56,19 +56,19 @@ def model(request: Request, context: ContextDep, name: str) -> HTMLResponse:
 
 @router.get("/ui/models/{name}/versions/{version}")
 def version(request: Request, context: ContextDep, name: str, version: str) -> HTMLResponse:
-    """All that is known of a version, and what it says of rows of one's own."""
+    """The card of a version, and charts of its predictions."""
     found = context.registry.get(name, version)
-    told = VersionResponse.model_validate(found).model_dump(mode="json")
+    about = VersionResponse.model_validate(found).model_dump(mode="json")
     card = card_of(request, context, found)
     feedback = context.feedback.rolling(found.model, found.version).metrics
-    question = form_data(told, card, context.settings.max_samples)
+    question = form_data(about, card, context.settings.max_samples)
     return show(
         request,
         "version.html",
-        version=told,
+        version=about,
         champion=CHAMPION,
-        trust=trust(told["metrics"]),
-        headline=headline(told["metrics"]),
+        trust=trust(about["metrics"]),
+        headline=headline(about["metrics"]),
         card=card,
         sections=sections(card) if card else [],
         question=question,

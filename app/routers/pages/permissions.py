@@ -1,4 +1,4 @@
-"""What pages of models may tell: a card asks for a wider key than the model itself."""
+"""What the reader of a page may see and change: a card needs a wider scope than its model."""
 
 from typing import cast
 
@@ -15,18 +15,18 @@ from core.registry.registry import Version
 
 
 def may_train(request: Request) -> bool:
-    """Whether who reads the page may also read cards and change models."""
+    """Whether the reader may read cards and train."""
     return cast(KeyRing, request.app.state.key_ring).permits(request.scope, Scope.TRAIN)
 
 
 def may_change(request: Request, context: Context, version: Version) -> bool:
-    """Whether who reads the page may move aliases and delete: not what was only shared."""
+    """Whether the reader may move aliases and delete. Readers of shared models may not."""
     view = context.caller.view
     return may_train(request) and (view.sees_all or version.owner in (EVERYBODY, view.owner))
 
 
 def card_of(request: Request, context: Context, version: Version) -> Json | None:
-    """The card of a version, which tells of rows learned from; None with a key that may not."""
+    """The card of a version, which describes training rows; None if the key may not see it."""
     if not may_train(request):
         return None
     card = CardResponse.model_validate(cards.read(context, version))

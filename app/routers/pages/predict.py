@@ -1,4 +1,4 @@
-"""`/ui/predict`: rows in, and how sure the model is of each."""
+"""`/ui/predict`: the form for predictions of one model."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from core.registry.registry import Version
 
 router = APIRouter(include_in_schema=False)
 
-MOST = 100  # models to choose from: the page of models has the others
+MOST = 100  # models to choose from; the page of models has the others
 
 
 @router.get("/ui/predict")
@@ -29,7 +29,7 @@ def predict(
     model: Annotated[ModelName | None, Query()] = None,
     version: Annotated[Reference | None, Query()] = None,
 ) -> HTMLResponse:
-    """The form of one model; without a name the choice, unless there is only one."""
+    """The form of a model. Without a name, the choice of models, unless there is only one."""
     newest = context.registry.list(limit=MOST).data
     if model is None and len(newest) == 1:
         model = newest[0].model
@@ -37,33 +37,33 @@ def predict(
     if model is None:
         return show(request, "predict_choice.html", models=models)
     found = context.registry.get(model, version)
-    told = VersionResponse.model_validate(found).model_dump(mode="json")
+    about = VersionResponse.model_validate(found).model_dump(mode="json")
     card = card_of(request, context, found)
-    question = form_data(told, card, context.settings.max_samples)
+    question = form_data(about, card, context.settings.max_samples)
     return show(
         request,
         "predict.html",
         models=models,
         versions=context.registry.versions(model),
-        version=told,
-        question=question | {"history": _history(context, found, told) if card else []},
+        version=about,
+        question=question | {"history": _history(context, found, about) if card else []},
         can_fill_in=can_fill_in(question),
         has_card=card is not None,
     )
 
 
 def _history(context: Context, version: Version, about: Json) -> list[Json]:
-    """The end of a series learned from, as many rows as are read; none once they are gone.
+    """The last rows of the training series, as many as a forecast reads; empty if they are deleted.
 
-    Of several series, which may be stored in turn, the one whose row is the last.
+    Of several series, the one that the last row belongs to.
     """
     if about["task"] != "forecasting":
         return []
-    asked, key = about["forecast"], about["forecast"]["key"]
+    forecast, key = about["forecast"], about["forecast"]["key"]
     try:
         dataset = context.datasets.get(version.dataset)
         num_series = next((c.num_levels or 1 for c in dataset.columns if c.name == key), 1)
-        wanted = asked["context"] + asked["season"]
+        wanted = forecast["context"] + forecast["season"]
         limit = min(wanted * num_series, MAX_LIMIT)
         rows = context.datasets.rows(dataset.id, limit, start=max(0, dataset.rows - limit))
     except NotFound:

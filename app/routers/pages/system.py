@@ -1,4 +1,4 @@
-"""`/ui/system`: whether everything that is needed is there, and how fast it answers."""
+"""`/ui/system`: health, queue, workers, and measurements of this process."""
 
 import platform
 from datetime import timedelta
@@ -22,15 +22,15 @@ router = APIRouter(include_in_schema=False)
 
 SERVICES = {
     "engine": "computes predictions",
-    "database": "knows data sets, jobs and models",
+    "database": "stores metadata of data sets, jobs and models",
     "broker": "wakes workers",
-    "artifact_store": "keeps data and models",
+    "artifact_store": "stores data and model files",
 }
 
 
 @router.get("/ui/system")
 async def system(request: Request, services: ServicesDep) -> HTMLResponse:
-    """Also while the database is away: then without what it alone knows."""
+    """The page. While the database is unavailable, it lacks jobs and workers."""
     states = {"engine": services.health.engine()} | await services.health.services()
     queue = await to_thread.run_sync(_queue, services) if states["database"] == "ok" else None
     return show(
@@ -49,7 +49,7 @@ async def system(request: Request, services: ServicesDep) -> HTMLResponse:
 
 
 def _queue(services: Services) -> tuple[Backlog, list[tuple[WorkerRow, timedelta]]] | None:
-    """The queue, and workers with how long ago each was heard of; None if the database is away."""
+    """The queue, and the workers with the age of their heartbeats; None without the database."""
     context = services.context
     try:
         with context.database.read() as session:

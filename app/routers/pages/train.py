@@ -1,4 +1,4 @@
-"""`/ui/train`: from a data set to a job, everything recommended, nothing hidden."""
+"""`/ui/train`: the form for a training, with all settings as recommended."""
 
 from typing import Annotated
 
@@ -9,12 +9,12 @@ from app.dependencies import ContextDep
 from app.http.bodies import parse, refuse_non_finite
 from app.ui.labels import METHODS
 from app.ui.pages import show
-from app.ui.training_form import training_form
+from app.ui.train_form.form import training_form
 from core.database.schema import Json
 
 router = APIRouter(include_in_schema=False)
 
-MOST_DATASETS = 200  # to choose from: a link from any other leads here as well
+MOST_DATASETS = 200  # to choose from; the page of any other data set links here
 
 
 @router.get("/ui/train")
@@ -24,7 +24,7 @@ def train(
     dataset: Annotated[str | None, Query(max_length=64)] = None,
     wanted: Annotated[str, Query(alias="request", max_length=60_000)] = "{}",
 ) -> HTMLResponse:
-    """The form for a body of `POST /train`, of which any part may be given as `request`."""
+    """The form for a body of `POST /train`; `request` may hold any part of that body."""
     body = _body(wanted, dataset)
     datasets = context.datasets.list(MOST_DATASETS).data
     form = training_form(context, body) if "dataset" in body else None
@@ -34,7 +34,7 @@ def train(
 
 
 def _body(wanted: str, dataset: str | None) -> Json:
-    """Without rows of its own, which the page does not take in."""
+    """The body without inline rows, which the page does not support."""
     body = parse(wanted.encode())
     refuse_non_finite(body)
     own = {} if dataset is None else {"dataset": dataset}

@@ -1,15 +1,15 @@
-// An answer of POST /predict as people read it: a line that is read out, pictures, a table, a file.
+// A response of POST /predict for people: a summary, pictures, a table and a CSV file.
 
 import { csvLine } from "./cells.js";
 import { byId } from "./dom.js";
 import { fan, root } from "./figures.js";
-import { draw, element, facts, table, tell } from "./parts.js";
+import { draw, element, facts, table, formatValue } from "./parts.js";
 import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
 
 const MOST_SHOWN = 200; // rows on the page: the file has all
 
-/** What of each row there is to tell: `cells` for the page, `columns` for the file, `needsLook`;
- *  `isBeyond` of a single row that is unlike those of training.
+/** The contents of a response: headers and rows of the table, facts, the file, and `needsLook` per row.
+ *  `isBeyond` says whether a single row is out of distribution.
  * @param {any} answer
  * @param {PredictBody} body
  * @param {Question} question
@@ -19,19 +19,19 @@ export function digest(answer, body, question) {
   return { isBeyond, ...digests[question.task](answer, body, question) };
 }
 
-const UNRELIABLE = "Beyond what was learned neither number is to be relied on, nor how they split.";
-const ONE_SAMPLE = "not known from one sample";
+const UNRELIABLE = "The row is outside of the training data: neither the prediction nor its uncertainty is reliable.";
+const ONE_SAMPLE = "needs two samples";
 
-/** What networks disagree on takes two of them: of one the service tells 0.
+/** Epistemic values; with one sample, for which the service returns 0, a note instead.
  * @param {AnyAnswer} answer
  * @param {number[]} values
  * @returns {(number | string)[]} */
 const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() => ONE_SAMPLE) : values);
 
-/** What is remarkable about a row.
+/** The remark of a row, empty if there is none.
  * @param {AnyAnswer} answer
  * @param {number} i */
-const looks = (answer, i) => [answer.out_of_distribution?.[i] && "unlike training", answer.abstained?.[i] && "left to people"].filter(Boolean).join(", ");
+const looks = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained"].filter(Boolean).join(", ");
 
 const digests = {
   /** @param {RegressionAnswer} answer
@@ -42,26 +42,26 @@ const digests = {
     const epistemic = epistemicOf(answer, root(answer.variance.epistemic));
     const credible = answer.intervals[0];
     const rows = answer.mean.map((mean, i) => ({ mean, aleatoric: aleatoric[i], total: total[i], lower: credible.lower[i], upper: credible.upper[i] }));
-    const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // a strange row is far from where the others differ
+    const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // an out-of-distribution row would stretch the scale
     const scale = extent(usual.length ? usual : rows);
     const isOff = (/** @type {StripRow} */ { mean }) => mean < scale[0] || mean > scale[1];
     const level = (/** @type {Interval} */ interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "conformal" ? " conformal" : ""}`;
-    const drawn = (/** @type {StripRow} */ row) => intervalStrip(row, scale, `mean ${tell(row.mean)}, ± ${tell(row.total)}, ${level(credible)} from ${tell(row.lower)} to ${tell(row.upper)}`);
+    const drawn = (/** @type {StripRow} */ row) => intervalStrip(row, scale, `mean ${formatValue(row.mean)}, ± ${formatValue(row.total)}, ${level(credible)} from ${formatValue(row.lower)} to ${formatValue(row.upper)}`);
     return {
       portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale, level(credible)) : null,
-      headers: ["row", "mean", `${tell(scale[0])} to ${tell(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level)],
+      headers: ["row", "mean", `${formatValue(scale[0])} to ${formatValue(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level)],
       rows: rows.map((row, i) => [
-        i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [looks(answer, i), isOff(row) && "beyond the picture"].filter(Boolean).join(", ")),
+        i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [looks(answer, i), isOff(row) && "outside of the scale"].filter(Boolean).join(", ")),
         aleatoric[i], epistemic[i], row.total,
         ...answer.intervals.map((one) => element("span", { class: "interval" }, `${bound(one.lower[i])} to ${bound(one.upper[i])}`)),
       ]),
       needsLook: answer.mean.map((_, i) => looks(answer, i) !== ""),
       facts: rows.length === 1 ? [
-        ["mean", tell(rows[0].mean)], ["± aleatoric", aleatoric[0], "aleatoric"], ["± epistemic", epistemic[0], "epistemic"],
+        ["mean", formatValue(rows[0].mean)], ["± aleatoric", aleatoric[0], "aleatoric"], ["± epistemic", epistemic[0], "epistemic"],
         ...answer.intervals.map((one) => /** @type {Fact} */ ([level(one), `${bound(one.lower[0])} to ${bound(one.upper[0])}`])),
         ["Monte-Carlo error", mcError(answer.mc_error)],
       ] : [["rows", rows.length], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
-      summary: rows.length === 1 ? `${tell(rows[0].mean)} ± ${tell(rows[0].total)}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, rows.length),
+      summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, rows.length),
       file: file(body, {
         mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "conformal" ? "conformal_" : ""}${end}_${one.level}`, values]))),
@@ -76,15 +76,15 @@ const digests = {
     const { labels, classes, probabilities, entropy } = answer;
     const epistemic = epistemicOf(answer, entropy.epistemic);
     const most = Math.log(classes.length);
-    const list = (/** @type {number[]} */ row) => classes.map((name, k) => `${name} ${tell(row[k])}`).join(", ");
+    const list = (/** @type {number[]} */ row) => classes.map((name, k) => `${name} ${formatValue(row[k])}`).join(", ");
     return {
-      headers: ["row", "label", "probability", "± of the model", "probabilities", "entropy: aleatoric", "epistemic", `of at most ${tell(most)}`, "remark"],
+      headers: ["row", "label", "probability", "± of the model", "probabilities", "entropy: aleatoric", "epistemic", `of at most ${formatValue(most)}`, "remark"],
       rows: labels.map((label, i) => {
         const k = classes.indexOf(label);
         return [
           i + 1, String(label), probabilities[i][k], epistemicOf(answer, [Math.sqrt(answer.variance.epistemic[i][k])])[0],
           shareStrip(probabilities[i], list(probabilities[i])), entropy.aleatoric[i], epistemic[i],
-          entropyStrip(entropy.aleatoric[i], entropy.epistemic[i], most, `aleatoric ${tell(entropy.aleatoric[i])}, epistemic ${tell(entropy.epistemic[i])} nats`),
+          entropyStrip(entropy.aleatoric[i], entropy.epistemic[i], most, `aleatoric ${formatValue(entropy.aleatoric[i])}, epistemic ${formatValue(entropy.epistemic[i])} nats`),
           looks(answer, i),
         ];
       }),
@@ -94,10 +94,11 @@ const digests = {
         ["label", String(labels[0])], ...classes.map((name, k) => /** @type {Fact} */ ([String(name), probabilities[0][k]])),
         ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
       ] : [["rows", labels.length], ["Monte-Carlo error, at most", mcError(answer.mc_error?.flat())]],
-      summary: labels.length === 1 ? `${labels[0]}, with probability ${tell(Math.max(...probabilities[0]))}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, labels.length),
+      summary: labels.length === 1 ? `${labels[0]}, with probability ${formatValue(Math.max(...probabilities[0]))}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, labels.length),
       file: file(body, {
         label: labels, ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
         predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
+        ...Object.fromEntries(classes.map((name, k) => [`mc_error_${name}`, answer.mc_error?.map((row) => row[k])])),
         out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained,
       }),
     };
@@ -117,12 +118,12 @@ const digests = {
       headers, rows,
       needsLook: answer.times.map((_, i) => looks(answer, i) !== ""),
       facts: [["steps", answer.times.length], ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
-      summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${tell(answer.mean[last])} ± ${tell(Math.sqrt(answer.variance.total[last]))}`,
+      summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${formatValue(answer.mean[last])} ± ${formatValue(Math.sqrt(answer.variance.total[last]))}`,
       draw: () => draw("fan", fan(answer, history, question.target), { headers, rows }),
       file: file({ inputs: [] }, {
         [time]: answer.times, mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [[`lower_${one.level}`, one.lower], [`upper_${one.level}`, one.upper]])),
-        mc_error: answer.mc_error,
+        mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score,
       }),
     };
   },
@@ -135,10 +136,10 @@ const digests = {
     const texts = body.inputs;
     return {
       headers: ["text", "next tokens", "log likelihood, nats", "perplexity", "entropy: aleatoric", "epistemic"],
-      rows: texts.map((text, i) => [text || "(nothing yet)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], epistemicOf(answer, entropy.epistemic)[i]]),
+      rows: texts.map((text, i) => [text || "(empty)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], epistemicOf(answer, entropy.epistemic)[i]]),
       needsLook: texts.map(() => false),
       facts: [["texts", texts.length]],
-      summary: texts.length === 1 ? `Next: ${answer.next_tokens[0][0].token}, with probability ${tell(answer.next_tokens[0][0].probability)}` : `${texts.length} texts`,
+      summary: texts.length === 1 ? `Next: ${answer.next_tokens[0][0].token}, with probability ${formatValue(answer.next_tokens[0][0].probability)}` : `${texts.length} texts`,
       file: file({ inputs: [] }, {
         text: texts, log_likelihood: answer.log_likelihood, perplexity: answer.perplexity, next_token: answer.next_tokens.map((list) => list[0].token),
         probability: answer.next_tokens.map((list) => list[0].probability), predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
@@ -147,40 +148,40 @@ const digests = {
   },
 };
 
-const bound = (/** @type {number | null} */ value) => (value === null ? "unbounded" : tell(value));
+const bound = (/** @type {number | null} */ value) => (value === null ? "unbounded" : formatValue(value));
 
 /** It is 0 where the mean is worked out, without any drawing.
  * @param {(number | null)[] | null | undefined} errors */
 function mcError(errors) {
   const known = (errors ?? []).filter((error) => error !== null);
   if (!errors?.length || known.length < errors.length) return "not known";
-  return Math.max(...known) || "the mean needs no sampling";
+  return Math.max(...known) || "0 (no sampling needed)";
 }
 
 /** @param {AnyAnswer} answer
  * @param {number} rows */
 function counted(answer, rows) {
   const count = (/** @type {boolean[] | null | undefined} */ flags) => (flags || []).filter(Boolean).length;
-  const strange = count(answer.out_of_distribution);
+  const flagged = count(answer.out_of_distribution);
   const left = count(answer.abstained);
-  return `${rows.toLocaleString("en")} rows; ${strange || "none"} unlike those of training${answer.abstained ? `; ${left || "none"} left to people` : ""}`;
+  return `${rows.toLocaleString("en")} rows; ${flagged || "none"} out of distribution${answer.abstained ? `; ${left || "none"} abstained` : ""}`;
 }
 
 /** @param {{ token: string, probability: number }[]} list most probable first */
 function tokens(list) {
   const most = list[0].probability;
-  const items = list.map(({ token, probability }) => element("li", {}, element("code", {}, token), element("span", {}, tell(probability)), shareStrip([probability / most], `${token}: ${tell(probability)}`)));
+  const items = list.map(({ token, probability }) => element("li", {}, element("code", {}, token), element("span", {}, formatValue(probability)), shareStrip([probability / most], `${token}: ${formatValue(probability)}`)));
   return element("ol", { class: "tokens" }, ...items);
 }
 
-/** Header and lines of all rows: what was asked, then what was answered.
+/** Header and lines of all rows: what was columns, then what was answered.
  * @param {{ inputs?: any }} body
  * @param {Record<string, Value[] | null | undefined>} answered */
 function file({ inputs }, answered) {
   const known = Object.entries(answered).flatMap(([name, values]) => (values ? [{ name, values }] : []));
-  const asked = inputs.length ? Object.keys(inputs[0]) : [];
-  const lines = known[0].values.map((_, i) => csvLine([...asked.map((name) => inputs[i][name]), ...known.map(({ values }) => values[i])]));
-  return [csvLine([...asked, ...known.map(({ name }) => name)]), ...lines].join("\r\n");
+  const columns = inputs.length ? Object.keys(inputs[0]) : [];
+  const lines = known[0].values.map((_, i) => csvLine([...columns.map((name) => inputs[i][name]), ...known.map(({ values }) => values[i])]));
+  return [csvLine([...columns, ...known.map(({ name }) => name)]), ...lines].join("\r\n");
 }
 
 /** The one row's picture, with the ends of its scale and what its parts are.
@@ -190,32 +191,32 @@ function file({ inputs }, answered) {
 function portrait(drawn, [low, high], level) {
   const key = [["mean", "mean"], ["aleatoric", "± aleatoric"], ["epistemic", "± total, with epistemic"], ["whisker", level]];
   const items = key.map(([kind, name]) => element("span", {}, element("i", { class: kind }), name));
-  return element("div", { class: "portrait" }, drawn, element("p", { class: "ends" }, element("span", {}, tell(low)), element("span", {}, tell(high))), element("p", { class: "legend" }, ...items));
+  return element("div", { class: "portrait" }, drawn, element("p", { class: "ends" }, element("span", {}, formatValue(low)), element("span", {}, formatValue(high))), element("p", { class: "legend" }, ...items));
 }
 
 /** Put a digest on the page; with `onlyLooks`, those rows alone.
- * @param {Digest} told
+ * @param {Digest} result
  * @param {boolean} onlyLooks */
-export function show(told, onlyLooks) {
+export function show(result, onlyLooks) {
   const section = byId("answer");
   section.hidden = false;
   const summary = byId("summary");
-  summary.textContent = told.summary;
-  summary.classList.toggle("strange", told.rows.length === 1 && told.needsLook[0]);
+  summary.textContent = result.summary;
+  summary.classList.toggle("flagged", result.rows.length === 1 && result.needsLook[0]);
   const caution = byId("caution");
-  caution.textContent = told.isBeyond ? UNRELIABLE : "";
-  caution.hidden = !told.isBeyond;
-  byId("facts").replaceChildren(element("dl", { class: "facts" }, ...facts(told.facts)));
-  told.draw?.();
-  const lines = told.rows.map((cells, i) => ({ cells, class: told.needsLook[i] ? "strange" : null }));
+  caution.textContent = result.isBeyond ? UNRELIABLE : "";
+  caution.hidden = !result.isBeyond;
+  byId("facts").replaceChildren(element("dl", { class: "facts" }, ...facts(result.facts)));
+  result.draw?.();
+  const lines = result.rows.map((cells, i) => ({ cells, class: result.needsLook[i] ? "flagged" : null }));
   const wanted = onlyLooks ? lines.filter((line) => line.class) : lines;
-  const caption = wanted.length > MOST_SHOWN ? `The first ${MOST_SHOWN} of ${wanted.length.toLocaleString("en")} rows; the file has all` : "Every row";
-  if (told.portrait) byId("pictures").replaceChildren(told.portrait);
-  else if (!told.draw) byId("pictures").replaceChildren();
-  const parts = told.portrait ? [] : [table(caption, told.headers, wanted.slice(0, MOST_SHOWN))];
-  if (told.legend) parts.unshift(legend(told.legend));
+  const caption = wanted.length > MOST_SHOWN ? `The first ${MOST_SHOWN} of ${wanted.length.toLocaleString("en")} rows. The file has all of them` : "All rows";
+  if (result.portrait) byId("pictures").replaceChildren(result.portrait);
+  else if (!result.draw) byId("pictures").replaceChildren();
+  const parts = result.portrait ? [] : [table(caption, result.headers, wanted.slice(0, MOST_SHOWN))];
+  if (result.legend) parts.unshift(legend(result.legend));
   byId("results").replaceChildren(...parts);
-  byId("only-strange-label").hidden = !(told.rows.length > 1 && told.needsLook.some(Boolean));
+  byId("only-flagged-label").hidden = !(result.rows.length > 1 && result.needsLook.some(Boolean));
 }
 
 /** @param {string[]} names */

@@ -1,17 +1,17 @@
-// What every page of the dashboard needs: the API, what it refuses, buttons that change something.
+// What every page of the dashboard needs: requests to the API, its errors, and buttons that send requests.
 
 import { asError, byId } from "./dom.js";
 
-/** A refusal of the API: its problem document, RFC 9457. */
+/** An error of the API, with its problem document, RFC 9457. */
 export class Refusal extends Error {
   /** @param {Problem} problem */
   constructor(problem) {
-    super(problem.detail || problem.title || "the service did not answer as it should");
+    super(problem.detail || problem.title || "the service sent an unexpected response");
     this.problem = problem;
   }
 }
 
-/** The answer of a route as JSON, null without one; throws a Refusal, or what `signal` is aborted with.
+/** The response of a route as JSON, null if it is empty. Throws a Refusal, or the reason of `signal`.
  * @param {string} method
  * @param {string} path
  * @param {unknown} [body]
@@ -22,21 +22,21 @@ export async function api(method, path, body, headers = {}, signal = null) {
   /** @type {Record<string, string>} */
   const sent = { Accept: "application/json", ...headers };
   if (body !== undefined) sent["Content-Type"] = "application/json";
-  if (path === "/predict") sent["X-Credence-Exploring"] = "1"; // says nothing of drift
+  if (path === "/predict") sent["X-Credence-Exploring"] = "1"; // not counted as drift
   let response, text;
   try {
     response = await fetch(path, { method, signal, headers: sent, body: JSON.stringify(body) });
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Refusal({ detail: "The service does not answer. Is it still running?" });
+    throw new Refusal({ detail: "The service did not respond. Is it still running?" });
   }
   if (response.ok) return text ? JSON.parse(text) : null;
   if (response.status === 401 && path !== "/ui/session") askForAKey();
   throw new Refusal(parsed(text) || { title: response.statusText });
 }
 
-/** A key of its own per thing to be made, so that asking twice makes one. */
+/** An idempotency key, so that a repeated request creates only one object. */
 export const once = () => ({ "Idempotency-Key": crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
 
 /** The JSON in a text, null if it is none.
@@ -53,7 +53,7 @@ export function askForAKey() {
   location.assign(`/ui/sign-in?next=${encodeURIComponent(location.pathname)}`);
 }
 
-/** Say something that is read out, too, and goes away.
+/** Show a notice for some seconds; screen readers read it out.
  * @param {string} message
  * @param {"good" | "bad"} [kind] */
 export function notify(message, kind = "good") {
@@ -64,7 +64,7 @@ export function notify(message, kind = "good") {
   setTimeout(() => notice.remove(), kind === "good" ? 5000 : 15000);
 }
 
-/** Show a refusal at the fields of a form whose `data-path` it names, the rest in its `.wrong`.
+/** Show errors at the fields of a form with their `data-path`, and the others in its `.wrong`.
  *  `focus` is false where nobody has sent the form: who is typing stays there.
  * @param {HTMLElement} form
  * @param {unknown} thrown
@@ -79,14 +79,14 @@ export function showRefusal(form, thrown, { focus = true } = {}) {
     else mark(field, message);
   }
   const wrong = wrongOf(form);
-  const told = form.querySelectorAll("[aria-invalid]").length;
-  wrong.textContent = rest.length ? rest.join("; ") : told ? "Please look at the marked fields." : asError(thrown).message;
+  const shown = form.querySelectorAll("[aria-invalid]").length;
+  wrong.textContent = rest.length ? rest.join("; ") : shown ? "Please look at the marked fields." : asError(thrown).message;
   wrong.hidden = false;
   const invalid = /** @type {HTMLElement | null} */ (form.querySelector("[aria-invalid]"));
   if (focus) invalid?.focus();
 }
 
-/** The place of a form for what is wrong with the whole of it.
+/** The element of a form for errors without a field.
  * @param {HTMLElement} form */
 const wrongOf = (form) => /** @type {HTMLElement} */ (form.querySelector(".wrong"));
 
@@ -96,7 +96,7 @@ export function clearRefusal(form) {
     field.removeAttribute("aria-invalid");
     field.removeAttribute("aria-errormessage");
   }
-  for (const told of form.querySelectorAll(".told")) told.remove();
+  for (const shown of form.querySelectorAll(".error")) shown.remove();
   wrongOf(form).hidden = true;
 }
 
@@ -117,14 +117,14 @@ function fieldOf(form, path) {
  * @param {Element} field
  * @param {string} message */
 function mark(field, message) {
-  const told = document.createElement("p");
-  told.className = "told";
-  told.id = `told-${field.id}`;
-  told.textContent = message;
+  const shown = document.createElement("p");
+  shown.className = "error";
+  shown.id = `error-${field.id}`;
+  shown.textContent = message;
   field.setAttribute("aria-invalid", "true");
-  field.setAttribute("aria-errormessage", told.id);
+  field.setAttribute("aria-errormessage", shown.id);
   for (let fold = field.closest("details"); fold; fold = fold.parentElement?.closest("details") ?? null) fold.open = true;
-  field.closest(".field")?.append(told);
+  field.closest(".field")?.append(shown);
 }
 
 /** `<button data-call="PUT /models/x/aliases/y" data-body='{…}' data-confirm="…" data-then="/ui/…">`;
@@ -176,5 +176,5 @@ if (left) {
   notify(left);
 }
 
-// Where the menu is wider than the screen: the page's own entry is in sight.
+// If the menu is wider than the screen, scroll to the entry of this page.
 document.querySelector(".bar nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest", behavior: "instant" });

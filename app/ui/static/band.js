@@ -1,16 +1,16 @@
-// What a version predicts along one feature, or over two, the others held at typical values.
+// Predictions along one feature or over two, with the others at typical values.
 
 import { api, clearRefusal, showRefusal } from "./app.js";
 import { asError, byId, findInput, inputById } from "./dom.js";
 import { axis, deviations, heatMap, plain, predictiveBand, probabilities, root } from "./figures.js";
-import { draw, tell, title } from "./parts.js";
+import { draw, formatValue, title } from "./parts.js";
 
 const ALONE = 61; // points of a line
 const BESIDE = 25; // points of either side of a map
 const SAMPLES = 100;
-const BEYOND = 0.5; // of the range, on either side: there ignorance should grow
+const BEYOND = 0.5; // of the range, on either side, where epistemic uncertainty should grow
 
-/** Where a feature is asked: beyond its range by half of it on both sides, or at each level.
+/** The values of a feature: its range and half of it on both sides, or each level.
  * @param {Feature} feature
  * @param {number} points */
 function grid(feature, points) {
@@ -24,24 +24,24 @@ function grid(feature, points) {
   const span = high - low || Math.abs(low) || 1;
   const step = (span * (1 + 2 * BEYOND)) / (points - 1);
   const values = Array.from({ length: points }, (_, i) => low - BEYOND * span + i * step);
-  const told = (/** @type {number} */ value) => (isTime ? new Date(value).toISOString() : Number(value.toPrecision(8)));
-  const drawn = values.map(told);
-  return { values: drawn, drawn, axis: axis(plain(feature.name)), marks: [told(low), told(high)], isLine: true };
+  const shown = (/** @type {number} */ value) => (isTime ? new Date(value).toISOString() : Number(value.toPrecision(8)));
+  const drawn = values.map(shown);
+  return { values: drawn, drawn, axis: axis(plain(feature.name)), marks: [shown(low), shown(high)], isLine: true };
 }
 
 /** @param {Question} question */
 export async function showBand(question) {
   const form = byId("band");
   const [xs, ys] = [inputById("band-x"), findInput("band-y")];
-  let asked = new AbortController();
+  let running = new AbortController();
   const update = async () => {
-    asked.abort();
-    asked = new AbortController();
+    running.abort();
+    running = new AbortController();
     const x = question.features[Number(xs.value)];
     const y = ys?.value ? question.features[Number(ys.value)] : null;
     clearRefusal(form);
     try {
-      await (y && y !== x ? overTwo(question, x, y, asked.signal) : alongOne(question, x, asked.signal));
+      await (y && y !== x ? overTwo(question, x, y, running.signal) : alongOne(question, x, running.signal));
       tellHeld(question, [x, y]);
     } catch (error) {
       if (asError(error).name !== "AbortError") showRefusal(form, error, { focus: false });
@@ -57,8 +57,8 @@ export async function showBand(question) {
  * @param {(Feature | null)[]} chosen */
 function tellHeld({ features }, chosen) {
   const held = features.filter((feature) => !chosen.includes(feature));
-  const told = held.map(({ name, typical }) => `${name} = ${typical === null ? "missing" : typeof typical === "number" ? tell(typical) : typical}`);
-  byId("band-held").textContent = held.length ? `Held: ${told.join(", ")}` : "";
+  const shown = held.map(({ name, typical }) => `${name} = ${typical === null ? "missing" : typeof typical === "number" ? formatValue(typical) : typical}`);
+  byId("band-held").textContent = held.length ? `Held: ${shown.join(", ")}` : "";
 }
 
 /** @param {Question} question
@@ -82,8 +82,8 @@ async function alongOne(question, feature, signal) {
   const answer = await predict(question, values.map((value) => ({ ...base, [feature.name]: value })), signal);
   const isClasses = question.task === "classification";
   const name = feature.name;
-  title("band-mean", isClasses ? `Probabilities along ${name}` : `${question.target} along ${name}`, isClasses ? "How likely each class is." : "The inner band is the noise alone, the outer one adds what the model does not know: ± one standard deviation.");
-  title("band-unknown", `Uncertainty along ${name}`, isClasses ? "Entropy in nats: noise, and ignorance." : "Standard deviations in units of the target. Outside of the dashed lines nothing was learned.");
+  title("band-mean", isClasses ? `Probabilities along ${name}` : `${question.target} along ${name}`, isClasses ? "The probability of each class." : "± one standard deviation. The inner band is the aleatoric part; the outer one adds the epistemic part.");
+  title("band-unknown", `Uncertainty along ${name}`, isClasses ? "Entropy in nats: aleatoric and epistemic." : "Standard deviations in the unit of the target. There are no training rows outside of the dashed lines.");
   draw("band-mean", isClasses ? probabilities(drawn, answer, along, marks) : predictiveBand(drawn, answer, along, plain(question.target), marks), numbers(name, values, answer));
   draw("band-unknown", deviations(drawn, answer, along, isClasses ? "entropy, nats" : `standard deviation of ${plain(question.target)}`, marks), numbers(name, values, answer));
 }
@@ -117,17 +117,17 @@ async function overTwo(question, x, y, signal) {
     : [answer.mean, root(answer.variance.epistemic)];
   const names = isClasses ? [`probability of ${answer.classes[0]}`, "epistemic entropy, nats"] : [`mean of ${question.target}`, "epistemic standard deviation"];
   const range = across.isLine && up.isLine ? { type: "rect", x0: across.marks[0], x1: across.marks[1], y0: up.marks[0], y1: up.marks[1] } : null;
-  title("band-mean", names[0], `${scale(known)} ${range ? "Rows learned from lie within the dashed rectangle." : ""}`);
-  title("band-unknown", names[1], `${scale(unknown)} The stronger, the less the model knows there.`);
-  const told = { headers: [x.name, y.name, ...names], rows: rows.map((row, i) => [row[x.name], row[y.name], known[i], unknown[i]]) };
+  title("band-mean", names[0], `${scale(known)} ${range ? "The training rows lie within the dashed rectangle." : ""}`);
+  title("band-unknown", names[1], `${scale(unknown)} The stronger the colour, the less the model knows there.`);
+  const shown = { headers: [x.name, y.name, ...names], rows: rows.map((row, i) => [row[x.name], row[y.name], known[i], unknown[i]]) };
   const axes = [across, up].map(levelled);
   const [a, b] = [across, up].map(({ isLine, drawn }) => (isLine ? drawn : drawn.map((_, i) => i)));
-  draw("band-mean", heatMap(a, b, known, plain(names[0]), "heat of means", axes, range), told);
-  draw("band-unknown", heatMap(a, b, unknown, names[1], "heat of ignorance", axes, range), told);
+  draw("band-mean", heatMap(a, b, known, plain(names[0]), "heat of means", axes, range), shown);
+  draw("band-unknown", heatMap(a, b, unknown, names[1], "heat of epistemic", axes, range), shown);
 }
 
 /** @param {number[]} values */
-const scale = (values) => `From ${tell(Math.min(...values))}, pale, to ${tell(Math.max(...values))}.`;
+const scale = (values) => `From ${formatValue(Math.min(...values))}, pale, to ${formatValue(Math.max(...values))}.`;
 
 /** Maps are smooth between numbers alone: levels stand at 0, 1, 2, …
  * @param {ReturnType<typeof grid>} grid */

@@ -1,4 +1,4 @@
-// Tables as people have them: CSV, or cells that were copied from a spreadsheet.
+// Tables as CSV, or as cells copied from a spreadsheet.
 
 /** Lines of cells, RFC 4180; the separator is a tab, semicolon or comma, whichever the first line has.
  * @param {string} text */
@@ -27,7 +27,7 @@ export function readCells(text) {
   return lines;
 }
 
-/** As `/predict` takes it: empty is missing, what is no number stays text, which is refused by its cell.
+/** A cell as `/predict` takes it: empty is missing; text in a column of numbers stays text, which `/predict` refuses.
  * @param {string} cell
  * @param {string} type
  * @returns {Value} */
@@ -39,33 +39,33 @@ export function value(cell, type) {
   return text;
 }
 
-/** Every row has a cell for each column: of one that has not, nobody knows which cell is whose.
+/** Check that every row has a cell for each column.
  * @param {string[][]} lines
  * @param {string[]} header */
 function checkLengths(lines, header) {
   const at = lines.findIndex((line) => line.length !== header.length);
   if (at < 0) return;
   const cells = `${lines[at].length} ${lines[at].length === 1 ? "cell" : "cells"}`;
-  throw new Error(`Row ${at + 1} has ${cells} and there are ${header.length} columns: give every row one cell for each, empty where its value is missing, and in quotes where a separator is in it.`);
+  throw new Error(`Row ${at + 1} has ${cells}, but there are ${header.length} columns. Give every row one cell per column. Leave cells of missing values empty, and put cells with a separator in quotes.`);
 }
 
-/** Records of pasted lines, and which columns were left out. Throws an Error that says what is missing.
+/** Records of pasted lines, and the ignored columns. Throws an Error that names what is missing.
  * @param {string} text
  * @param {Feature[]} features */
 export function readRows(text, features) {
   const lines = readCells(text);
   const names = features.map((feature) => feature.name);
-  if (!lines.length) throw new Error("Nothing to predict yet: paste at least one row.");
+  if (!lines.length) throw new Error("There are no rows to predict. Paste at least one row.");
   const first = lines[0].map((cell) => cell.trim());
   const hasNames = first.filter((cell) => names.includes(cell)).length * 2 >= Math.min(names.length, first.length);
   if (!hasNames && first.length !== names.length) {
-    throw new Error(`The first line has ${first.length} cells and the model ${names.length} features. Put names in the first line, or give ${names.join(", ")} in this order.`);
+    throw new Error(`The first line has ${first.length} cells, but the model has ${names.length} features. Put names in the first line, or give ${names.join(", ")} in this order.`);
   }
   const header = hasNames ? first : names;
   if (hasNames) lines.shift();
   const missing = names.filter((name) => !header.includes(name));
   if (missing.length) throw new Error(`There is no column ${missing.join(", ")}. The model needs ${names.join(", ")}.`);
-  if (!lines.length) throw new Error("There are names but no rows below them.");
+  if (!lines.length) throw new Error("There are names, but no rows below them.");
   checkLengths(lines, header);
   const columns = features.map(({ name, type }) => ({ name, type, at: header.indexOf(name) }));
   const rows = lines.map((cells) => Object.fromEntries(columns.map(({ name, type, at }) => [name, value(cells[at], type)])));
@@ -76,7 +76,7 @@ export function readRows(text, features) {
  * @param {string} text */
 export function readColumns(text) {
   const [header, ...lines] = readCells(text);
-  if (!header || !lines.length) throw new Error("Names in the first line, and rows below them.");
+  if (!header || !lines.length) throw new Error("Give names in the first line and rows below them.");
   checkLengths(lines, header);
   return Object.fromEntries(header.map((name, at) => {
     const cells = lines.map((line) => line[at].trim());

@@ -1,12 +1,12 @@
 "use strict";
 
-// Draws every chart of the page in the colours of its theme, again when that changes or paper comes.
+// Draws every chart of the page in the colours of its theme, again when the theme changes or before printing.
 // Scripts of pages draw more with `Charts.show(place, figure)`.
 
 const root = document.documentElement;
 const css = (/** @type {string} */ name) => getComputedStyle(root).getPropertyValue(name).trim();
 
-// What a trace's `meta` says it is. The same kind of uncertainty has the same colour everywhere.
+// The style of each role, which a trace's `meta` names. A kind of uncertainty has the same colour everywhere.
 /** @type {Record<string, ((colours: Colours) => object) | undefined>} */
 const roles = {
   reference: ({ muted }) => ({ line: { color: muted, dash: "dot", width: 2 }, hoverinfo: "skip" }),
@@ -22,7 +22,7 @@ const roles = {
   "best dots": ({ series }) => ({ marker: { color: series[1], size: 12, symbol: "diamond" } }),
   history: ({ muted }) => ({ line: { color: muted, width: 2 } }),
   "heat of means": ({ surface, series }) => heat(surface, series[0]),
-  "heat of ignorance": ({ surface, epistemic }) => heat(surface, epistemic),
+  "heat of epistemic": ({ surface, epistemic }) => heat(surface, epistemic),
 };
 /** @param {string} colour
  * @param {string} ground */
@@ -109,7 +109,7 @@ function draw() {
   }
 }
 
-/** Draw the charts within a part of the page whose figures stand in it as JSON.
+/** Draw the charts of a part of the page that contains their figures as JSON.
  * @param {ParentNode} part */
 function read(part) {
   for (const place of /** @type {NodeListOf<HTMLElement>} */ (part.querySelectorAll("[data-figure]"))) {

@@ -1,4 +1,4 @@
-// Versions that are ticked come side by side; methods are trained side by side.
+// The page of comparisons: ticked versions side by side, and the form to compare methods.
 
 import { api, once, showRefusal } from "./app.js";
 import { byId, inputById } from "./dom.js";
@@ -57,13 +57,13 @@ if (form) {
  * @param {HTMLElement} form */
 function request(form) {
   const epochs = inputById("c-epochs").value;
-  const strange = inputById("c-strange").value;
+  const others = inputById("c-ood").value;
   return {
     model: inputById("c-model").value,
     dataset: inputById("c-dataset").value,
     target: inputById("c-target").value,
     methods: checkedIn(form, "[name=method]:checked"),
     ...(epochs && { training: { epochs: Number(epochs) } }),
-    ...(strange && { out_of_distribution: strange }),
+    ...(others && { out_of_distribution: others }),
   };
 }

@@ -1,4 +1,4 @@
-// Figures without colours, which charts.js gives them, of what POST /predict has answered.
+// Figures of responses of POST /predict, without colours, which charts.js adds.
 
 /** @param {string} text
  * @param {object} [more]
@@ -82,7 +82,7 @@ export function probabilities(x, answer, x_axis, marks) {
   return { data, layout: { xaxis: x_axis, yaxis: axis("probability", { range: [-0.02, 1.02], tickformat: ".0%" }), shapes: marks.map(upright), showlegend: true } };
 }
 
-/** `values` row by row of `y`, each as long as `x`; a rectangle where rows were learned from.
+/** `values` row by row of `y`, each as long as `x`; a rectangle marks the range of the training rows.
  *  Smooth, and without a bar of colours: for the others plotly writes styles inline, which the page's policy forbids.
  * @param {unknown[]} x
  * @param {unknown[]} y
@@ -101,7 +101,7 @@ export function heatMap(x, y, values, name, meta, axes, range) {
   };
 }
 
-/** A forecast: half of what may come, the interval chosen, the mean. Some paths, faintly.
+/** A forecast: the 50 % interval, the chosen interval and the mean. Some paths, faintly.
  * @param {ForecastAnswer} answer
  * @param {{ x: Value[], y: Value[] }} history
  * @param {string} target
@@ -116,7 +116,7 @@ export function fan(answer, history, target) {
   const data = [
     trace(history.x, history.y, "history", "history"),
     ...between(wide, `${+(100 * wide.level).toPrecision(4)} % interval`, "outer"),
-    ...between(half, "half of what may come", "inner"),
+    ...between(half, "50 % interval", "inner"),
     trace(x, answer.mean, "mean", "mean"),
   ];
   return { data, layout: { xaxis: axis(""), yaxis: axis(target), showlegend: true } };

@@ -1,4 +1,4 @@
-// A job as its events tell of it: those that were, then those that come, until it has ended.
+// The page of a job: its events from the first one on, until the job ends.
 
 import { byId } from "./dom.js";
 
@@ -38,7 +38,7 @@ function progress(event) {
 function begin({ stage, time }) {
   if (last) before += last.epoch;
   stages.push({ name: stage, at: before });
-  log(`begins: ${inWords(stage)}`, time);
+  log(`started: ${inWords(stage)}`, time);
 }
 
 /** `refit-prune-0.5` is the variant of the second fit with half of its weights left out.
@@ -46,10 +46,10 @@ function begin({ stage, time }) {
 function inWords(stage) {
   const name = stage.replace(/^refit-/, "");
   const words = name.startsWith("prune-") ? `${100 * Number(name.slice(6))} % pruned` : name;
-  return name === stage ? words : `${words}, with the rows that chose when to stop`;
+  return name === stage ? words : `${words}, with the stopping rows`;
 }
 
-/** Another attempt goes on from a checkpoint: what came after that is told anew.
+/** Another attempt continues from a checkpoint: drop the points after it, which are sent again.
  * @param {Progress} event */
 function restart(event) {
   const from = before + event.epoch;
@@ -72,7 +72,7 @@ function state(event) {
   refreshing = setTimeout(refresh, 100, event.status);
 }
 
-/** Let the page say what the last of some events says, without waiting for its turn.
+/** Refresh the page at once if it does not show the status of the last event.
  * @param {string} status */
 function refresh(status) {
   if (!place().querySelector(`.badge.${status}`)) htmx.trigger(place(), "refresh");
@@ -93,7 +93,7 @@ function log(text, time) {
   if (list.parentElement) list.parentElement.scrollTop = list.scrollHeight;
 }
 
-/** At most twice a second, however many events come. */
+/** Draw at most twice a second. */
 function later() {
   if (drawn) return;
   drawn = true;
@@ -104,7 +104,7 @@ function draw() {
   drawn = false;
   if (!curves) return;
   if (!points.length) {
-    byId("no-curve").textContent = "It told of no epochs.";
+    byId("no-curve").textContent = "The job reported no epochs.";
     return;
   }
   curves.hidden = false;
@@ -124,7 +124,7 @@ function line(name, title) {
   return { type: "scatter", mode: known.length > 30 ? "lines" : "lines+markers", name: title, x: known.map((point) => point.at), y: known.map((point) => point[name]) };
 }
 
-/** The first steps are often far above all others, and would leave those no room.
+/** The range of the axis, without the first steps, which are often far above all others.
  * @param {Trace[]} lines */
 function range(lines) {
   const values = lines.flatMap(({ y }) => y.slice(Math.floor(y.length / 20)));
@@ -167,7 +167,7 @@ function row(point) {
 // The page of a comparison gets its charts when it ends.
 document.addEventListener("htmx:afterSwap", () => Charts.read(place()));
 
-// A job that was resumed has ended before: the service tells when nothing follows, by 204.
+// A resumed job has ended before, so its events go on after the end. The service closes with 204.
 const source = new EventSource(`/jobs/${encodeURIComponent(job)}/events`);
 /** @param {string} type
  * @param {(event: any) => void} tell */

@@ -1,4 +1,4 @@
-// The page of a model: names for its versions, and with whom it is shared.
+// The page of a model: the aliases of its versions, and its readers.
 
 import { Refusal, api, showRefusal } from "./app.js";
 import { inputById } from "./dom.js";

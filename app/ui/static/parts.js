@@ -1,4 +1,4 @@
-// What scripts of pages make elements of. Names come from data: they are only ever text.
+// Elements that scripts of pages create. Names from data are inserted as text only.
 
 import { byId } from "./dom.js";
 
@@ -16,9 +16,9 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Four digits, as pages tell numbers everywhere; nothing of what is not known.
+/** A value as text: numbers with four digits, null as nothing.
  * @param {Value | undefined} value */
-export function tell(value) {
+export function formatValue(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value !== "number") return String(value);
@@ -53,7 +53,7 @@ export function table(caption, headers, rows) {
  * @param {string | null} kind */
 function line(cells, kind) {
   const made = cells.map((cell, column) => {
-    const content = cell instanceof Node ? cell : tell(cell);
+    const content = cell instanceof Node ? cell : formatValue(cell);
     if (column === 0) return element("th", { scope: "row" }, content);
     return element("td", { class: typeof cell === "number" ? "number" : null }, content);
   });
@@ -64,13 +64,13 @@ function line(cells, kind) {
  * @param {Fact[]} pairs */
 export const facts = (pairs) =>
   pairs.map(([name, value, kind]) =>
-    element("div", { class: kind || null }, element("dt", {}, name), element("dd", {}, value instanceof Node ? value : tell(value)))
+    element("div", { class: kind || null }, element("dt", {}, name), element("dd", {}, value instanceof Node ? value : formatValue(value)))
   );
 
 /** @param {number} prune share of the weights that are left out */
 export const variantName = (prune) => (prune === 0 ? "full posterior" : `${Number((100 * prune).toPrecision(4))} % pruned`);
 
-/** The document that a page was given.
+/** The JSON document in an element of the page.
  * @param {string} id
  * @returns {any} */
 export const document_ = (id) => JSON.parse(byId(id).textContent ?? "");
@@ -89,7 +89,7 @@ export function draw(id, figure, { headers, rows }) {
   byId(`${id}-numbers`).replaceChildren(table(title, headers, rows));
 }
 
-/** Name a figure, and tell how to read it.
+/** Set the title of a figure and how to read it.
  * @param {string} id
  * @param {string} text
  * @param {string} reading */

@@ -1,39 +1,39 @@
-// The page that predicts: whatever is changed is asked again, and the newest question is answered.
+// The page for predictions: every change of the form sends a new request, which replaces the previous one.
 
 import { Refusal, api, clearRefusal, showRefusal } from "./app.js";
 import { digest, show } from "./answer.js";
 import { csvLine } from "./cells.js";
 import { asError, byId, findInput, inputById } from "./dom.js";
-import { document_, element, pointer, table, tell, variantName } from "./parts.js";
+import { document_, element, pointer, table, formatValue, variantName } from "./parts.js";
 import { isMany, positionOf, read, samplesAt } from "./question.js";
 import { showSnippets } from "./snippets.js";
 
 const WAIT = 150; // milliseconds that a slider has to rest
-const TYPING = 400; // that somebody who writes has to: half a number is no question
+const TYPING = 400; // milliseconds without a key before a request is sent
 const PREVIEWED = 5; // of pasted rows, beside those that were refused
 
 /** @typedef {ReturnType<typeof read>} Asking */
 
 /** @type {Question} */
 const question = document_("question");
-/** Null for a model whose rows no form can hold.
+/** Null for a model without a form.
  * @type {HTMLElement | null} */
 const form = document.getElementById("ask");
 showSnippets(question);
 
-let asked = new AbortController();
+let running = new AbortController();
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
 /** @type {Digest | null} */
-let told = null;
+let result = null;
 
-/** Ask; `sent` says that somebody pressed the button, and is to be taken to what is wrong.
+/** Send a request; `sent` says that the button was pressed, so that errors get the focus.
  * @param {boolean} sent */
 async function ask(sent) {
   clearTimeout(timer);
-  asked.abort();
-  asked = new AbortController();
-  const { signal } = asked;
+  running.abort();
+  running = new AbortController();
+  const { signal } = running;
   clearRefusal(byId("ask"));
   /** @type {Asking | null} */
   let asking = null;
@@ -41,10 +41,10 @@ async function ask(sent) {
     asking = read(question);
     age(true);
     const answer = await api("POST", "/predict", asking.body, {}, signal);
-    told = digest(answer, asking.body, question);
+    result = digest(answer, asking.body, question);
     preview(asking, []);
     tellCost(answer);
-    show(told, inputById("only-strange").checked);
+    show(result, inputById("only-flagged").checked);
     age(false);
     if (sent) byId("answer-title").focus();
   } catch (error) {
@@ -53,7 +53,7 @@ async function ask(sent) {
   }
 }
 
-/** Whether what stands there answers what was asked before, not what the form has now. */
+/** Mark the shown prediction as outdated, or not. */
 const age = (/** @type {boolean} */ isStale) => byId("answer").setAttribute("aria-busy", String(isStale));
 
 function takeAway() {
@@ -62,7 +62,7 @@ function takeAway() {
   age(false);
 }
 
-/** What the service refused, at its field or its row; what could not even be read, at its text.
+/** Show errors of the service at their field or row, and unreadable rows at their text.
  * @param {unknown} error
  * @param {Asking | null} asking
  * @param {boolean} sent */
@@ -74,7 +74,7 @@ function refuse(error, asking, sent) {
   showRefusal(byId("ask"), refusal, { focus: sent });
 }
 
-/** The first rows as they were understood, and those that are wrong, whose cells say why.
+/** Preview the first rows as read, and rows with errors.
  * @param {Asking | null} asking
  * @param {{ path: string }[]} errors */
 function preview(asking, errors) {
@@ -88,31 +88,31 @@ function preview(asking, errors) {
   const shown = [...new Set([...rows.keys()].slice(0, PREVIEWED).concat(wrong))];
   const cell = (/** @type {number} */ row, /** @type {Feature} */ { name }) => element("span", { class: "field", "data-path": `/inputs/${row}/${pointer(name)}`, id: `cell-${row}-${pointer(name)}`, tabindex: "-1" }, String(rows[row][name] ?? ""));
   const lines = shown.map((row) => ({ cells: [row + 1, ...question.features.map((feature) => cell(row, feature))], class: wrong.includes(row) ? "wrong-row" : null }));
-  const left = asking.leftOut.length ? `; left out: ${asking.leftOut.join(", ")}` : "";
-  place.append(table(`${rows.length === 1 ? "1 row as it was" : `${rows.length.toLocaleString("en")} rows as they were`} read${left}`, ["row", ...question.features.map(({ name }) => name)], lines));
+  const left = asking.leftOut.length ? `; ignored: ${asking.leftOut.join(", ")}` : "";
+  place.append(table(`${rows.length === 1 ? "1 row" : `${rows.length.toLocaleString("en")} rows`} as read${left}`, ["row", ...question.features.map(({ name }) => name)], lines));
 }
 
 /** @param {AnyAnswer} answer */
 function tellCost({ samples, timings_ms: { compute, total } }) {
-  byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} in ${tell(Number(compute.toPrecision(3)))} ms, ${tell(Number(total.toPrecision(3)))} ms in all`;
+  byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} in ${formatValue(Number(compute.toPrecision(3)))} ms, ${formatValue(Number(total.toPrecision(3)))} ms in total`;
 }
 
 function tellSettings() {
   const samples = samplesAt(Number(inputById("samples").value), question.max_samples).toLocaleString("en");
-  byId("samples-told").textContent = samples;
+  byId("samples-value").textContent = samples;
   byId("samples").setAttribute("aria-valuetext", `${samples} samples`);
   const prune = findInput("prune");
   if (!prune) return;
   const name = variantName(question.variants[Number(prune.value)].prune);
-  byId("prune-told").textContent = name;
+  byId("prune-value").textContent = name;
   prune.setAttribute("aria-valuetext", name);
 }
 
-/** From here on what stands there is old.
+/** Mark the prediction as outdated and send a request.
  * @param {number} wait milliseconds */
 function soon(wait) {
   clearTimeout(timer);
-  asked.abort();
+  running.abort();
   age(true);
   timer = setTimeout(() => ask(false), wait);
 }
@@ -132,10 +132,10 @@ function swap() {
   byId("many").hidden = !isMany();
 }
 
-/** Nothing is asked any more: no rows are there. */
+/** Cancel the request: there are no rows. */
 function forget() {
   clearTimeout(timer);
-  asked.abort();
+  running.abort();
   clearRefusal(byId("ask"));
   byId("preview").replaceChildren();
   takeAway();
@@ -162,13 +162,13 @@ function acceptFiles(chooser) {
 }
 
 function download() {
-  if (!told) return;
-  const address = URL.createObjectURL(new Blob([told.file], { type: "text/csv" }));
+  if (!result) return;
+  const address = URL.createObjectURL(new Blob([result.file], { type: "text/csv" }));
   element("a", { href: address, download: `${question.model}-${question.version}-predictions.csv` }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** What a form can begin with: a typical row, the rows that a forecaster read. */
+/** The initial contents: a typical row, or the last rows of the training series. */
 function fillIn() {
   const history = findInput("history");
   if (history && question.history.length) {
@@ -187,7 +187,7 @@ if (form) {
     ask(true);
   });
   byId("download").addEventListener("click", download);
-  byId("only-strange").addEventListener("change", () => told && show(told, inputById("only-strange").checked));
+  byId("only-flagged").addEventListener("change", () => result && show(result, inputById("only-flagged").checked));
   const chooser = findInput("file");
   if (chooser) acceptFiles(chooser);
   if (fillIn()) await ask(false);

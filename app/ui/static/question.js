@@ -1,4 +1,4 @@
-// What is asked: the rows of the form, and how they are to be predicted.
+// The request of the prediction form: its rows and options.
 
 import { readColumns, readRows, value } from "./cells.js";
 import { byId, findInput, inputById } from "./dom.js";

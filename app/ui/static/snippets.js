@@ -1,4 +1,4 @@
-// How a model is asked from elsewhere, with the names of its own features.
+// Code for predictions from Python and curl, with the features of the model.
 
 import { byId } from "./dom.js";
 
@@ -30,7 +30,7 @@ const nested = ([length, ...rest]) => Array.from({ length: Math.min(length, 4) }
 function python(question, rows) {
   /** @type {Record<string, string | undefined>} */
   const known = { regression: "mean, answer.aleatoric, answer.epistemic", classification: "labels, answer.probabilities", forecasting: "mean, answer.epistemic" };
-  const told = known[question.task] ? `print(answer.${known[question.task]})` : "print(answer)";
+  const shown = known[question.task] ? `print(answer.${known[question.task]})` : "print(answer)";
   return [
     "from credence import Client",
     "",
@@ -40,7 +40,7 @@ function python(question, rows) {
     `    ${spread(rows)},`,
     `    version=${question.version},`,
     ")",
-    told,
+    shown,
   ].join("\n");
 }
 

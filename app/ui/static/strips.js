@@ -1,4 +1,4 @@
-// A small picture per row, as SVG whose geometry is in percent: it follows the width of its place.
+// A small picture per row, as SVG with geometry in percent, so that it fits any width.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -30,7 +30,7 @@ const percent = (/** @type {number} */ share) => `${(100 * share).toFixed(3)}%`;
 const bar = (kind, from, to, y, height) =>
   shape("rect", { class: kind, x: percent(Math.min(from, to)), width: percent(Math.abs(to - from)), y, height });
 
-/** From the least to the greatest that any row's interval or total deviation reaches.
+/** The range of all intervals and total deviations.
  * @param {StripRow[]} rows
  * @returns {[low: number, high: number]} */
 export function extent(rows) {
@@ -71,7 +71,7 @@ export function shareStrip(shares, label) {
   return picture(label, bars);
 }
 
-/** Entropies within the most that there can be: noise first, then ignorance.
+/** Entropies as parts of their maximum: aleatoric first, then epistemic.
  * @param {number} aleatoric
  * @param {number} epistemic
  * @param {number} most

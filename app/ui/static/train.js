@@ -1,5 +1,5 @@
-// The form for a training. What differs from what is recommended is the body of POST /train; when
-// another choice is made, on which the rest may depend, the page is asked anew with that body.
+// The form for a training. Settings that differ from the recommended ones are the body of POST /train.
+// When a choice changes that others depend on, the page is reloaded with that body.
 
 import { api, notify, once, showRefusal } from "./app.js";
 import { byId } from "./dom.js";
@@ -43,7 +43,7 @@ function features() {
   return same(chosen, JSON.parse(place.dataset.default ?? "null")) ? null : chosen;
 }
 
-/** By dotted paths, what is not as recommended. (`form.dataset` is the field of that name.)
+/** Settings that differ from the recommended ones, by dotted path. (`form.dataset` is the field of that name.)
  * @returns {Paths} */
 function given() {
   const found = new Map(Object.entries(JSON.parse(form().getAttribute("data-rest") ?? "{}")));
@@ -89,7 +89,7 @@ function without(paths, changed) {
 }
 
 /** @param {string} changed the path of the choice that was made */
-async function anew(changed) {
+async function reload(changed) {
   const body = nested(without(given(), changed));
   const open = [...form().querySelectorAll("details[open]")].map((fold) => fold.id);
   const address = `/ui/train?request=${encodeURIComponent(JSON.stringify(body))}`;
@@ -98,7 +98,7 @@ async function anew(changed) {
   form().classList.remove("waits");
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   history.replaceState(null, "", address);
-  tell();
+  update();
 }
 
 const quoted = (/** @type {string} */ text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
@@ -117,7 +117,7 @@ function command(paths) {
 }
 
 /** The same from elsewhere, as the form stands. */
-function tell() {
+function update() {
   const place = document.getElementById("command");
   if (!place) return;
   const paths = given();
@@ -128,15 +128,15 @@ function tell() {
 document.addEventListener("change", (event) => {
   const target = /** @type {HTMLInputElement} */ (event.target);
   if (!form().contains(target)) return;
-  if (target.dataset.kind === "choice") anew(target.name);
-  else tell();
+  if (target.dataset.kind === "choice") reload(target.name);
+  else update();
 });
-document.addEventListener("input", ({ target }) => form().contains(/** @type {Node} */ (target)) && tell());
-document.addEventListener("htmx:responseError", () => notify("The form could not be read anew. Load the page again.", "bad"));
+document.addEventListener("input", ({ target }) => form().contains(/** @type {Node} */ (target)) && update());
+document.addEventListener("htmx:responseError", () => notify("The form could not be updated. Load the page again.", "bad"));
 
 /** The same request again makes no second job.
  * @type {{ body: unknown, headers: Record<string, string> }} */
-let asked = { body: null, headers: {} };
+let sent = { body: null, headers: {} };
 
 document.addEventListener("submit", async (event) => {
   if (event.target !== form()) return;
@@ -144,10 +144,10 @@ document.addEventListener("submit", async (event) => {
   const button = /** @type {HTMLButtonElement | null} */ (form().querySelector("[type=submit]"));
   if (!button) return;
   const body = nested(given());
-  if (!same(asked.body, body)) asked = { body, headers: once() };
+  if (!same(sent.body, body)) sent = { body, headers: once() };
   button.disabled = true;
   try {
-    const job = await api("POST", "/train", body, asked.headers);
+    const job = await api("POST", "/train", body, sent.headers);
     location.assign(`/ui/jobs/${job.id}`);
   } catch (refusal) {
     showRefusal(form(), refusal);
@@ -155,4 +155,4 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-tell();
+update();

@@ -1,4 +1,4 @@
-// A file from the reader's disk to the service as it is, with a bar that tells how far it is.
+// The upload of a file, with a progress bar.
 
 import { askForAKey, once, parsed } from "./app.js";
 import { byId, inputById } from "./dom.js";
@@ -45,7 +45,7 @@ function upload(file, name) {
   const headers = headersFor(name);
   if (!headers) {
     const known = Object.keys(MEDIA_TYPES).join(", ");
-    refuse(name, { detail: `Its name ends in none of ${known} (or these .gz), which tell what a file is.` });
+    refuse(name, { detail: `The file name must end in one of ${known}, or in one of these and .gz.` });
     return;
   }
   wrong.hidden = true;
@@ -53,13 +53,13 @@ function upload(file, name) {
   request = new XMLHttpRequest();
   request.open("POST", `/datasets?name=${encodeURIComponent(name)}`);
   for (const [header, value] of Object.entries({ Accept: "application/json", ...headers, ...once() })) request.setRequestHeader(header, value);
-  request.upload.addEventListener("progress", (event) => told(name, event));
+  request.upload.addEventListener("progress", (event) => showProgress(name, event));
   request.upload.addEventListener("load", () => {
     bar.removeAttribute("value");
-    state.textContent = `${name} is here. Reading and checking it …`;
+    state.textContent = `${name} is uploaded. Reading and checking it …`;
   });
   request.addEventListener("load", () => ended(name));
-  request.addEventListener("error", () => refuse(name, { detail: "The service does not answer, or has cut the connection. Is it still running?" }));
+  request.addEventListener("error", () => refuse(name, { detail: "The service did not respond or closed the connection. Is it still running?" }));
   request.addEventListener("abort", () => (under.hidden = true));
   bar.value = 0;
   state.textContent = `Uploading ${name} …`;
@@ -69,7 +69,7 @@ function upload(file, name) {
 
 /** @param {string} name
  * @param {ProgressEvent} event */
-function told(name, { loaded, total }) {
+function showProgress(name, { loaded, total }) {
   bar.value = loaded / Math.max(1, total);
   if (loaded < total) state.textContent = `Uploading ${name}: ${size(loaded)} of ${size(total)}`;
 }
@@ -83,23 +83,23 @@ function ended(name) {
     return;
   }
   const isNew = request.status === 201;
-  sessionStorage.setItem("notice", isNew ? `${answer.rows} rows of ${answer.name} are here.` : `These rows were here already, as ${answer.name}.`);
+  sessionStorage.setItem("notice", isNew ? `Uploaded ${answer.rows} rows as ${answer.name}.` : `The same rows were already uploaded as ${answer.name}.`);
   location.assign(`/ui/datasets/${answer.id}`);
 }
 
-/** What is wrong with the file, error by error, and what to do.
+/** Show the errors of the file and what to do.
  * @param {string} name
  * @param {Problem} problem */
 function refuse(name, problem) {
   under.hidden = true;
   chooser.value = "";
   const title = document.createElement("strong");
-  title.textContent = `${name} was not taken in.`;
+  title.textContent = `${name} was not accepted.`;
   wrong.replaceChildren(title);
   const errors = problem.errors || [];
-  if (!errors.length) wrong.append(paragraph(sentence(problem.detail || problem.title || "The service did not say why.")));
+  if (!errors.length) wrong.append(paragraph(sentence(problem.detail || problem.title || "The service gave no reason.")));
   else wrong.append(list(errors));
-  wrong.append(paragraph("Mend the file and drop it again. Nothing of it was kept."));
+  wrong.append(paragraph("Fix the file and drop it again. No part of it was stored."));
   wrong.hidden = false;
   wrong.focus();
 }
@@ -135,11 +135,11 @@ example.addEventListener("click", async () => {
   try {
     upload(await (await fetch(file)).blob(), name);
   } catch {
-    refuse(name, { detail: "The service does not answer. Is it still running?" });
+    refuse(name, { detail: "The service did not respond. Is it still running?" });
   }
 });
 
-// A file that misses the zone by an inch is not opened in place of the page.
+// A file dropped beside the zone must not replace the page.
 for (const kind of ["dragover", "drop"]) document.addEventListener(kind, (event) => event.preventDefault());
 document.addEventListener("dragover", () => zone.classList.add("over"));
 document.addEventListener("dragleave", (event) => event.relatedTarget === null && zone.classList.remove("over"));

@@ -1,4 +1,4 @@
-// The page of a version: its predictive band, its variants, how it is asked from elsewhere.
+// The page of a version: its predictive band, its variants, and code for predictions.
 
 import { showBand } from "./band.js";
 import { document_ } from "./parts.js";

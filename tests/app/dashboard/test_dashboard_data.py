@@ -90,7 +90,7 @@ def test_a_file_comes_by_click_and_by_drop(service: Service, visit: Visit, tmp_p
     [
         ("bad.csv", "a,b\n1,2\n3\n", "Line 3 has 1 fields and the header 2"),
         ("twice.csv", "a,a\n1,2\n", "a"),
-        ("notes.docx", "words", "ends in none of .csv"),
+        ("notes.docx", "words", "must end in one of .csv"),
     ],
 )
 def test_a_bad_file_shows_what_is_wrong_with_it(
@@ -102,9 +102,9 @@ def test_a_bad_file_shows_what_is_wrong_with_it(
     file.write_text(text)
     page.get_by_label("Drop a file here, or click to choose one").set_input_files(file)
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text(f"{name} was not taken in.")
+    expect(alert).to_contain_text(f"{name} was not accepted.")
     expect(alert).to_contain_text(told)
-    expect(alert).to_contain_text("Mend the file and drop it again")
+    expect(alert).to_contain_text("Fix the file and drop it again")
     expect(alert).to_be_focused()
     assert page.url == f"{service.url}/ui/datasets"
 

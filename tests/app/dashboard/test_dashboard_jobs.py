@@ -41,13 +41,13 @@ def test_a_job_is_watched_to_its_model(worked: Service, browser: Browser) -> Non
     visit = Visit(browser)
     page = visit.go(f"{worked.url}/ui/jobs/{train(worked, 30)}")
     expect(page.locator("#job .badge")).to_have_text("succeeded", timeout=SOON)
-    to_model = page.get_by_role("link", name="To live version 1")
+    to_model = page.get_by_role("link", name="View live version 1")
     assert to_model.get_attribute("href") == "/ui/models/live/versions/1"
     for _ in ("as it came", "after a reload"):
         expect(page.locator("#losses.js-plotly-plot")).to_be_visible()
         expect(page.get_by_role("log")).to_contain_text("50 % pruned")
         expect(page.get_by_role("log")).to_contain_text("succeeded")
-        page.get_by_text("How it learns: numbers").click()
+        page.get_by_text("Learning curve: numbers").click()
         last = page.locator("#curve-rows tr").last
         expect(last).to_contain_text("prune-0.5")
         page.reload()

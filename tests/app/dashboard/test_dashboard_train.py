@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from app.ui.fields import tags
 from app.ui.labels import METHODS, NETWORKS
+from app.ui.train_form.fields import tags
 from models.config import MethodConfig, NetworkConfig
 from tests.app.browser import Visit
 from tests.app.cards import TASKS
@@ -118,18 +118,18 @@ def test_the_form_follows_its_choices_and_sends_what_differs(
     page.get_by_label("Column to predict").select_option(label="price (number)")
     page.get_by_label("Method", exact=True).select_option(label="Deep ensemble")
     expect(page.locator("#method-members")).to_have_value("5")
-    page.get_by_text("The method's own settings").click()
+    page.get_by_text("Settings of the method").click()
     page.locator("#method-members").fill("3")
     page.get_by_role("checkbox", name="wet").uncheck()
     page.get_by_text("Fitting").click()
     page.locator("#training-epochs").fill("0")
-    page.get_by_text("The same from elsewhere").click()
+    page.get_by_text("The same request elsewhere").click()
     expect(page.locator("#command")).to_contain_text("--set method.members=3")
     page.get_by_role("button", name="Train", exact=True).click()
     epochs = page.locator("#training-epochs")
     expect(epochs).to_be_focused()
     expect(epochs).to_have_attribute("aria-invalid", "true")
-    expect(page.locator(".told")).to_have_text("must be greater than or equal to 1")
+    expect(page.locator(".error")).to_have_text("must be greater than or equal to 1")
     epochs.fill("7")
     body = json.loads(page.locator("#body").inner_text())
     page.get_by_role("button", name="Train", exact=True).click()

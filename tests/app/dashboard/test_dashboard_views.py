@@ -1,7 +1,9 @@
 """Models, predictions and comparisons in a browser: pages show what the API answers."""
 
 import csv
+import html
 import math
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,7 +88,7 @@ def test_a_row_is_answered_as_by_the_service(own: Service, visit: Visit) -> None
     page = visit.go(f"{own.url}/ui/predict?model=price&version=champion")
     page.get_by_label("size").fill("1.5")
     page.get_by_role("button", name="Predict").click()
-    expect(page.get_by_role("heading", name="Answer")).to_be_focused()
+    expect(page.get_by_role("heading", name="Prediction")).to_be_focused()
     row = {"size": 1.5, "wood": "oak", "wet": False, "day": page.get_by_label("day").input_value()}
     answer = ask(own, model="price", version=1, inputs=[row])
     told = facts(page, "#facts")
@@ -112,7 +114,9 @@ def test_an_answer_follows_what_is_typed(own: Service, visit: Visit) -> None:
     size.evaluate(
         "e => { e.value = '10000'; e.dispatchEvent(new Event('input', {bubbles: true})) }"
     )
-    expect(page.locator("#caution")).to_contain_text("neither number is to be relied on")
+    expect(page.locator("#caution")).to_contain_text(
+        "neither the prediction nor its uncertainty is reliable"
+    )
     expect(answer).to_have_attribute("aria-busy", "false")
     busy = """e => { e.value = "1.5"; e.dispatchEvent(new Event("input", {bubbles: true}));
                      return document.getElementById("answer").getAttribute("aria-busy") }"""
@@ -120,7 +124,7 @@ def test_an_answer_follows_what_is_typed(own: Service, visit: Visit) -> None:
     expect(page.locator("#caution")).to_be_hidden()
     slide(page, "Samples", 0)
     expect(page.locator("#cost")).to_contain_text("1 sample in")
-    assert facts(page, "#facts")["± epistemic"] == "not known from one sample"
+    assert facts(page, "#facts")["± epistemic"] == "needs two samples"
     size.press_sequentially("x")
     expect(answer).to_be_hidden()
     expect(page.locator("#cost")).to_be_empty()
@@ -145,12 +149,12 @@ def test_more_samples_cost_more_and_err_less(own: Service, visit: Visit) -> None
 
 def test_names_are_text(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/predict?model=awkward")
-    page.get_by_role("radio", name="Paste or drop many").check()
+    page.get_by_role("radio", name="Paste or drop many rows").check()
     page.get_by_label("Or paste").fill(f'"{SCRIPT}",wood,{IMAGE}\n-3,{IMAGE},1\n3,ash,2')
     page.get_by_role("button", name="Predict").click()
     expect(page.locator("#results tbody tr")).to_have_count(2)
     expect(page.locator("#results .legend")).to_contain_text(IMAGE)
-    expect(page.locator("#preview")).to_contain_text(f"left out: {IMAGE}")
+    expect(page.locator("#preview")).to_contain_text(f"ignored: {IMAGE}")
     page = visit.go(f"{own.url}/ui/models/awkward/versions/1")
     assert {trace["name"] for trace in plotted(page, "#band-mean")} == {
         "small",
@@ -164,7 +168,7 @@ def test_names_are_text(own: Service, visit: Visit) -> None:
 
 def test_rows_that_are_strange_stand_out_and_can_be_kept(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/predict?model=price")
-    page.get_by_role("radio", name="Paste or drop many").check()
+    page.get_by_role("radio", name="Paste or drop many rows").check()
     lines = [
         "0.1\toak\tfalse\t2026-01-14",
         "10000\tash\tfalse\t2026-01-06",
@@ -180,13 +184,13 @@ def test_rows_that_are_strange_stand_out_and_can_be_kept(own: Service, visit: Vi
     answer = ask(own, model="price", inputs=rows)
     flags = answer["out_of_distribution"]
     assert flags[:2] == [False, True]
-    expect(page.locator("#summary")).to_have_text(f"3 rows; {sum(flags)} unlike those of training")
-    strange = page.locator("#results tr.strange")
+    expect(page.locator("#summary")).to_have_text(f"3 rows; {sum(flags)} out of distribution")
+    strange = page.locator("#results tr.flagged")
     assert [int(number) for number in strange.locator("th").all_inner_texts()] == [
         i + 1 for i, flag in enumerate(flags) if flag
     ]
-    assert "unlike training" in strange.first.inner_text()
-    page.get_by_label("only rows that need a look").check()
+    assert "out of distribution" in strange.first.inner_text()
+    page.get_by_label("only flagged rows").check()
     expect(page.locator("#results tbody tr")).to_have_count(sum(flags))
     with page.expect_download() as download:
         page.get_by_role("button", name="Download CSV").click()
@@ -198,7 +202,7 @@ def test_rows_that_are_strange_stand_out_and_can_be_kept(own: Service, visit: Vi
 
 def test_a_wrong_cell_is_shown_in_its_row(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/predict?model=price")
-    page.get_by_role("radio", name="Paste or drop many").check()
+    page.get_by_role("radio", name="Paste or drop many rows").check()
     good = "1,oak,true,2026-01-05"
     file = "\n".join([HEADER, *[good] * 8, "big,oak,true,2026-01-05"])
     page.locator("#file").set_input_files(
@@ -216,10 +220,10 @@ def test_a_wrong_cell_is_shown_in_its_row(own: Service, visit: Visit) -> None:
     for row, cells in (("1,oak,true", 3), ("1,oak,true,2026-01-05,6", 5)):
         page.get_by_label("Or paste").fill(f"{HEADER}\n{good}\n{row}")
         page.get_by_role("button", name="Predict").click()
-        expect(page.locator("#many")).to_contain_text(f"Row 2 has {cells} cells and there are 4")
+        expect(page.locator("#many")).to_contain_text(f"Row 2 has {cells} cells, but there are 4")
     page.get_by_label("Or paste").fill("1,2\n3,4")
     page.get_by_role("button", name="Predict").click()
-    expect(page.locator("#many")).to_contain_text("2 cells and the model 4 features")
+    expect(page.locator("#many")).to_contain_text("2 cells, but the model has 4 features")
     visit.complaints.clear()  # a browser complains of each 422
 
 
@@ -252,6 +256,14 @@ def test_the_band_is_what_the_service_predicts(own: Service, visit: Visit) -> No
     )
 
 
+def test_retraining_opens_the_form_with_the_same_rows_and_target(own: Service) -> None:
+    page = own.http.get("/ui/models/price/versions/1", headers={"Accept": "text/html"}).text
+    (address,) = re.findall(r'href="(/ui/train[?][^"]+)"[^>]*>Retrain', page)
+    form = own.http.get(html.unescape(address), headers={"Accept": "text/html"})
+    assert form.status_code == 200
+    assert re.search(r'<option value="&#34;price&#34;" selected>price', form.text)
+
+
 def test_over_two_features_there_are_two_maps(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/models/price/versions/1")
     plotted(page, "#band-unknown")
@@ -271,6 +283,7 @@ def test_over_two_features_there_are_two_maps(own: Service, visit: Visit) -> Non
 def test_the_pruning_slider_tells_each_variants_own_scores(own: Service, visit: Visit) -> None:
     page = visit.go(f"{own.url}/ui/models/price/versions/1")
     variants = own.http.get("/models/price/versions/1").json()["variants"]
+    expect(page.locator("#variant-facts")).to_contain_text("RMSE")
     for position, variant in enumerate(variants):
         slide(page, "Pruned", position)
         told = facts(page, "#variant-facts")

@@ -10,7 +10,8 @@ import pytest
 
 from app.serving.arrow_format import MEDIA_TYPE
 from tests.app.running import Service, serving
-from tests.worker.conftest import wait_until, worker
+from tests.waiting import wait_until
+from tests.worker.conftest import worker
 
 HORIZON = 4
 

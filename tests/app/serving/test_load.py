@@ -23,6 +23,7 @@ from models.prediction.prediction import RowPrediction
 from models.tabular.model import TabularModel
 from tests.app.conftest import MakeService
 from tests.app.running import Service, serving
+from tests.waiting import wait_until
 
 ROW = [1.0, "oak", True, "2026-01-05T00:00:00Z"]
 ROUNDING = 1e-6  # of float32 in a mean that is nearly 0: prices are ±6, where one bit is 5e-7
@@ -65,13 +66,6 @@ def raw_request(service: Service, body: bytes) -> socket.socket:
         b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body
     )
     return connection
-
-
-def wait_until(condition: Any, seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def test_parallel_clients_get_their_own_answers(service: Service) -> None:

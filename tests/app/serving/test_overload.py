@@ -23,7 +23,8 @@ from models.prediction.prediction import RowPrediction
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 from tests.app.serving.test_batching import Model, assert_equal, at, truth
-from tests.app.serving.test_load import ROW, block, predict, wait_until
+from tests.app.serving.test_load import ROW, block, predict
+from tests.waiting import wait_until
 
 OPTIONS = PredictOptions(samples=100, seed=1, sampler="monte_carlo", abstain_above=3.0)
 

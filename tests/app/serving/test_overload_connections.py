@@ -19,7 +19,8 @@ from core.settings import load_settings
 from credence.serving import connections
 from credence.serving.api_thread import ApiThread, address, listen
 from tests.app.running import Service
-from tests.app.serving.test_load import ROW, block, predict, wait_until
+from tests.app.serving.test_load import ROW, block, predict
+from tests.waiting import wait_until
 
 GET = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
 Connect = Callable[[bytes], socket.socket]

@@ -441,10 +441,13 @@ async def test_a_database_that_hangs_delays_one_answer_and_no_more(
     registry.hang.clear()
     lookup.forget()
     await lookup.find(View(), "m", None)
-    started = time.perf_counter()
-    for _ in range(50):
-        assert (await lookup.find(View(), "m", None)).version == 1
-    assert time.perf_counter() - started < 0.1
+    seconds = []
+    for _ in range(5):  # the quickest of five: a busy machine may stop this process for as long
+        started = time.perf_counter()
+        for _ in range(50):
+            assert (await lookup.find(View(), "m", None)).version == 1
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) < 0.1
     registry.newest = 5
     registry.hang.set()
     for _ in range(100):

@@ -10,7 +10,7 @@ import pytest
 from core.exceptions import Unavailable
 from core.jobs.queue import Queue
 from core.settings import load_settings
-from tests.core.s3 import free_port, wait_for_port
+from tests.ports import free_port, wait_for_port
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from core.storage.bucket import PART_BYTES, Bucket
 from core.storage.cache import Cache
 from core.storage.s3 import S3Store
 from models.exceptions import CorruptArtifact
-from tests.core.s3 import BUCKET, KEY, SECRET, S3Server, free_port
+from tests.core.s3 import BUCKET, KEY, SECRET, S3Server
+from tests.ports import free_port
 
 TOKEN = "0123456789abcdef01234567"
 

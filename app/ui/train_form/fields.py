@@ -1,8 +1,8 @@
-"""Settings as fields of a form: what may be entered is read off the configuration's own types."""
+"""Settings as fields of a form. Their choices and limits follow from the configuration's types."""
 
 import types
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin
 
 import orjson
@@ -13,16 +13,16 @@ from core.database.schema import Json
 from models.config import MethodConfig, NetworkConfig
 
 Control = Literal["choice", "number", "list", "text"]
-Choice = tuple[str, str]  # a value as JSON, and how it is called
+Choice = tuple[str, str]  # a value as JSON, and its label
 _YES_NO = (("true", "yes"), ("false", "no"))
 _PRIORS = {"gaussian": "Gaussian", "scale_mixture": "mixture of two Gaussians"}
 KINDS = {"method.kind": "bbb", "network.kind": "mlp", "method.prior.kind": "gaussian"}
-"""Where a choice decides which other settings there are, and what the API takes without it."""
+"""Choices that decide which other settings exist, and their defaults in the API."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One setting. Values are JSON; `default` is None if nothing is known to be recommended."""
+    """One setting. Values are JSON; `default` is None if no recommendation is known."""
 
     path: str  # with dots, as the command line names it
     label: str
@@ -46,12 +46,12 @@ class Field:
 
     @property
     def shown(self) -> str:
-        """The value as it stands in a text field."""
+        """The value as text."""
         return shown(self.value)
 
     @property
     def recommended(self) -> str | None:
-        """What is recommended, where the value is another one."""
+        """The recommended value, if the value differs from it."""
         is_other = self.default not in (None, "null", self.value)
         return shown(str(self.default)) if is_other else None
 
@@ -66,18 +66,18 @@ def pointer(path: str) -> str:
 
 
 def shown(value: str) -> str:
-    """JSON as people write it: lists without brackets, texts without quotes, nothing for null."""
-    return _told(orjson.loads(value))
+    """JSON as people write it: lists without brackets, texts without quotes, null as nothing."""
+    return _plain(orjson.loads(value))
 
 
-def _told(found: object) -> str:
+def _plain(found: object) -> str:
     match found:
         case None:
             return ""
         case list():
-            return ", ".join(map(_told, found))
+            return ", ".join(map(_plain, found))
         case dict():
-            return ", ".join(f"{key} {_told(value)}" for key, value in found.items())
+            return ", ".join(f"{key} {_plain(value)}" for key, value in found.items())
         case bool():
             return "yes" if found else "no"
         case float():
@@ -86,7 +86,7 @@ def _told(found: object) -> str:
 
 
 def fields_of(config: object, prefix: str) -> Iterator[Field]:
-    """A field per setting of a configuration, those of what is nested in it among them."""
+    """A field per setting of a configuration, including nested ones."""
     for own in fields(config):  # type: ignore[arg-type]
         path, value = f"{prefix}.{own.name}", getattr(config, own.name)
         if path in KINDS:
@@ -98,7 +98,7 @@ def fields_of(config: object, prefix: str) -> Iterator[Field]:
 
 
 def field(path: str, choices: Sequence[Choice] = (), control: Control = "choice") -> Field:
-    """A field in words: a choice, unless it is said to be something else."""
+    """A field with its label and hint."""
     label, hint = SETTINGS.get(path, (path.rpartition(".")[2].replace("_", " ").capitalize(), ""))
     return Field(path=path, label=label, hint=hint, control=control, choices=choices)
 
@@ -135,18 +135,11 @@ def _number(path: str, type_: Any) -> Field | None:
     bare = _bare(type_)
     if bare not in (int, float):
         return None
-    plain = field(path, control="number")
+    number = replace(field(path, control="number"), step="1" if bare is int else "any")
     bounds = next((b for b in getattr(type_, "__metadata__", ()) if isinstance(b, Interval)), None)
-    least, most = (bounds.ge, bounds.le) if bounds else (None, None)
-    return Field(
-        path=path,
-        label=plain.label,
-        hint=plain.hint,
-        control="number",
-        least=least,  # type: ignore[arg-type]
-        most=most,  # type: ignore[arg-type]
-        step="1" if bare is int else "any",
-    )
+    if bounds is None:
+        return number
+    return replace(number, least=bounds.ge, most=bounds.le)  # type: ignore[arg-type]
 
 
 def _kinds(path: str) -> list[Choice]:
@@ -159,5 +152,5 @@ def _kinds(path: str) -> list[Choice]:
 
 
 def tags(union: Any) -> list[str]:
-    """The kinds that a configuration may be of."""
+    """The kinds of a union of configurations."""
     return [get_args(member)[1].tag for member in get_args(get_args(union)[0])]

@@ -1,0 +1,61 @@
+"""The features of a training form: which columns are used, and as which types."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.datasets.datasets import Dataset
+from models.config import ModelConfig
+from models.features.columns import convertible
+
+TYPES = ("number", "category", "boolean", "datetime", "tensor")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column that may be a feature, and the types that it can be read as."""
+
+    name: str
+    type: str
+    stored: str
+    is_chosen: bool
+    types: Sequence[str]
+
+
+def feature_list(dataset: Dataset, config: ModelConfig, value: object) -> list[Feature]:
+    """All columns that may be features. Empty if the recipe has not chosen any yet.
+
+    A forecast uses only its series unless the request names features.
+    """
+    if value is None and config.task != "forecasting":
+        return []
+    chosen = _types(value, dataset)
+    columns = [c for c in dataset.columns if c.name != config.target and c.type != "text"]
+    return [
+        Feature(
+            name=c.name,
+            type=chosen.get(c.name, c.type),
+            stored=c.type,
+            is_chosen=c.name in chosen,
+            types=[t for t in TYPES if convertible(c.type, t)],
+        )
+        for c in columns
+    ]
+
+
+def feature_names(value: object, dataset: Dataset) -> list[object]:
+    """The shortest form in a request: names, and objects where the type is not the column's."""
+    stored = {c.name: c.type for c in dataset.columns}
+    return [
+        name if type_ == stored.get(name) else {"name": name, "type": type_}
+        for name, type_ in _types(value, dataset).items()
+    ]
+
+
+def _types(value: object, dataset: Dataset) -> dict[str, str]:
+    """Types by name, from a list of names and objects."""
+    stored = {c.name: c.type for c in dataset.columns}
+    found = [f if isinstance(f, dict) else {"name": f} for f in value or []]  # type: ignore[attr-defined]
+    return {
+        str(f.get("name")): str(f.get("type", stored.get(str(f.get("name")), "number")))
+        for f in found
+    }

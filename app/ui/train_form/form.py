@@ -1,0 +1,155 @@
+"""The form for a training: the request so far, and everything else as recommended.
+
+The form is made from the body of `POST /train` by the steps of that route. So it recommends only
+what the route would do, and any part of such a body can be opened as a form.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+from app.http.validation import validate
+from app.schemas.training import TrainRequest
+from app.submission import resolve_training
+from app.ui.train_form.features import Feature, feature_list, feature_names
+from app.ui.train_form.fields import KINDS, Choice, Field, as_json, pointer
+from app.ui.train_form.fields import field as new_field
+from app.ui.train_form.groups import Group, field_groups, top_fields
+from core.context import Context
+from core.database.schema import Json
+from core.datasets.datasets import Dataset
+from core.exceptions import CredenceError, Invalid
+from core.names import dotted_paths, model_name_of, nested
+from models.config import ModelConfig
+from models.exceptions import InvalidData
+
+NAMED = ("model", "dataset", "target")  # required by the route, so never recommended
+WHOLE = ("training.split", "metadata", "features", "pruning")
+
+Errors = list[tuple[str, str]]  # a JSON pointer and a message
+
+
+@dataclass(frozen=True)
+class Form:
+    """The whole page. Without a target, it has only the fields for data set and target."""
+
+    dataset: Dataset
+    target: Field
+    top: Mapping[str, Field] = field(default_factory=dict)
+    features: Sequence[Feature] = ()
+    all_features: str = "null"
+    groups: Sequence[Group] = ()
+    errors: Errors = field(default_factory=list)
+    given: Json = field(default_factory=dict)
+
+    @property
+    def fields(self) -> list[Field]:
+        """All fields but those of the features."""
+        return [self.target, *self.top.values(), *(f for g in self.groups for f in g.fields)]
+
+    @property
+    def rest(self) -> Json:
+        """Settings in the request without a field, such as metadata. They are sent unchanged."""
+        paths = {"features", *NAMED, *(f.path for f in self.fields)}
+        return {path: value for path, value in self.given.items() if path not in paths}
+
+    @property
+    def problems(self) -> Errors:
+        """Errors that no field shows."""
+        shown = {error for f in self.fields if (error := f.error)}
+        return [(path, message) for path, message in self.errors if message not in shown]
+
+    def error_at(self, path: str) -> str | None:
+        """The errors of a field."""
+        return _error_at(path, self.errors)
+
+
+def training_form(context: Context, wanted: Json) -> Form:
+    """The form for a body of which only the data set is required.
+
+    Raises:
+        NotFound: there is no such data set.
+    """
+    dataset = context.datasets.get(str(wanted["dataset"]))
+    columns = dataset.columns
+    if "target" not in wanted and len(columns) == 1:  # a text
+        wanted = wanted | {"target": columns[0].name}
+    names: list[Choice] = [(as_json(c.name), f"{c.name} ({c.type})") for c in columns]
+    target = replace(new_field("target", names), value=as_json(wanted.get("target")))
+    if wanted.get("target") not in [column.name for column in columns]:
+        return Form(dataset, target)
+    wanted = {"model": model_name_of(dataset.name)} | wanted
+    config, errors = _config(context, dataset, wanted)
+    given, filled = _settings(wanted), _settings(asdict(config))
+    values = filled | given
+    unchanged = {path: value for path, value in filled.items() if path not in given}
+    defaults = unchanged | _defaults(context, given)
+
+    def fill(one: Field) -> Field:
+        known = one.path in defaults or one.path not in given
+        return replace(
+            one,
+            value=as_json(values.get(one.path)),
+            default=as_json(defaults.get(one.path)) if known else None,
+            error=_error_at(one.path, errors),
+        )
+
+    groups = field_groups(config, dataset)
+    return Form(
+        dataset,
+        replace(target, error=_error_at("target", errors)),
+        {one.path: fill(one) for one in top_fields(config, dataset)},
+        feature_list(dataset, config, values.get("features")),
+        as_json(feature_names(defaults.get("features", values.get("features")), dataset)),
+        [replace(group, fields=[fill(one) for one in group.fields]) for group in groups],
+        errors,
+        given,
+    )
+
+
+def _config(context: Context, dataset: Dataset, wanted: Json) -> tuple[ModelConfig, Errors]:
+    """The resolved configuration of the request; of its main choices, with errors, if it fails."""
+    main = nested({p: v for p, v in _settings(wanted).items() if p in (*NAMED, "task", *KINDS)})
+    errors: Errors = []
+    for body in (wanted, main):
+        try:
+            return resolve_training(context, validate(TrainRequest, body)).config, errors
+        except Invalid as error:
+            errors = errors or error.errors
+        except InvalidData as error:
+            errors = errors or [(error.path, error.message)]
+    try:
+        request = validate(TrainRequest, main)
+    except Invalid:
+        return ModelConfig(target=wanted["target"]), errors
+    return request.config(dataset.columns, request.method), errors
+
+
+def _defaults(context: Context, given: Json) -> Json:
+    """The recommended value of each given setting; None where its recommendation is unknown."""
+    found: Json = {}
+    for path in given.keys() - set(NAMED):
+        rest = nested({p: v for p, v in given.items() if p != path})
+        try:
+            config = resolve_training(context, validate(TrainRequest, rest)).config
+        except (CredenceError, InvalidData):
+            continue  # other given settings need this one
+        found[path] = _settings(asdict(config)).get(path)
+    return found
+
+
+def _settings(values: Json) -> Json:
+    """Values by dotted paths, without those that are null or NaN."""
+    flat = dotted_paths(values, whole=WHOLE)
+    return {p: v for p, v in flat.items() if v is not None and not _is_nan(v)}
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _error_at(path: str, errors: Errors) -> str | None:
+    """The errors of a field and of everything inside its value."""
+    at = pointer(path)
+    found = [message for where, message in errors if where == at or where.startswith(f"{at}/")]
+    return "; ".join(found) or None
