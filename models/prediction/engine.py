@@ -31,13 +31,16 @@ from models.likelihoods import (
 )
 from models.networks import LocallyDrawn, Network
 from models.prediction.fitted import Fitted
-from models.prediction.local import DEFAULT_MEMORY_BYTES, Chunks
+from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.options import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample, sample_moments
 from models.prediction.weight_draws import FittedDraws
 
+_BUFFERS = 4  # of the widest layer, in float32
+_WORKING_COPIES = 6  # of the outputs, in float64, while they are summarised
+_MIN_SAMPLES = 16  # that share the first layer's products
 _FIT_VALUES = 2**24  # numbers in the mixtures that a scale is fitted to: 128 MiB
 
 
@@ -263,3 +266,26 @@ def _spread(num_rows: int, most: int) -> Tensor:
 def _is_drawn_whole(sampler: str, samples: int) -> bool:
     """Whether nothing is integrated: one sample alone is a draw, however it was sampled."""
     return sampler == "monte_carlo" or samples == 1
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """How many rows and samples go through the network at once."""
+
+    rows: int
+    samples: int
+
+    @classmethod
+    def plan(
+        cls, widths: tuple[int, ...], num_rows: int, num_samples: int, memory_bytes: int
+    ) -> "Chunks":
+        """At least one row and one sample, the buffers within the cache if there is more.
+
+        A row keeps the outputs of all its samples until it is summarised, so rows are bounded by
+        memory first.
+        """
+        kept = num_samples * widths[-1] * 8 * _WORKING_COPIES
+        pairs = max(1, min(CACHE_BYTES, memory_bytes // 2) // (4 * _BUFFERS * max(widths)))
+        rows = min(num_rows, (memory_bytes // 2) // kept, pairs // min(_MIN_SAMPLES, num_samples))
+        rows = max(1, rows)
+        return cls(rows, min(num_samples, max(1, pairs // rows)))

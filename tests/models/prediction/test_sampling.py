@@ -12,9 +12,10 @@ from models.inference.bbb import BBBState
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.pruning import prune
+from models.prediction.engine import Chunks
 from models.prediction.fitted import Fitted
 from models.prediction.kernels import Bfloat16Layer, SparseLayer, fastest
-from models.prediction.local import CACHE_BYTES, Chunks, LayerMoments, Scratch
+from models.prediction.local import CACHE_BYTES, LayerMoments, Scratch
 from models.prediction.noise import NoiseCache, NoiseSource, standard_normal
 from models.prediction.samplers import sample
 from tests.models.functions import functions
