@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -259,5 +259,4 @@ def _unpacked(data: bytes) -> TabularModel:
         packed.write_bytes(data)
         archives.unpack(packed, directory, max_bytes=2**63 - 1)
         model = read_model(directory)
-    assert isinstance(model, TabularModel)
-    return replace(model, tuned=False)
+    return replace(cast(TabularModel, model), tuned=False)

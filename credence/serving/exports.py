@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 
@@ -40,9 +40,9 @@ def convert(  # noqa: PLR0917 - a name each
         directory = Path(folder) / "artifact"
         archives.unpack(archive, directory, max_bytes=2**63 - 1)
         model = read_model(directory)
-    if not isinstance(model, TabularModel):
+    if model.task == "language_model":
         raise InvalidInput("models of texts are not exported: keep them in the archive")
-    export = build(model, posterior=posterior, prune=prune, samples=samples)
+    export = build(cast(TabularModel, model), posterior=posterior, prune=prune, samples=samples)
     with _quiet():
         _save(export, output, format)
 
