@@ -8,7 +8,7 @@ from pyarrow import parquet
 from sqlalchemy import select
 
 from core.context import Context
-from core.database.schema import DatasetRow, Event, JobRow, VersionRow
+from core.database.schema import DatasetRow, EventRow, JobRow, VersionRow
 from core.jobs.jobs import FINAL
 from models.artifact.files import read_model
 from worker.cleaner import Cleaner
@@ -50,7 +50,7 @@ def _of_job(context: Context, job: JobRow) -> Iterator[str]:
         yield f"failed: {job.error}"
 
 
-def _of_events(events: Sequence[Event], status: str) -> Iterator[str]:
+def _of_events(events: Sequence[EventRow], status: str) -> Iterator[str]:
     if [event.id for event in events] != list(range(1, len(events) + 1)):
         yield f"has events {[event.id for event in events]}"
     states = [event.data for event in events if event.type == "state"]
