@@ -1,4 +1,4 @@
-"""What every trained model offers, whatever it predicts: rows, forecasts or texts.
+"""The interface of all trained models, which predict rows, forecasts or texts.
 
 Training makes a `TrainedModel`, `models.artifact` stores it, and the service predicts with it.
 `models.tabular`, `models.forecasting` and `models.language` implement it.
@@ -29,7 +29,7 @@ from models.prediction.options import (
 from models.prediction.prediction import ClassName
 
 Encoded = Any
-"""Inputs as a kind of model encodes them; where rows are independent, a tensor of rows."""
+"""Encoded inputs of a kind of model; a tensor of rows if rows are independent."""
 
 DEFAULT_TOP = 10  # next tokens that a language model returns
 
@@ -42,9 +42,9 @@ class TrainedModel(ABC):
 
     Args:
         variants_by_prune: the full posterior under 0.0, a pruned one under its fraction.
-        default_seed: the seed of predictions that name none.
+        default_seed: the seed of predictions that give none.
         history: one record per epoch of training.
-        card: what training knows of its rows (`models.training.card`), once it is scored.
+        card: training's part of the model card (`models.training.card`); empty until it has ended.
     """
 
     config: ModelConfig
@@ -94,7 +94,7 @@ class TrainedModel(ABC):
 
     @property
     def description(self) -> Json:
-        """What the registry and the API say about a version."""
+        """The description of a version in the registry and the API."""
         config = asdict(self.config)
         return {
             "task": self.task,
@@ -110,12 +110,12 @@ class TrainedModel(ABC):
 
     @abstractmethod
     def to_json(self) -> Json:
-        """What an artifact holds of this kind of model beside what it holds of all."""
+        """The fields of an artifact that only this kind of model has."""
 
     @classmethod
     @abstractmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
-        """Arguments of the class from a parsed `models.artifact.schema.ModelDocument`."""
+        """Arguments of this class alone, from a parsed `models.artifact.schema.ModelDocument`."""
 
     @classmethod
     def from_json(cls: type[M], config: ModelConfig, data: Json, card: Json) -> M:
@@ -166,7 +166,7 @@ class TrainedModel(ABC):
 
     @property
     def has_independent_rows(self) -> bool:
-        """Whether each row is predicted by itself: rows may share a batch, or be cut into parts."""
+        """Whether rows are predicted independently, so that requests may be joined and cut."""
         return True
 
     @property
@@ -182,16 +182,16 @@ class TrainedModel(ABC):
     @property
     @abstractmethod
     def samplers(self) -> tuple[Sampler, ...]:
-        """What its posteriors can be sampled with, the best first."""
+        """The samplers of its posteriors, the best first."""
 
     @property
     @abstractmethod
     def unknown_options(self) -> Mapping[str, str]:
-        """Options that this model does not have, with what to say of them."""
+        """Options that this model does not have, each with its error message."""
 
     @property
     def horizon(self) -> int:
-        """The steps ahead that are predicted where a request names no number."""
+        """The default number of predicted steps ahead."""
         return 1
 
     def resolve(self, options: BatchOptions) -> ResolvedOptions:
@@ -235,11 +235,11 @@ class TrainedModel(ABC):
         """Columns as network inputs, on the device of the posteriors."""
 
     def read(self, columns: Columns, future: Columns | None, options: ResolvedOptions) -> Encoded:
-        """What `predict_rows` takes.
+        """Encode a request for `predict_rows`.
 
         Args:
-            columns: those that `inputs` names.
-            future: those that `future_inputs` names, a value for each step ahead.
+            columns: the columns of `inputs`.
+            future: the columns of `future_inputs`, with a value for each step ahead.
 
         Raises:
             InvalidInput: naming what is missing or wrong.
@@ -248,11 +248,11 @@ class TrainedModel(ABC):
 
     @abstractmethod
     def blank(self, size: int) -> Encoded:
-        """Inputs for a first prediction, of about this size."""
+        """Inputs of about this size without data, for a first prediction."""
 
     @abstractmethod
     def example(self, columns: Columns) -> Encoded:
-        """A typical small input out of training data, whose prediction is timed."""
+        """A small, typical input from training data, to time a prediction."""
 
     # How much work they are
 
@@ -269,7 +269,7 @@ class TrainedModel(ABC):
         return 1
 
     def size(self, x: Encoded) -> int:
-        """Rows of work in encoded inputs: the time of a prediction is learned by it."""
+        """The amount of work of encoded inputs, by which prediction times are estimated."""
         return len(x)
 
     # Predictions

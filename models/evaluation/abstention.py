@@ -1,7 +1,7 @@
-"""What abstaining buys: the risk of the rows that are answered, by the share that is answered.
+"""Risk–coverage curves: the risk of the answered rows for each share of answered rows.
 
-Rows whose uncertainty is above a threshold are left to a human. Source of curve and area: Geifman
-and El-Yaniv 2017 (arXiv 1705.08500).
+Rows whose uncertainty is above a threshold are left to a human.
+Source: Geifman and El-Yaniv 2017 (arXiv 1705.08500).
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ POINTS = 20  # of the curve: coverage in steps of 5 %
 
 
 def selective_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
-    """`risk_coverage` and `aurc` of per-row scores: their RMSE, or their share of wrong labels."""
+    """`risk_coverage` and `aurc` of per-row scores; the risk is RMSE, or share of wrong labels."""
     if "correct" in scores:
         return risk_coverage(scores["uncertainty"], 1 - scores["correct"], lambda mean: mean)
     return risk_coverage(scores["uncertainty"], scores["squared_error"], torch.sqrt)
@@ -27,27 +27,24 @@ def risk_coverage(
     loss: Float[Tensor, "rows"],
     to_risk: Callable[[Tensor], Tensor],
 ) -> Json:
-    """The curve and the mean of its risk over all coverages k/n, the area under it.
+    """The curve, and the area under it: the mean risk over all coverages k/n.
 
     A point answers the rows whose uncertainty is at most its threshold. Rows of equal uncertainty
-    have no order: each counts with the mean loss of them all, so that the area of an uncertainty
-    that carries no information is the risk of answering every row.
+    have no order, so each counts with their mean loss. If all uncertainties are equal, the area is
+    therefore the risk of answering every row.
 
     Args:
-        to_risk: makes the risk of a mean loss.
+        to_risk: computes the risk from a mean loss.
     """
     ordered, order = uncertainty.double().sort()
     _, group, sizes = ordered.unique_consecutive(return_inverse=True, return_counts=True)
     ends = sizes.cumsum(0) - 1
     sums = torch.zeros_like(sizes, dtype=torch.float64).index_add_(0, group, loss.double()[order])
-    risks = to_risk((sums / sizes)[group].cumsum(0) / _counts(ordered))
+    counts = torch.arange(1, len(ordered) + 1, dtype=torch.float64, device=ordered.device)
+    risks = to_risk((sums / sizes)[group].cumsum(0) / counts)
     wanted = -(-len(ordered) * torch.arange(1, POINTS + 1, device=group.device) // POINTS)
     last = ends[group[wanted - 1].unique()]
     points = zip(ordered[last], (last + 1) / len(ordered), risks[last], strict=True)
     names = ("threshold", "coverage", "risk")
     curve = [dict(zip(names, map(float, point), strict=True)) for point in points]
     return {"risk_coverage": curve, "aurc": float(risks.mean())}
-
-
-def _counts(values: Tensor) -> Tensor:
-    return torch.arange(1, len(values) + 1, dtype=torch.float64, device=values.device)

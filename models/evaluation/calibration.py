@@ -1,9 +1,9 @@
-"""What rows that no weight was fitted to say of predictions: how wide, and how certain, they are.
+"""Calibration: scales and intervals from rows that no weight was fitted to.
 
-A variance scale or a temperature is one number, so that a few rows are enough to know it (Guo et
-al. 2017, arXiv 1706.04599). Conformal intervals go further: whatever the model, they hold a new
-row's target with the wanted probability (Vovk, Gammerman, Shafer 2005, §2.2; Lei et al. 2018,
-arXiv 1604.04173, §5.2 for residuals in units of a predicted deviation).
+A variance scale or a temperature is one number, so a few rows are enough to fit it (Guo et al.
+2017, arXiv 1706.04599). Conformal intervals contain a new row's target with the wanted probability
+for any model (Vovk, Gammerman, Shafer 2005, §2.2; Lei et al. 2018, arXiv 1604.04173, §5.2 for
+residuals in units of a predicted deviation).
 """
 
 import math
@@ -20,20 +20,20 @@ from models.config import Json
 from models.config.ranges import Count, NotNegative, Positive
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
-# log c and log T are N(0, ½²) a priori: two thirds of fits have a variance within a factor of 1.65.
-# For a Gaussian's variance that weighs as much as eight rows (n rows determine log c with precision
-# n/2); of 19 rows 30 % of log c are given up, of 199 rows 4 %, and of none all.
+# The prior of log c and log T is N(0, ½²): two thirds of its mass are within a factor of 1.65. For
+# a Gaussian's variance it weighs as much as eight rows (n rows determine log c with precision n/2).
+# It shrinks log c by 30 % with 19 rows, by 4 % with 199 rows.
 PENALTY_SCALE = 0.5
-_BOUND = 10.0  # of |log c|: far beyond, a fit is no fit
+_BOUND = 10.0  # of |log c|, far above that of any useful fit
 _TOLERANCE = 1e-4  # of log c, a hundredth of its standard error from 20,000 rows
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
-MAX_RESIDUALS = 9_999  # kept: 20 · 500 − 1, for which the usual levels are met exactly
+MAX_RESIDUALS = 9_999  # 20 · 500 − 1, so that the usual levels are exact
 
 
 @dataclass(frozen=True)
-class Calibrating:
-    """What is predicted of some rows, their targets in the target's units, and their weights."""
+class LabelledMixture:
+    """The predictive mixture of some rows, their targets in the target's units, their weights."""
 
     mixture: Mixture
     targets: Shaped[Tensor, "rows"]
@@ -46,20 +46,22 @@ class Calibrating:
 
 
 def conformal_rank(num_rows: int, level: float) -> int:
-    """⌈(n + 1) · level⌉, 1 at the least.
+    """k = ⌈(n + 1) · level⌉, at least 1.
 
-    The so many-th smallest of n scores is not exceeded by that of a new, exchangeable row with a
-    probability of `level` or more (Vovk et al. 2005, §2.2). It may be n + 1: there is none then.
+    The score of a new, exchangeable row is at most the k-th smallest of n scores, with a
+    probability of `level` or more (Vovk et al. 2005, §2.2). If k is n + 1, there is no such score.
     """
-    return max(1, math.ceil((num_rows + 1) * level - 1e-9))  # 0.95 · 60 is no integer in floats
+    return max(1, math.ceil((num_rows + 1) * level - 1e-9))  # rounding must not raise an integer
 
 
 @dataclass(frozen=True)
 class NumberCalibration:
-    """A factor of all variances, and the residuals that conformal intervals reach to.
+    """A factor on all variances, and the residuals that give conformal intervals their widths.
 
-    `residuals` are |y − mean| ÷ the calibrated total standard deviation, in increasing order, of
-    `rows` rows, or evenly spread order statistics of theirs.
+    Args:
+        residuals: |y − mean| ÷ calibrated total standard deviation, in increasing order; of many
+            rows only evenly spread order statistics.
+        rows: number of calibration rows.
     """
 
     variance_scale: Positive
@@ -67,15 +69,16 @@ class NumberCalibration:
     rows: Count
 
     def apply(self, mixture: Mixture) -> GaussianMixture:
-        """All deviations about the mean times √c: shares and their decomposition stay."""
+        """Multiply deviations from the mean by √c; the shares of the variance stay the same."""
         assert isinstance(mixture, GaussianMixture)
         return mixture.scaled(self.variance_scale)
 
     def half_width(self, level: float) -> float:
-        """In predictive standard deviations; infinite where too few rows were seen.
+        """Half the width of a conformal interval, in predictive standard deviations.
 
-        The ⌈(n + 1) · level⌉-th smallest of n residuals. For rows exchangeable with the calibration
-        rows an interval of this half width holds the target with a probability of `level` or more.
+        It is the ⌈(n + 1) · level⌉-th smallest of n residuals, infinite if n is too small. For rows
+        exchangeable with the calibration rows the interval contains the target with a probability
+        of `level` or more.
         """
         rank = conformal_rank(len(self.residuals), level)
         return self.residuals[rank - 1] if rank <= len(self.residuals) else math.inf
@@ -86,7 +89,7 @@ class NumberCalibration:
 
 @dataclass(frozen=True)
 class ClassCalibration:
-    """A temperature T of all logits: probabilities are as p^(1/T)."""
+    """A temperature T: logits are divided by it, and probabilities are proportional to p^(1/T)."""
 
     temperature: Positive
     rows: Count
@@ -102,12 +105,12 @@ class ClassCalibration:
 Calibration = NumberCalibration | ClassCalibration
 
 
-def fit_scale(seen: Sequence[Calibrating]) -> float:
-    """The c or T under which the rows' targets are likeliest, drawn a little towards 1."""
+def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
+    """The most probable c or T given the rows' targets; the prior draws it a little towards 1."""
 
     def log_posterior(log_scale: float) -> float:
         scale = math.exp(log_scale)
-        fit = sum(one.log_likelihood(_scaled(one.mixture, scale)) for one in seen)
+        fit = sum(one.log_likelihood(_scaled(one.mixture, scale)) for one in labelled)
         return fit - 0.5 * (log_scale / PENALTY_SCALE) ** 2
 
     return math.exp(_maximum(log_posterior))
@@ -120,7 +123,7 @@ def _scaled(mixture: Mixture, scale: float) -> Mixture:
 
 
 def _maximum(function: Callable[[float], float]) -> float:
-    """By golden section; for one Gaussian, or one softmax, the function has a single maximum."""
+    """The argument of the maximum, by golden section; one Gaussian or softmax has only one."""
     low, high = -_BOUND, _BOUND
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
@@ -142,10 +145,10 @@ def residuals(mixture: GaussianMixture, targets: Float[Tensor, "rows"]) -> Float
 
 
 def order_statistics(values: Float[Tensor, "rows"]) -> tuple[float, ...]:
-    """The values in increasing order; of more than `MAX_RESIDUALS` as many, evenly spread.
+    """The values in increasing order; at most `MAX_RESIDUALS` of them, evenly spread.
 
-    The k-th of the m that are kept is the ⌈k (n + 1) / (m + 1)⌉-th of all n: what is read as the
-    quantile at any level is never below that of all.
+    The k-th of m kept values is the ⌈k (n + 1) / (m + 1)⌉-th of all n. A quantile of the kept
+    values is therefore never below that of all values.
     """
     ordered = np.sort(values.cpu().numpy())
     n, m = len(ordered), min(len(ordered), MAX_RESIDUALS)

@@ -2,7 +2,8 @@
 
 Proper scores: log likelihood (higher is better), CRPS and Brier (lower is better). Coverage is the
 share of targets inside the central interval of each level. Source: Gneiting and Raftery 2007.
-Of a calibrated model all are of what it predicts; `uncalibrated` is of the raw posterior.
+All scores of a calibrated model are of its calibrated predictions; `uncalibrated` has those without
+calibration.
 """
 
 import math
@@ -15,9 +16,9 @@ from torch import Tensor
 
 from models.config import Json
 from models.evaluation.calibration import (
-    Calibrating,
     Calibration,
     ClassCalibration,
+    LabelledMixture,
     NumberCalibration,
     residuals,
 )
@@ -32,13 +33,14 @@ CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 PerRowScores = dict[str, Tensor]
 
 
-def row_scores(seen: Calibrating, calibration: Calibration | None) -> PerRowScores:
+def row_scores(labelled: LabelledMixture, calibration: Calibration | None) -> PerRowScores:
     """The scores of each row: `regression_scores` or `classification_scores`."""
-    if isinstance(seen.mixture, CategoricalMixture):
+    mixture, targets = labelled.mixture, labelled.targets
+    if isinstance(mixture, CategoricalMixture):
         assert not isinstance(calibration, NumberCalibration)
-        return classification_scores(seen.mixture, seen.targets, calibration)
+        return classification_scores(mixture, targets, calibration)
     assert not isinstance(calibration, ClassCalibration)
-    return regression_scores(seen.mixture, seen.targets, calibration)
+    return regression_scores(mixture, targets, calibration)
 
 
 def regression_scores(
@@ -46,9 +48,9 @@ def regression_scores(
     targets: Float[Tensor, "rows"],
     calibration: NumberCalibration | None = None,
 ) -> dict[str, Float[Tensor, "rows"]]:
-    """Per row: log likelihood, squared and absolute error, CRPS, share; 1 where covered, width.
+    """Per row: log likelihood, errors, CRPS, epistemic share, PIT, coverage and width by level.
 
-    And the total standard deviation, by which a row is answered or left to a human.
+    `uncertainty` is the total standard deviation, by which a row is answered or left to a human.
     """
     raw, mixture = mixture, mixture if calibration is None else calibration.apply(mixture)
     error = mixture.mean() - targets
@@ -74,11 +76,11 @@ def regression_scores(
     return scores
 
 
-def coverage(below: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
-    """1 where a target, below which the distribution has this probability, is in the interval."""
+def coverage(pit: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
+    """1 if F(y) says that the target is inside the central interval of a level, else 0."""
     tails = {level: 0.5 * (1 - level) for level in COVERAGE_LEVELS}
     return {
-        f"coverage_{level:g}": ((below > tail) & (below < 1 - tail)).double()
+        f"coverage_{level:g}": ((pit > tail) & (pit < 1 - tail)).double()
         for level, tail in tails.items()
     }
 
@@ -99,7 +101,7 @@ def _conformal_scores(
 
 
 def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
-    """Means of the per-row scores under the names of the contract; None for unbounded widths."""
+    """Means of the per-row scores under their public names; None for infinite widths."""
     mean = {name: float(values.mean()) for name, values in scores.items()}
     metrics = {
         "rows": len(scores["mae"]),
@@ -134,9 +136,9 @@ def classification_scores(
     targets: Int[Tensor, "rows"],
     calibration: ClassCalibration | None = None,
 ) -> dict[str, Float[Tensor, "rows"]]:
-    """Per row: log likelihood, 1 where right, Brier score, confidence of the label, share.
+    """Per row: log likelihood, 1 if correct, Brier score, confidence in the label, epistemic share.
 
-    And the total entropy, by which a row is answered or left to a human.
+    `uncertainty` is the total entropy, by which a row is answered or left to a human.
     """
     if calibration is not None:
         raw = classification_scores(mixture, targets)
@@ -160,7 +162,7 @@ def classification_scores(
 
 
 def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
-    """Means of the per-row scores, and the expected calibration error by two kinds of bins."""
+    """Means of the per-row scores, and the expected calibration error with two kinds of bins."""
     metrics = {
         "rows": len(scores["correct"]),
         "accuracy": float(scores["correct"].mean()),
@@ -186,7 +188,7 @@ def summarise(scores: PerRowScores) -> dict[str, Any]:
 
 
 def calibration_error(metrics: Mapping[str, Any]) -> float:
-    """How far off what the model says of its own errors is: 0 of an honest one, but for chance.
+    """How much the stated uncertainty differs from the errors: about 0 for a calibrated model.
 
     Classes: the expected calibration error. Numbers: mean over `COVERAGE_LEVELS` of |share of
     targets inside the central interval − level|, as Kuleshov et al. 2018 compare quantiles.
@@ -210,7 +212,7 @@ def auroc(usual: Float[Tensor, "usual"], unlike: Float[Tensor, "unlike"]) -> flo
 
 
 def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
-    """As in every prediction, so that what is served can be compared with its mean here."""
+    """The share as predictions have it, so that served ones can be compared with its mean."""
     variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}
     arrays = {name: variance.cpu().numpy() for name, variance in variances.items()}
     return torch.from_numpy(epistemic_share(arrays))
@@ -229,7 +231,7 @@ def expected_calibration_error(
 def adaptive_calibration_error(
     confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"]
 ) -> float:
-    """The same over bins of equally many rows: where most confidences are alike, several.
+    """The same with bins of equally many rows, which separate confidences that are close together.
 
     Source: Nguyen and O'Connor 2015 (arXiv 1508.05154), §3.2.
     """

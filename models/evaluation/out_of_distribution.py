@@ -1,7 +1,7 @@
-"""How unlike the training rows a row is: per-row scores, and the bound above which it is flagged.
+"""Out-of-distribution scores per row, and the threshold above which a row is flagged.
 
-All scores are read off the predictive mixture, so that each sampler and each method gives them.
-Which one is the default follows from measurement: `benchmarks/out_of_distribution.py`.
+All scores are functions of the predictive mixture, so every sampler and method has them.
+`benchmarks/out_of_distribution.py` compares them, for the choice of the default.
 """
 
 import math
@@ -20,17 +20,17 @@ from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mi
 
 
 def logit_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
-    """mean_k var_s (l_sk − mean_j l_sj): how far the samples' logits lie apart.
+    """mean_k var_s (l_sk − mean_j l_sj): how much the samples' logits differ.
 
     A constant added to all logits of a sample changes no probability, so each sample's logits are
-    centred first. Unlike the mutual information it goes on growing where the classes are certain.
+    centred first. Unlike mutual information it keeps growing if the samples are certain.
     """
     logits = mixture.logits
     return variance(logits - logits.mean(-1, keepdim=True), correction=0).mean(-1)
 
 
 def relative_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
-    """The same ÷ var_k mean_s l_sk: beside how far the classes' mean logits lie apart."""
+    """`logit_disagreement` ÷ var_k mean_s l_sk, the variance of the classes' mean logits."""
     spread = mixture.logits.mean(0).var(-1, correction=0)
     return logit_disagreement(mixture) / spread.clamp_min(torch.finfo(spread.dtype).tiny)
 
@@ -41,12 +41,12 @@ def energy(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
 
 
 def noise_disagreement(mixture: GaussianMixture) -> Float[Tensor, "rows"]:
-    """var_s log s²_s: how far the samples' noise lies apart, whatever its unit."""
+    """var_s log s²_s: how much the samples' noise differs, independent of its unit."""
     return variance(mixture.noise.log(), correction=0)
 
 
 def epistemic_share(mixture: GaussianMixture) -> Float[Tensor, "rows"]:
-    """Epistemic ÷ total variance, which has no unit."""
+    """Epistemic ÷ total variance."""
     return mixture.epistemic() / mixture.total()
 
 
@@ -74,7 +74,12 @@ def ood_score(mixture: Mixture, score: str) -> Float[Tensor, "rows"]:
 
 @dataclass(frozen=True)
 class Detector:
-    """Which score flags rows unlike training, above what, and how often a usual row is flagged."""
+    """Flags rows whose score is above a threshold.
+
+    Args:
+        score: name of the score.
+        false_alarm_rate: probability that a row like those of training is flagged.
+    """
 
     score: Text
     threshold: Number = math.inf
@@ -82,17 +87,19 @@ class Detector:
 
     @classmethod
     def fit(cls, score: str, usual: Float[np.ndarray, "rows"], rate: float) -> "Detector":
-        """A bound that rows like `usual`, which no weight was fitted to, exceed so often at most.
+        """Fit the threshold: a usual row exceeds it with a probability of at most `rate`.
 
-        It is one of their scores, the ⌈(1 − rate)(n + 1)⌉-th smallest: a new row is above that one
-        with a probability of at most `rate` (Vovk et al. 2005, Algorithmic Learning, §2.2). Fewer
-        than 1/rate − 1 rows cannot resolve so rare an alarm: the largest is the bound, and
-        `false_alarm_rate` is then 1/(n + 1), what it gives.
+        It is the ⌈(1 − rate)(n + 1)⌉-th smallest of n usual scores (Vovk et al. 2005, Algorithmic
+        Learning, §2.2). With fewer than 1/rate − 1 rows it is the largest of these scores, and
+        `false_alarm_rate` is 1/(n + 1).
+
+        Args:
+            usual: scores of in-distribution rows that no weight was fitted to.
         """
         rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
         threshold = float(np.partition(usual, rank - 1)[rank - 1])
         return cls(score, threshold, max(rate, 1 / (len(usual) + 1)))
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
-        """Which rows are unlike those of training; what is no number is."""
+        """Which rows are unlike those of training; NaN is flagged, too."""
         return ~(scores <= self.threshold)

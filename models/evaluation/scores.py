@@ -14,11 +14,11 @@ class Score:
 
     Args:
         name: in JSON.
-        label: for people.
-        best: the better end, or the value to come close to; None where no value is better.
+        label: in text and charts.
+        best: "highest", "lowest" or the best value; None if no value is better than others.
         is_compared: whether tables of several models have a column for it.
-        path: where a version's metrics hold it, if not under its name.
-        is_ratio: whether it is positive and its ratios matter, as those of times and sizes do.
+        path: in a version's metrics, if it is not the name.
+        is_ratio: whether values are positive and compared by ratio, as times and sizes are.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Score:
 
     @property
     def direction(self) -> str:
-        """Which values are better, as a phrase; empty where none is."""
+        """Which values are better, as a phrase; empty if none is."""
         if isinstance(self.best, str):
             return {"highest": "higher is better", "lowest": "lower is better"}[self.best]
         return "" if self.best is None else f"best at {self.best:g}"
@@ -91,14 +91,11 @@ MEASURES = (  # of a comparison's trainings, beside the scores
 )
 COMPARED = tuple(score for score in SCORES if score.is_compared)
 BY_NAME: Mapping[str, Score] = {score.name: score for score in (*SCORES, *MEASURES)}
-POINT_SCORES = ("accuracy", "perplexity", "mase", "rmse")  # the first that a task has is its own
+POINT_SCORES = ("accuracy", "perplexity", "mase", "rmse")  # a task's main one is its first here
 
 
 def main_scores(metrics: Mapping[str, Any]) -> list[Score]:
-    """The two scores that stand for a version: that of its point predictions, the log likelihood.
-
-    Those that were not measured are left out.
-    """
+    """The main scores of a version, if measured: that of its point predictions, log likelihood."""
     own = [name for name in POINT_SCORES if metrics.get(name) is not None][:1]
     scores = [BY_NAME[name] for name in (*own, "log_likelihood")]
     return [score for score in scores if score.read(metrics) is not None]

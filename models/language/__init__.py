@@ -1,1 +1,1 @@
-"""Language models: text as tokens, recurrent networks over them, sequences' likelihoods."""
+"""Language models: recurrent networks that predict the next token of a text."""

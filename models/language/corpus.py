@@ -15,15 +15,15 @@ Window = tuple[Int[Tensor, "streams steps"], Int[Tensor, "streams steps"]]
 class Corpus:
     """Streams of equal length, side by side. A window continues where the one before ended.
 
-    Each token but a stream's first is a target once. The text is cut into equal parts; the rest at
-    its end, which has fewer tokens than there are streams, is not read.
+    The text is cut into equal parts. Each token but a stream's first is a target once. Tokens at
+    the end, fewer than there are streams, are not read.
     """
 
     streams: Int[Tensor, "streams length"]
 
     @classmethod
     def of(cls, stream: Sequence[int], num_streams: int) -> "Corpus":
-        """At most `num_streams` streams; fewer for a short text, of one step at least."""
+        """Cut a text into `num_streams` streams; fewer if the text has too few tokens."""
         count = min(num_streams, len(stream) - 1)
         length = (len(stream) - 1) // count
         tokens = torch.tensor(stream[: count * length + 1])
@@ -46,7 +46,7 @@ class Corpus:
         return Corpus(self.streams.to(device))
 
     def whole_windows(self, steps: int) -> "Corpus":
-        """Cut to a multiple of `steps`, so that every window has the same weight in an epoch."""
+        """A copy cut to a multiple of `steps`, so that windows have equal weights in an epoch."""
         steps = min(steps, self.num_steps)
         return Corpus(self.streams[:, : self.num_steps // steps * steps + 1])
 

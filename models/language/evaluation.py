@@ -13,12 +13,12 @@ from models.networks.recurrent import LanguageModel
 from models.prediction.weight_draws import FittedDraws
 
 SAMPLES = 30
-_STEPS = 50  # read at once; hidden states are carried on
+_STEPS = 50  # that are read at once; hidden states are passed on
 _MAX_NATS = 700.0  # per token: beyond it the perplexity exceeds float64
 
 
 def evaluate(network: LanguageModel, state: State, corpus: Corpus, seed: int) -> Json:
-    """Perplexity by Monte Carlo and at the mean weights, if there is a mean; nats per token."""
+    """Perplexity and nats per token by Monte Carlo; perplexity at the mean weights, if any."""
     fitted = FittedDraws.of(network, state)
     drawn = mean_log_likelihood(fitted, corpus, seed, SAMPLES, _STEPS)
     metrics: Json = {
@@ -34,7 +34,7 @@ def evaluate(network: LanguageModel, state: State, corpus: Corpus, seed: int) ->
 
 
 def score(network: LanguageModel, state: State, corpus: Corpus) -> float:
-    """Nats per token at the mean weights, or of all kept ones, for early stopping.
+    """Log likelihood per token for early stopping: at the mean weights, or of all stored draws.
 
     It takes one pass over the text; 30 samples would cost as much as ten passes.
     """

@@ -27,11 +27,12 @@ from models.likelihoods import Categorical
 from models.model import TrainedModel
 from models.networks.recurrent import LanguageModel
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
+from models.prediction.prediction import epistemic_share
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 
 _EXAMPLE_TOKENS = 50
-_EVALUATED_STREAMS = 10  # read side by side: their starts know no prefix, one token in thousands
+_EVALUATED_STREAMS = 10  # few, because the first tokens of a stream are read without their prefix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +64,8 @@ class BayesianLanguageModel(TrainedModel):
         return Categorical(len(self.vocabulary))
 
     def fitted(self, prune: float) -> FittedDraws:
-        """A variant ready for prediction, made at its first use."""
-        if prune not in self._fitted:  # two threads may make the same: the first one stays
+        """A variant ready for prediction, prepared at its first use."""
+        if prune not in self._fitted:  # if two threads prepare it, the first result is kept
             fitted = FittedDraws.of(self.network, self.variant(prune).state)
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
@@ -74,7 +75,6 @@ class BayesianLanguageModel(TrainedModel):
         return super().description | {"vocabulary_size": len(self.vocabulary)}
 
     def to_json(self) -> Json:
-        """What an artifact holds of this kind of model."""
         return {"vocabulary": asdict(self.vocabulary)}
 
     @classmethod
@@ -89,19 +89,19 @@ class BayesianLanguageModel(TrainedModel):
     def unknown_options(self) -> Mapping[str, str]:
         return {
             "return_draws": "a language model returns no draws: leave it out",
-            "horizon": "forecasts alone have a horizon: leave it out",
-            "abstain_above": "texts are answered whatever the entropy: leave it out",
+            "horizon": "only forecasts have a horizon: leave it out",
+            "abstain_above": "a language model does not abstain: leave it out",
             "target_mc_error": "a language model has no mean with an mc_error: leave it out",
         }
 
     @property
     def has_independent_rows(self) -> bool:
-        """Texts differ in length, and share draws that cost more than reading them."""
+        """No: texts differ in length, and share draws that cost more than reading them."""
         return False
 
     @property
     def takes_labels(self) -> bool:
-        """A text is its own label."""
+        """No: a text is its own label."""
         return False
 
     @property
@@ -110,7 +110,7 @@ class BayesianLanguageModel(TrainedModel):
         return 8 * len(self.vocabulary)
 
     def num_steps(self, columns: Columns) -> int:
-        """Of the longest text, its end included."""
+        """The steps of the longest text, including its end."""
         texts = columns[self.config.target]
         return 1 + max(len(self.vocabulary.encode(str(text))) for text in texts)
 
@@ -119,7 +119,7 @@ class BayesianLanguageModel(TrainedModel):
         return x[:, 1:].numel()
 
     def blank(self, size: int) -> Int[Tensor, "1 steps"]:
-        """One text of so many ends."""
+        """One text of `size` steps, all of them end tokens."""
         return torch.full((1, size + 1), self.vocabulary.end, device=self.device)
 
     def example(self, columns: Columns) -> Int[Tensor, "1 steps"]:
@@ -129,7 +129,7 @@ class BayesianLanguageModel(TrainedModel):
         return x[:, : _EXAMPLE_TOKENS + 1]
 
     def encode(self, columns: Columns) -> Int[Tensor, "texts steps"]:
-        """An end before each text's tokens and one after them, then padding."""
+        """Token numbers of each text between two end tokens, then padding."""
         end = self.vocabulary.end
         rows = [[end, *self.vocabulary.encode(str(t)), end] for t in columns[self.config.target]]
         width = max(map(len, rows))
@@ -139,24 +139,24 @@ class BayesianLanguageModel(TrainedModel):
         return padded.to(self.device)
 
     def predict(self, columns: Columns, options: BatchOptions) -> TextPrediction:
-        """Predicts by Monte-Carlo sampling. Blocking, stateless, bounded in memory."""
+        """Predict by Monte-Carlo sampling. Blocking, stateless, bounded in memory."""
         return self.predict_rows(self.encode(columns), options)
 
     def predict_rows(self, x: Int[Tensor, "texts steps"], options: BatchOptions) -> TextPrediction:
-        """`predict` of texts that `encode` made."""
+        """`predict` for encoded texts."""
         options = self.resolve(options)
         parts = [self._predict(part, options) for part in x.split(texts_at_once(self.network))]
         return TextPrediction.joined(parts)
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0) -> Json:
-        """Perplexities of a text, a line per row."""
+        """Perplexities of a text with one line per row."""
         lines = [str(line) for line in columns[self.config.target]]
         corpus = self.corpus(lines, _EVALUATED_STREAMS).to(self.device)
         state = self.variant(prune).state
         return {"rows": len(lines), **evaluate(self.network, state, corpus, self.default_seed)}
 
     def corpus(self, lines: Iterable[str], num_streams: int) -> Corpus:
-        """A text in this model's tokens."""
+        """The text as streams of this model's tokens."""
         return Corpus.of(self.vocabulary.stream(lines), num_streams)
 
     def _predict(self, x: Int[Tensor, "texts steps"], options: ResolvedOptions) -> TextPrediction:
@@ -167,23 +167,21 @@ class BayesianLanguageModel(TrainedModel):
         log_likelihood = scores.log_likelihoods.sum(1)
         total = torch.special.entr(scores.probabilities).sum(1)
         epistemic = (total - scores.aleatoric).clamp_min(0)
+        parts = {"aleatoric": scores.aleatoric, "epistemic": epistemic}
+        entropy = {name: values.cpu().numpy() for name, values in parts.items()}
         each = zip(scores.log_likelihoods.cpu(), lengths.tolist(), strict=True)
         return TextPrediction(
             samples=options.samples,
             seed=seed,
             sampler="monte_carlo",
             prune=options.prune,
-            epistemic_share=_share(epistemic, scores.aleatoric + epistemic),
+            epistemic_share=epistemic_share(entropy),
             out_of_distribution=np.zeros(len(x), dtype=bool),  # unknown words are `<unk>`
             log_likelihood=log_likelihood.cpu().numpy(),
             perplexity=torch.exp(-log_likelihood / lengths).cpu().numpy(),
             token_log_likelihoods=[values[:length].tolist() for values, length in each],
             next_tokens=self._next_tokens(scores.probabilities, options.top),
-            entropy={
-                "total": (scores.aleatoric + epistemic).cpu().numpy(),
-                "aleatoric": scores.aleatoric.cpu().numpy(),
-                "epistemic": epistemic.cpu().numpy(),
-            },
+            entropy={"total": entropy["aleatoric"] + entropy["epistemic"], **entropy},
         )
 
     def _next_tokens(self, probabilities: Tensor, top: int) -> list[list[NextToken]]:
@@ -191,9 +189,3 @@ class BayesianLanguageModel(TrainedModel):
         pairs = zip(numbers.tolist(), values.tolist(), strict=True)
         names = self.vocabulary.tokens
         return [[NextToken(names[n], p) for n, p in zip(*pair, strict=True)] for pair in pairs]
-
-
-def _share(epistemic: Tensor, total: Tensor) -> np.ndarray:
-    """Of the next token's entropy, what more data would take away."""
-    part, whole = epistemic.cpu().numpy(), total.cpu().numpy()
-    return np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)

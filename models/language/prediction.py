@@ -1,14 +1,16 @@
-"""Log likelihoods of texts and of their next tokens, as mixtures over draws of the weights.
+"""Log likelihoods of texts and of their next tokens, as mixtures over weight draws.
 
-A sample s is one function for all texts of a request. With C_s,t = Σ_{i≤t} log p(x_i | x_<i, w_s):
+Sample s is one function for all texts of a request. With C_s,t = Σ_{i≤t} log p(x_i | x_<i, w_s):
 
     log p(text)      = log (1/S) Σ_s exp C_s,n, with the end of the sequence among its n tokens
     log p(x_t | x_<t) = L_t − L_{t−1},   L_t = log (1/S) Σ_s exp C_s,t
 
-so that the values of the tokens add up to the text's: weights that explain the prefix count more.
-The distribution of the next token is the plain average (1/S) Σ_s p(· | x, w_s), and the entropies
-are those of it. Texts are read in windows whose hidden states are carried on, some samples at a
-time, so that memory does not grow with a text's length. Logits are made for parts of a window.
+so that the values of a text's tokens add up to the text's value; weights that explain the prefix
+count more. The distribution of the next token is the plain average (1/S) Σ_s p(· | x, w_s), from
+which the entropies are computed.
+
+Texts are read in windows, some samples at a time. Hidden states are passed on to the next window,
+so memory does not grow with a text's length. Logits are computed for parts of a window.
 """
 
 import math
@@ -31,12 +33,12 @@ from models.prediction.outputs import TEXTS, Output, part
 from models.prediction.prediction import Arrays, Prediction
 from models.prediction.weight_draws import FittedDraws, Functions
 
-# Logits that are computed at once: they and what is made of them stay in the cache, and a product
-# still has hundreds of rows.
+# Logits that are computed at once: they and their results stay in the cache, and a product still
+# has hundreds of rows.
 _LOGITS_BYTES = 16 * 2**20
 _WEIGHTS_BYTES = 128 * 2**20  # of samples that are drawn at once
 _WINDOW_BYTES = 32 * 2**20  # of gates and states that are computed at once
-_WINDOW_STEPS = 50  # of a text; more make the products of a step's inputs no faster
+_WINDOW_STEPS = 50  # of a text; longer windows do not make the inputs' products faster
 _CELLS_AT_ONCE = 2**21  # texts × tokens of the vocabulary, in float64
 PADDING = -1  # after the end of a text that is shorter than the longest
 
@@ -82,7 +84,7 @@ class TextPrediction(Prediction):
         Raises:
             InvalidInput: always: a text has no fixed number of values.
         """
-        raise InvalidInput("a language model answers in JSON alone", "/model")
+        raise InvalidInput("predictions of a language model are only available as JSON", "/model")
 
     @property
     def is_finite(self) -> bool:
@@ -98,19 +100,11 @@ class TextPrediction(Prediction):
 
 @dataclass(frozen=True)
 class Scores:
-    """Of some texts: log likelihoods of their tokens, and the distribution of the next one."""
+    """Log likelihoods of the tokens of some texts, and the distribution of each next token."""
 
     log_likelihoods: Float[Tensor, "texts steps"]  # per token, 0 after a text's end
     probabilities: Float[Tensor, "texts tokens"]  # of the next token
     aleatoric: Float[Tensor, "texts"]  # mean of the samples' entropies
-
-
-def split_padded(
-    x: Int[Tensor, "texts steps"], end: int
-) -> tuple[Int[Tensor, "texts steps-1"], Int[Tensor, "texts steps-1"]]:
-    """Inputs and targets of padded texts that begin and end with an end token."""
-    tokens = torch.where(x == PADDING, end, x)
-    return tokens[:, :-1], x[:, 1:]
 
 
 @torch.inference_mode()
@@ -119,15 +113,15 @@ def score(
 ) -> Scores:
     """Scores of encoded texts that begin and end with an end token, padded at the right."""
     network = _language_model(fitted)
-    inputs, targets = split_padded(x, end)
-    steps = _window_steps(network, len(x))
+    inputs, targets = torch.where(x == PADDING, end, x)[:, :-1], x[:, 1:]
+    steps = max(1, min(_WINDOW_STEPS, _steps_at_once(network) // len(x)))
     mixture = torch.full(targets.shape, -math.inf, dtype=torch.float64, device=x.device)
     probabilities = torch.zeros(len(x), network.num_outputs, dtype=torch.float64, device=x.device)
     entropies = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     for functions in _functions(fitted, seed, samples, len(x) * steps):
         ends = _read(network, functions, inputs, targets, steps, mixture)
-        for logits in _next_logits(network, functions, ends):
-            probs = logits.double().softmax(-1)
+        for weights, s, _ in _parts(network, functions, ends):
+            probs = network.decoder(weights, ends[s]).squeeze(2).double().softmax(-1)
             probabilities += probs.sum(0)
             entropies += entr(probs).sum(-1).sum(0)
     count = min(samples, fitted.num_draws or samples)
@@ -137,7 +131,7 @@ def score(
 
 
 def texts_at_once(network: LanguageModel) -> int:
-    """How many texts `score` takes at once: memory is bounded for one step of one sample."""
+    """How many texts `score` can take at once: as many as fit with one step of one sample."""
     return max(1, min(_CELLS_AT_ONCE // network.num_outputs, _steps_at_once(network)))
 
 
@@ -147,7 +141,7 @@ def mean_log_likelihood(
 ) -> float:
     """The mean over all tokens of log (1/S) Σ_s p(x_t | x_<t, w_s), in nats.
 
-    Samples are averaged token by token, as published perplexities of mixtures are.
+    Samples are averaged token by token, as in published perplexities of mixtures.
     """
     network = _language_model(fitted)
     count = min(samples, fitted.num_draws or samples)
@@ -170,41 +164,32 @@ def _language_model(fitted: FittedDraws) -> LanguageModel:
     return fitted.network
 
 
-def _bounds(fitted: FittedDraws, samples: int) -> Iterator[tuple[int, int]]:
-    """(start, stop) of the samples that are drawn at once."""
-    count = min(samples, fitted.num_draws or samples)
-    step = max(1, _WEIGHTS_BYTES // max(1, fitted.source.bytes_per_sample))
-    return ((start, min(start + step, count)) for start in range(0, count, step))
-
-
 def _functions(fitted: FittedDraws, seed: int, samples: int, steps: int) -> Iterator[Functions]:
     """All samples in order, as many at a time as fit with `steps` steps of all texts together.
 
-    They are drawn in the pieces of `_bounds`, whatever the texts, so that cached draws serve any
-    request.
+    The pieces that are drawn do not depend on the texts, so that any request can use cached draws.
     """
     at_once = max(1, _steps_at_once(_language_model(fitted)) // steps)
-    for start, stop in _bounds(fitted, samples):
+    count = min(samples, fitted.num_draws or samples)
+    drawn_at_once = max(1, _WEIGHTS_BYTES // max(1, fitted.source.bytes_per_sample))
+    for start in range(0, count, drawn_at_once):
+        stop = min(start + drawn_at_once, count)
         drawn = fitted.source.functions(seed, start, stop)
         for first in range(0, stop - start, at_once):
-            yield _some(drawn, slice(first, first + at_once))
+            yield _some_functions(drawn, slice(first, first + at_once))
 
 
-def _some(functions: Functions, samples: slice) -> Functions:
-    weights = {name: _of(value, samples, name) for name, value in functions.weights.items()}
+def _some_functions(functions: Functions, samples: slice) -> Functions:
+    weights = {name: _some(value, samples, name) for name, value in functions.weights.items()}
     masks = functions.masks and [mask[samples] for mask in functions.masks]
     return replace(functions, weights=weights, masks=masks)
 
 
 def _steps_at_once(network: LanguageModel) -> int:
-    """How many steps, of any texts and samples, fit with gates, inputs, states and copies."""
+    """How many steps of all texts and samples fit, with their gates, inputs, states and copies."""
     layers = network.recurrent
     numbers = (CELLS[x.kind].gates * x.hidden + 3 * (x.in_features + x.hidden) for x in layers)
     return _WINDOW_BYTES // (4 * max(numbers))
-
-
-def _window_steps(network: LanguageModel, texts: int) -> int:
-    return max(1, min(_WINDOW_STEPS, _steps_at_once(network) // texts))
 
 
 def _read(  # noqa: PLR0917 - inputs and where results are added
@@ -215,7 +200,7 @@ def _read(  # noqa: PLR0917 - inputs and where results are added
     steps: int,
     mixture: Float[Tensor, "texts steps"],
 ) -> Float[Tensor, "samples texts 1 hidden"]:
-    """Adds exp C_s,t of these samples to exp `mixture`; returns the hidden units at the ends."""
+    """Add exp C_s,t of these samples to exp `mixture`; return each text's last hidden state."""
     last = (targets != PADDING).sum(1) - 1
     texts = torch.arange(len(last), device=last.device)
     ends, so_far, states = mixture.new_zeros(()), mixture.new_zeros(()), None
@@ -239,7 +224,7 @@ def _log_probs(
     hidden: Float[Tensor, "*samples texts steps hidden"],
     targets: Int[Tensor, "texts steps"],
 ) -> Float[Tensor, "samples texts steps"]:
-    """log p of each target, 0 for padding; as many samples and steps at a time as fit."""
+    """log p of each target, 0 for padding."""
     hidden = hidden if hidden.dim() == 4 else hidden.unsqueeze(0)
     chosen = targets.clamp_min(0)
     found = hidden.new_empty(hidden.shape[:3], dtype=torch.float64)
@@ -251,22 +236,12 @@ def _log_probs(
     return found * (targets != PADDING)
 
 
-def _next_logits(
-    network: LanguageModel,
-    functions: Functions,
-    ends: Float[Tensor, "samples texts 1 hidden"],
-) -> Iterator[Float[Tensor, "samples texts tokens"]]:
-    """Logits after each text's last token, some samples at a time."""
-    for weights, s, _ in _parts(network, functions, ends):
-        yield network.decoder(weights, ends[s]).squeeze(2)
-
-
 def _parts(
     network: LanguageModel,
     functions: Functions,
     hidden: Float[Tensor, "samples texts steps hidden"],
 ) -> Iterator[tuple[dict[str, Tensor], slice, slice]]:
-    """The samples and steps whose logits are made at once, and the decoder of these samples."""
+    """Decoder weights, samples and steps of the parts whose logits are computed at once."""
     samples, texts, steps, _ = hidden.shape
     pairs = max(1, _LOGITS_BYTES // (4 * texts * network.num_outputs))
     at_once = min(steps, pairs)
@@ -274,12 +249,12 @@ def _parts(
     names = (network.embedding.weight, network.decoder.bias)
     for start in range(0, samples, count):
         s = slice(start, min(start + count, samples))
-        weights = {name: _of(functions.weights[name], s, name) for name in names}
+        weights = {name: _some(functions.weights[name], s, name) for name in names}
         for step in range(0, steps, at_once):
             yield weights, s, slice(step, min(step + at_once, steps))
 
 
-def _of(tensor: Tensor, samples: slice, name: str) -> Tensor:
+def _some(tensor: Tensor, samples: slice, name: str) -> Tensor:
     """Some samples of a weight; the weight itself if all samples share it."""
-    own = tensor.dim() > (1 if name.endswith("bias") else 2)
-    return tensor[samples] if own else tensor
+    has_samples = tensor.dim() > (1 if name.endswith("bias") else 2)
+    return tensor[samples] if has_samples else tensor

@@ -1,4 +1,4 @@
-"""The recipe's problem of texts: the lines to learn from, and the last ones, which are held out."""
+"""The training problem of a text: lines to learn from, and the last lines, which are held out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ class TextProblem:
         return score(self.model.network, state, self.stopping)
 
     def finish(self, model: Any) -> BayesianLanguageModel:
-        """With metrics of every variant on lines of no other use."""
+        """The model with metrics of every variant on the scored lines."""
         held_out = self.model.corpus(self.scores, _HELD_OUT_STREAMS).to(self.task.device)
         scored = {}
         for fraction, variant in model.variants_by_prune.items():
@@ -57,9 +57,9 @@ class TextProblem:
 
 
 def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProblem:
-    """The first half of the held-out lines chooses the epoch, the second half is scored.
+    """Build the problem: half of the held-out lines choose the epoch, the others are scored.
 
-    A single held-out line does both. The vocabulary is that of the lines that are learned from.
+    A single held-out line does both. The vocabulary is that of the training lines.
 
     Raises:
         InvalidData: if the lines hold too little to learn from.

@@ -1,4 +1,4 @@
-"""The recommended recipe of language models, and the settings that they refuse."""
+"""The recommended settings of language models, and the settings that they refuse."""
 
 import math
 from dataclasses import replace
@@ -32,13 +32,13 @@ METHODS = (BBBConfig, MAPConfig, MLEConfig, DropoutConfig, EnsembleConfig)
 MIN_LINES = 2  # one to learn from, one to hold out
 
 # Two epochs of Penn Treebank, test perplexity (benchmarks/language.py): 139 by mle, 136 by bbb.
-# SGD with clipped gradients, which all publications on it use, is far ahead of Adam, which moves
-# rare words as fast as all others.
+# SGD with clipped gradients, as in all publications on this corpus, is far better than Adam, whose
+# steps for rare words are as large as for all others.
 _HIDDEN = (100, 100)
 _STREAMS, _STEPS = 20, 10
 _SGD_RATE, _ADAM_RATE, _CLIP = 4.0, 3e-3, 0.25
-# A learned scale shrinks with the embeddings of rare words, which are most of a vocabulary, before
-# the text has shown their use: after an epoch of Penn Treebank a test perplexity of 583 (mle: 181).
+# Most of a vocabulary are rare words. A learned scale would shrink with their embeddings before the
+# text has shown their use: a test perplexity of 583 after an epoch of Penn Treebank (mle: 181).
 _PRIOR_SIGMA = 1.0
 _LINES = 200_000  # read in all epochs together, which are 10 to 100
 _FINE_TUNE = 0.15  # epochs of a pruned variant, as a share of the fit's
@@ -82,18 +82,18 @@ def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
         (config.out_of_distribution, "/out_of_distribution"),
     ):
         if value:
-            raise InvalidData("a language model reads the target's text and nothing else", path)
+            raise InvalidData("a language model reads only the target's text: leave it out", path)
     if config.likelihood not in (None, "categorical"):
         message = f"likelihood {config.likelihood!r} does not fit tokens; they take categorical"
         raise InvalidData(message, "/likelihood")
     if not isinstance(config.training.split, str):
         raise InvalidData(
-            "lines go on from each other: the last ones are held out; leave split out",
+            "lines continue one another, so the last ones are held out: leave split out",
             "/training/split",
         )
     refuse_fractions(
         config.training,
-        "of a text's last lines the first half chooses the epoch, and nothing is calibrated",
+        "half of a text's held-out lines choose the epoch, and nothing is calibrated",
     )
     if config.training.refit:
         raise InvalidData("language models are not fitted again to all lines", "/training/refit")
@@ -128,7 +128,7 @@ def _method(method: MethodConfig) -> MethodConfig:
 
 
 def _kl(config: KLConfig) -> KLConfig:
-    """The full KL from the first epoch on: a step on one of hundreds of windows moves no σ far."""
+    """The full KL from the first epoch on: a step on one of hundreds of windows moves σ little."""
     weight = "uniform" if config.weight is None else config.weight
     return replace(config, weight=weight, warmup_epochs=config.warmup_epochs or 0)
 

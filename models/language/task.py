@@ -1,4 +1,4 @@
-"""A text as a task: windows in order, whose hidden states are carried on and detached.
+"""A text as a task: windows in order. Hidden states are passed on, without gradients.
 
 Per target token, with N of them in the text and B in a window,
 
@@ -29,7 +29,7 @@ from models.training.run import Carried
 
 @dataclass(frozen=True)
 class TextTask:
-    """Windows of a corpus, in its order: one process alone can fit to them.
+    """Windows of a corpus, in order. Only a single process can fit to them.
 
     Args:
         corpus: of whole windows.
@@ -89,7 +89,7 @@ class TextTask:
         targets: Int[Tensor, "streams steps"],
         carried: Carried,
     ) -> tuple[Float[Tensor, "tokens"], Carried]:
-        """−log p of each target, added over the members that are fitted side by side."""
+        """−log p of each target, added over the members that are fitted in parallel."""
         logits, carried = self.network.advance(draw.weights, tokens, carried or None, draw.masks)
         flat = logits.flatten(0, -2)
         members = flat.shape[0] // targets.numel()

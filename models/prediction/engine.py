@@ -1,4 +1,4 @@
-"""The prediction engine: encoded rows and a posterior in, predictive mixtures out, in chunks."""
+"""The prediction engine computes predictive mixtures of encoded rows, in chunks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -10,15 +10,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import Json
-from models.evaluation import calibration as calibrating
 from models.evaluation import metrics
-from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import (
-    Calibrating,
     Calibration,
     ClassCalibration,
+    LabelledMixture,
     NumberCalibration,
+    fit_scale,
+    order_statistics,
+    residuals,
 )
 from models.features.rows import Rows
 from models.features.targets import NumberTarget, Target
@@ -38,29 +38,33 @@ from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mi
 from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample, sample_moments
 from models.prediction.weight_draws import FittedDraws
 
-_BUFFERS = 4  # of the widest layer, in float32
-_WORKING_COPIES = 6  # of the outputs, in float64, while they are summarised
-_MIN_SAMPLES = 16  # that share the first layer's products
-_FIT_VALUES = 2**24  # numbers in the mixtures that a scale is fitted to: 128 MiB
+_BUFFERS = 4  # float32 buffers, each as wide as the widest layer
+_WORKING_COPIES = 6  # float64 copies of the outputs that a summary needs
+_MIN_SAMPLES = 16  # in a chunk, so that enough samples share the first layer's products
+_FIT_VALUES = 2**24  # values in the mixtures that `calibrate` fits a scale to: 128 MiB
 
 
 @dataclass(frozen=True)
 class Engine:
     """A network with its likelihood and target. It holds no weights.
 
-    All it remembers is the noise of the latest requests, which follows from their seeds.
+    Its only state is a cache of noise, which the requests' seeds determine.
     """
 
     network: Network
     likelihood: GaussianLikelihood | ClassLikelihood
     target: Target
-    whole_draws: bool = False  # a sample is a function of all rows: nothing else can be sampled
+    whole_draws: bool = False  # whether a sample must be a whole weight draw
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
 
     @cached_property
     def noise(self) -> NoiseSource:
-        """Of a network whose units are drawn, layer by layer."""
+        """The noise of all units, layer by layer.
+
+        Raises:
+            TypeError: if the network's units cannot be drawn.
+        """
         if not isinstance(self.network, LocallyDrawn):
             raise TypeError(f"units of a {type(self.network).__name__} cannot be drawn")
         return NoiseSource(tuple(self.network.noise_widths()))
@@ -71,7 +75,7 @@ class Engine:
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
-        """What this network can be sampled with, the best first."""
+        """The samplers of this network, the best first."""
         if self.whole_draws:
             return ("monte_carlo",)
         always: tuple[Sampler, ...] = ("monte_carlo", "moments")
@@ -102,7 +106,7 @@ class Engine:
         seed: int,
         samples: int,
     ) -> tuple[Float[Tensor, "draws rows outputs"], dict[str, Tensor]]:
-        """The network's outputs by plain Monte Carlo, and the point parameters they belong to."""
+        """Network outputs by plain Monte Carlo, and the likelihood's point parameters."""
         if isinstance(fitted, FittedDraws):
             return fitted.outputs(x, seed, samples, self.memory_bytes)
         parts = self._sampled(fitted, x, "monte_carlo", seed, samples)
@@ -119,7 +123,7 @@ class Engine:
     ) -> np.ndarray:
         """Predicted means of whole weight draws: samples × rows (× classes).
 
-        Calibrated, they scatter about their mean as the epistemic variance says.
+        With a calibration their variance is the calibrated epistemic variance.
         """
         if isinstance(fitted, Fitted):
             fitted = FittedDraws.of(self.network, BBBState(fitted.posterior, fitted.point))
@@ -133,31 +137,21 @@ class Engine:
     def calibrate(
         self, fitted: Fitted | FittedDraws, rows: Rows, seed: int, samples: int
     ) -> Calibration:
-        """What these rows, which no weight was fitted to, say of the predictions."""
+        """The calibration fitted to rows that no weight was fitted to.
+
+        The scale is fitted to as many rows as `_FIT_VALUES` allows, the residuals are of all rows.
+        """
         sampler, width = self.samplers[0], samples * self.likelihood.num_outputs
-        few = rows[_spread(len(rows), max(1, _FIT_VALUES // width))]
-        scale = calibrating.fit_scale(list(self._seen(fitted, few, sampler, seed, samples)))
+        some = rows[_evenly_spread(len(rows), max(1, _FIT_VALUES // width))]
+        scale = fit_scale(list(self._labelled(fitted, some, sampler, seed, samples)))
         if not isinstance(self.target, NumberTarget):
-            return ClassCalibration(scale, len(few))
-        found = [
-            calibrating.residuals(one.mixture.scaled(scale), one.targets)
-            for one in self._seen(fitted, rows, sampler, seed, samples)
+            return ClassCalibration(scale, len(some))
+        parts = [
+            residuals(one.mixture.scaled(scale), one.targets)
+            for one in self._labelled(fitted, rows, sampler, seed, samples)
             if isinstance(one.mixture, GaussianMixture)
         ]
-        ordered = calibrating.order_statistics(torch.cat(found))
-        return NumberCalibration(scale, ordered, len(rows))
-
-    def score(
-        self,
-        fitted: Fitted | FittedDraws,
-        rows: Rows,
-        seed: int,
-        samples: int,
-        calibration: Calibration | None = None,
-    ) -> Json:
-        """Metrics of labelled rows, in the target's units."""
-        scores = self.row_scores(fitted, rows, self.samplers[0], seed, samples, calibration)
-        return metrics.summarise(scores) | selective_metrics(scores)
+        return NumberCalibration(scale, order_statistics(torch.cat(parts)), len(rows))
 
     def row_scores(  # noqa: PLR0917 - in the order of `mixtures`
         self,
@@ -168,21 +162,21 @@ class Engine:
         samples: int,
         calibration: Calibration | None = None,
     ) -> metrics.PerRowScores:
-        """What each labelled row scores: `models.evaluation.metrics`, in the target's units."""
-        seen = self._seen(fitted, rows, sampler, seed, samples)
-        parts = [metrics.row_scores(one, calibration) for one in seen]
+        """The scores of each labelled row (`models.evaluation.metrics`), in the target's units."""
+        labelled = self._labelled(fitted, rows, sampler, seed, samples)
+        parts = [metrics.row_scores(one, calibration) for one in labelled]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-    def _seen(
+    def _labelled(
         self, fitted: Fitted | FittedDraws, rows: Rows, sampler: str, seed: int, samples: int
-    ) -> Iterator[Calibrating]:
-        """What is predicted of labelled rows."""
+    ) -> Iterator[LabelledMixture]:
+        """The mixture of each chunk of rows with the rows' targets and weights."""
         targets = rows.targets
         if isinstance(self.target, NumberTarget):
             targets = targets.double() * self.target.std + self.target.mean
         for part, mixture in self.mixtures(fitted, rows.inputs, sampler, seed, samples):
             weights = None if rows.weights is None else rows.weights[part]
-            yield Calibrating(mixture, targets[part], weights)
+            yield LabelledMixture(mixture, targets[part], weights)
 
     def _sampled(
         self, fitted: Fitted, x: Tensor, sampler: str, seed: int, samples: int
@@ -213,7 +207,7 @@ class Engine:
             yield rows, self._whole_mixture(outputs.double(), point)
 
     def _whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
-        """Of outputs in float64 whose weights were drawn, none of them integrated."""
+        """The mixture of float64 outputs whose weights were all drawn, none integrated."""
         if isinstance(self.likelihood, Categorical | Bernoulli):
             return CategoricalMixture(self.likelihood.logits(outputs))
         target = self._number_target()
@@ -232,12 +226,12 @@ class Engine:
         return cached
 
     def _mixture(self, fitted: Fitted, sampled: Sampled, sampler: str) -> Mixture:
-        """Summaries are made in float64: differences of nearly equal samples matter there.
+        """The mixture of sampled outputs.
 
-        Where more than one sample is evenly spread, the last layer of a Gaussian's mean is
-        integrated; one sample alone is a draw of the network, without epistemic variance.
+        A Gaussian's mean is integrated over the last layer, except by plain Monte Carlo. A single
+        sample is a draw of the whole network, without epistemic variance.
         """
-        sampled = sampled.double()
+        sampled = sampled.double()  # summaries subtract nearly equal samples
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
         is_number = isinstance(self.target, NumberTarget)
         outputs = sampled.drawn(keep_mean=is_number and not drawn_whole)
@@ -258,13 +252,13 @@ class Engine:
         return self.target
 
 
-def _spread(num_rows: int, most: int) -> Tensor:
-    """Places of at most so many rows, evenly spread."""
+def _evenly_spread(num_rows: int, most: int) -> Tensor:
+    """Numbers of at most `most` rows, evenly spread."""
     return torch.linspace(0, num_rows - 1, min(num_rows, most)).long()
 
 
 def _is_drawn_whole(sampler: str, samples: int) -> bool:
-    """Whether nothing is integrated: one sample alone is a draw, however it was sampled."""
+    """Whether all weights are drawn, none integrated: also for a single sample of any sampler."""
     return sampler == "monte_carlo" or samples == 1
 
 
@@ -279,10 +273,10 @@ class Chunks:
     def plan(
         cls, widths: tuple[int, ...], num_rows: int, num_samples: int, memory_bytes: int
     ) -> "Chunks":
-        """At least one row and one sample, the buffers within the cache if there is more.
+        """Chunks whose buffers fit into the cache, of at least one row and one sample.
 
-        A row keeps the outputs of all its samples until it is summarised, so rows are bounded by
-        memory first.
+        A row keeps the outputs of all its samples until it is summarised, so memory bounds the
+        number of rows first.
         """
         kept = num_samples * widths[-1] * 8 * _WORKING_COPIES
         pairs = max(1, min(CACHE_BYTES, memory_bytes // 2) // (4 * _BUFFERS * max(widths)))

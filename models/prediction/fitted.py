@@ -1,6 +1,5 @@
-"""What predicting needs of a posterior, made once: it costs more than a small request."""
+"""A posterior prepared for prediction, once: preparing costs more than a small request."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,15 +13,17 @@ from models.prediction.kernels import Bfloat16Layer, fastest
 from models.prediction.local import LayerMoments, LocalNetwork
 from models.prediction.noise import Noise
 
-_WORTH_SELECTING = 0.7  # of the operations; picking inputs and noise for the rest takes time too
-
+# Largest share of operations that pruning may leave for the smaller network to be used: selecting
+# its inputs and noise takes time, too.
+_WORTH_SELECTING = 0.7
 
 Live = list[Int[Tensor, "_"] | None]
+"""The units that matter among the inputs, in each hidden layer and the outputs; None means all."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A posterior ready for prediction: for a pruned one only the units that still matter."""
+    """A posterior ready for prediction. If it is pruned, only the units that matter remain."""
 
     posterior: MeanFieldNormal
     point: dict[str, Tensor]
@@ -47,19 +48,19 @@ class Fitted:
 
     @torch.inference_mode()
     def tuned(self, *, bfloat16: bool) -> "Fitted":
-        """With the kernels that are fastest on this machine.
+        """A copy with the kernels that are fastest on this machine.
 
-        The first layer stays as it is: it sees the inputs, and all samples share its products.
+        The first layer stays as it is: it reads the inputs, and all samples share its products.
         """
         first, *later = self.local.layers
         layers = (first, *(fastest(layer, bfloat16=bfloat16) for layer in later))
         return replace(self, local=replace(self.local, layers=layers))
 
     def rounded(self) -> "Fitted":
-        """The same posterior with every hidden layer's products but the first in bfloat16.
+        """A copy whose products are in bfloat16, except for those of the first layer.
 
-        The first layer sees the inputs, whose digits matter, and costs little: all samples share
-        it.
+        The first layer reads the inputs, whose digits matter, and costs little, because all samples
+        share its products.
         """
         first, *hidden = self.local.layers
         layers = [
@@ -70,24 +71,27 @@ class Fitted:
 
     @property
     def operations(self) -> int:
-        """Of one sample of one row."""
+        """Operations per sample and row."""
         return self.local.operations
 
     def inputs(self, x: Tensor) -> Tensor:
-        """The inputs that the network reads."""
+        """The columns of `x` that the network reads."""
         return x if self.live is None or self.live[0] is None else x[:, self.live[0]]
 
     def noise(self, noise: Noise) -> Noise:
-        """The noise of the units that are left."""
-        return noise if self.live is None else _select(noise, self.live)
+        """The noise of the units that remain."""
+        if self.live is None:
+            return noise
+        pairs = zip(noise, self.live[1:], strict=True)
+        return tuple(block if units is None else block[:, units] for block, units in pairs)
 
 
 def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> Live:
-    """For inputs, each hidden layer and the outputs: the units that matter; None means all.
+    """The units that still matter under a pruning mask.
 
-    A unit without outgoing weights changes nothing. Nor does one without incoming weights and
-    bias: every activation here is 0 at 0. Dropping a unit can make others useless, so that one
-    sweep from the outputs to the inputs follows one in the other direction.
+    A unit without outgoing weights has no effect. Neither has one without incoming weights and
+    bias, because every activation here is 0 at 0. Dropping a unit can make others useless: one
+    sweep goes from the inputs to the outputs, a second one back.
     """
     weights = network.layout.unflatten(mask)
     kept = [weights[layer.weight].clone() for layer in network.layers]
@@ -102,11 +106,3 @@ def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> Live:
 
 def _indices(alive: Bool[Tensor, "units"]) -> Int[Tensor, "live"] | None:
     return None if bool(alive.all()) else torch.nonzero(alive).squeeze(1)
-
-
-def _select(noise: Sequence[Tensor], live: Live) -> tuple[Tensor, ...]:
-    """The noise of the units that are left."""
-    return tuple(
-        block if units is None else block[:, units]
-        for block, units in zip(noise, live[1:], strict=True)
-    )

@@ -1,7 +1,7 @@
-"""Other ways to multiply by a layer's moments, taken where a short measurement finds them faster.
+"""Sparse and bfloat16 products with a layer's moments, used if a short measurement is faster.
 
-Pruned layers may gain from sparse products, large ones from bfloat16 where the processor has units
-for it. Which is taken depends on layer and machine, never on the load.
+Pruned layers may gain from sparse products, large layers from bfloat16 if the processor has units
+for it. The choice depends on layer and machine, not on the load.
 """
 
 import statistics
@@ -17,18 +17,18 @@ from torch.nn.functional import linear
 
 from models.prediction.local import Gaussian, Layer, LayerMoments, Pair
 
-_MAX_DENSITY = 0.25  # above it no sparse product was ever faster
-_MIN_SIZE = 4096  # weights; below it a product is all overhead
-_ROWS = 100  # of the measurement: one row under the default number of samples
+_MAX_DENSITY = 0.25  # share of weights that are not 0; above it no sparse product was ever faster
+_MIN_SIZE = 4096  # weights; a smaller product is all overhead
+_ROWS = 100  # in the measurement: one row with the default number of samples
 _REPETITIONS = 5
-# How much shorter another kernel must take. Sparse products gain 1.5 times and more or nothing;
-# bfloat16 gains several times with units for it and loses several times without.
+# Another kernel must take less than this share of the time. Sparse products are 1.5 times as fast
+# and more, or not faster; bfloat16 is several times as fast with units for it, as slow without.
 _SPARSE_GAIN, _BFLOAT16_GAIN = 0.8, 0.7
 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """What the kernels share: another product, and the dense layer for what is done once a row."""
+    """Base of the kernels. The dense layer computes what is needed only once per row."""
 
     dense: LayerMoments
     loc: Tensor
@@ -45,7 +45,7 @@ class _Kernel:
         raise NotImplementedError
 
     def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
-        """Pre-activations of given inputs; see `LayerMoments`."""
+        """As `LayerMoments.__call__`."""
         flat = x.flatten(0, -2)
         bias, shape = self.dense.bias, (*x.shape[:-1], self.width)
         mean = self.product(self.loc, bias[0, 0], flat)
@@ -53,7 +53,7 @@ class _Kernel:
         return mean.reshape(shape), variance.reshape(shape)
 
     def into(self, x: Pair, out: Pair) -> None:
-        """The same for inputs x[0], written into a buffer; x[1] is filled with their squares."""
+        """As `LayerMoments.into`."""
         torch.mul(x[0], x[0], out=x[1])
         for part, weight, bias in zip(
             range(2), (self.loc, self.variance), self.dense.bias, strict=True
@@ -61,12 +61,12 @@ class _Kernel:
             out[part] = self.product(weight, bias[0], x[part])
 
     def of_gaussian(self, mean: Tensor, variance: Tensor) -> Gaussian:
-        """Outputs of uncertain inputs: once per row, so no speed is lost on dense weights."""
+        """As `LayerMoments.of_gaussian`, which runs once per row and may use dense weights."""
         return self.dense.of_gaussian(mean, variance)
 
 
 class SparseLayer(_Kernel):
-    """Weights in compressed rows."""
+    """Weights in compressed sparse rows."""
 
     @classmethod
     def of(cls, layer: LayerMoments) -> "SparseLayer":
@@ -81,7 +81,7 @@ class SparseLayer(_Kernel):
 
 
 class Bfloat16Layer(_Kernel):
-    """Products of numbers with eight significant bits, summed in float32 by the hardware."""
+    """Products of bfloat16 numbers (eight significant bits), which the hardware sums in float32."""
 
     @classmethod
     def of(cls, layer: LayerMoments) -> "Bfloat16Layer":
@@ -94,11 +94,10 @@ class Bfloat16Layer(_Kernel):
 
 
 def fastest(layer: Layer, *, bfloat16: bool) -> Layer:
-    """The layer itself, or a twin that is clearly faster on this machine.
+    """The layer itself, or a kernel for it that is clearly faster on this machine.
 
     Args:
-        bfloat16: whether so few digits are enough for this model; see
-            `TabularModel.tolerates_bfloat16`.
+        bfloat16: whether this model tolerates bfloat16 (`TabularModel.tolerates_bfloat16`).
     """
     if not isinstance(layer, LayerMoments) or layer.loc.numel() < _MIN_SIZE:
         return layer
@@ -116,7 +115,7 @@ def fastest(layer: Layer, *, bfloat16: bool) -> Layer:
 
 
 def is_sparse(layer: LayerMoments) -> bool:
-    """Whether sparse products can gain at all."""
+    """Whether sparse products can be faster."""
     density = float((layer.variance != 0).float().mean())
     return layer.loc.device.type == "cpu" and density <= _MAX_DENSITY
 

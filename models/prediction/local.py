@@ -1,8 +1,8 @@
 """Local reparameterisation for prediction: all samples in one matrix product per layer.
 
 Pre-activations are drawn instead of weights, which is exact for each row (Kingma et al. 2015, arXiv
-1506.02557, eq. 6). No weights are drawn, the first layer's products are shared by all samples,
-results are written into buffers that stay in the processor's cache from chunk to chunk.
+1506.02557, eq. 6). All samples share the first layer's products. Results are written into buffers
+that stay in the processor's cache from chunk to chunk.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from models.posteriors.layout import Weights
 from models.prediction.noise import Noise
 
 DEFAULT_MEMORY_BYTES = 256 * 2**20
-# Buffers that stay in the cache save a trip to memory per activation; matrix products need some
-# hundred rows to reach their speed. docs/benchmarks.md has the measurement.
+# Buffers in the cache save one access to memory per activation, but matrix products need some
+# hundred rows to reach full speed (docs/benchmarks.md has the measurement).
 CACHE_BYTES = 12 * 2**20
 
 IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
@@ -41,7 +41,7 @@ Gaussian = tuple[Float[Tensor, "..."], Float[Tensor, "..."]]
 
 @runtime_checkable
 class Layer(Protocol):
-    """A dense layer whose weights are known by their moments, however it multiplies."""
+    """A dense layer given by the moments of its weights, with any kind of product."""
 
     @property
     def width(self) -> int: ...
@@ -57,8 +57,8 @@ class Layer(Protocol):
 class LayerMoments:
     """Means (first) and variances (second) of a dense layer's weights and biases.
 
-    They lie together so that one batched product multiplies both: the processor's cores then share
-    two products rather than each of two, which is faster for a hundred rows.
+    They are stacked so that one batched product multiplies both. For about a hundred rows this is
+    faster than two products, each divided among the processor's cores.
     """
 
     weight: Float[Tensor, "2 outputs inputs"]
@@ -66,7 +66,7 @@ class LayerMoments:
 
     @classmethod
     def of(cls, layer: Dense, loc: Weights, variance: Weights) -> "LayerMoments":
-        """This layer's part of the network's moments."""
+        """Stack one layer's part of the network's moments."""
         weight, bias = (
             torch.stack([loc[name], variance[name]]) for name in (layer.weight, layer.bias)
         )
@@ -89,7 +89,7 @@ class LayerMoments:
         return self.loc.square()
 
     def __call__(self, x: Float[Tensor, "*samples rows inputs"]) -> Gaussian:
-        """Pre-activations of given inputs: N(xμ + b, x²σ² + σ_b²)."""
+        """Means and variances of the pre-activations of known inputs: N(xμ + b, x²σ² + σ_b²)."""
         shape = (*x.shape[:-1], self.width)
         flat = x.flatten(0, -2)
         pair = flat.new_empty(2, *flat.shape)
@@ -99,12 +99,12 @@ class LayerMoments:
         return out[0].view(shape), out[1].view(shape)
 
     def into(self, x: Pair, out: Pair) -> None:
-        """The same for inputs x[0], written into a buffer; x[1] is filled with their squares."""
+        """Write the pre-activations of inputs x[0] to `out`, and the inputs' squares to x[1]."""
         torch.mul(x[0], x[0], out=x[1])
         torch.baddbmm(self.bias, x, self.weight.mT, out=out)
 
     def of_gaussian(self, mean: Tensor, variance: Tensor) -> Gaussian:
-        """Mean and variance of the outputs when the inputs are uncertain and independent."""
+        """Mean and variance of the outputs of independent inputs with this mean and variance."""
         second = variance + mean.square()
         spread = linear(second, self.variance, self.bias[1, 0])
         return linear(mean, self.loc, self.bias[0, 0]), spread + linear(variance, self.squared_loc)
@@ -112,7 +112,7 @@ class LayerMoments:
     def select(
         self, inputs: Int[Tensor, "n"] | None, outputs: Int[Tensor, "m"] | None
     ) -> "LayerMoments":
-        """The layer between some of its inputs and some of its outputs; None stands for all."""
+        """The layer restricted to some inputs and outputs; None means all."""
         weight, bias = self.weight, self.bias
         if outputs is not None:
             weight, bias = weight[:, outputs], bias[:, :, outputs]
@@ -122,7 +122,7 @@ class LayerMoments:
 
 
 class Scratch:
-    """Buffers for the inputs and outputs of a layer, used again by every chunk."""
+    """Buffers for the inputs and outputs of a layer, which every chunk reuses."""
 
     def __init__(self, pairs: int, width: int, like: Tensor) -> None:
         self._inputs, self._outputs = (like.new_empty(2 * pairs * width) for _ in range(2))
@@ -151,11 +151,11 @@ class LocalNetwork:
 
     @property
     def operations(self) -> int:
-        """Of one sample of one row, but for the first layer's, which all samples share."""
+        """Operations per sample and row, without the first layer's, which all samples share."""
         return sum(4 * inputs * outputs for inputs, outputs in pairwise(self.widths))
 
     def first(self, x: Float[Tensor, "rows inputs"]) -> Gaussian:
-        """The first layer's pre-activations, [1, rows, units]: alike for all samples."""
+        """The first layer's pre-activations, [1, rows, units], the same for all samples."""
         mean, variance = self.layers[0](x)
         return mean.unsqueeze(0), variance.unsqueeze(0)
 
@@ -163,9 +163,9 @@ class LocalNetwork:
         """Outputs given a draw of each hidden layer: [samples, rows, outputs].
 
         Args:
-            first: from `first`.
+            first: the result of `first`.
             noise: standard normals for every layer.
-            scratch: buffers to work in. The answer lies there: the next call overwrites it.
+            scratch: buffers to work in. They also hold the result: the next call overwrites it.
         """
         mean, variance = first
         if len(self.layers) == 1:
@@ -177,7 +177,7 @@ class LocalNetwork:
     def _next(
         self, layer: Layer, mean: Tensor, variance: Tensor, noise: Tensor, scratch: Scratch
     ) -> Gaussian:
-        """Draw this layer's inputs, and give the Gaussian of its outputs."""
+        """Draw this layer's inputs and return the moments of its outputs."""
         samples, rows, units = len(noise), *mean.shape[1:]
         x = scratch.inputs(samples * rows, units)
         hidden = x[0].view(samples, rows, units)

@@ -1,9 +1,9 @@
-"""How far a quasi-Monte-Carlo mean is off, and how many samples a wanted accuracy takes.
+"""The error of quasi-Monte-Carlo means, and the number of samples for a wanted accuracy.
 
-The spread of independent samples overstates the error of evenly spread ones, several times over,
-and their order forbids the usual replicates within one request. So the ratio of the two is measured
-once per variant, by repetition with other seeds on held-out rows. Between rows it differs by a
-third for a regression and by up to a factor of two for probabilities.
+The standard error of independent samples is several times the error of evenly spread ones. The
+points of one sequence are no replicates, so one request cannot show its own error. The ratio of the
+two errors is therefore measured once per variant, by repetition with other seeds on held-out rows.
+It differs between rows by a third for a regression, by up to a factor of two for probabilities.
 """
 
 import math
@@ -13,11 +13,11 @@ import numpy as np
 
 from models.prediction.prediction import Arrays
 
-SAMPLES = (8, 32, 128)  # where the ratio is measured; in between it is interpolated
+SAMPLES = (8, 32, 128)  # numbers at which the ratio is measured; between them it is interpolated
 ROWS = 24
-_REPETITIONS = 24  # pooled over the rows: the ratio is known to about a tenth
-_PILOT = 32
-_MARGIN = 1.1
+_REPETITIONS = 24  # pooled over the rows they give the ratio to about a tenth
+_PILOT = 32  # samples of the first run
+_MARGIN = 1.1  # factor on the number of samples that the first run suggests
 
 Factors = Mapping[int, float]
 Summarise = Callable[[int, int], Arrays]  # of (seed, samples)
@@ -29,12 +29,12 @@ def measure_factors(summarise: Summarise) -> dict[int, float]:
 
 
 def _measure(summarise: Summarise, samples: int) -> float:
-    """Root mean square over the rows; over the classes of a row their variances are summed."""
+    """The ratio's root mean square over rows. The variances of a row's classes are added."""
     runs = [summarise(seed, samples) for seed in range(_REPETITIONS)]
     actual = _per_row(np.stack([run["mean"] for run in runs]).var(0, ddof=1))
     naive = _per_row(np.square(np.stack([run["mc_error"] for run in runs])).mean(0))
-    moved = naive > 0  # with one hidden layer nothing does
-    return math.sqrt((actual[moved] / naive[moved]).mean()) if moved.any() else 1.0
+    varies = naive > 0  # nothing varies with one hidden layer: the mean is exact
+    return math.sqrt((actual[varies] / naive[varies]).mean()) if varies.any() else 1.0
 
 
 def _per_row(variances: np.ndarray) -> np.ndarray:
@@ -42,7 +42,7 @@ def _per_row(variances: np.ndarray) -> np.ndarray:
 
 
 def factor_at(factors: Factors, samples: int) -> float:
-    """Interpolated in the logarithm of the samples; 1 without measurements or with one sample."""
+    """The ratio, interpolated in log(samples); 1 for one sample or without measurements."""
     known = [1, *sorted(factors)]
     ratios = [1.0, *(factors[count] for count in sorted(factors))]
     return float(np.interp(math.log(samples), np.log(known), ratios))
@@ -51,9 +51,10 @@ def factor_at(factors: Factors, samples: int) -> float:
 def until_accurate(
     predict: Callable[[int], Arrays], target: float, max_samples: int
 ) -> tuple[Arrays, int]:
-    """Sample until every row's error is below the target, or `max_samples` are drawn.
+    """Sample until every row's error is at most the target, or `max_samples` are drawn.
 
-    The error falls at least with the root of the samples, so a small run shows how many are enough.
+    Returns the summary and its number of samples. The error falls at least as 1/√samples, so a
+    small first run shows how many are enough.
     """
     samples = min(_PILOT, max_samples)
     while True:

@@ -1,4 +1,4 @@
-"""Moments of activations in closed form: what needs no sampling is not sampled.
+"""Moments of activations and outputs without sampling.
 
 Source of the propagation: Wu et al. 2019, Deterministic Variational Inference (arXiv 1810.03958).
 """
@@ -14,8 +14,8 @@ from torch.special import ndtr
 from models.networks import ACTIVATIONS
 from models.prediction.local import Gaussian, LocalNetwork
 
-_TINY = 1e-20  # below the variance of any float32 product; a unit without variance stays a number
-_NODES = 32  # exact for polynomials up to degree 63
+_TINY = 1e-20  # below the variance of any float32 product; avoids 0/0 for a unit without variance
+_NODES = 32  # of the quadrature, which is exact for polynomials up to degree 63
 
 Units = Float[Tensor, "*samples rows units"]
 
@@ -30,8 +30,9 @@ def activation_moments(activation: str, mean: Units, variance: Units) -> Gaussia
 def relu_moments(mean: Units, variance: Units) -> Gaussian:
     """Mean and variance of max(a, 0), a ~ N(mean, variance).
 
-    With r = σφ(t) − |μ|Φ(−|t|), t = μ/σ, the mean is max(μ, 0) + r and that of max(−a, 0) is
-    max(−μ, 0) + r; the variance is σ²Φ(t) less their product. No difference of large numbers.
+    With t = μ/σ and r = σφ(t) − |μ|Φ(−|t|), the mean is max(μ, 0) + r. The mean of max(−a, 0) is
+    max(−μ, 0) + r, and the variance is σ²Φ(t) minus the product of both means. This avoids
+    differences of large numbers.
     """
     scale = variance.clamp_min(_TINY).sqrt_()
     t = mean / scale
@@ -55,7 +56,7 @@ def _quadrature(activation: str, mean: Units, variance: Units) -> Gaussian:
 def integrate_last(network: LocalNetwork, last: Gaussian, output: slice) -> Gaussian:
     """Mean and variance of some outputs given the last hidden layer's pre-activations.
 
-    Exact where those are independent Gaussians: if they are the first layer's.
+    Exact if the pre-activations are the first layer's, which are independent Gaussians.
     """
     mean, variance = activation_moments(network.activation, *last)
     outputs = network.layers[-1].of_gaussian(mean, variance)
@@ -63,10 +64,10 @@ def integrate_last(network: LocalNetwork, last: Gaussian, output: slice) -> Gaus
 
 
 def propagate(network: LocalNetwork, x: Float[Tensor, "rows inputs"]) -> Gaussian:
-    """Mean and variance of the outputs, with no sampling.
+    """Mean and variance of the outputs.
 
-    Exact up to the second layer's inputs; further on it takes units of a layer for independent
-    and their pre-activations for Gaussian.
+    Exact up to the second layer's inputs. Later layers approximate: units count as independent,
+    and their pre-activations as Gaussian.
     """
     mean, variance = network.layers[0](x)
     for layer in network.layers[1:]:

@@ -1,7 +1,7 @@
-"""The noise of a prediction: standard normals that are a function of (seed, layer, sample) alone.
+"""The noise of a prediction: standard normals that depend only on (seed, layer, sample).
 
-All rows share them, so that a row's answer depends neither on the rows around it nor on how work
-is cut into chunks, and nothing is drawn twice for equal requests.
+All rows share them. So a row's prediction depends neither on the other rows nor on the chunks that
+work is cut into, and equal requests can reuse the noise.
 """
 
 import threading
@@ -21,7 +21,7 @@ BLOCK = 64  # samples per generator: small enough to bound memory, large enough 
 DEFAULT_CACHE_BYTES = 32 * 2**20
 
 Noise = tuple[Float[Tensor, "samples _"], ...]
-"""One block per layer, as wide as that."""
+"""One block per layer, as wide as the layer."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class NoiseSource:
 
     @property
     def has_sobol(self) -> bool:
-        """Whether a Sobol sequence has as many coordinates as the layers need together."""
+        """Whether a Sobol sequence has enough coordinates for all layers together."""
         return sum(self.widths) <= MAX_DIMENSION
 
     @cached_property
@@ -40,7 +40,7 @@ class NoiseSource:
         return Sobol.build(sum(self.widths))
 
     def draw(self, sampler: str, seed: int, start: int, stop: int) -> Noise:
-        """Samples start … stop of the endless sequence that belongs to (sampler, seed)."""
+        """Samples start … stop − 1 of the endless sequence of (sampler, seed)."""
         if sampler == "sobol":
             return self.sobol.normals(seed, start, stop).split(self.widths, dim=1)
         return tuple(
@@ -52,7 +52,7 @@ class NoiseSource:
 def standard_normal(
     seed: int, layer: int | str, start: int, stop: int, width: int
 ) -> Float[Tensor, "samples width"]:
-    """Rows start … stop of the endless matrix of pseudo-random normals of (seed, layer)."""
+    """Rows start … stop − 1 of the endless matrix of pseudo-random normals of (seed, layer)."""
     first, last = start // BLOCK, -(-stop // BLOCK)
     blocks = [
         torch.randn(BLOCK, width, generator=generator(seed, "noise", layer, block))
@@ -63,7 +63,7 @@ def standard_normal(
 
 
 class NoiseCache:
-    """The noise of the latest requests, within a bound. Any number of threads may use it."""
+    """The noise of the latest requests, up to `max_bytes`. Any number of threads may use it."""
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -75,7 +75,7 @@ class NoiseCache:
         key: tuple[str, int, int, int],
         draw: Callable[[str, int, int, int], Noise],
     ) -> Noise:
-        """What `draw(*key)` gives; key is (sampler, seed, start, stop)."""
+        """The result of `draw(*key)`, cached; the key is (sampler, seed, start, stop)."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)

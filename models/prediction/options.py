@@ -1,4 +1,4 @@
-"""The options of a prediction: each once, with its range, default and meaning.
+"""The options of a prediction, each defined once: its range, default and meaning.
 
 The ranges are ``annotated_types`` metadata, as in `models.config`. Requests and job specifications
 inherit from these records, so that pydantic checks the ranges and OpenAPI shows them.
@@ -12,7 +12,7 @@ from pydantic import Field
 
 Sampler = Literal["sobol", "monte_carlo", "moments"]
 IntervalKind = Literal["credible", "conformal"]
-KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # in the order of an answer
+KINDS: tuple[IntervalKind, ...] = ("credible", "conformal")  # in the order of a response
 
 Samples = Annotated[
     int,
@@ -30,7 +30,7 @@ Horizon = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions:
-    """Options for some rows or for a whole data set. Where None, the model chooses."""
+    """Options for some rows or for a whole data set. None means that the model chooses."""
 
     samples: Samples = 100
     seed: Annotated[
@@ -45,33 +45,33 @@ class BatchOptions:
         tuple[IntervalKind, ...],
         Len(1, 2),
         Field(
-            description="credible: quantiles of the predictive mixture; conformal: where the "
-            "version was calibrated, they contain the target with the probability `level` for rows "
-            "like those it was calibrated on, of 100 samples or more",
+            description="credible: quantiles of the predictive mixture; conformal, for calibrated "
+            "versions: they contain the target with probability `level` for rows like the "
+            "calibration rows, if `samples` is 100 or more",
         ),
     ] = KINDS
     sampler: Annotated[
-        Sampler | None, Field(description="default: the best that the model has")
+        Sampler | None, Field(description="default: the best sampler that the model has")
     ] = None
     abstain_above: Annotated[
         Annotated[float, Interval(ge=0.0)] | None,
         Field(
-            description="rows that are more uncertain are marked in `abstained`: the total "
-            "standard deviation in units of the target, of classes the total entropy in nats",
+            description="mark rows with a greater uncertainty in `abstained`: for numbers the "
+            "total standard deviation in units of the target, for classes the entropy in nats",
         ),
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions(BatchOptions):
-    """All options of a prediction for some rows."""
+    """Options of a prediction for some rows."""
 
     return_draws: bool = False
     target_mc_error: Annotated[
         Annotated[float, Interval(gt=0.0)] | None,
         Field(
             description="stop sampling once the mc_error of every row is below it; "
-            "`samples` is the most that are drawn then",
+            "`samples` is then the maximum",
         ),
     ] = None
     top: Annotated[
@@ -85,8 +85,8 @@ class PredictOptions(BatchOptions):
 class ResolvedOptions(PredictOptions):
     """Options that a model has checked, with its defaults filled in (`TrainedModel.resolve`).
 
-    `target_mc_error` and `abstain_above` stay None where neither is wanted. Of the models that
-    predict rows `horizon` and `top` mean nothing.
+    `target_mc_error` and `abstain_above` stay None if they were not given. Models of rows ignore
+    `horizon` and `top`.
     """
 
     seed: int = field()
@@ -96,6 +96,6 @@ class ResolvedOptions(PredictOptions):
 
     @classmethod
     def of(cls, options: BatchOptions, **resolved: Any) -> "ResolvedOptions":
-        """The options with those that are resolved in place of the defaults."""
+        """A copy of the options with the resolved ones replaced."""
         given = {f.name: getattr(options, f.name) for f in fields(options)}
         return cls(**given | resolved)

@@ -16,15 +16,15 @@ class Output:
     """One output of a prediction.
 
     Args:
-        name: of its column in tables; of values per class, the class follows after "_".
-        member: where it stands in JSON; "variance.total" is `total` within `variance`.
-        unit: of its values.
-        tasks: whose tables have it; in JSON it stands wherever it has values.
-        values: reads it off a prediction; None where it was not requested or does not exist.
-        tensor: its name in the Open Inference Protocol, where that is another one.
+        name: of the column in tables; for values per class, "_" and the class are appended.
+        member: path in JSON; "variance.total" is `total` within `variance`.
+        unit: of the values.
+        tasks: tasks whose tables have the column. JSON has the member whenever there are values.
+        values: reads the values of a prediction; None if not requested or not available.
+        tensor: name in the Open Inference Protocol, if it is not `name`.
         per_class: whether a row has a value for each class.
-        on_request: whether the Open Inference Protocol returns it only by its name.
-        is_nullable: whether JSON writes null where it has no values.
+        on_request: whether the Open Inference Protocol returns it only if requested by name.
+        is_nullable: whether JSON has null if there are no values.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Output:
 
 
 def part(field: str, name: str) -> Callable[[Any], Any]:
-    """Reads an array of a mapping of arrays, such as the variances of a prediction."""
+    """A function that reads one array of a prediction's mapping, such as its total variance."""
 
     def read(prediction: Any) -> Any:
         found: Mapping[str, Any] | None = getattr(prediction, field)
@@ -111,6 +111,4 @@ ROW_OUTPUTS = (
         on_request=True,
     ),
 )
-"""In the order of JSON and of tables; the bounds of `intervals` are columns of their own, which
-`RowPrediction.columns` names.
-"""
+"""In the order of JSON and of tables. `RowPrediction.columns` adds the columns of the intervals."""

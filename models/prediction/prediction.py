@@ -1,4 +1,4 @@
-"""Predictions: plain data, in the callers' units."""
+"""Predictions as plain data, in the caller's units."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ P = TypeVar("P", bound="Prediction")
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A central interval per row, of a level.
+    """A central interval per row.
 
-    A credible one holds `level` of the predictive mixture. A conformal one holds the target with
-    that probability for rows like those it was calibrated on, and is infinite where those are too
-    few (`models.evaluation.calibration`).
+    A credible one has the probability `level` under the predictive mixture. A conformal one
+    contains the target with that probability for rows like the calibration rows; it is infinite if
+    those are too few (`models.evaluation.calibration`).
     """
 
     level: float
@@ -42,7 +42,7 @@ class Interval:
     upper: np.ndarray
 
     def select(self, rows: slice) -> "Interval":
-        """The same interval for some of the rows."""
+        """The intervals of some rows."""
         return replace(self, lower=self.lower[rows], upper=self.upper[rows])
 
 
@@ -51,9 +51,9 @@ class Prediction(ABC):
     """What a model predicts, and how it was sampled.
 
     Args:
-        samples: weight draws; 0 where nothing was drawn.
-        epistemic_share: per row the part of its uncertainty that more data would take away.
-        out_of_distribution: per row whether it is unlike the rows of training.
+        samples: number of weight draws; 0 if nothing was drawn.
+        epistemic_share: per row, the share of the uncertainty that more data would remove.
+        out_of_distribution: per row, whether it is unlike the training rows.
     """
 
     outputs: ClassVar[tuple[Output, ...]]
@@ -72,18 +72,18 @@ class Prediction(ABC):
     @property
     @abstractmethod
     def num_values(self) -> int:
-        """Numbers in the prediction, about."""
+        """About how many numbers the prediction has."""
 
     @property
     @abstractmethod
     def is_finite(self) -> bool:
-        """Whether what is predicted are finite numbers."""
+        """Whether all predicted numbers are finite."""
 
     @classmethod
     def joined(cls, parts: "Sequence[P]") -> "P":
-        """Predictions of consecutive rows by the same options as one.
+        """Join predictions of consecutive rows with the same options.
 
-        Draws and forecasts depend on all of their rows and have no parts.
+        Predictions with draws and forecasts cannot be joined.
         """
         first = parts[0]
         joined = {f.name: _join([getattr(part, f.name) for part in parts]) for f in fields(first)}
@@ -91,10 +91,10 @@ class Prediction(ABC):
 
     @abstractmethod
     def columns(self) -> dict[str, Any]:
-        """The values of a table with a row per predicted row, by the names of its columns.
+        """Table columns by name, with a value per predicted row.
 
         Raises:
-            InvalidInput: for a prediction that is no table.
+            InvalidInput: if the prediction cannot be a table.
         """
 
 
@@ -102,14 +102,18 @@ class Prediction(ABC):
 class RowPrediction(Prediction):
     """Arrays over rows (rows × classes for class probabilities), float64, in the target's units.
 
-    `variance` holds aleatoric, epistemic and total; `entropy`, for classes, the same three in
-    nats. `mc_error` is None where it cannot be estimated (one sample). `draws` is
-    samples × rows (× classes): predicted means, each from one weight draw shared by all rows.
-    `ood_score` is what `out_of_distribution` compares with the variant's threshold; `abstained`
-    marks the rows that are too uncertain, None without a bound.
+    The rows of a forecast are the steps ahead.
 
-    Of a forecast the rows are the steps ahead, at `times`, and `draws` are whole paths with their
-    noise, `paths` of each weight draw one after the other.
+    Args:
+        variance: aleatoric, epistemic and total.
+        ood_score: compared with the variant's threshold for `out_of_distribution`.
+        mc_error: None if it cannot be estimated, as from one sample.
+        entropy: of classes, in nats: aleatoric, epistemic and total.
+        draws: samples × rows (× classes): predicted means, each from one weight draw for all rows.
+            For a forecast: whole paths with noise, those of a weight draw one after the other.
+        times: of a forecast's steps.
+        paths: of a forecast, per weight draw.
+        abstained: whether each row is too uncertain; None without a bound.
     """
 
     outputs: ClassVar[tuple[Output, ...]] = ROW_OUTPUTS
@@ -136,9 +140,9 @@ class RowPrediction(Prediction):
         return np.sqrt(self.variance["total"]) if self.entropy is None else self.entropy["total"]
 
     def abstaining(self, above: float | None) -> "RowPrediction":
-        """The same answer with the rows marked whose uncertainty is above; of None, without marks.
+        """A copy that marks the rows with an uncertainty above the bound; None removes the marks.
 
-        What is not finite, of a forecast that runs away, is above any bound.
+        NaN and infinity, which a diverging forecast has, are above any bound.
         """
         return replace(self, abstained=None if above is None else ~(self.uncertainty <= above))
 
@@ -149,11 +153,10 @@ class RowPrediction(Prediction):
 
     @property
     def num_values(self) -> int:
-        """Numbers in the answer, about."""
         return 8 * self.mean.size + (0 if self.draws is None else self.draws.size)
 
     def columns(self) -> dict[str, Any]:
-        """Which columns there are depends on the model and the options alone."""
+        """The columns, whose names depend only on the model and the options."""
         task = "regression" if self.classes is None else "classification"
         task = task if self.times is None else "forecasting"
         columns: dict[str, Any] = {}
@@ -176,7 +179,7 @@ class RowPrediction(Prediction):
         return {name: values[:, i] for i, name in enumerate(names)}
 
     def _bounds(self) -> Arrays:
-        """Of each interval; conformal ones say so in their names."""
+        """The bounds of each interval; names of conformal ones begin with their kind."""
         columns = {}
         for one in self.intervals:
             kind = "" if one.kind == "credible" else f"{one.kind}_"
@@ -185,7 +188,7 @@ class RowPrediction(Prediction):
         return columns
 
     def select(self, start: int, stop: int, options: BatchOptions) -> "RowPrediction":
-        """The answer for rows start … stop alone, with the intervals that the options ask for."""
+        """The prediction of rows start … stop − 1, with the intervals that the options request."""
         rows = slice(start, stop)
         known = {(interval.kind, interval.level): interval for interval in self.intervals}
         selected = {field.name: _select(getattr(self, field.name), rows) for field in fields(self)}
@@ -197,14 +200,14 @@ class RowPrediction(Prediction):
 
 
 def _select(value: Any, rows: slice) -> Any:
-    """Some rows of a field; fields that are not per row stay."""
+    """Some rows of a field. A field that is not per row stays the same."""
     if isinstance(value, dict):
         return {name: values[rows] for name, values in value.items()}
     return value[rows] if isinstance(value, np.ndarray | list) else value
 
 
 def _join(parts: Sequence[Any]) -> Any:
-    """A field of consecutive rows; fields that are not per row are those of the first part."""
+    """A field of consecutive rows. A field that is not per row is taken from the first part."""
     match parts[0]:
         case np.ndarray():
             return np.concatenate(parts)
@@ -225,7 +228,7 @@ def _join(parts: Sequence[Any]) -> Any:
 
 
 def requested_intervals(options: BatchOptions) -> list[tuple[IntervalKind, float]]:
-    """The intervals of an answer in their order: credible ones first, each kind by level."""
+    """Kind and level of each interval in the order of a response: credible ones first."""
     kinds = [kind for kind in KINDS if kind in options.interval_kinds]
     return [(kind, level) for kind in kinds for level in options.intervals]
 
@@ -233,11 +236,12 @@ def requested_intervals(options: BatchOptions) -> list[tuple[IntervalKind, float
 def summarise(
     mixture: Mixture, options: BatchOptions, score: str, calibration: Calibration | None = None
 ) -> Arrays:
-    """Every per-row array of an answer by name; `bounds` names its intervals.
+    """The per-row arrays of a prediction by name; `bounds` names those of its intervals.
 
-    `ood_score` is the score of that name (`models.evaluation.out_of_distribution`). A variance
-    scale
-    leaves a mean where it was, and so the error of that: which is the raw one.
+    `mc_error` of numbers is that of the raw mixture, because calibration does not move the mean.
+
+    Args:
+        score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`).
     """
     raw = mixture
     if calibration is not None:
@@ -276,7 +280,7 @@ def _summarise_numbers(
 
 
 def bounds(kind: IntervalKind, level: float, lower: Tensor, upper: Tensor) -> dict[str, Tensor]:
-    """An interval's part of a summary."""
+    """The two arrays of an interval in a summary."""
     return {f"{kind} lower {level}": lower, f"{kind} upper {level}": upper}
 
 
@@ -291,22 +295,22 @@ def _summarise_classes(mixture: CategoricalMixture) -> dict[str, Tensor]:
 
 
 def concatenate(parts: list[Arrays]) -> Arrays:
-    """Summaries of consecutive chunks of rows, joined."""
+    """Join the summaries of consecutive chunks of rows."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def epistemic_share(summary: Arrays) -> np.ndarray:
-    """Epistemic ÷ total variance per row, in [0, 1]; over all classes for probabilities."""
+    """Epistemic ÷ total variance per row, in [0, 1]; the variances of classes are added."""
     epistemic, aleatoric = summary["epistemic"], summary["aleatoric"]
     if epistemic.ndim > 1:
         epistemic, aleatoric = epistemic.sum(1), aleatoric.sum(1)
     total = epistemic + aleatoric
-    with np.errstate(invalid="ignore"):  # ∞ ÷ ∞, of a forecast that runs away, is NaN
+    with np.errstate(invalid="ignore"):  # ∞ ÷ ∞ in a diverging forecast is NaN
         return np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0)
 
 
 def intervals(summary: Arrays, options: BatchOptions) -> tuple[Interval, ...]:
-    """The requested intervals of a summary; a model may have no conformal ones."""
+    """The requested intervals that the summary has; it may lack conformal ones."""
     return tuple(
         Interval(
             kind=kind,
@@ -325,7 +329,7 @@ def to_prediction(
     detector: Detector,
     classes: tuple[ClassName, ...] | None,
 ) -> RowPrediction:
-    """The answer that a summary makes; `options` say how it was sampled."""
+    """Build the prediction from a summary; `options` say how it was sampled."""
     aleatoric, epistemic = summary["aleatoric"], summary["epistemic"]
     answer = RowPrediction(
         samples=0 if options.sampler == "moments" else options.samples,

@@ -16,17 +16,19 @@ from torch.special import entr, ndtr, ndtri
 
 PerRow = Float[Tensor, "rows"]
 
-_QUANTILE_TOLERANCE = 1e-6  # of the predictive standard deviation; the last step is far below
-_MAX_STEPS = 60  # bisection alone would need as many
+_QUANTILE_TOLERANCE = 1e-6  # in predictive standard deviations; the error is far smaller
+_MAX_STEPS = 60  # as many as bisection alone would need
 
 
 @dataclass(frozen=True)
 class GaussianMixture:
     """Sample s predicts N(mean[s], spread[s] + noise[s]) for each row.
 
-    `spread` is the variance of the predicted mean given the sample: 0 where all weights were
-    drawn, more where some were integrated in closed form. `integrated` holds means and spreads of
-    the predicted mean with still more integrated, which `mean` and `epistemic` then prefer.
+    Args:
+        spread: variance of the predicted mean given the sample, from weights that were integrated
+            in closed form; None if all weights were drawn.
+        integrated: means and spreads with still more weights integrated; `mean` and `epistemic` use
+            them if they are given.
     """
 
     means: Float[Tensor, "samples rows"]
@@ -52,7 +54,7 @@ class GaussianMixture:
     def epistemic(self) -> PerRow:
         """The variance of the predicted mean (divided by S, two passes).
 
-        Where a part was integrated: var_s E[m|s] + mean_s Var[m|s].
+        If some weights were integrated: var_s E[m|s] + mean_s Var[m|s].
         """
         spread = self.spread if self.integrated is None else self.integrated[1]
         between = variance(self._predicted_means(), correction=0)
@@ -63,9 +65,9 @@ class GaussianMixture:
         return self.aleatoric() + self.epistemic()
 
     def scaled(self, factor: float) -> "GaussianMixture":
-        """All deviations about the mean times √factor, and so all variances times the factor.
+        """Multiply deviations from the mean by √factor, and so all variances by the factor.
 
-        The mean stays, and with it its Monte-Carlo error, which is that of this mixture.
+        The mean stays the same. Its Monte-Carlo error is therefore that of the unscaled mixture.
         """
         spread = None if self.spread is None else factor * self.spread
         integrated = self.integrated
@@ -77,9 +79,9 @@ class GaussianMixture:
         )
 
     def mc_error(self) -> PerRow:
-        """Standard error of `mean` if samples are independent: their deviation over √S (S − 1).
+        """Standard error of `mean` for independent samples: their standard deviation ÷ √S.
 
-        It is 0 where the mean was integrated in closed form altogether.
+        It is 0 if the mean was integrated completely.
         """
         means = self._predicted_means()
         if len(means) == 1:
@@ -94,11 +96,11 @@ class GaussianMixture:
         return self.quantiles([level])[0]
 
     def quantiles(self, levels: Sequence[float]) -> Float[Tensor, "levels rows"]:
-        """All of these quantiles at once.
+        """The quantiles of several levels, by Newton's method within a bracket.
 
-        Newton's method kept inside a bracket: a mixture's quantile lies between the smallest and
-        the largest of its components' quantiles, and the bracket shrinks with every step. It
-        starts from the Gaussian of the mixture's mean and variance.
+        A mixture's quantile lies between the smallest and the largest quantile of its components.
+        This bracket shrinks with every step. The start is the quantile of a Gaussian with the
+        mixture's mean and variance.
         """
         wanted = self.means.new_tensor(levels).view(-1, 1)
         z = ndtri(wanted)
@@ -156,7 +158,7 @@ class GaussianMixture:
 
 
 def variance(values: Float[Tensor, "samples *rest"], correction: int) -> Float[Tensor, "*rest"]:
-    """Two passes; several times faster than `torch.var` along the first axis."""
+    """Variance along the first axis, in two passes; several times faster than `torch.var`."""
     centred = values - values.mean(0)
     return centred.square_().sum(0) / (len(values) - correction)
 
@@ -164,7 +166,7 @@ def variance(values: Float[Tensor, "samples *rest"], correction: int) -> Float[T
 def _about_mean(
     values: Float[Tensor, "samples rows"], factor: float
 ) -> Float[Tensor, "samples rows"]:
-    """Samples that scatter about the same mean with a variance `factor` times as large."""
+    """Samples with the same mean, and with `factor` times the variance."""
     mean = values.mean(0)
     return mean + math.sqrt(factor) * (values - mean)
 
@@ -181,7 +183,7 @@ def _expected_abs(mean: Tensor, variance: Tensor) -> Tensor:
 class CategoricalMixture:
     """Sample s predicts the class probabilities probs[s], the softmax of logits[s], for each row.
 
-    Logits distinguish what is certain in floating point: probabilities of 1 − 1e-20 and 1 − 1e-40.
+    Logits distinguish probabilities that floats cannot, such as 1 − 1e-20 and 1 − 1e-40.
     """
 
     logits: Float[Tensor, "samples rows classes"]
@@ -218,7 +220,7 @@ class CategoricalMixture:
         return entr(self.probs).sum(-1).mean(0)
 
     def mutual_information(self) -> PerRow:
-        """Total minus expected entropy: the epistemic part, never negative but for rounding."""
+        """Total minus expected entropy: the epistemic part, in nats."""
         return (self.total_entropy() - self.expected_entropy()).clamp_min(0)
 
     def log_prob(self, targets: Int[Tensor, "rows"]) -> PerRow:

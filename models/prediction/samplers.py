@@ -1,4 +1,4 @@
-"""Outputs of a network under its posterior: sampled, or by moments alone."""
+"""Outputs of a network under its posterior, by sampling or by moments alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from models.prediction.moments import integrate_last, propagate
 from models.prediction.noise import Noise
 from models.prediction.sobol import Sobol
 
-MEAN = slice(0, 1)  # the output that predicts the mean where the likelihood is a Gaussian
-_NODES = 128  # of the outputs' own noise, where nothing else is sampled
+MEAN = slice(0, 1)  # the output that is the mean of a Gaussian likelihood
+_NODES = 128  # of the quadrature over the outputs, if nothing else is sampled
 
 DrawNoise = Callable[[int, int], Noise]
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """The outputs' Gaussian given each sample's hidden layers, and a draw of its noise.
+    """Moments of the outputs given each sample's hidden layers, and normals to draw them with.
 
-    `integrated` is the Gaussian of the first output with nothing drawn, where that is known.
+    `integrated` are the moments of the first output with nothing drawn; None if unknown.
     """
 
     outputs: Gaussian
@@ -31,7 +31,7 @@ class Sampled:
     integrated: Gaussian | None = None
 
     def drawn(self, *, keep_mean: bool = False) -> Float[Tensor, "samples rows outputs"]:
-        """A draw of the outputs; with `keep_mean`, the predicted mean's own noise is left out."""
+        """A draw of the outputs; with `keep_mean` the first output stays at its mean."""
         mean, variance = self.outputs
         drawn = torch.addcmul(mean, variance.sqrt(), self.noise.unsqueeze(1))
         if keep_mean:
@@ -39,7 +39,7 @@ class Sampled:
         return drawn
 
     def double(self) -> "Sampled":
-        """In float64, in which summaries are made."""
+        """A copy in float64."""
         integrated = self.integrated and _double(self.integrated)
         return Sampled(_double(self.outputs), self.noise.double(), integrated)
 
@@ -55,7 +55,7 @@ def sample(
 ) -> Sampled:
     """Outputs by local reparameterisation, `chunk` samples at a time.
 
-    With `integrate` also the first output's Gaussian with nothing drawn, where that is known.
+    With `integrate` the result also has the moments `integrated`, if they are known.
     """
     local, outputs = fitted.local, fitted.local.widths[-1]
     first = local.first(x)
@@ -73,24 +73,24 @@ def sample(
 
 
 def output_nodes(num_outputs: int) -> Float[Tensor, "nodes outputs"]:
-    """Evenly spread standard normals: a quadrature of whatever follows from the outputs."""
+    """Evenly spread standard normals, for a quadrature over the outputs."""
     return Sobol.build(num_outputs).normals(0, 0, _NODES)
 
 
 def sample_moments(
     fitted: Fitted, x: Float[Tensor, "rows inputs"], nodes: Float[Tensor, "nodes outputs"]
 ) -> Sampled:
-    """The outputs' Gaussian by propagation, drawn at the nodes."""
+    """Moments of the outputs by propagation; the nodes replace random draws."""
     mean, variance = (part.unsqueeze(0) for part in propagate(fitted.local, x))
     return Sampled((mean, variance), nodes, (mean[..., MEAN], variance[..., MEAN]))
 
 
 def _exact(fitted: Fitted, first: Gaussian) -> Gaussian | None:
-    """The predicted mean without any sampling, where its moments are exact and cheap.
+    """Moments of the predicted mean without sampling, if they are exact and cheap.
 
-    With one hidden layer, whose units are independent, they cost one row's work, not that of all
-    samples. Deeper, integrating the last hidden layer of each sample costs more than the samples
-    that it saves (docs/benchmarks.md).
+    With one hidden layer, whose units are independent, they cost as much as one sample. In a deeper
+    network the last hidden layer would be integrated for each sample, which costs more than the
+    samples that it saves (docs/benchmarks.md).
     """
     match len(fitted.local.layers):
         case 1:

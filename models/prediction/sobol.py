@@ -2,8 +2,8 @@
 
 Quasi-random points fill the unit cube evenly: means over them converge faster than over random
 ones. Source of the scrambling: Matoušek 1998, On the L2-discrepancy for anchored boxes. The lower
-triangular matrices are fixed; a seed chooses the digital shift, which alone makes each point
-uniform and costs one pass of exclusive or, where new matrices would cost milliseconds.
+triangular matrices are fixed. A seed chooses only the digital shift, which is enough to make each
+point uniform. A shift costs one pass of exclusive or; new matrices would cost milliseconds.
 """
 
 import math
@@ -17,7 +17,7 @@ from torch.quasirandom import SobolEngine
 from models.randomness import generator
 
 MAX_DIMENSION = SobolEngine.MAXDIM
-BITS = 24  # as many as make distinct floats
+BITS = 24  # the precision of float32
 _TABLE_BITS = SobolEngine.MAXBIT
 
 
@@ -34,7 +34,9 @@ class Sobol:
             ValueError: if there are no direction numbers for so many coordinates.
         """
         if dimension > MAX_DIMENSION:
-            raise ValueError(f"{dimension} coordinates; a Sobol sequence has {MAX_DIMENSION}")
+            raise ValueError(
+                f"a Sobol sequence has at most {MAX_DIMENSION} coordinates; got {dimension}"
+            )
         table = SobolEngine(dimension).sobolstate >> (_TABLE_BITS - BITS)
         plain = table[:, :BITS].to(torch.int32)
         return cls(_scramble(plain).T.contiguous())
@@ -44,7 +46,7 @@ class Sobol:
         return self.directions.shape[1]
 
     def points(self, seed: int, start: int, stop: int) -> Int[Tensor, "samples dimension"]:
-        """Points start … stop of the sequence, shifted by the seed."""
+        """Points start … stop − 1 of the sequence, shifted by the seed."""
         shift = generator(seed, "sobol")
         first = torch.randint(2**BITS, (1, self.dimension), dtype=torch.int32, generator=shift)
         low_bits = (stop - start - 1).bit_length()
@@ -63,7 +65,10 @@ class Sobol:
     def _block(
         self, first: Int[Tensor, "1 dimension"], start: int, low_bits: int
     ) -> Int[Tensor, "samples dimension"]:
-        """2^low_bits points from `start`, a multiple of it; each bit of the index doubles them."""
+        """The 2^low_bits points from `start`, a multiple of that number.
+
+        Each bit of the index doubles the points.
+        """
         points = first
         for bit in range(low_bits, start.bit_length()):
             if start >> bit & 1:
@@ -74,7 +79,7 @@ class Sobol:
 
 
 def _scramble(plain: Int[Tensor, "dimension bits"]) -> Int[Tensor, "dimension bits"]:
-    """Each digit plus (modulo 2) a random choice of the more significant ones."""
+    """Add to each digit, modulo 2, a random choice of the more significant digits."""
     random = generator(0, "sobol matrices")
     scrambled = torch.zeros_like(plain)
     for bit in range(BITS):

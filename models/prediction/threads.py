@@ -1,4 +1,4 @@
-"""How many threads a computation is worth."""
+"""The number of threads for a computation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,14 +7,14 @@ import torch
 
 from models.config import ConvolutionalConfig, ModelConfig
 
-# Operations below which one thread is as fast as two: those that sleep take some 50 µs to wake, at
-# every product. Measured with two threads that sleep while idle (docs/benchmarks.md).
+# Below this number of operations one thread is as fast as two: a sleeping thread takes some 50 µs
+# to wake, at every product. Measured with threads that sleep while idle (docs/benchmarks.md).
 WORTH_THREADS = 4e8
 
 
 @contextmanager
 def threads_for(operations: float) -> Iterator[None]:
-    """One thread for a small computation, else as many as the caller has set."""
+    """Use one thread for a small computation, else as many as the caller has set."""
     number = torch.get_num_threads()
     if number == 1 or operations >= WORTH_THREADS:
         yield
@@ -27,10 +27,10 @@ def threads_for(operations: float) -> Iterator[None]:
 
 
 def training_threads(config: ModelConfig, most: int, processes: int = 1) -> int:
-    """Per process: one where torch would not split an elementwise operation (32,768 elements).
+    """Threads per process: one if torch would not split an elementwise operation.
 
-    A second one would only wait, and on a busy machine it waits long.
-    Images and vocabularies are always worth it.
+    It splits only more than 32,768 elements. For fewer a second thread would only wait, on a busy
+    machine for long. Images and language models always use all threads.
     """
     large = isinstance(config.network, ConvolutionalConfig) or config.task == "language_model"
     if large:

@@ -1,8 +1,8 @@
-"""Whole weight draws for prediction: batched products over the sample axis, each draw for all rows.
+"""Predictions by whole weight draws: sample s is one function, evaluated at every row.
 
-Where a method keeps weight vectors, or a distribution that the local estimator cannot use, sample s
-is one function, evaluated at every row. Samples go through the network some at a time, as many as
-keep activations in the processor's cache; no loop runs over single ones.
+This is for methods that keep weight vectors, or a distribution that the local estimator cannot use.
+Samples go through the network in batched products, as many at once as keep the activations in the
+processor's cache.
 """
 
 from dataclasses import dataclass, field
@@ -26,13 +26,13 @@ from models.randomness import generator
 
 Outputs = Float[Tensor, "samples rows outputs"]
 
-_BUFFERS = 2  # of the widest layer: a layer's inputs and its outputs
-_WORKING_COPIES = 6  # of the outputs, in float64, while they are summarised
+_BUFFERS = 2  # as wide as the widest layer: for a layer's inputs and its outputs
+_WORKING_COPIES = 6  # float64 copies of the outputs that a summary needs
 
 
 @dataclass(frozen=True)
 class Functions:
-    """Some samples of a network's function: weights with their axis in front, or masks on units."""
+    """Sampled functions of a network: weights with a sample axis in front, or masks on units."""
 
     weights: Weights
     point: dict[str, Tensor]
@@ -41,11 +41,11 @@ class Functions:
 
 @runtime_checkable
 class FunctionSource(Protocol):
-    """Samples by number: the same number, from the same seed, is always the same function."""
+    """Sampled functions. Each depends only on the seed and the number of the sample."""
 
     @property
     def bytes_per_sample(self) -> int:
-        """Memory that is needed for each sample beside its activations."""
+        """Memory that a sample needs beside its activations."""
         ...
 
     def functions(self, seed: int, start: int, stop: int) -> Functions: ...
@@ -53,7 +53,7 @@ class FunctionSource(Protocol):
 
 @dataclass(frozen=True)
 class KeptDraws:
-    """Weight vectors that a method left, which need no seed; tensors of their own per layer."""
+    """Weight vectors that a method has stored, as contiguous tensors. They need no seed."""
 
     weights: Weights
     point: dict[str, Tensor]
@@ -71,11 +71,11 @@ class KeptDraws:
 
 @runtime_checkable
 class Drawable(Protocol):
-    """A state that is a distribution of weight vectors."""
+    """A state that is a distribution over weight vectors."""
 
     @property
     def num_noise(self) -> int:
-        """Standard normals that make a draw."""
+        """Number of standard normals per draw."""
         ...
 
     def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState: ...
@@ -83,7 +83,7 @@ class Drawable(Protocol):
 
 @dataclass(frozen=True)
 class DrawnWeights:
-    """Weights from a distribution: noise and draws are functions of (seed, sample)."""
+    """Weights drawn from a distribution. Noise and draws depend only on (seed, sample)."""
 
     network: Network
     state: Drawable
@@ -110,7 +110,7 @@ class DrawnWeights:
 
 @dataclass(frozen=True)
 class DropoutDraws:
-    """One weight vector, and units left out by the noise of (seed, layer, unit, sample)."""
+    """One weight vector, with units dropped by the noise of (seed, layer, unit, sample)."""
 
     network: Network
     state: DropoutState
@@ -132,7 +132,7 @@ class DropoutDraws:
 
 @dataclass(frozen=True)
 class FittedDraws:
-    """A fitted method ready for prediction, whose samples are whole functions."""
+    """A fitted method ready for prediction by whole weight draws."""
 
     network: Network
     source: FunctionSource
@@ -156,11 +156,11 @@ class FittedDraws:
 
     @property
     def operations(self) -> int:
-        """Of one sample of one row."""
+        """Operations per sample and row."""
         return self.network.operations
 
     def rows_at_once(self, num_samples: int, memory_bytes: int) -> int:
-        """A row keeps the outputs of all its samples until it is summarised."""
+        """Rows in a chunk: a row keeps the outputs of all its samples until it is summarised."""
         outputs = self.network.num_outputs
         return max(1, memory_bytes // 2 // (num_samples * outputs * 8 * _WORKING_COPIES))
 
@@ -172,9 +172,9 @@ class FittedDraws:
         num_samples: int,
         memory_bytes: int,
     ) -> tuple[Outputs, dict[str, Tensor]]:
-        """Outputs, and the point parameters of each sample; as many samples as are kept, at most.
+        """Outputs and point parameters of each sample, of at most as many as are stored.
 
-        Weights are what most bytes are read of, so that each chunk of samples sees all the rows.
+        Most of the bytes that are read are weights, so each chunk of samples sees all rows.
         """
         count = min(num_samples, self.num_draws or num_samples)
         chunk = self.samples_at_once(len(x), memory_bytes)
@@ -197,7 +197,10 @@ class FittedDraws:
 def evaluate(
     network: Network, functions: Functions, x: Float[Tensor, "*samples rows inputs"]
 ) -> Outputs:
-    """The functions at every row, or each at its own; of an MLP with activations in place."""
+    """The functions at every row, or each at rows of its own.
+
+    The activations of an MLP are computed in place.
+    """
     if not isinstance(network, MLP):
         return network(functions.weights, x, functions.masks)
     for i, layer in enumerate(network.layers[:-1]):

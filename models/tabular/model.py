@@ -52,9 +52,9 @@ from models.prediction.prediction import (
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 
-MAX_ROUNDING = 0.5  # of the Monte-Carlo error of 100 independent samples, root mean squares
+MAX_ROUNDING = 0.5  # rounding ÷ Monte-Carlo error of 100 independent samples, root mean squares
 
-# By task, a name in `models.evaluation.out_of_distribution`, as docs/method.md compares them.
+# By task, the default score of `models.evaluation.out_of_distribution` (see docs/method.md).
 DEFAULT_SCORES: Mapping[str, str] = {
     "regression": "epistemic_variance",
     "forecasting": "epistemic_variance",
@@ -68,7 +68,7 @@ class TabularModel(TrainedModel):
 
     encoder: FeatureEncoder
     target: Target
-    tuned: bool = False  # kernels by measurement: not in training, which repeats bit for bit
+    tuned: bool = False  # whether kernels are measured: not in training, which repeats bit for bit
     _fitted: dict[float, Fitted | FittedDraws] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -77,7 +77,7 @@ class TabularModel(TrainedModel):
 
     @property
     def inputs(self) -> tuple[InputColumn, ...]:
-        """What `predict` takes: one column per feature, as it is stored in a data set."""
+        """The columns that `predict` takes: one per feature, typed as in the data set."""
         return self.encoder.inputs
 
     @property
@@ -103,12 +103,12 @@ class TabularModel(TrainedModel):
         return Engine(self.network, self.likelihood, self.target, whole_draws=not local)
 
     def fitted(self, prune: float) -> Fitted | FittedDraws:
-        """A variant ready for prediction, made at its first use.
+        """A variant ready for prediction, prepared at its first use.
 
         Raises:
             UnknownVariant: naming the fractions that exist.
         """
-        if prune not in self._fitted:  # two threads may make the same: the first one stays
+        if prune not in self._fitted:  # if two threads prepare it, the first result is kept
             fitted = make_ready(self.network, self.variant(prune).state)
             if self.tuned and isinstance(fitted, Fitted):
                 fitted = fitted.tuned(bfloat16=self.variant(prune).bfloat16)
@@ -124,7 +124,6 @@ class TabularModel(TrainedModel):
         return super().description | {"features": features}
 
     def to_json(self) -> Json:
-        """What an artifact holds of this kind of model."""
         return {
             "stored": list(self.encoder.stored),
             "encoders": [asdict(encoder) for encoder in self.encoder.encoders],
@@ -138,7 +137,7 @@ class TabularModel(TrainedModel):
         return {"encoder": encoder, "target": data["target"], "tuned": True}
 
     def predict(self, columns: Columns, options: BatchOptions) -> RowPrediction:
-        """Predicts by Monte-Carlo sampling. Blocking, stateless, bounded in memory.
+        """Predict by Monte-Carlo sampling. Blocking, stateless, bounded in memory.
 
         Raises:
             InvalidInput: for a sampler this model does not have, or missing columns.
@@ -153,14 +152,14 @@ class TabularModel(TrainedModel):
     @property
     def unknown_options(self) -> Mapping[str, str]:
         return {
-            "top": "language models alone have next tokens",
+            "top": "only language models have next tokens",
             "horizon": f"this {self.task} predicts rows and has no horizon",
         }
 
     def predict_rows(self, x: Float[Tensor, "rows inputs"], options: BatchOptions) -> RowPrediction:
-        """`predict` of rows that `encode` made.
+        """`predict` for encoded rows.
 
-        A row's answer does not depend on the rows around it: requests may be joined and cut.
+        A row's prediction does not depend on the other rows: requests may be joined and cut.
         """
         options = self.resolve(options)
         fitted = self.fitted(options.prune)
@@ -182,10 +181,10 @@ class TabularModel(TrainedModel):
         return answer
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
-        """Scores on the rows that have a target.
+        """Metrics of the rows that have a target.
 
         Raises:
-            InvalidData: if none has one.
+            InvalidData: if no row has one.
             InvalidInput: for missing columns, or classes never seen in training.
         """
         labelled = np.flatnonzero(present(columns[self.config.target]))
@@ -200,11 +199,10 @@ class TabularModel(TrainedModel):
     def row_scores(
         self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
     ) -> PerRowScores:
-        """What each row whose truth is known scores (`models.evaluation.metrics`), in the order of
-        the rows.
+        """The scores of each row whose truth is known (`models.evaluation.metrics`), in row order.
 
         Args:
-            truth: a target per row in the caller's units; NaN or None where it is not known.
+            truth: a target per row in the caller's units; NaN or None if it is unknown.
 
         Raises:
             InvalidInput: for classes never seen in training.
@@ -222,17 +220,20 @@ class TabularModel(TrainedModel):
         return {name: values.cpu() for name, values in scored.items()}
 
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
-        """Metrics on rows of the table `columns` that no weight was fitted to."""
-        return self._metrics(prune, held_out, samples)
+        """Metrics of rows that no weight was fitted to.
 
-    def _metrics(self, prune: float, rows: Rows, samples: int) -> Json:
+        Args:
+            columns: the table that the rows are from, which only a forecaster reads.
+        """
         fitted, calibration = self.fitted(prune), self.variant(prune).calibration
-        return self.engine.score(fitted, rows, self.default_seed, samples, calibration)
+        sampler, seed = self.samplers[0], self.default_seed
+        scores = self.engine.row_scores(fitted, held_out, sampler, seed, samples, calibration)
+        return summarise_scores(scores) | selective_metrics(scores)
 
     def calibrated(self, rows: Rows, samples: int) -> "TabularModel":
-        """The same posteriors, each with what these rows say of its predictions.
+        """A copy whose variants are calibrated on these rows.
 
-        No weight may have been fitted to them, nor any epoch chosen by them.
+        The rows must not have been used to fit weights or to choose the epoch.
         """
         seed = self.default_seed
         variants = {
@@ -245,15 +246,15 @@ class TabularModel(TrainedModel):
         return replace(self, variants_by_prune=variants)
 
     def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
-        """What the scores of the variants say against them; of rows nothing."""
+        """Notes on bad metrics, by variant; models of rows have none."""
         return ()
 
     def detector(self, prune: float) -> Detector:
-        """What flags a variant's rows; none is flagged before the variant was scored."""
+        """The detector of a variant. Before the variant is scored, it flags no row."""
         return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
 
     def fit_detector(self, prune: float, x: Float[Tensor, "rows inputs"]) -> Detector:
-        """The bound for the configured false-alarm rate, from rows that no weight was fitted to."""
+        """Fit the configured false-alarm rate to rows that no weight was fitted to."""
         config = self.config.out_of_distribution or OutOfDistributionConfig()
         usual = self.ood_score(x, prune=prune)
         return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate)
@@ -261,14 +262,14 @@ class TabularModel(TrainedModel):
     def ood_score(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
     ) -> np.ndarray:
-        """Per row the variant's score, in the unit of that score."""
+        """The variant's out-of-distribution score of each row."""
         options = self.resolve(PredictOptions(samples=samples, prune=prune, intervals=()))
         return self._summary(self.fitted(prune), x, options)["ood_score"]
 
     def measure_error_factors(
         self, prune: float, x: Float[Tensor, "rows inputs"]
     ) -> dict[int, float]:
-        """How much smaller the default sampler's error is than that of independent samples."""
+        """Error of the default sampler ÷ error of independent samples, by number of samples."""
         if self.engine.whole_draws:
             return {}
         fitted, rows = self.fitted(prune), x[:ROWS]
@@ -278,24 +279,26 @@ class TabularModel(TrainedModel):
         )
 
     def tolerates_bfloat16(self, prune: float, x: Float[Tensor, "rows inputs"]) -> bool:
-        """Whether products in bfloat16 would move the means by less than sampling does."""
+        """Whether products in bfloat16 move the means by less than half of the sampling error."""
         options = self.resolve(PredictOptions(prune=prune, sampler="monte_carlo", intervals=()))
         fitted, rows = self.fitted(prune), x[:ROWS]
         if not isinstance(fitted, Fitted):
             return False
         exact = self._summary(fitted, rows, options)
-        return _is_accurate(exact, self._summary(fitted.rounded(), rows, options))
+        rounded = self._summary(fitted.rounded(), rows, options)
+        moved = np.square(rounded["mean"] - exact["mean"]).mean()
+        return bool(moved <= MAX_ROUNDING**2 * np.square(exact["mc_error"]).mean())
 
     @property
     def bytes_per_row(self) -> int:
-        """In float64, with the encoding and some arrays per class."""
+        """The encoded row and some arrays per class, in float64."""
         return 8 * (2 * self.encoder.width + 10 * len(self.classes or (1,)))
 
     def values_per_sample(self, options: ResolvedOptions) -> int:
         return len(self.classes or (1,)) if options.return_draws else 1
 
     def blank(self, size: int) -> Encoded:
-        """Rows of which every other lacks all values, and the rest lack none."""
+        """Rows that lack all values and rows that lack none, in turn."""
         rows = [
             self.encode({c.name: _blank_value(c, missing=missing) for c in self.inputs})
             for missing in (True, False)
@@ -314,18 +317,18 @@ class TabularModel(TrainedModel):
         return self.encoder.encode(columns).to(self.device)
 
     def _check(self, options: BatchOptions) -> None:
-        """Also refuse conformal intervals alone where the version has none."""
+        """Also refuse a request for conformal intervals only, if the version has none."""
         super()._check(options)
         alone = options.intervals and set(options.interval_kinds) == {"conformal"}
         if alone and not isinstance(self.variant(options.prune).calibration, NumberCalibration):
             raise InvalidInput(
-                "this version has no conformal intervals: only regressions that were calibrated "
-                "have; ask for credible ones",
+                "this version has no conformal intervals: only calibrated regressions have them; "
+                "request credible ones",
                 "/interval_kinds",
             )
 
     def _summary(self, fitted: Fitted | FittedDraws, x: Tensor, options: ResolvedOptions) -> Arrays:
-        """Summaries of all rows; `mc_error` is what the sampler's error is measured to be."""
+        """The arrays of all rows; `mc_error` is corrected by the sampler's measured factor."""
         sampler, seed = options.sampler, options.seed
         calibration = self.variant(options.prune).calibration
         score = self.detector(options.prune).score
@@ -333,7 +336,7 @@ class TabularModel(TrainedModel):
         with threads_for(fitted.operations * len(x) * options.samples):
             summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])
         if sampler == "moments" or isinstance(self.config.method, EnsembleConfig):
-            summary.pop("mc_error", None)  # members are no draws from a known distribution
+            summary.pop("mc_error", None)  # members are not drawn from a known distribution
         elif (sampler == "sobol" or self.engine.whole_draws) and "mc_error" in summary:
             factors = self.variant(options.prune).error_factors
             summary["mc_error"] = summary["mc_error"] * factor_at(factors, options.samples)
@@ -341,10 +344,10 @@ class TabularModel(TrainedModel):
 
 
 def make_ready(network: Network, state: State) -> Fitted | FittedDraws:
-    """A state in the form in which its kind predicts fastest.
+    """Prepare a state for prediction, in its fastest form.
 
-    The local estimator is exact for dense layers alone: where weights are shared between positions
-    or steps, whole weight vectors are drawn.
+    The local estimator is exact only for dense layers. If positions or steps share weights, whole
+    weight vectors are drawn.
     """
     if isinstance(state, BBBState) and isinstance(network, MLP):
         return Fitted.of(network, state)
@@ -360,9 +363,3 @@ def _blank_value(column: InputColumn, *, missing: bool) -> np.ndarray:
         case "tensor":
             return np.zeros((1, *(column.shape or ())), np.float32)
     return np.array([np.nan if missing else 1.0])
-
-
-def _is_accurate(exact: Arrays, short: Arrays) -> bool:
-    """Whether the means moved by less than half of what sampling moves them anyway."""
-    moved = np.square(short["mean"] - exact["mean"]).mean()
-    return bool(moved <= MAX_ROUNDING**2 * np.square(exact["mc_error"]).mean())

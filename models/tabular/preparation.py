@@ -1,4 +1,4 @@
-"""From stored columns to the rows of a problem: drop, split, encode."""
+"""Makes the training problem of a table: drops, splits and encodes its rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,11 +23,11 @@ from models.training.row_profile import RowProfile, summarise_columns
 def prepare(
     columns: Columns, types: Mapping[str, str], config: ModelConfig, ranks: Ranks = ALONE
 ) -> RowProblem:
-    """Splits and encodes the rows of a table.
+    """Split and encode the rows of a table.
 
-    Encoders and target scale are fitted to the training rows and those that choose the epoch, which
-    a refit learns from. Classes are those of all rows: a rare class that is held out must end
-    neither training nor scoring.
+    Encoders and target scale are fitted to the training rows and to those that choose the epoch,
+    because a refit learns from both. The classes are those of all rows, so that a rare class that
+    is held out stops neither training nor scoring.
 
     Raises:
         InvalidData: if too few rows have a target, or nothing varies.
@@ -77,7 +77,7 @@ def prepare(
 
 
 def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
-    """Notes on sets of rows that the configuration asks for and that are empty."""
+    """Notes on configured sets of rows that are empty."""
     rows = sum(map(len, (split.training, split.stopping, split.calibration, split.scores)))
     if config.training.calibration_fraction and not len(split.calibration):
         yield f"not calibrated: {rows} rows, or their groups, leave too few for it"
@@ -86,7 +86,7 @@ def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
 
 
 def _split_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:
-    """The column that a split by group or time names."""
+    """The column of a split by group or time."""
     match config.training.split:
         case SplitBy(by=name) | SplitTime(time=name):
             return columns[name]

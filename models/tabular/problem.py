@@ -1,4 +1,4 @@
-"""The recipe's problem of rows: a table or the windows of series."""
+"""The training problem of rows: of a table, or windows of series."""
 
 import math
 from dataclasses import dataclass, fields, replace
@@ -16,22 +16,22 @@ from models.training.row_profile import RowProfile
 
 SCORE_SAMPLES = 100  # for the calibration and the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
-WATCHED = 1_000  # scored rows whose score a learning curve shows
+_WATCHED = 1_000  # held-out rows in the learning curve, if no rows choose the epoch
 
 
 @dataclass(frozen=True)
 class RowProblem:
     """A model without posteriors, the rows it learns from and those held out.
 
-    The sets of a table are disjoint. Of series, whose ends are short, the same windows choose the
-    epoch and are scored.
+    The sets of a table are disjoint. In series, whose held-out ends are short, the same windows
+    choose the epoch and are scored.
 
     Args:
-        stopping: chooses the epoch. Without it the first of `scores` are scored during the fit, and
-            choose nothing.
-        calibration: calibrates the predictions, if there are rows for it.
-        scores: gives the metrics.
-        columns: the table, out of which a forecaster's back-test reads series.
+        stopping: rows that choose the epoch. Without them the fit scores the first of `scores`,
+            only for the report.
+        calibration: rows to calibrate the predictions with, if there are any.
+        scores: rows for the metrics.
+        columns: the table, from which a forecaster's back-test reads series.
     """
 
     model: TabularModel
@@ -64,11 +64,11 @@ class RowProblem:
 
     @torch.inference_mode()
     def score(self, state: State) -> float:
-        """Mean log predictive density, for a target in standard units.
+        """Mean log predictive density of the standardised targets.
 
-        Each rank computes its rows: predicting them takes as long as learning from as many.
+        Each rank computes a part of the rows, because predicting takes as long as learning.
         """
-        rows = self.scores[:WATCHED] if self.stopping is None else self.stopping
+        rows = self.scores[:_WATCHED] if self.stopping is None else self.stopping
         model, ranks = self.model, self.ranks
         mine, total = rows[ranks.part(len(rows)).rows], rows.inputs.new_zeros(())
         if len(mine):
@@ -83,8 +83,8 @@ class RowProblem:
         return float(ranks.sum(total / len(rows)))
 
     def finish(self, model: Any) -> TabularModel:
-        """With metrics, sampling error and detector of every variant, from the scored rows."""
-        if self.calibration is not None:  # at the end: nobody waits for it
+        """The calibrated model with metrics, sampling error and detector of every variant."""
+        if self.calibration is not None:
             model = model.calibrated(self.calibration, SCORE_SAMPLES)
         x, scored = self.scores.inputs, {}
         for fraction, variant in model.variants_by_prune.items():

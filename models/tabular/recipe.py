@@ -1,4 +1,4 @@
-"""The recommended recipe of rows: a table's, or the windows of series."""
+"""The recommended settings for rows of a table or windows of series."""
 
 import math
 from collections.abc import Mapping
@@ -43,8 +43,7 @@ MIN_ROWS = 10  # below that, a held-out tenth would be less than one row
 _STEPS = 15_000
 _SGD_RATE = 1e-2
 _ADAM_RATE, _ADAM_RATE_WIDTH = 1e-2, 0.5  # the smaller of the first and the second ÷ width
-# Rows that choose when to stop: a point estimate needs them, the ELBO does not.
-_STOPPING = 0.1
+_STOPPING = 0.1  # of the rows choose the epoch: a point estimate needs this, the ELBO does not
 _CALIBRATION = 0.1
 _REFIT_ROWS = 20_000  # below that, a second fit also learns from the rows that chose the epoch
 _CLIP = 10.0  # far above the norms of a healthy run, in nats per row
@@ -98,7 +97,7 @@ def resolve_rows(
 
 
 def _check_no_text(config: ModelConfig) -> None:
-    """Refuses the settings of language models."""
+    """Refuse the settings of language models."""
     sharpened = isinstance(config.method, BBBConfig) and config.method.sharpening
     for given, path in (
         (config.language is not None, "/language"),
@@ -106,7 +105,7 @@ def _check_no_text(config: ModelConfig) -> None:
         (config.training.schedule == "plateau", "/training/schedule"),
     ):
         if given:
-            raise InvalidData("this is for the task language_model alone: leave it out", path)
+            raise InvalidData("only the task language_model has this setting: leave it out", path)
 
 
 def _check_target(target: ColumnProfile, task: Task) -> None:
@@ -146,13 +145,13 @@ def _check_network(method: MethodConfig, network: Network) -> None:
     num_weights = _num_weights(network)
     if isinstance(method, MetropolisConfig) and num_weights > MAX_WEIGHTS:
         raise InvalidData(
-            f"a random walk over {num_weights} weights and more would hardly move: metropolis "
+            f"a random walk over more than {num_weights} weights would hardly move: metropolis "
             f"takes up to {MAX_WEIGHTS}; make the network smaller, or take 'sgld'",
             "/network/hidden",
         )
     if isinstance(method, DropoutConfig) and not network.mask_widths:
         raise InvalidData(
-            "mc_dropout leaves hidden units out, and this network has none: give it a layer",
+            "mc_dropout drops hidden units, and this network has none: give it a hidden layer",
             "/network/hidden",
         )
 
@@ -187,7 +186,7 @@ def _default_features(
 
 
 def _likelihood(name: LikelihoodName | None, task: Task, target: ColumnProfile) -> LikelihoodName:
-    """One logit for two known classes. The classes of a number are known only in training."""
+    """Bernoulli for two known classes. The classes of a number are known only in training."""
     binary = target.type == "boolean" or (target.levels is not None and len(target.levels) == 2)
     allowed: tuple[LikelihoodName, ...]
     if task in ("regression", "forecasting"):
@@ -210,7 +209,7 @@ def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
 
 
 def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnProfile]) -> Inputs:
-    """About the inputs that the columns will be encoded as."""
+    """An estimate of the inputs that the columns will be encoded as."""
     profiles = [columns[f.name] for f in features]
     widths = [math.prod(p.shape or ()) * len(p.levels or ("",)) for p in profiles]
     starts = accumulate(widths, initial=0)
@@ -221,7 +220,7 @@ def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnPro
 
 
 def _num_weights(network: Network) -> int:
-    """How many weights lie between the inputs and the last hidden layer."""
+    """The number of weights before the output layer, without biases."""
     shapes = [shape for layer in network.layers[:-1] for shape in layer.shapes().values()]
     return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 
@@ -231,8 +230,8 @@ def _stopping(config: ModelConfig) -> float:
     training = config.training
     if training.stopping_fraction is not None:
         return training.stopping_fraction
-    runs_on = isinstance(config.method, BBBConfig) and training.patience is None
-    return 0.0 if runs_on else _STOPPING
+    runs_all_epochs = isinstance(config.method, BBBConfig) and training.patience is None
+    return 0.0 if runs_all_epochs else _STOPPING
 
 
 def _fractions(config: ModelConfig, task: Task) -> TrainingConfig:
@@ -246,7 +245,7 @@ def _fractions(config: ModelConfig, task: Task) -> TrainingConfig:
     if not stopping and task != "forecasting":
         if given.patience is not None:
             raise InvalidData(
-                f"patience {given.patience} waits for rows that choose the epoch, and "
+                f"patience {given.patience} needs rows that choose the epoch, and "
                 "stopping_fraction 0 leaves none: leave one of the two out",
                 "/training/patience",
             )
@@ -285,7 +284,7 @@ def _training(
     optimizer = config.optimizer or "adam"
     rate = config.learning_rate or (adam if optimizer == "adam" else _SGD_RATE)
     tune = config.fine_tune_epochs
-    chosen = stopping > 0 or task == "forecasting"  # the epoch, by rows that are held out
+    chooses = stopping > 0 or task == "forecasting"  # whether held-out rows choose the epoch
     return replace(
         config,
         batch_size=batch,
@@ -294,7 +293,7 @@ def _training(
         epochs=epochs,
         learning_rate=rate,
         gradient_clip=config.gradient_clip or _CLIP,
-        patience=(config.patience or max(1, epochs // 2)) if chosen else None,
+        patience=(config.patience or max(1, epochs // 2)) if chooses else None,
         refit=stopping > 0 and num_rows < _REFIT_ROWS if config.refit is None else config.refit,
         fine_tune_epochs=min(10_000, math.ceil(plan.fine_tune * epochs)) if tune is None else tune,
     )

@@ -18,7 +18,7 @@ from models.training.trainer import required
 
 @dataclass(frozen=True)
 class RowTask:
-    """Rows of a table or windows of series, which carry nothing from one mini-batch to the next."""
+    """Rows of a table or windows of series. Mini-batches carry nothing on to the next one."""
 
     rows: Rows
     ranks: Ranks = ALONE
@@ -35,7 +35,7 @@ class RowTask:
         return -(-len(self.rows) // self._batch_size(config))
 
     def batches(self, config: TrainingConfig, epoch: int) -> Sequence[Tensor]:
-        """Row numbers."""
+        """The row numbers of each mini-batch."""
         return list(batches(len(self.rows), self._batch_size(config), config.seed, epoch))
 
     def take(self, index: Tensor) -> Rows:

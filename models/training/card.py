@@ -1,6 +1,6 @@
 """The part of a model's card that needs the training: rows, learning curve, weights.
 
-Scores, and the data of charts made from them, are among a variant's metrics.
+Scores and their chart data are among a variant's metrics.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,6 @@ from dataclasses import asdict
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from models.config import Json
 from models.inference.bbb import BBBState
@@ -61,7 +59,8 @@ def describe_weights(variants: Mapping[float, Variant]) -> Json | None:
     state = variants[0.0].state
     if not isinstance(state, BBBState):
         return None
-    ratios = decibels(signal_to_noise(state.posterior)).sort().values
+    ratio = signal_to_noise(state.posterior).detach()  # a ratio of 0 counts as the least float32
+    ratios = (20 * ratio.clamp_min(torch.finfo(torch.float32).tiny).log10()).sort().values
     bins = (ratios.floor().long() - _LEAST_DB).clamp(0, _MOST_DB - _LEAST_DB - 1)
     counts = bins.bincount(minlength=_MOST_DB - _LEAST_DB)
     used = counts.nonzero().flatten()
@@ -76,8 +75,3 @@ def describe_weights(variants: Mapping[float, Variant]) -> Json | None:
             for prune, place in places.items()
         ],
     }
-
-
-def decibels(ratio: Float[Tensor, "weights"]) -> Float[Tensor, "weights"]:
-    """20 log₁₀ of a ratio of amplitudes; a ratio of 0 counts as the least positive float32."""
-    return 20 * ratio.detach().clamp_min(torch.finfo(torch.float32).tiny).log10()

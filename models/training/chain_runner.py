@@ -1,4 +1,4 @@
-"""Runs Markov chains over mini-batches, and keeps positions."""
+"""Runs Markov chains over mini-batches, and keeps draws."""
 
 import math
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class ChainRunner(Run):
         self.state = self.state.restored(tensors)
 
     def advance(self) -> EpochResult | None:
-        """One step of all chains; keeps their positions where the kernel says so."""
+        """Move all chains by one step, and keep their positions after the kernel's `kept_steps`."""
         rows, kernel = self.task.rows, self.kernel
         if not kernel.uses_all_rows:
             rows = self.task.take(self._next_batch()[1])
@@ -70,14 +70,14 @@ class ChainRunner(Run):
 
 
 def count_reports(kernel: Kernel) -> int:
-    """How often a run reports."""
+    """The number of reports of a run."""
     return min(_REPORTS, kernel.kept_steps[-1])
 
 
 def check_finite(terms: Terms, step: int, *, by_gradient: bool) -> None:
-    """Stops a run whose chains have left the range of numbers.
+    """Raise `Diverged` if a chain that follows gradients has a density that is not finite.
 
-    Proposals of a random walk may have a density of 0: they are refused.
+    Proposals of a random walk may have a density of 0: they are rejected.
     """
     if by_gradient and not math.isfinite(float(terms.log_density.sum())):
         raise Diverged(

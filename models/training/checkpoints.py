@@ -20,9 +20,9 @@ from models.training.run import Run
 
 log = logging.getLogger(__name__)
 
-_COUNTERS = "counters"  # JSON among the tensors: one file is whole or not there
+_COUNTERS = "counters"  # JSON stored as a tensor, so that one file holds everything
 
-# A job may outlive the version of the service that began it. Raise this with every change of what a
+# A job may be continued by a newer version of the service. Raise this with every change of what a
 # checkpoint's weights mean: how rows are divided or encoded, or what a run keeps.
 CHECKPOINT_FORMAT = 1
 
@@ -35,9 +35,10 @@ class Checkpoints:
     ranks: Ranks = ALONE
 
     def save(self, stage: str, run: Run) -> None:
-        """Replaces the stage's checkpoint. A crash leaves the old or the new one, whole.
+        """Replace the stage's checkpoint. After a crash the old or the new one is complete.
 
-        A full disk is logged, and leaves the old one: stopping the run would lose more.
+        If the disk is full, it logs a warning and keeps the old one: stopping the run would lose
+        more.
         """
         if not self.ranks.leads:
             return
@@ -47,7 +48,7 @@ class Checkpoints:
         self._replace(self._file(stage), save(whole | {_COUNTERS: _to_tensor(content)}))
 
     def restore(self, stage: str, run: Run) -> None:
-        """Puts the saved state into a fresh run, if there is one of this format."""
+        """Load the saved state into a new run, if there is one of this format."""
         saved = self.ranks.share(lambda: self._read(stage))
         if saved:
             tensors = load(saved)
@@ -76,7 +77,7 @@ class Checkpoints:
 
 
 def _to_tensor(data: Json) -> Tensor:
-    """JSON as bytes.
+    """JSON as a tensor of bytes.
 
     Raises:
         ValueError: for NaN and infinities, which JSON cannot hold.

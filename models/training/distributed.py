@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that fit a model. Of a single process all methods do nothing."""
+    """This process among those that fit a model. With a single process all methods do nothing."""
 
     rank: int = 0
     size: int = 1
@@ -58,7 +58,7 @@ class Ranks:
         return self.rank == 0
 
     def part(self, total: int) -> Part:
-        """This rank's rows; sizes differ by one at most, and may be 0."""
+        """This rank's part of `total` rows; sizes differ by one at most, and may be 0."""
         start, stop = (total * rank // self.size for rank in (self.rank, self.rank + 1))
         return Part(start, stop, total, self.size)
 
@@ -70,9 +70,9 @@ class Ranks:
         return value
 
     def sum_gradients(self, parameters: Sequence[Tensor], terms: Sequence[Tensor]) -> list[Tensor]:
-        """Replaces the parameters' gradients by their sums over all ranks, and returns the terms'.
+        """Sum the parameters' gradients over all ranks, in place; return the sums of the terms.
 
-        One all_reduce serves all, so that its latency is paid once per step.
+        There is a single all_reduce, so that its latency is paid once per step.
         """
         if self.size == 1:
             return list(terms)

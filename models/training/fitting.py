@@ -42,7 +42,7 @@ from models.training.trainer import Trainer, required
 
 @runtime_checkable
 class Problem(Protocol):
-    """What the recipe runs on: a model without posteriors, data to learn from, data held out."""
+    """A model without posteriors, the data to fit it to, and held-out data."""
 
     @property
     def model(self) -> TrainedModel: ...
@@ -52,20 +52,20 @@ class Problem(Protocol):
 
     @property
     def profile(self) -> RowProfile:
-        """Of the data, for the model's card."""
+        """A profile of the data for the model's card."""
         ...
 
     @property
     def chooses(self) -> bool:
-        """Whether scores choose the epoch; otherwise those of a first fit are only reported."""
+        """Whether scores choose the epoch; otherwise a first fit only reports them."""
         ...
 
     def score(self, state: Any) -> float:
-        """How well a state predicts held-out data: mean log density per row or token."""
+        """Mean log density of the held-out data per row or token."""
         ...
 
     def refit(self) -> "Problem":
-        """The same problem with the rows that chose the epoch among those that are learned."""
+        """The same problem, with the rows that chose the epoch among the training rows."""
         ...
 
     def finish(self, model: TrainedModel) -> TrainedModel:
@@ -75,7 +75,7 @@ class Problem(Protocol):
 
 @dataclass
 class StageRunner:
-    """Runs the stages of one training: each reports, can be stopped, and can be resumed."""
+    """Runs the stages of one training. Each reports, and can be stopped and resumed."""
 
     reporter: ProgressReporter
     should_stop: Callable[[], bool]
@@ -129,7 +129,7 @@ def total_epochs(config: ModelConfig) -> int:
 
 @dataclass(frozen=True)
 class Fit:
-    """The best state of a fit, the course of the fit, and the epoch that was best."""
+    """The best state of a fit, the results of its epochs, and the best epoch."""
 
     state: Any
     history: list[EpochResult]
@@ -138,9 +138,9 @@ class Fit:
 
 @dataclass(frozen=True)
 class Fitting:
-    """The posteriors of one problem, a stage for each.
+    """Fits the posteriors of one problem, each in a stage.
 
-    `prefix` tells the stages of a refit from those of the first fit.
+    `prefix` distinguishes the stages of a refit from those of the first fit.
     """
 
     problem: Problem
@@ -148,7 +148,11 @@ class Fitting:
     prefix: str = ""
 
     def fit(self, last_epoch: int | None = None) -> Fit:
-        """Fits the method from its initial state, up to an epoch on the schedule of all."""
+        """Fit the method from its initial state.
+
+        Args:
+            last_epoch: where to end; the schedule is still that of all epochs.
+        """
         state = self._method.init(generator(self.config.training.seed, "init"))
         state = state.to(self.task.device)
         self.task.ranks.align(state.tensors())
@@ -158,7 +162,7 @@ class Fitting:
         return Fit(best, trainer.history, trainer.state.best_epoch)
 
     def finish(self, fit: Fit) -> TrainedModel:
-        """The model with the posteriors that start from a fit's state."""
+        """The model with all posteriors, which start from the fit's state."""
         model, method, state = self.problem.model, self._method, fit.state
         full, notes = _variant(0.0, state), model.notes
         match self.config.method:
@@ -191,7 +195,7 @@ class Fitting:
         return build_method(self.config.method, model.network, model.likelihood, self.task.num_data)
 
     def _average(self, method: SWAG, fitted: DrawsState, config: SWAGConfig) -> SWAGState:
-        """Continues the fit at a constant rate; the last state holds all that was collected."""
+        """Continue the fit at a constant rate; the last state has the collected moments."""
         training = replace(
             self.config.training,
             epochs=config.epochs,
@@ -209,7 +213,7 @@ class Fitting:
     def _run_chains(
         self, config: ChainConfig, fitted: DrawsState
     ) -> tuple[Variant, tuple[str, ...]]:
-        """Chains that start at the fits; their diagnosis becomes metrics and notes."""
+        """Run chains that start at the fits; their diagnosis becomes metrics and notes."""
         problem, kernel = self.problem, build_kernel(config)
         assert isinstance(problem, RowProblem), "the recipe refuses chains over texts"
         model, task = problem.model, problem.task
@@ -228,7 +232,7 @@ class Fitting:
         return Variant(0.0, draws, found.metrics, error_factors=factors), found.notes
 
     def _prune(self, method: BayesByBackprop, parent: BBBState, fraction: float) -> BBBState:
-        """Prunes the parent further and lets the remaining weights adapt, mask fixed."""
+        """Prune the parent further, then fine-tune the remaining weights with the mask fixed."""
         state = replace(parent, posterior=prune(parent.posterior, fraction)).detach()
         self.task.ranks.align(state.tensors())
         if self.config.training.fine_tune_epochs == 0:
@@ -240,7 +244,7 @@ class Fitting:
         return tuned
 
     def _fine_tuning(self, fraction: float) -> TrainingConfig:
-        """The fit's settings at `fraction` of its rate: who lost more has more to learn again.
+        """The fit's settings with `fraction` times its rate: with more pruned, more is to relearn.
 
         On MNIST (test rows: docs/benchmarks.md) half the rate left 95 % pruned 0.56 points behind.
         """
@@ -257,13 +261,13 @@ class Fitting:
     def _trainer(
         self, method: Method, training: TrainingConfig, state: Any, *, watched: bool = False
     ) -> Trainer:
-        """Scores held-out data where they choose the epoch, or for the report if `watched`."""
+        """A trainer; it scores held-out data to choose the epoch, or to report if `watched`."""
         chooses = self.problem.chooses
         score = self.problem.score if chooses or watched else None
         return Trainer(self.task, training, method, state, score, chooses)
 
 
 def _variant(fraction: float, state: Any) -> Variant:
-    """A variant with the state as it predicts and is stored."""
+    """A variant with the state that predicts and is stored."""
     plain = state.unsharpened() if isinstance(state, SharpenedState) else state
     return Variant(fraction, plain)

@@ -36,7 +36,7 @@ class FitPlan:
     epochs: int = 20
 
 
-_BOUND = FitPlan()
+_ELBO = FitPlan()
 # Where a classifier has more weights than rows, the ELBO underfits: on held-out rows of MNIST
 # (784-400-400-10, 10 epochs) a log likelihood of −0.325 against −0.048 with this share of the KL.
 # The model's notes say that its objective is tempered.
@@ -45,14 +45,14 @@ _TEMPERED = FitPlan(kl_weight=0.05)
 # shrink large weights: more of the KL can stay, and longer fits still gain (see docs/method.md).
 _RELEVANCE = FitPlan(prior="per_weight", warmup=0.3, fine_tune=0.1, epochs=50)
 _RELEVANCE_KL = 0.2
-# As many scales as weights can overfit: on the 1,800 digits of scikit-learn one per tensor did
-# better (log likelihood −0.05 against −0.07), on 50,000 images one per weight.
+# One scale per weight can overfit: on the 1,800 digits of scikit-learn one per tensor is better
+# (log likelihood −0.05 against −0.07), on 50,000 images one per weight.
 _RELEVANCE_ROWS = 10_000
 _OWN_SCALES = (GaussianPriorConfig(), GaussianPriorConfig(sigma="per_weight"))
 
 
 def refuse_fractions(training: TrainingConfig, reason: str) -> None:
-    """Refuses the fractions of rows that only tables hold out.
+    """Refuse the fractions of rows that only tables hold out.
 
     Raises:
         InvalidData: naming the fraction.
@@ -71,7 +71,7 @@ def plan_fit(
     """
     method = config.method
     if not isinstance(method, BBBConfig) or task != "classification" or num_weights <= num_rows:
-        return _BOUND
+        return _ELBO
     if not isinstance(network, MLP) or method.prior not in _OWN_SCALES:
         return _TEMPERED
     if num_rows < _RELEVANCE_ROWS and method.prior == GaussianPriorConfig():

@@ -1,4 +1,4 @@
-"""How far a training is, and how long it still takes."""
+"""The progress of a training, and the time that it still needs."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,11 +11,12 @@ _REPORT_SECONDS = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """The state of a training.
+    """The progress of a training.
 
     Args:
-        epoch: of the stage, as is `epochs`.
-        fraction: of all stages.
+        epoch: finished epochs of the stage.
+        epochs: all epochs of the stage.
+        fraction: finished share of all stages.
         metrics: in nats per row.
     """
 
@@ -33,11 +34,11 @@ class ProgressReporter:
     def __init__(self, total_epochs: int, report: Callable[[Progress], None]) -> None:
         self._total, self._report = total_epochs, report
         self._before = 0  # epochs of finished stages
-        self._first: float | None = None  # done before this process began
+        self._first: float | None = None  # the share that was finished before this process
         self._started = self._reported = time.monotonic()
 
     def finish_stage(self, epochs: int) -> None:
-        """Counts all epochs of a stage as done, also if it ended early or in an earlier attempt."""
+        """Count all epochs of a stage as done, also if it ended early or in an earlier attempt."""
         self._before += epochs
 
     def on_epoch(self, stage: str, epochs: int, result: EpochResult) -> None:

@@ -1,6 +1,6 @@
 """A summary of the rows that a model learned from: range, moments and levels of each column.
 
-It is part of the model's card: the data set may be deleted, and also has the held-out rows.
+The model's card stores it, because the data set may be deleted, and also has the held-out rows.
 """
 
 import math
@@ -15,18 +15,18 @@ from models.features.columns import Columns, convert, level_text
 from models.features.feature_encoder import FeatureEncoder
 from models.features.targets import present
 
-MAX_LEVELS = 50  # of a feature: a card is for people
-_BLOCK_ROWS = 2**12  # of a tensor column that are made float64 at once
+MAX_LEVELS = 50  # of a feature: more are not readable in a card
+_BLOCK_ROWS = 2**12  # of a tensor column that are converted to float64 at once
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSummary:
-    """One column. Statistics are of the values that are not missing; `std` divides by their number.
+    """One column. Statistics ignore missing values; `std` divides by the number of values.
 
     Args:
-        min, max: as text in UTC for instants.
-        levels: the most frequent, each with its number of rows. For a target all classes; those
-            that only held-out rows have count 0.
+        min, max: datetimes as text in UTC.
+        levels: the most frequent levels, each with its number of rows. For a target all classes;
+            a class that only held-out rows have counts 0.
     """
 
     name: str
@@ -44,16 +44,16 @@ class ColumnSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class RowProfile:
-    """How many rows (windows of series, lines of a text) served which purpose.
+    """Numbers of rows (windows of series, lines of a text) by purpose.
 
     No row of a table is counted twice.
 
     Args:
-        learned: weights were fitted to them, in a refit also to those that chose the epoch before.
-        stopping: they only chose the epoch.
-        calibration: they calibrated the predictions.
-        held_out: they were scored.
-        columns: of the rows that were learned from.
+        learned: rows that weights were fitted to; a refit adds those that chose the epoch.
+        stopping: rows that only chose the epoch.
+        calibration: rows that calibrated the predictions.
+        held_out: rows that were scored.
+        columns: summaries of the learned rows.
     """
 
     learned: int
@@ -70,10 +70,10 @@ def summarise_columns(
     target_type: str,
     classes: Sequence[str | float | bool] = (),
 ) -> tuple[ColumnSummary, ...]:
-    """Summaries of the features in their order, and of the target.
+    """Summaries of the features in their order, then of the target.
 
     Args:
-        target_type: what the target is read as.
+        target_type: the type that the target is read as.
         classes: all classes of the target, also those without a row here.
     """
     features = (
@@ -127,7 +127,7 @@ def _by_frequency(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _moments(values: np.ndarray) -> tuple[float, float, float, float]:
-    """Least, greatest, mean and standard deviation; the mean first, then the squares about it."""
+    """Least, greatest, mean and standard deviation, in two passes."""
     mean = float(values.mean(dtype=np.float64))
     starts = range(0, len(values), _BLOCK_ROWS)
     blocks = (values[start : start + _BLOCK_ROWS] for start in starts)

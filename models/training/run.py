@@ -14,7 +14,7 @@ from models.inference.objectives import Loss
 from models.training.distributed import Ranks
 
 Carried = tuple[tuple[Tensor, ...], ...]
-"""What one mini-batch hands to the next: a text's hidden states by layer. Empty for rows."""
+"""What a mini-batch passes on to the next one: a text's hidden states by layer. Empty for rows."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Task(Protocol):
 
     @property
     def num_data(self) -> int:
-        """Likelihood terms of the data."""
+        """Number of likelihood terms: rows, or tokens of a text."""
         ...
 
     def num_batches(self, config: TrainingConfig) -> int:
-        """Mini-batches of an epoch."""
+        """Number of mini-batches in an epoch."""
         ...
 
     def batches(self, config: TrainingConfig, epoch: int) -> Sequence[Any]:
-        """The mini-batches of an epoch, in an order of (seed, epoch) alone, for `loss`."""
+        """The mini-batches of an epoch for `loss`; their order depends only on (seed, epoch)."""
         ...
 
     def loss(
@@ -63,10 +63,10 @@ class Task(Protocol):
         noise: torch.Generator,
         carried: Carried,
     ) -> tuple[Loss, Carried]:
-        """This process's part of a mini-batch's loss, and what the next mini-batch is given.
+        """This process's part of a mini-batch's loss, and what it passes on to the next one.
 
         Args:
-            carried: what the mini-batch before returned; empty at the start of an epoch.
+            carried: what the previous mini-batch passed on; empty at the start of an epoch.
         """
         ...
 
@@ -96,7 +96,7 @@ class Run(ABC):
     @property
     @abstractmethod
     def epochs(self) -> int:
-        """Reports of the whole run."""
+        """Number of reports in the whole run."""
 
     @property
     @abstractmethod
@@ -105,11 +105,11 @@ class Run(ABC):
     @property
     @abstractmethod
     def result(self) -> Any:
-        """The state that a finished run has found."""
+        """The state that a finished run returns."""
 
     @abstractmethod
     def advance(self) -> EpochResult | None:
-        """Takes one step; returns a report where an epoch has ended."""
+        """Take one step; return a report if an epoch has ended."""
 
     @abstractmethod
     def pack(self) -> tuple[dict[str, Tensor], Json]:
@@ -140,7 +140,7 @@ class Run(ABC):
         return self.result
 
     def saved(self) -> tuple[dict[str, Tensor], Json]:
-        """Tensors and counters, which are all that a resumed run needs."""
+        """All tensors and counters that a resumed run needs."""
         tensors, counters = self.pack()
         history = [asdict(result) for result in self.history]
         return tensors, {**counters, "step": self.step, "history": history}
@@ -152,7 +152,7 @@ class Run(ABC):
         self.history = [EpochResult(**result) for result in counters["history"]]
 
     def _next_batch(self) -> tuple[int, Any]:
-        """The place in its epoch of the mini-batch for the next step, and the mini-batch."""
+        """The next mini-batch, after its number within the epoch."""
         epoch, number = divmod(self.step, self.task.num_batches(self.config))
         if number == 0 or not self._batches:
             self._batches = self.task.batches(self.config, epoch)

@@ -1,4 +1,4 @@
-"""Training a model from columns: fit, fit again with more rows, prune, calibrate, and score."""
+"""Training a model from columns: fit, refit, prune, calibrate and score."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -34,24 +34,24 @@ def train(
     checkpoint_dir: Path | None = None,
     checkpoint_seconds: float = 60.0,
 ) -> TrainedModel:
-    """Trains a model and its pruned variants, calibrates and scores each on rows held out for that.
+    """Train a model and its pruned variants; calibrate and score each of them on held-out rows.
 
     Where `torch.distributed` is initialised, all its processes call this with the same arguments
     and fit one model together (`models.training.distributed`). All return its posteriors. Only the
     first one reports, calls `should_stop`, keeps checkpoints, calibrates and scores.
 
-    With `training.refit` the fit runs once more, up to the best epoch of the first fit, with the
-    rows that chose that epoch. All later stages and all scores are of these weights.
+    With `training.refit` the fit runs again, up to the best epoch of the first fit, and also uses
+    the rows that chose that epoch. All later stages and all scores are of these weights.
 
     Args:
         columns: feature, target, weight and split columns, as `models.features.columns.Columns`.
         types: the stored type of each column, as in its profile.
         config: every setting filled in by `models.training.recipe.resolve`.
-        checkpoint_dir: where a stopped training is found again; None keeps nothing.
-        checkpoint_seconds: between two checkpoints, beside those at a stage's end and at a stop.
+        checkpoint_dir: where a stopped training can be resumed from; None saves nothing.
+        checkpoint_seconds: time between checkpoints. A stage's end and a stop save one, too.
 
     Raises:
-        InvalidData: if the rows cannot be learned from.
+        InvalidData: if the model cannot learn from the rows.
         Diverged: if a number is not finite; nothing is saved then.
         Stopped: between two mini-batches, once `should_stop` returns True.
     """

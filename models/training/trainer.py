@@ -25,7 +25,7 @@ _COUNTERS = ("best_epoch", "epoch", "sums", "cuts")
 
 @dataclass
 class FitState:
-    """All that changes while fitting, beside the step; the configuration determines the rest."""
+    """Everything that a fit changes beside its step; the configuration determines the rest."""
 
     current: Any
     best: Any
@@ -43,9 +43,9 @@ class Trainer(Run):
 
     Args:
         begun: the state to start from.
-        score: how well a state predicts held-out data; higher is better.
+        score: the score of a state on held-out data; higher is better.
         chooses: whether the best score chooses the epoch; otherwise scores are only reported.
-        last_epoch: where to end, on the schedule of all epochs.
+        last_epoch: where to end; the schedule is still that of all epochs.
     """
 
     method: Method
@@ -117,7 +117,7 @@ class Trainer(Run):
 
     @property
     def warmup_epochs(self) -> int:
-        """Epochs before the KL has its full weight. No state of them is kept as the best one."""
+        """Epochs before the KL has its full weight. Their states are never kept as the best."""
         return min(self.method.kl.warmup_epochs or 0, self.epochs - 1)
 
     @property
@@ -129,7 +129,7 @@ class Trainer(Run):
         return self.epochs if self.last_epoch is None else self.last_epoch
 
     def advance(self) -> EpochResult | None:
-        """One step; after the last one of an epoch also scores the held-out data."""
+        """Take one step; after the last step of an epoch also score the held-out data."""
         state, (number, batch) = self.state, self._next_batch()
         loss = self._take_step(number, batch)
         terms = (loss.nelbo.item(), loss.nll.item(), loss.kl.item())
@@ -188,9 +188,10 @@ class Trainer(Run):
             group["lr"] = rate
 
     def _keep_best(self) -> float | None:
-        """Scores the held-out data every so often and keeps a copy of the best state.
+        """Score the held-out data at some epochs, and keep a copy of the best state.
 
-        On a plateau, which every epoch is looked at for, training returns to that state.
+        With schedule "plateau" this happens at every epoch, and training returns to the best state
+        if an epoch is no better.
         """
         state, plateau = self.state, self.config.schedule == "plateau"
         every = 1 if plateau else max(1, self.epochs // EVALUATIONS)
@@ -210,12 +211,12 @@ class Trainer(Run):
 
 
 def _unprefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin with the prefix, without it."""
+    """The tensors whose names begin with the prefix; the prefix is removed."""
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 def _by_index(prefix: str, tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-    """The tensor `PREFIX0.h` as [0]["h"], in the order of the numbers."""
+    """The tensors by number and name: `PREFIX0.h` is [0]["h"]."""
     parts: dict[int, dict[str, Tensor]] = {}
     for key, value in sorted(_unprefixed(prefix, tensors).items()):
         index, name = key.split(".", 1)
@@ -231,7 +232,7 @@ def required(value: T | None, name: str) -> T:
 
 
 def build_optimizer(config: TrainingConfig, parameters: list[Tensor]) -> torch.optim.Optimizer:
-    """Fused kernels: one pass over the parameters per step."""
+    """Build the optimiser; its fused kernels need one pass over the parameters per step."""
     rate = required(config.learning_rate, "learning_rate")
     if config.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, fused=True)
@@ -239,9 +240,9 @@ def build_optimizer(config: TrainingConfig, parameters: list[Tensor]) -> torch.o
 
 
 def clip_members(parameters: list[Tensor], members: int, limit: float) -> None:
-    """Bounds the norm of each member's gradient by itself.
+    """Clip each member's gradient by its own norm.
 
-    Members share tensors, and must take the steps that each would take alone.
+    Members share tensors, but must take the steps that each would take alone.
     """
     gradients = [p.grad.view(members, -1) for p in parameters if p.grad is not None]
     norms = torch.stack([each.norm(dim=1, keepdim=True) for each in gradients]).norm(dim=0)
@@ -250,7 +251,7 @@ def clip_members(parameters: list[Tensor], members: int, limit: float) -> None:
 
 
 def check_finite(loss: Loss, gradient_norm: Tensor, step: int) -> None:
-    """Stops a diverging run before the step is taken, so that no NaN reaches a weight."""
+    """Raise `Diverged` before a step that would make a weight NaN."""
     terms = {
         "negative log likelihood": loss.nll,
         "KL": loss.kl,

@@ -23,8 +23,8 @@ from models.config import (
 from models.evaluation.calibration import (
     MAX_RESIDUALS,
     PENALTY_SCALE,
-    Calibrating,
     ClassCalibration,
+    LabelledMixture,
     NumberCalibration,
     fit_scale,
     order_statistics,
@@ -89,7 +89,7 @@ def _seeded(seed: int = 0) -> torch.Generator:
 def test_a_variance_that_is_wrong_by_a_factor_is_put_right(factor: float) -> None:
     """5,000 rows know log c to √(2/5000) = 0.02; four of that."""
     y = torch.randn(5_000, generator=_seeded(), dtype=torch.float64)
-    found = fit_scale([Calibrating(_gaussian(0.0, 1 / factor, len(y)), y, None)])
+    found = fit_scale([LabelledMixture(_gaussian(0.0, 1 / factor, len(y)), y, None)])
     assert math.log(found) == pytest.approx(math.log(factor), abs=0.08)
 
 
@@ -97,7 +97,7 @@ def test_few_rows_say_little() -> None:
     """The maximum of −½ n u − ½ R e^−u − u²/2τ² in u = log c is where its derivative vanishes."""
     y = torch.tensor([3.0, -2.0, 2.5, 4.0], dtype=torch.float64)
     rows = float(y.square().sum())
-    u = math.log(fit_scale([Calibrating(_gaussian(0.0, 1.0, 4), y, None)]))
+    u = math.log(fit_scale([LabelledMixture(_gaussian(0.0, 1.0, 4), y, None)]))
     assert -2 + 0.5 * rows * math.exp(-u) - u / PENALTY_SCALE**2 == pytest.approx(0, abs=5e-3)
     assert 0 < u < math.log(rows / 4)
 
@@ -105,15 +105,15 @@ def test_few_rows_say_little() -> None:
 def test_a_row_of_weight_two_counts_as_two_rows() -> None:
     y = torch.tensor([0.5, 3.0, 3.0], dtype=torch.float64)
     weights = torch.tensor([1.0, 2.0])
-    weighed = fit_scale([Calibrating(_gaussian(0.0, 1.0, 2), y[:2], weights)])
-    twice = fit_scale([Calibrating(_gaussian(0.0, 1.0, 3), y, None)])
+    weighed = fit_scale([LabelledMixture(_gaussian(0.0, 1.0, 2), y[:2], weights)])
+    twice = fit_scale([LabelledMixture(_gaussian(0.0, 1.0, 3), y, None)])
     assert weighed == pytest.approx(twice)
 
 
 def test_chunks_of_rows_are_as_all_at_once() -> None:
     y = torch.randn(50, generator=_seeded(), dtype=torch.float64)
-    whole = fit_scale([Calibrating(_gaussian(0.0, 0.2, 50), y, None)])
-    parts = [Calibrating(_gaussian(0.0, 0.2, len(part)), part, None) for part in y.split(20)]
+    whole = fit_scale([LabelledMixture(_gaussian(0.0, 0.2, 50), y, None)])
+    parts = [LabelledMixture(_gaussian(0.0, 0.2, len(part)), part, None) for part in y.split(20)]
     assert fit_scale(parts) == pytest.approx(whole)
 
 
@@ -122,7 +122,7 @@ def test_logits_that_are_too_large_by_a_factor_get_it_as_temperature(factor: flo
     logits = 2 * torch.randn(20_000, 3, generator=_seeded(), dtype=torch.float64)
     labels = torch.multinomial(logits.softmax(-1), 1, generator=_seeded(1)).squeeze(1)
     mixture = CategoricalMixture((factor * logits).unsqueeze(0))
-    found = fit_scale([Calibrating(mixture, labels, None)])
+    found = fit_scale([LabelledMixture(mixture, labels, None)])
     assert found == pytest.approx(factor, rel=0.05)
 
 

@@ -129,7 +129,7 @@ def test_settings_of_language_models_are_refused_elsewhere(
     asked: dict[str, Any], path: str
 ) -> None:
     profiles = [ColumnProfile(name=name, type="number") for name in "xy"]
-    with pytest.raises(InvalidData, match="language_model alone") as error:
+    with pytest.raises(InvalidData, match="only the task language_model") as error:
         resolve(ModelConfig(target="y", **asked), profiles, 100)
     assert error.value.path == path
 
