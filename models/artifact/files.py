@@ -86,7 +86,7 @@ def read_model(directory: Path, device: str = "cpu") -> TrainedModel:
 def examine_artifact(directory: Path) -> TrainedModel:
     """Read a model from an untrusted source, and try to predict with each of its variants.
 
-    Checksums do not help here: whoever writes the files writes them, too.
+    Checksums do not help here: the author of the files also wrote the checksums.
 
     Raises:
         CorruptArtifact: with the file or the field of `model.json` that is wrong.

@@ -11,7 +11,7 @@ ColumnName = Annotated[str, Len(1, 256)]
 Scale = Annotated[float, Interval(ge=1e-6, le=1e3)]
 Fraction = Annotated[float, Interval(gt=0.0, lt=1.0)]
 
-# Stored values. Strict: text is no number. Up to 1e300, so that a product of two is still noticed.
+# Stored values. Strict: text is not read as a number. 1e300 is well within float64.
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-1e300, le=1e300)]
 NotNegative = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=0, le=1e300)]
 Positive = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, le=1e300)]

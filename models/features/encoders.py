@@ -5,7 +5,7 @@ The ranges of the fields are those that an artifact may hold."""
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Interval, Len
@@ -27,16 +27,6 @@ CYCLES: Mapping[Cycle, tuple[float, int]] = {
     "weekday": (7 * _DAY, 7),
     "year": (365.2425 * _DAY, 12),
 }
-
-
-@runtime_checkable
-class ColumnEncoder(Protocol):
-    """Encodes the values of one column as a block of network inputs."""
-
-    @property
-    def width(self) -> int: ...
-
-    def encode(self, values: np.ndarray) -> Matrix: ...
 
 
 @dataclass(frozen=True)

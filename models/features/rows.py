@@ -1,6 +1,6 @@
 """Encoded rows and their mini-batches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,13 +31,14 @@ class Rows(TensorRecord):
         return values if self.weights is None else values * self.weights
 
     @classmethod
-    def concatenate(cls, first: "Rows", second: "Rows") -> "Rows":
-        """Join two sets of rows. Either both must have weights or neither."""
-        weights = None
-        if first.weights is not None and second.weights is not None:
-            weights = torch.cat([first.weights, second.weights])
-        inputs = torch.cat([first.inputs, second.inputs])
-        return cls(inputs, torch.cat([first.targets, second.targets]), weights)
+    def concatenate(cls, parts: Sequence["Rows"]) -> "Rows":
+        """Join sets of rows. Either all must have weights or none."""
+        weights = [part.weights for part in parts if part.weights is not None]
+        return cls(
+            torch.cat([part.inputs for part in parts]),
+            torch.cat([part.targets for part in parts]),
+            torch.cat(weights) if weights else None,
+        )
 
 
 def batches(num_rows: int, batch_size: int, seed: int, epoch: int) -> Iterator[Tensor]:

@@ -88,7 +88,7 @@ def _plain(value: str | float) -> str | float:
 
 
 def present(values: np.ndarray) -> np.ndarray:
-    """Return a mask that is True for rows that have a target."""
+    """Return a mask that is True for values that are not missing."""
     if values.dtype == object:
         return np.array([value is not None for value in values.tolist()], dtype=bool)
     return ~np.isnan(values)

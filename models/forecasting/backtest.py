@@ -1,4 +1,4 @@
-"""Rolling-origin evaluation: forecasts from several points of the past, scored on what followed.
+"""Rolling-origin evaluation: forecasts from several past times, scored on the values that followed.
 
 MASE is the mean absolute error divided by that of the seasonal naive forecast, which repeats the
 last season, in the steps before (Hyndman and Koehler 2006). Below 1 is better than naive.
@@ -56,7 +56,7 @@ class Origin:
 def origins(
     series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
 ) -> list[Origin]:
-    """All origins with a whole past and future, thinned evenly to a bounded number.
+    """All origins whose past and future have no missing value, thinned evenly to a bounded number.
 
     Raises:
         InvalidData: if there is none.
@@ -78,15 +78,15 @@ def origins(
 
 
 def some(chosen: Sequence[T]) -> list[T]:
-    """Every n-th of the origins, or of one value for each: at most `SOME_ORIGINS`."""
+    """Every n-th origin, or every n-th of one value per origin: at most `SOME_ORIGINS`."""
     return list(chosen[:: -(-len(chosen) // SOME_ORIGINS)])
 
 
 def backtest(forecast: Forecast, chosen: Sequence[Origin], season: int, horizon: int) -> Json:
     """Metrics of the forecasts from all origins, and of the seasonal naive forecasts.
 
-    If there are more than `SOME_ORIGINS`, `some_origins` has both again for these: methods that are
-    fitted anew at each of them are compared with the metrics there.
+    With more than `SOME_ORIGINS` origins, `some_origins` has the same metrics at some of them, to
+    compare with methods that are refitted at each origin.
     """
     targets = torch.from_numpy(np.concatenate([o.targets(horizon) for o in chosen]))
     own = forecast.scores(targets)
@@ -108,16 +108,16 @@ def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: 
 
 
 def _at_some(scores: Scores, origins: int) -> Scores:
-    """The scores at some of so many origins, whose steps follow one another."""
+    """The scores at some of the origins, given those at all; the steps of each are consecutive."""
     step = torch.tensor(some(range(origins)))
     return {name: all_.unflatten(0, (origins, -1))[step].flatten() for name, all_ in scores.items()}
 
 
 def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> Json:
-    """Means of the scores of all steps, and MASE. What is not finite is None.
+    """Means of the scores of all steps, and MASE. NaN and infinities become None.
 
     Args:
-        scores: per step; the steps of the origins follow one another.
+        scores: per step; the steps of each origin are consecutive.
     """
     scales = torch.tensor([naive_error(o, season) for o in chosen], dtype=torch.float64)
     errors = scores["mae"].cpu().unflatten(0, (len(chosen), -1)).mean(1)
@@ -127,7 +127,7 @@ def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> J
 
 
 def has_diverged(metrics: Json) -> bool:
-    """Whether paths left the range of numbers: a score is None, apart from MASE.
+    """Whether paths diverged: a score other than MASE is None.
 
     MASE is also None for a series that never changed before.
     """
@@ -148,14 +148,14 @@ def _finite(values: Mapping[str, Any]) -> Json:
 
 
 def naive_error(origin: Origin, season: int) -> float:
-    """Mean absolute error of repeating the last season, in the steps before the scored ones."""
+    """Mean absolute error of the seasonal naive forecast in the steps before the scored ones."""
     return float(np.nanmean(np.abs(_seasonal_changes(origin.series.until(origin.scored), season))))
 
 
 def seasonal_naive(chosen: Sequence[Origin], season: int, horizon: int) -> GaussianMixture:
-    """Forecasts that repeat the last season, with the variance of the errors that this had before.
+    """Forecasts that repeat the last season, with the variance of such forecasts' past errors.
 
-    After k whole seasons the variance is k + 1 times as large: errors of each season add up
+    After k whole seasons the variance is k + 1 times as large, because the errors of seasons add up
     (Hyndman and Athanasopoulos 2021, §5.5).
     """
     steps = np.arange(horizon)

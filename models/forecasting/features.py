@@ -38,7 +38,7 @@ def fit_known(
 ) -> FeatureEncoder:
     """Encoders of these columns. The time is encoded by its phases, in cycles of two steps or more.
 
-    The instant itself is no input: it is always later than any that training has seen.
+    The instant itself is not an input: a forecast's instants are later than all in training.
     """
     time = str((config.forecast or ForecastConfig()).time)
     features = feature_configs(config, types[time])
@@ -55,7 +55,7 @@ def fit_known(
 
 
 def static_width(encoder: FeatureEncoder, config: ModelConfig) -> int:
-    """How many inputs are the same at every step of a series: those of its key."""
+    """The number of inputs that are the same at every step of a series: those of its key."""
     has_key = config.forecast is not None and config.forecast.key is not None
     return encoder.encoders[-1].width if has_key else 0
 
@@ -71,5 +71,5 @@ def known_of(encoder: FeatureEncoder, static: int, columns: Columns) -> Known:
 
 
 def joined(first: Columns, second: Columns) -> Columns:
-    """The columns of `second`, each behind its values in `first`."""
+    """The columns of `second`, each appended to the column of that name in `first`."""
     return {name: np.concatenate([first[name], second[name]]) for name in second}

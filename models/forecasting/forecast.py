@@ -1,9 +1,10 @@
 """From sample paths to a forecast: means, variances, quantiles and scores, in the target's units.
 
 With E_w = E(y_h | w) and V_w = Var(y_h | w), epistemic = Var_w(E_w) and aleatoric = E_w(V_w). K
-paths per weight draw estimate E_w by the mean of the paths' conditional means, whose variance over
-the draws is too large by what the paths scatter, W/K; that is taken off again (one-way analysis of
-variance with random effects: Searle, Casella and McCulloch 1992, §3.5), at 0 at the least.
+paths per weight draw estimate E_w by the mean of their conditional means. The variance of these
+estimates over the draws is too large by W/K, where W is the variance among the paths of a draw. It
+is subtracted (one-way analysis of variance with random effects: Searle, Casella and McCulloch 1992,
+§3.5); a negative result becomes 0.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ PerStep = Float64[Tensor, "steps"]
 
 @dataclass(frozen=True)
 class Forecast:
-    """Paths as predictive distributions of y; steps of several forecasts lie side by side."""
+    """Predictive distributions of y from paths; steps of several forecasts are concatenated."""
 
     paths: Paths
     is_log: bool
@@ -34,7 +35,7 @@ class Forecast:
 
     @property
     def num_paths(self) -> int:
-        """Per weight draw."""
+        """Number of paths per weight draw."""
         return self.paths.values.shape[1]
 
     @cached_property
@@ -45,7 +46,7 @@ class Forecast:
 
     @cached_property
     def mixture(self) -> GaussianMixture:
-        """Of u: every path's distribution of each step given the path before it."""
+        """The mixture for u: each path's distribution of a step given the path before it."""
         means, variances = self.paths.means.flatten(2), self.paths.variances.flatten(2)
         return GaussianMixture(means.flatten(0, 1), variances.flatten(0, 1))
 
@@ -65,7 +66,7 @@ class Forecast:
 
     @cached_property
     def _within(self) -> PerStep:
-        """How much the conditional means of one draw's paths scatter."""
+        """W: the variance of the conditional means among the paths of a draw."""
         return self._moments[0].var(1).mean(0)
 
     def mean(self) -> PerStep:
@@ -76,7 +77,7 @@ class Forecast:
         return self._moments[1].mean((0, 1)) + self._within
 
     def epistemic(self) -> PerStep:
-        """Var_w E(y_h | w); divided by S, as everywhere."""
+        """Var_w E(y_h | w), divided by S as in `GaussianMixture`."""
         return _between(self.means, self._within, self.num_paths)
 
     def ood_score(self) -> PerStep:
@@ -85,12 +86,12 @@ class Forecast:
         return _between(changes.mean(1), changes.var(1).mean(0), self.num_paths)
 
     def quantiles(self, levels: list[float]) -> Float64[Tensor, "levels steps"]:
-        """Of y; an increasing function moves them as it moves values."""
+        """Quantiles of y; they may be transformed as values are, because exp is increasing."""
         values = self.mixture.quantiles(levels)
         return values.exp() if self.is_log else values
 
     def summarise(self, levels: tuple[float, ...]) -> Arrays:
-        """All arrays of a prediction, by step, under the names of `models.prediction`."""
+        """The arrays of a prediction by step, with the names of `models.prediction`."""
         summary = {
             "mean": self.mean(),
             "aleatoric": self.aleatoric(),
@@ -106,9 +107,7 @@ class Forecast:
         return {name: values.cpu().numpy() for name, values in summary.items()}
 
     def scores(self, targets: PerStep) -> dict[str, PerStep]:
-        """Per step the scores of `models.evaluation.metrics.regression_scores`, in the target's
-        units.
-        """
+        """The scores of each step, as `models.evaluation.metrics.regression_scores`."""
         u = targets.log() if self.is_log else targets
         error = self.mean() - targets
         epistemic, aleatoric = self.epistemic(), self.aleatoric()
@@ -130,7 +129,7 @@ class Forecast:
 
 
 def _between(means: Tensor, within: Tensor, paths: int) -> PerStep:
-    """Variance over the draws of what `paths` estimate, without the estimates' own variance."""
+    """Variance over the draws, less the variance of estimates from `paths` paths."""
     share = (len(means) - 1) / len(means)
     return (means.var(0, correction=0) - share * within / paths).clamp_min(0.0)
 

@@ -1,4 +1,4 @@
-"""Checks of the history and the future covariates that a request for a forecast brings."""
+"""Checks of the history and the future covariates in a request for a forecast."""
 
 from collections.abc import Sequence
 
@@ -21,8 +21,8 @@ def check_history(
     """The series in the columns.
 
     Raises:
-        InvalidInput: if there are several series, or one that is not in the order of time, is too
-            short, or lacks a value that the model reads.
+        InvalidInput: if there are several series, or the series is not in the order of time, is
+            too short, or lacks a value that the model reads.
     """
     time = str(config.time)
     times, values = columns[time], columns[target].astype(np.float64)

@@ -33,14 +33,14 @@ from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.tabular.model import TabularModel
 
-_LAST = np.datetime64("9999-12-31", "us")  # that RFC 3339 can write
+_LAST = np.datetime64("9999-12-31", "us")  # the last date that RFC 3339 can write
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecaster(TabularModel):
-    """Its rows are windows, its target the next change; its input is a history.
+    """A model of windows whose target is the next change. Its input is a history.
 
-    Samples are whole functions, of every method: one weight draw takes a path through all steps.
+    Samples are whole weight draws for every method: a path uses the same weights at all steps.
     """
 
     frame: Frame
@@ -62,7 +62,7 @@ class Forecaster(TabularModel):
 
     @property
     def future_inputs(self) -> tuple[InputColumn, ...]:
-        """What has to be given of the steps ahead: the covariates."""
+        """The covariates, which a request must give for the steps ahead."""
         covariates = len(self.config.features or ())
         return self.encoder.inputs[1 : 1 + covariates]
 
@@ -71,7 +71,6 @@ class Forecaster(TabularModel):
         return super().description | {"forecast": asdict(self.forecast)}
 
     def to_json(self) -> Json:
-        """What an artifact holds of this kind of model."""
         series = {"frame": asdict(self.frame), "spacing": asdict(self.spacing)}
         return super().to_json() | {"series": series}
 
@@ -98,7 +97,7 @@ class Forecaster(TabularModel):
         Raises:
             UnknownVariant: naming the fractions that exist.
         """
-        if prune not in self._fitted:  # two threads may make the same: the first one stays
+        if prune not in self._fitted:  # if two threads prepare it, the first result is kept
             ready = FittedDraws.of(self.network, self.variant(prune).state)
             self._fitted.setdefault(prune, ready)
         fitted = self._fitted[prune]
@@ -106,7 +105,7 @@ class Forecaster(TabularModel):
         return fitted
 
     def paths(self, prune: float) -> int:
-        """How many paths each weight draw makes."""
+        """Number of paths per weight draw."""
         return paths_per_draw(self.variant(prune).state.num_draws)
 
     @property
@@ -119,10 +118,10 @@ class Forecaster(TabularModel):
         return int(self.forecast.horizon or 1)
 
     def read(self, columns: Columns, future: Columns | None, options: ResolvedOptions) -> History:
-        """One series, its rows in the order of time, and the covariates of the steps ahead.
+        """Encode one series, with rows in the order of time, and the covariates of the steps ahead.
 
         Raises:
-            InvalidInput: naming what is missing or wrong in either.
+            InvalidInput: naming what is missing or wrong.
         """
         horizon = options.horizon
         missing = [column.name for column in self.inputs if column.name not in columns]
@@ -144,17 +143,17 @@ class Forecaster(TabularModel):
     def predict(
         self, columns: Columns, options: BatchOptions, future: Columns | None = None
     ) -> RowPrediction:
-        """Forecasts one series.
+        """Forecast one series.
 
         Raises:
-            InvalidInput: for a history that cannot be gone on from, or an option that is not there.
+            InvalidInput: for an unusable history, or an option that this model does not have.
             UnknownVariant: for a pruning fraction that is not stored.
         """
         options = self.resolve(options)
         return self.predict_rows(self.read(columns, future, options), options)
 
     def predict_rows(self, x: Tensor | History, options: BatchOptions) -> RowPrediction:
-        """`predict` of what `read` made; of windows, the next change."""
+        """`predict` for the result of `read`; for encoded windows it predicts the next change."""
         if not isinstance(x, History):
             return super().predict_rows(x, options)
         options = self.resolve(options)
@@ -174,7 +173,7 @@ class Forecaster(TabularModel):
         return replace(answer, draws=draws, times=x.times, paths=self.paths(options.prune))
 
     def roll_out(self, history: History, options: ResolvedOptions) -> Forecast:
-        """Sample paths of resolved options."""
+        """Draw sample paths."""
         fitted, paths = self.fitted(options.prune), self.paths(options.prune)
         rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths)
         with threads_for(fitted.operations * len(history.past) * paths * options.samples):
@@ -184,10 +183,10 @@ class Forecaster(TabularModel):
     def row_scores(
         self, x: Tensor | History, truth: np.ndarray, options: PredictOptions
     ) -> PerRowScores:
-        """What each step ahead whose truth is known scores; of windows, each next change.
+        """The scores of each step ahead whose truth is known; for windows, of each next change.
 
         Raises:
-            InvalidInput: where a model of logarithms meets a truth that has none.
+            InvalidInput: if the model forecasts logarithms and a truth is not positive.
         """
         if not isinstance(x, History):
             return super().row_scores(x, truth, options)
@@ -199,10 +198,11 @@ class Forecaster(TabularModel):
         return {name: values.cpu()[known] for name, values in scores.items()}
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
-        """Back-test of every series from its first steps on that have enough before them.
+        """Back-test every series from the first step that has a long enough past.
 
         Raises:
-            InvalidData: if no series is long enough, or logarithms meet a value that has none.
+            InvalidData: if no series is long enough, or the model forecasts logarithms and a value
+                is not positive.
         """
         series = split_series(columns, self.config.target, self.forecast)
         lowest = min(float(np.nanmin(one.values)) for one in series)
@@ -213,11 +213,11 @@ class Forecaster(TabularModel):
         return self.score_origins(chosen, prune, samples)
 
     def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
-        """Back-test of the held-out end of each series."""
+        """Back-test the held-out end of each series."""
         return self.score_origins(self.held_out_origins(columns), prune, samples)
 
     def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
-        """Which variants have paths beyond the range of numbers."""
+        """Notes on variants whose paths diverge."""
         return tuple(
             f"prune {prune:g}: sample paths diverge; metrics that are not finite are null"
             for prune, found in metrics.items()
@@ -225,7 +225,7 @@ class Forecaster(TabularModel):
         )
 
     def held_out_origins(self, columns: Columns) -> list[Origin]:
-        """Where forecasts begin that are scored on the held-out end of each series."""
+        """The origins of forecasts that are scored on the held-out end of each series."""
         series = split_series(columns, self.config.target, self.forecast)
         held_out = [held_out_steps(len(one), self.config, self.forecast) for one in series]
         firsts = [len(one) - steps for one, steps in zip(series, held_out, strict=True)]
@@ -233,7 +233,7 @@ class Forecaster(TabularModel):
 
     @property
     def has_independent_rows(self) -> bool:
-        """Steps of a path depend on those before them."""
+        """No: the steps of a path depend on those before them."""
         return False
 
     def num_rows(self, given: int, options: ResolvedOptions) -> int:
@@ -249,7 +249,7 @@ class Forecaster(TabularModel):
         return self.blank(self.horizon)
 
     def blank(self, size: int) -> History:
-        """A flat past, and so many steps ahead, at most as many as in training."""
+        """A flat past with `size` steps ahead, at most as many as in training."""
         horizon = min(size, self.horizon)
         static = static_width(self.encoder, self.config)
         dynamic = self.encoder.width - static
@@ -259,14 +259,14 @@ class Forecaster(TabularModel):
         return History(past, *known, horizon).to(self.device)
 
     def score_origins(self, chosen: Sequence[Origin], prune: float, samples: int) -> Json:
-        """Metrics of forecasts from these origins, and of the seasonal naive beside them."""
+        """Metrics of forecasts from these origins, and of seasonal naive forecasts."""
         horizon = self.horizon
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
         history = History.concatenate([self._at(origin, horizon) for origin in chosen])
         return backtest(self.roll_out(history, options), chosen, self.frame.season, horizon)
 
     def _at(self, origin: Origin, horizon: int) -> History:
-        """What was known at an origin of a back-test."""
+        """The history at an origin of a back-test."""
         columns = origin.series.columns
         ahead = {k: v[origin.first : origin.first + horizon] for k, v in columns.items()}
         return self._history(origin.past, ahead, horizon)

@@ -1,4 +1,4 @@
-"""From a table to the windows of a problem. The windows that end in the last steps are held out."""
+"""Makes the training problem of series: windows, of which those of the last steps are held out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from models.training.row_profile import RowProfile, summarise_columns
 
 @dataclass(frozen=True)
 class _Windows:
-    """The windows of one series, and which of them predict a step that is held out."""
+    """The windows of one series; `is_held_out` marks those that predict a held-out step."""
 
     past: Tensor
     following: Tensor
@@ -38,9 +38,9 @@ class _Windows:
 def prepare_series(
     columns: Columns, types: Mapping[str, str], config: ModelConfig, ranks: Ranks = ALONE
 ) -> RowProblem:
-    """Cuts the series of a table into windows, and encodes them.
+    """Cut the series of a table into windows, and encode them.
 
-    Scales and encoders are fitted to what comes before the held-out end of each series.
+    Scales and encoders are fitted to the steps before the held-out end of each series.
 
     Raises:
         InvalidData: if too little is left to learn from, or to score.
@@ -70,7 +70,7 @@ def prepare_series(
     rows = [_rows(frame, part) for part in parts]
     train = [one[~part.is_held_out] for one, part in zip(rows, parts, strict=True)]
     held_out = [one[part.is_held_out] for one, part in zip(rows, parts, strict=True)]
-    learning, last = _joined(train), _joined(held_out)
+    learning, last = Rows.concatenate(train), Rows.concatenate(held_out)
     profile = RowProfile(
         learned=len(learning),
         stopping=0,  # the held-out windows choose the epoch, and are scored
@@ -107,11 +107,6 @@ def _rows(frame: Frame, part: _Windows) -> Rows:
     sequences = torch.cat([frame.read(part.past).inputs.float(), part.known], dim=-1)
     inputs = torch.cat([sequences.flatten(1), part.static], dim=-1)
     return Rows(inputs, frame.targets(part.past, part.following))
-
-
-def _joined(parts: Sequence[Rows]) -> Rows:
-    inputs = torch.cat([part.inputs for part in parts])
-    return Rows(inputs, torch.cat([part.targets for part in parts]))
 
 
 def _skeleton(

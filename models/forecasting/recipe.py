@@ -1,4 +1,4 @@
-"""What the recipe recommends for series: season, context, horizon and transform, from the series.
+"""The recommended settings for series: season, context, horizon and transform.
 
 Profiles do not describe the order of rows, so the recipe reads the times and targets themselves.
 """
@@ -30,19 +30,19 @@ from models.training.method_recipe import refuse_fractions
 Load = Callable[[Sequence[str]], Columns]
 
 MIN_WINDOWS = 10
-# Of airline passengers' first ten years, the last two held out: 300 to 1,000 steps do alike.
+# On airline passengers (first ten years, the last two held out) 300 to 1,000 steps do equally well.
 SERIES_STEPS = 600
 MAX_SERIES = 1_000
 MAX_WINDOW_BYTES = 2**30  # of float64: what training reads of all windows together, several times
 _MAX_CONTEXT = 64
 _MAX_HORIZON = 100
-_CALENDAR = 2  # inputs per step, about
-_DECADES = 1_000.0  # largest ÷ smallest value: beyond, logarithms would see the smallest alone
+_CALENDAR = 2  # about as many inputs per step encode the time
+_DECADES = 1_000.0  # largest ÷ smallest value; above it the smallest would dominate the logarithms
 
 
 @dataclass(frozen=True)
 class SeriesPlan:
-    """The configuration with all settings of series filled in, its inputs and windows."""
+    """The configuration with all settings of series filled in, and the size of its problem."""
 
     config: ModelConfig
     inputs: Inputs
@@ -57,7 +57,7 @@ def plan_series(
         InvalidData: naming the column or setting that cannot work, with a JSON pointer.
     """
     if load is None:
-        raise ValueError("the recipe of a forecast looks at the series: give `load`")
+        raise ValueError("the recipe of a forecast reads the series: give `load`")
     forecast = replace(
         config.forecast or ForecastConfig(),
         time=_time(config, profiles),
@@ -97,9 +97,9 @@ def plan_series(
 
 
 def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
-    """A small GRU unless a network is given: an MLP counts as given with its hidden layers.
+    """A small GRU by default. An MLP is kept only if its hidden layers are given.
 
-    The units of a GRU are bounded, and so are the paths that read their own values. On airline
+    Paths read their own values. They stay bounded with a GRU, whose units are bounded. On airline
     passengers some paths of MLPs diverged.
     """
     if not isinstance(config, MLPConfig) or config.hidden is not None:
@@ -109,7 +109,7 @@ def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
 
 
 def held_out_steps(length: int, config: ModelConfig, forecast: ForecastConfig) -> int:
-    """The last steps of a series: a horizon at least, `training.validation_fraction` of it."""
+    """The number of held-out last steps: `training.validation_fraction`, at least a horizon."""
     return max(int(forecast.horizon or 1), round(config.training.validation_fraction * length))
 
 
@@ -145,7 +145,7 @@ def _key(forecast: ForecastConfig | None, profiles: Mapping[str, ColumnProfile])
 def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
     if config.training.split not in ("random", SplitTime(time=str(forecast.time))):
         raise InvalidData(
-            "of a series the end is held out: leave the split out, or split by the same time",
+            "the end of a series is held out: leave the split out, or split by the same time",
             "/training/split",
         )
     refuse_fractions(
@@ -162,7 +162,7 @@ def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
 def _covariates(
     config: ModelConfig, forecast: ForecastConfig, profiles: Mapping[str, ColumnProfile]
 ) -> tuple[FeatureConfig, ...] | None:
-    """The named features. There is no default: a table does not show which columns are known ahead.
+    """The given features. By default none: a table does not show which columns are known ahead.
 
     Raises:
         InvalidData: for tensors, and for the time or key under another type.
@@ -175,7 +175,7 @@ def _covariates(
             raise InvalidData(f"{feature.name!r} is a tensor, which a window cannot hold", path)
         if feature.name not in (forecast.time, forecast.key):
             kept.append(feature)
-        elif feature.type != stored:  # they are read in any case, as what they are
+        elif feature.type != stored:  # time and key are always read, as their stored types
             raise InvalidData(
                 f"{feature.name!r} is the series' time or key and is read as {stored}, "
                 f"not as {feature.type}",
@@ -187,8 +187,8 @@ def _covariates(
 def _check_number(series: Sequence[Series]) -> None:
     if len(series) > MAX_SERIES:
         raise InvalidData(
-            f"the key tells {len(series)} series apart; a model learns up to {MAX_SERIES}: give "
-            "fewer, or take a coarser column",
+            f"the key has {len(series)} series; a model learns up to {MAX_SERIES}: give fewer, or "
+            "take a coarser column",
             "/forecast/key",
         )
 
@@ -204,9 +204,9 @@ def _check_memory(num_windows: int, span: int) -> None:
 
 
 def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float) -> ForecastConfig:
-    """The calendar's season if the series show one, and a horizon and context of one season each.
+    """The calendar's season if the series have one; horizon and context of one season each.
 
-    Windows read changes against the season before, so that such a context covers two seasons.
+    Windows read changes since the season before, so that such a context covers two seasons.
     """
     length = int(np.median([len(one) for one in series]))
     learned = [one.until(len(one) - round(fraction * len(one))) for one in series]
@@ -219,7 +219,7 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
 
 
 def _season(series: Sequence[Series], spacing: Spacing) -> int:
-    """The calendar's season if most of these series show it, otherwise 1."""
+    """The calendar's season if most of these series have it, otherwise 1."""
     season = spacing.season
     alike = [is_seasonal(one.values, season) for one in series]
     return season if season > 1 and np.mean(alike) > 0.5 else 1
@@ -228,9 +228,9 @@ def _season(series: Sequence[Series], spacing: Spacing) -> int:
 def is_seasonal(values: np.ndarray, season: int) -> bool:
     """Whether changes from step to step are correlated with those a season before.
 
-    The autocorrelation r_s has to exceed 1.645 √((1 + 2 Σ_{i<s} r_i²)/n), the 90 % bound of a
-    moving average without it (Bartlett 1946; so Makridakis et al. 2020 in the M4 competition, on
-    the values; on changes a trend does not pass for a season).
+    The autocorrelation r_s must exceed 1.645 √((1 + 2 Σ_{i<s} r_i²)/n), the 90 % bound for a
+    moving average without r_s (Bartlett 1946). Makridakis et al. 2020 test the values in this way
+    in the M4 competition; with changes a trend is not mistaken for a season.
     """
     known = values[~np.isnan(values)]
     changes = np.diff(known)
@@ -245,9 +245,9 @@ def is_seasonal(values: np.ndarray, season: int) -> bool:
 def _transform(
     config: ModelConfig, forecast: ForecastConfig, series: Sequence[Series]
 ) -> Literal["log", "none"]:
-    """Logarithms of positive series, unless what is learned spans more than three decades.
+    """Logarithms of positive series, unless the training steps span three decades or more.
 
-    Held-out ends are only checked for their sign: a value without a logarithm could not be scored.
+    Held-out ends are checked only for their sign: a value without a logarithm cannot be scored.
     """
     lowest = min(float(np.nanmin(one.values)) for one in series)
     if forecast.transform == "log" and lowest <= 0:

@@ -1,8 +1,8 @@
-"""Sample paths: each weight draw continues the same past, and reads the values it has drawn.
+"""Sample paths: each path continues the same past, and reads the values that it has drawn.
 
-Under the weights w of one draw, K paths are drawn. Each path keeps, of every step, the mean and the
-variance that the network gave it before its own value was drawn: averaged over paths they tell
-E(y_h | w) and Var(y_h | w) with less noise than the values would, and exactly for the first step.
+Each weight draw w makes K paths. A path keeps the mean and the variance that the network predicted
+for each step before the step's value was drawn. Their averages over paths estimate E(y_h | w) and
+Var(y_h | w) with less noise than the values, and exactly for the first step.
 """
 
 import math
@@ -19,8 +19,8 @@ from models.likelihoods import GaussianLikelihood
 from models.prediction.noise import standard_normal
 from models.prediction.weight_draws import FittedDraws, Functions, evaluate
 
-# Float64 copies while a step is taken: of the past it and its successor, values and changes, each
-# raw and in units; of a network's row what was read, that in bounds, sequence, row, and as float32.
+# Float64 copies during a step. Of the past: the old and the new one, values and changes, both also
+# scaled. Of a network's row: as read, clamped, the sequence, the row, and the row in float32.
 _PASTS, _ROWS = 6, 5
 
 PerStep = Float64[Tensor, "samples paths rows horizon"]
@@ -31,7 +31,7 @@ class History:
     """The pasts of some forecasts, in u, and the inputs that are known ahead.
 
     Args:
-        dynamic: inputs known ahead, of each step of the window the ones of the step after it.
+        dynamic: inputs known ahead; each step of a window has those of the step after it.
         static: inputs of the series as a whole.
     """
 
@@ -42,12 +42,12 @@ class History:
     times: np.ndarray | None = None  # of the steps ahead, where there is one row
 
     def __len__(self) -> int:
-        """Steps that are predicted."""
+        """Number of predicted steps of all rows."""
         return len(self.past) * self.horizon
 
     @classmethod
     def concatenate(cls, parts: Sequence["History"]) -> "History":
-        """Several forecasts with one horizon, side by side."""
+        """Join several forecasts with the same horizon."""
         return cls(
             torch.cat([part.past for part in parts]),
             torch.cat([part.dynamic for part in parts]),
@@ -57,13 +57,13 @@ class History:
 
     @property
     def bytes_per_path(self) -> int:
-        """Memory that a path of one row needs while a step is taken."""
+        """Memory that a path of one row needs during a step."""
         context = self.dynamic.shape[1] - self.horizon + 1
         row = context * (CHANNELS + self.dynamic.shape[2]) + self.static.shape[1]
         return 8 * (_PASTS * self.past.shape[1] + _ROWS * row)
 
     def split(self, rows: int) -> list["History"]:
-        """In the order of rows, so many in each but the last."""
+        """Cut into parts of `rows` rows; the last part may have fewer."""
         parts = zip(
             self.past.split(rows), self.dynamic.split(rows), self.static.split(rows), strict=True
         )
@@ -79,7 +79,7 @@ class History:
 
 @dataclass(frozen=True)
 class Paths:
-    """Of each step: the value drawn, and mean and variance of u given the path before it.
+    """The drawn value of each step, and the mean and variance of u given the path before it.
 
     `changes` are the network's means, in standard deviations of the changes in training.
     """
@@ -90,24 +90,15 @@ class Paths:
     changes: PerStep
 
     @classmethod
-    def concatenate(cls, parts: list["Paths"]) -> "Paths":
-        """Joined along the samples."""
-        return cls._joined(parts, 0)
-
-    @classmethod
-    def beside(cls, parts: list["Paths"]) -> "Paths":
-        """Joined along the rows."""
-        return cls._joined(parts, 2)
-
-    @classmethod
-    def _joined(cls, parts: list["Paths"], dim: int) -> "Paths":
+    def concatenate(cls, parts: list["Paths"], dim: int) -> "Paths":
+        """Join paths along the samples (`dim` 0) or the rows (`dim` 2)."""
         names = ("values", "means", "variances", "changes")
         return cls(*(torch.cat([getattr(part, name) for part in parts], dim) for name in names))
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """A one-step model whose steps are taken one after the other."""
+    """Applies a one-step model step after step."""
 
     frame: Frame
     likelihood: GaussianLikelihood
@@ -119,13 +110,13 @@ class Rollout:
     def run(self, history: History, samples: int, memory_bytes: int) -> Paths:
         """Paths of `samples` weight draws, in their order, as many at once as memory allows.
 
-        Rows share the noise: where one draw's paths of all rows are too many, some rows are taken
-        at a time.
+        If the paths of a single draw do not fit for all rows, the rows are cut into parts. This
+        does not change the result, because rows share the noise.
         """
         per_row = self.paths * history.bytes_per_path
         rows = max(1, memory_bytes // 2 // per_row)
         parts = [self._run(part, samples, memory_bytes) for part in history.split(rows)]
-        return Paths.beside(parts)
+        return Paths.concatenate(parts, dim=2)
 
     def _run(self, history: History, samples: int, memory_bytes: int) -> Paths:
         """Each chunk of weight draws sees all these rows."""
@@ -135,7 +126,7 @@ class Rollout:
         at_once = max(1, min(by_network, memory_bytes // 2 // per_draw))
         starts = range(0, samples, at_once)
         spans = [(start, min(start + at_once, samples)) for start in starts]
-        return Paths.concatenate([self._draws(history, *span) for span in spans])
+        return Paths.concatenate([self._draws(history, *span) for span in spans], dim=0)
 
     def _draws(self, history: History, start: int, stop: int) -> Paths:
         functions = self.fitted.source.functions(self.seed, start, stop)
@@ -163,7 +154,7 @@ class Rollout:
             yield value, mean, variance, change
 
     def _inputs(self, read: Tensor, history: History, h: int) -> Float[Tensor, "samples batch _"]:
-        """The network's rows: the window beside what is known, then what is the series' own."""
+        """The network's rows: window and dynamic inputs step by step, then static inputs."""
         lead = read.shape[:-2]
         known = history.dynamic[:, h : h + self.frame.context]
         sequence = torch.cat([read, known.expand(*lead, -1, -1).to(read)], dim=-1).flatten(-2)
@@ -173,11 +164,11 @@ class Rollout:
     def _noise(self, h: int, start: int, stop: int, rows: int) -> Float[Tensor, "samples paths 1"]:
         """Standard normals of (seed, step, sample, path), the same for all rows.
 
-        They do not depend on the horizon: a longer forecast begins as a shorter one does.
+        They do not depend on the horizon: a longer forecast begins with the shorter one.
         """
         return standard_normal(self.seed, f"step {h}", start, stop, self.paths).unsqueeze(-1)
 
 
 def paths_per_draw(num_draws: int | None) -> int:
-    """Ten, or more where few weight draws were kept, so that there are a thousand paths in all."""
+    """Ten, or more if few weight draws were kept, so that there are at least 1,000 paths in all."""
     return 10 if num_draws is None else max(10, math.ceil(1_000 / num_draws))

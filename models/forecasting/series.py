@@ -1,4 +1,4 @@
-"""From a table to series: grouped by key, in the order of time, checked."""
+"""Splits a table into series: grouped by key, in the order of time, and checked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,8 +37,7 @@ def split_series(columns: Columns, target: str, config: ForecastConfig) -> list[
     """The series of a table, in the order of their keys; those without any value are left out.
 
     Raises:
-        InvalidData: if a time is missing or twice in a series, a key is missing, or no value is
-            left.
+        InvalidData: if a series has a time twice, a time or key is missing, or all values are.
     """
     times = columns[str(config.time)]
     if not present(times).all():

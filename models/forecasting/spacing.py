@@ -1,4 +1,4 @@
-"""How far apart the steps of a series are: months, a fixed time, or a fixed number."""
+"""The spacing of the steps of a series: months, a fixed duration, or a fixed number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -87,7 +87,7 @@ class Spacing:
 
     @property
     def microseconds(self) -> float:
-        """The length of a step between datetimes, an average one for months."""
+        """The length of a step between datetimes; for months the average length."""
         return self.step * (_MONTH if self.unit == "month" else 1.0)
 
     @property

@@ -7,7 +7,7 @@ With u = log y or y, a window of C steps before step t, and the season s, the ne
 and sees at each position j the value (u_j − ℓ)/c and the last change (u_j − u_{j−s})/c, where ℓ is
 the mean of the window's C values and c the standard deviation of these and the s before them, or
 a share of their mean size where they hardly vary; of logarithms c = 1. So 1000 times the series
-gives 1000 times the forecast. Of a density the change of variables is
+gives 1000 times the forecast. The change of variables of a density is
 log p(y) = log p(r) − log c + log |du/dy|.
 Scaling by the window: Salinas et al. 2020 (DeepAR, arXiv 1704.04110), §3.3.
 """
@@ -26,9 +26,9 @@ from models.exceptions import InvalidData
 from models.features.targets import NumberTarget
 
 CHANNELS = 2  # value and change
-_FLAT = 0.05  # quantile of the training windows' scale ÷ size below which none is taken to be
-# Of standardised inputs. Hardly any is beyond it in training; a diverging path must not take the
-# network to inputs that it was never fitted to.
+_FLAT = 0.05  # quantile of the training windows' scale ÷ size that is the least for any window
+# Of standardised inputs. Hardly any input is beyond it in training. It keeps a diverging path from
+# giving the network inputs that it was never fitted to.
 _BOUND = 10.0
 
 STANDARD = NumberTarget(0.0, 1.0)
@@ -49,9 +49,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Frame:
-    """How windows are read; `change` standardises r, `spread` the values, as training had them.
+    """Reads windows as network inputs.
 
-    `floor` is the least scale ÷ size of a window; one that is all zeros has the `usual` scale.
+    Args:
+        floor: least scale ÷ size of a window.
+        usual: scale of a window of zeros.
+        spread: standardises the values, as in training.
+        change: standardises r, as in training.
     """
 
     context: StepCount
@@ -64,7 +68,7 @@ class Frame:
 
     @property
     def span(self) -> int:
-        """Steps that are needed before the one to come."""
+        """The number of steps that are needed before the predicted one."""
         return self.context + self.season
 
     def transform(self, values: np.ndarray) -> np.ndarray:
@@ -72,7 +76,7 @@ class Frame:
         return np.log(values) if self.is_log else values
 
     def fit(self, past: Pasts, following: Float64[Tensor, "rows"]) -> "Frame":
-        """With the scales of these windows and what followed them.
+        """A copy with the scales of these windows and the values that follow them.
 
         Raises:
             InvalidData: if nothing ever changes.
@@ -95,7 +99,7 @@ class Frame:
         return Reading(inputs, past[..., -self.season], scale)
 
     def targets(self, past: Pasts, following: Float64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
-        """The standardised r that the network shall predict."""
+        """The standardised r, which the network is to predict."""
         reading = self.read(past)
         changes = (following - reading.base) / reading.scale
         return ((changes - self.change.mean) / self.change.std).float()

@@ -85,7 +85,7 @@ class BBBState(TensorRecord):
         return self.parameters() if mask is None else [*self.parameters(), mask]
 
     def pack(self) -> dict[str, Tensor]:
-        """Of a pruned posterior: the values of the remaining weights, and the mask as bits."""
+        """The tensors to store; of pruned weights only the mask, as bits."""
         q, point = self.posterior, pack_point(self.point)
         if q.mask is None:
             return {**point, "loc": q.loc.detach().cpu(), "rho": q.rho.detach().cpu()}
@@ -238,7 +238,7 @@ class BayesByBackprop:
         return outputs, self._divergence(state.posterior, moments, noise)
 
     def _reparameterise(self, q: MeanFieldNormal, noise: Tensor | None) -> Reparameterised:
-        """Its sums are over the slices of the weight vector that share a prior scale."""
+        """Reparameterise, with sums over the slices of weights that share a prior scale."""
         sizes = [q.loc.numel()]
         if isinstance(self.prior, EmpiricalBayesPrior):
             sizes = self.prior.layout.sizes
@@ -247,7 +247,7 @@ class BayesByBackprop:
     def _divergence(
         self, posterior: MeanFieldNormal, drawn: Reparameterised, noise: Tensor | None
     ) -> Scalar:
-        """The KL divergence in the configured direction, from known sums where they are enough."""
+        """The KL divergence in the configured direction, from known sums if they are enough."""
         q = DiagonalNormal(posterior.loc, drawn.scale, posterior.mask)
         if self.config.kl.direction == "forward":
             return self.prior.forward_kl(q)

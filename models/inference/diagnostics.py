@@ -40,7 +40,7 @@ def diagnose(
     outputs: Float[Tensor, "draws chains *quantities"],
     accepted: Float[Tensor, "chains"],
 ) -> Diagnosis:
-    """Compute the metrics of a run, and notes on what is bad about it.
+    """Compute the metrics of a run, and notes on its problems.
 
     Args:
         outputs: the network's outputs at the kept draws, in the chains' order.
@@ -92,8 +92,8 @@ def split_r_hat(values: Chains) -> Quantities:
 def effective_sample_size(values: Chains) -> Quantities:
     """Return draws ÷ (1 + 2 Σ autocorrelation), at most the number of draws.
 
-    So many independent draws would have a mean with the same error. Deviations are from the mean of
-    all chains, so that disagreeing chains lower the result.
+    The mean of this many independent draws would have the same error. Deviations are from the mean
+    of all chains, so that disagreeing chains lower the result.
     """
     halves = _halves(values)
     draws, chains = halves.shape[:2]
@@ -108,7 +108,7 @@ def effective_sample_size(values: Chains) -> Quantities:
 
 
 def _halves(values: Chains) -> Chains:
-    """Split each chain in two, in float64; of an odd number of draws the first is ignored."""
+    """Split each chain in two, in float64; if the number of draws is odd, ignore the first."""
     half = len(values) // 2
     first, second = values[-2 * half :].double().split(half)
     return torch.cat([first, second], dim=1)

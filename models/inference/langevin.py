@@ -40,10 +40,19 @@ class Langevin(ABC):
         step: int,
         generator: torch.Generator,
     ) -> Terms:
-        """Move all chains; return the terms of log P̂ at their previous positions."""
-        return langevin_step(
-            posterior, state, batch, self.step_size(step), self.temperature(step), generator
-        )
+        """Set w to w + (h/N) ∇ log P̂ + √(2hT/N) ξ with ξ ~ N(0, 1), in place.
+
+        Returns the terms of log P̂ at the previous positions.
+        """
+        values = state.values.detach().requires_grad_()  # a leaf on the same memory
+        terms = posterior(values, batch)
+        (gradient,) = torch.autograd.grad(terms.log_density.sum(), values)
+        with torch.no_grad():
+            noise = torch.empty_like(values).normal_(generator=generator)
+            h, rows = self.step_size(step), posterior.num_data
+            values.add_(gradient, alpha=h / rows)
+            values.add_(noise, alpha=math.sqrt(2 * h * self.temperature(step) / rows))
+        return terms.detach()
 
 
 @dataclass(frozen=True)
@@ -82,23 +91,3 @@ class CyclicalSGLD(Langevin):
 
     def temperature(self, step: int) -> float:
         return float(step % self.config.cycle_steps >= self.config.cycle_steps / 2)
-
-
-def langevin_step(  # noqa: PLR0917 - the equation has as many symbols
-    posterior: LogPosterior,
-    state: ChainState,
-    batch: Rows,
-    step_size: float,
-    temperature: float,
-    generator: torch.Generator,
-) -> Terms:
-    """Set w to w + (h/N) ∇ log P̂ + √(2hT/N) ξ with ξ ~ N(0, 1), in place."""
-    values = state.values.detach().requires_grad_()  # a leaf on the same memory
-    terms = posterior(values, batch)
-    (gradient,) = torch.autograd.grad(terms.log_density.sum(), values)
-    with torch.no_grad():
-        noise = torch.empty_like(values).normal_(generator=generator)
-        rows = posterior.num_data
-        values.add_(gradient, alpha=step_size / rows)
-        values.add_(noise, alpha=math.sqrt(2 * step_size * temperature / rows))
-    return terms.detach()

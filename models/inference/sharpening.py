@@ -46,7 +46,7 @@ class SharpenedState(BBBState):
         return _with_rates(BBBState.unpack(own, num_weights), tensors["rates"])
 
     def unsharpened(self) -> BBBState:
-        """The state that predicts: q(φ)."""
+        """The state for predictions, q(φ)."""
         return BBBState(self.posterior, self.point)
 
 

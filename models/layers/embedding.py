@@ -23,7 +23,7 @@ class Embedding:
 
     @property
     def fan_in(self) -> int:
-        """That of the tied decoder, so that its initial logits are of order 1."""
+        """The tied decoder's number of inputs, so that its initial logits are of order 1."""
         return self.width
 
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -22,7 +22,7 @@ Scalar = Float[Tensor, ""]
 
 @dataclass(frozen=True)
 class Reparameterised:
-    """What one step needs of N(w | μ, σ²), σ = softplus(ρ), differentiable in (μ, ρ).
+    """Values of N(w | μ, σ²), σ = softplus(ρ), that one step needs, differentiable in (μ, ρ).
 
     first: the drawn weights μ + σ·noise, or μ without noise.
     variance: σ² if no weights were drawn, else None.

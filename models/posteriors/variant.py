@@ -1,4 +1,4 @@
-"""One stored posterior of a model, and what was measured of it."""
+"""One stored posterior of a model, and its measured properties."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -23,7 +23,7 @@ class Variant:
     num_bytes: int = 0
     error_factors: Mapping[int, float] = field(default_factory=dict)
     calibration: Calibration | None = None  # None: not calibrated
-    bfloat16: bool = False  # whether its rounding is small beside the sampling error
+    bfloat16: bool = False  # whether the rounding error is small compared with the sampling error
     detector: Detector | None = None
 
     def describe(self) -> Json:

@@ -60,7 +60,7 @@ class RowProblem:
     def refit(self) -> "RowProblem":
         if self.stopping is None:
             return self
-        return replace(self, rows=Rows.concatenate(self.rows, self.stopping), stopping=None)
+        return replace(self, rows=Rows.concatenate([self.rows, self.stopping]), stopping=None)
 
     @torch.inference_mode()
     def score(self, state: State) -> float:

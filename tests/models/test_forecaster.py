@@ -168,7 +168,7 @@ def _plan(columns: Columns, **lengths: int) -> ModelConfig:
 def test_what_would_not_fit_into_memory_is_refused() -> None:
     shops = np.arange(1_001).repeat(3).astype(str).astype(object)
     days = np.tile(np.arange(3.0), 1_001)
-    with pytest.raises(InvalidData, match="1001 series apart; a model learns up to 1000") as caught:
+    with pytest.raises(InvalidData, match="1001 series; a model learns up to 1000") as caught:
         _plan({"day": days, "sales": days, "shop": shops})
     assert caught.value.path == "/forecast/key"
     long = np.arange(80_000.0)
