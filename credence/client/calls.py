@@ -1,4 +1,4 @@
-"""Requests to the service, sent again where that helps and does no harm.
+"""Requests to the service, repeated after a failure if that is safe.
 
 Exponential backoff with full jitter: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture
 Blog, 2015. A `Retry-After` of the service has priority.
@@ -21,13 +21,13 @@ from credence.exceptions import ClientError, CredenceAPIError, ServiceUnreachabl
 
 T = TypeVar("T")
 
-NOT_STARTED = (429, 503)  # refused before any work: repeating does no harm
-UNCERTAIN = (502, 504)  # a proxy's: the service may have done the work
+NOT_STARTED = (429, 503)  # refused before any work: repeating is safe
+UNCERTAIN = (502, 504)  # sent by a proxy: the service may have done the work
 
 
 @dataclass(frozen=True)
 class Retries:
-    """At most `times` tries after the first one, none begun later than `total_seconds`."""
+    """At most `times` retries; none starts later than `total_seconds` after the first try."""
 
     times: int = 4
     total_seconds: float = 60.0
@@ -88,7 +88,7 @@ class Calls:
         return self.send(request(method, path, **options))
 
     def page_as_file(self, path: str) -> Operation[str]:
-        """A page of the service as one HTML file: its styles and scripts are put into it."""
+        """A page of the service as one HTML file, with its styles and scripts inline."""
         page = yield from self.call("GET", path, headers={"Accept": "text/html"}, read=text)
         found = {}
         for address in references(page):
@@ -105,7 +105,7 @@ class Calls:
 
 
 def retry_after(header: str | None) -> float | None:
-    """Seconds from now, of a header with a number of seconds or a date; None for anything else."""
+    """Seconds to wait, from a header that has seconds or a date; None for anything else."""
     if header is None:
         return None
     if header.isdigit():
