@@ -74,7 +74,7 @@ def worker(
 def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> None:
     """Check address and settings before the imports that take seconds."""
     _let_idle_threads_sleep()
-    from app.access.binding import check_bind
+    from app.access.bind_address import check_bind
     from core.exceptions import InvalidSetting, Unavailable
     from credence.serving.api_thread import CannotStart, listen
 
