@@ -1,7 +1,7 @@
 """Uncertainty-aware predictions: a client of the service, and estimators for this process.
 
 The names are imported at their first use, so that `credence --help` loads none of them.
-Estimators come with the distribution `credence`, all the rest with `credence-client`.
+Estimators come with the distribution `credence-server`, all the rest with `credence-client`.
 """
 
 from importlib import import_module

@@ -50,7 +50,7 @@ def _not_installed(context: typer.Context) -> None:
     """End a command of the service where only the client is installed."""
     fail(
         f"`credence {context.info_name}` comes with the service, here is only its client: "
-        "pip install credence",
+        "pip install credence-server",
         EXIT_NOT_INSTALLED,
     )
 

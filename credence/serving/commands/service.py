@@ -107,7 +107,7 @@ def settings_from(data_dir: Path | None) -> "Settings":
 
     if release() not in (__version__, "unknown"):
         advice = f"pip install credence-client=={release()}"
-        fail(f"credence {release()} with credence-client {__version__}: {advice}", 2)
+        fail(f"credence-server {release()} with credence-client {__version__}: {advice}", 2)
 
     try:
         settings = load_settings(**({} if data_dir is None else {"data_dir": data_dir}))
