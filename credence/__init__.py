@@ -1,7 +1,7 @@
 """Uncertainty-aware predictions: a client of the service, and estimators for this process.
 
 A name is imported at its first use: `credence --help` imports none of them.
-The estimators need the distribution `credence`; `credence-client` has all other names.
+The estimators need the distribution `credence-server`; `credence-client` has all other names.
 """
 
 from importlib import import_module

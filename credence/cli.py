@@ -51,7 +51,7 @@ def _not_installed(context: typer.Context) -> None:
     """End a command that needs the service, which is not installed."""
     fail(
         f"`credence {context.info_name}` needs the service, only the client is installed: "
-        "pip install credence",
+        "pip install credence-server",
         EXIT_NOT_INSTALLED,
     )
 

@@ -8,13 +8,13 @@ from typing import Any, Generic, Self, TypeVar
 import httpx
 
 from credence import DEFAULT_URL
-from credence.client.calls import Retries
 from credence.client.dataset_calls import DatasetCalls, dataset_of, model_name_of
 from credence.client.handles import AsyncTrainedModel, TrainedModel
 from credence.client.job_calls import JobCalls
 from credence.client.model_calls import ModelCalls
 from credence.client.operations import Operation, method
 from credence.client.prediction_calls import PredictionCalls
+from credence.client.retries import Retries
 from credence.client.transport import AsyncTransport, SyncTransport
 from credence.progress import is_interactive
 from credence.types import Version

@@ -107,7 +107,9 @@ def export(  # noqa: PLR0917 - an option per argument
 def _convert(archive: Path, path: Path, *options: Any) -> None:
     """Convert here, not in the service: it takes seconds, and packages that a service lacks."""
     if not find_spec("credence.serving"):
-        raise typer.BadParameter("graphs are made with torch: pip install 'credence[export]'")
+        raise typer.BadParameter(
+            "graphs are made with torch: pip install 'credence-server[export]'"
+        )
     try:
         import_module("credence.serving.exports").convert(archive, path, *options)
     except (ValueError, ModuleNotFoundError) as error:

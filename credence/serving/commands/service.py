@@ -74,7 +74,7 @@ def worker(
 def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> None:
     """Check address and settings before the imports that take seconds."""
     _let_idle_threads_sleep()
-    from app.access.binding import check_bind
+    from app.access.bind_address import check_bind
     from core.exceptions import InvalidSetting, Unavailable
     from credence.serving.api_thread import CannotStart, listen
 
@@ -109,7 +109,7 @@ def settings_from(data_dir: Path | None) -> "Settings":
 
     if release() not in (__version__, "unknown"):
         advice = f"pip install credence-client=={release()}"
-        fail(f"credence {release()} with credence-client {__version__}: {advice}", 2)
+        fail(f"credence-server {release()} with credence-client {__version__}: {advice}", 2)
 
     try:
         settings = load_settings(**({} if data_dir is None else {"data_dir": data_dir}))
