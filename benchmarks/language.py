@@ -36,8 +36,8 @@ from models.language.model import BayesianLanguageModel
 from models.language.task import TextTask
 from models.language.vocabulary import Vocabulary
 from models.randomness import generator
+from models.training.loop import EpochResult
 from models.training.recipe import resolve
-from models.training.run import EpochResult
 from models.training.trainer import Trainer
 
 MIXTURE = ScaleMixturePriorConfig(kind="scale_mixture", pi=0.75, sigma1=0.001, sigma2=0.75)
