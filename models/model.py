@@ -115,7 +115,7 @@ class TrainedModel(ABC):
     @classmethod
     @abstractmethod
     def own_fields(cls, config: ModelConfig, data: Json) -> Json:
-        """Arguments of this class alone, from a parsed `models.artifact.schema.ModelDocument`."""
+        """The arguments that only this class has, from a `models.artifact.schema.ModelDocument`."""
 
     @classmethod
     def from_json(cls: type[M], config: ModelConfig, data: Json, card: Json) -> M:
@@ -145,7 +145,7 @@ class TrainedModel(ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where the posteriors are."""
+        """The device of the posteriors."""
         return next(iter(self.variants_by_prune.values())).state.tensors()[0].device
 
     def variant(self, prune: float) -> Variant:

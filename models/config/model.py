@@ -30,7 +30,7 @@ class FeatureConfig:
 class ForecastConfig:
     """The time column, the key column that separates series, and lengths in time steps.
 
-    The network reads windows of `context` steps, each step beside the one `season` steps earlier.
+    The network reads windows of `context` steps, each step with the one `season` steps earlier.
     `transform` "log" forecasts the logarithm: for series whose variation grows with their level.
     It needs values above 0.
     """

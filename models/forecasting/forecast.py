@@ -1,4 +1,4 @@
-"""From sample paths to a forecast: means, variances, quantiles and scores, in the target's units.
+"""Computes means, variances, quantiles and scores of forecasts from sample paths.
 
 With E_w = E(y_h | w) and V_w = Var(y_h | w), epistemic = Var_w(E_w) and aleatoric = E_w(V_w). K
 paths per weight draw estimate E_w by the mean of their conditional means. The variance of these

@@ -83,8 +83,8 @@ def plan_series(
     if num_windows < MIN_WINDOWS:
         longest = max(map(len, series))
         raise InvalidData(
-            f"the longest series has {longest} steps, and leaves {num_windows} windows of "
-            f"{span} + 1 steps beside what is held out; at least {MIN_WINDOWS} are needed: give a "
+            f"the longest series has {longest} steps. Without the held-out steps {num_windows} "
+            f"windows of {span} + 1 steps are left; at least {MIN_WINDOWS} are needed: give a "
             "longer series, or a shorter forecast.context, season or horizon",
             "/dataset",
         )

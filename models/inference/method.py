@@ -17,7 +17,7 @@ from models.training.distributed import Part
 
 @runtime_checkable
 class State(Protocol):
-    """What a method fits. Frozen, except that an optimiser updates its parameters in place."""
+    """The state that a method fits. Frozen, but an optimiser updates its parameters in place."""
 
     @property
     def num_weights(self) -> int:

@@ -74,8 +74,8 @@ class DrawsState(TensorRecord):
 class PointEstimates:
     """One or several weight vectors, fitted in parallel in one batched product.
 
-    Their losses are added. So each has the gradient that it would have alone, and an element-wise
-    optimiser makes the same steps as if it were alone.
+    Their losses are added. So each has the same gradient as if fitted alone, and an element-wise
+    optimiser takes the same steps.
     """
 
     kl: ClassVar[KLConfig] = FIXED

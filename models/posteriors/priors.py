@@ -151,7 +151,7 @@ class ScaleMixturePrior:
     sigma2: float
 
     def log_prob(self, value: Vector) -> Vector:
-        """In log space: an epsilon inside the log would remove the gradient of the tails."""
+        """log P(w), in log space: an epsilon inside the log would remove the tails' gradient."""
         first = GaussianPrior(self.sigma1).log_prob(value) + math.log(self.pi)
         second = GaussianPrior(self.sigma2).log_prob(value) + math.log1p(-self.pi)
         return torch.logaddexp(first, second)

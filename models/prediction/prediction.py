@@ -48,7 +48,7 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction(ABC):
-    """What a model predicts, and how it was sampled.
+    """The predictions of a model, and how they were sampled.
 
     Args:
         samples: number of weight draws; 0 if nothing was drawn.

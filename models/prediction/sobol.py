@@ -31,7 +31,7 @@ class Sobol:
     def build(cls, dimension: int) -> "Sobol":
         """
         Raises:
-            ValueError: if there are no direction numbers for so many coordinates.
+            ValueError: if there are no direction numbers for this many coordinates.
         """
         if dimension > MAX_DIMENSION:
             raise ValueError(

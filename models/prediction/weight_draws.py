@@ -172,7 +172,7 @@ class FittedDraws:
         num_samples: int,
         memory_bytes: int,
     ) -> tuple[Outputs, dict[str, Tensor]]:
-        """Outputs and point parameters of each sample, of at most as many as are stored.
+        """Outputs and point parameters of `num_samples` samples, or of all stored draws if fewer.
 
         Most of the bytes that are read are weights, so each chunk of samples sees all rows.
         """

@@ -319,8 +319,9 @@ class TabularModel(TrainedModel):
     def _check(self, options: BatchOptions) -> None:
         """Also refuse a request for conformal intervals only, if the version has none."""
         super()._check(options)
-        alone = options.intervals and set(options.interval_kinds) == {"conformal"}
-        if alone and not isinstance(self.variant(options.prune).calibration, NumberCalibration):
+        only_conformal = options.intervals and set(options.interval_kinds) == {"conformal"}
+        calibration = self.variant(options.prune).calibration
+        if only_conformal and not isinstance(calibration, NumberCalibration):
             raise InvalidInput(
                 "this version has no conformal intervals: only calibrated regressions have them; "
                 "request credible ones",

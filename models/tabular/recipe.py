@@ -181,7 +181,7 @@ def _default_features(
         if p.name not in taken and p.type != "text"
     )
     if not features:
-        raise InvalidData("no column is left to learn from beside the target", "/features")
+        raise InvalidData("no column except the target is left to learn from", "/features")
     return features
 
 

@@ -85,11 +85,11 @@ def test_the_recipe_fills_in_all_of_a_language_model() -> None:
     [
         ({"method": SWAGConfig(kind="swag")}, "/method/kind", "cannot be fitted to text"),
         ({"network": ConvolutionalConfig(kind="cnn")}, "/network/kind", "reads no text"),
-        ({"weight": "w"}, "/weight", "nothing else"),
+        ({"weight": "w"}, "/weight", "only the target's text"),
         (
             {"features": (FeatureConfig(name="n", type="number"),)},
             "/features",
-            "nothing else",
+            "only the target's text",
         ),
         ({"likelihood": "bernoulli"}, "/likelihood", "take categorical"),
         ({"training": TrainingConfig(split=SplitBy(by="n"))}, "/training/split", "last ones"),
@@ -102,7 +102,7 @@ def test_the_recipe_fills_in_all_of_a_language_model() -> None:
         (
             {"training": TrainingConfig(stopping_fraction=0.1)},
             "/training/stopping_fraction",
-            "first half chooses",
+            "half of a text's held-out lines choose",
         ),
         ({"method": MLEConfig(kind="mle"), "pruning": (0.5,)}, "/pruning", "no σ"),
         ({"target": "n"}, "/target", "of type number"),
