@@ -113,7 +113,7 @@ def test_a_series_without_a_season_or_with_zeros_is_taken_as_that() -> None:
         ),
         (
             {"training": TrainingConfig(split=SplitBy(by="shop"))},
-            "the end is held",
+            "the end of a series is held",
             "/training/split",
         ),
         (
