@@ -12,7 +12,7 @@ from app.openapi import json_request, problems
 from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
 from app.serving.predictor import check_independent_rows
-from app.submission import present_request, wake
+from app.submission import current_request, wake
 from core.datasets.datasets import Dataset
 from core.datasets.inputs import check_inputs
 from core.jobs.specs import PredictSpec, plan_chunk_rows
@@ -43,7 +43,7 @@ def predict_batch(
     dataset = context.datasets.get(request.dataset)
     version = context.registry.get(request.model, request.version)
     spec = _spec(services, request, dataset, version)
-    job = context.jobs.create_batch(spec, dataset.rows, present_request())
+    job = context.jobs.create_batch(spec, dataset.rows, current_request())
     wake(context, job)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)

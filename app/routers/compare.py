@@ -14,7 +14,7 @@ from app.openapi import json_request, problems
 from app.schemas.common import Json
 from app.schemas.compare import CompareRequest
 from app.schemas.jobs import JobResponse
-from app.submission import find_dataset, named_dataset, present_request, wake
+from app.submission import current_request, find_dataset, named_dataset, wake
 from core.context import Context
 from core.datasets.datasets import Dataset
 from core.datasets.inputs import check_inputs
@@ -74,7 +74,7 @@ def compare(
         methods=tuple(config.method for config in configs),
         pruning=next((config.pruning for config in configs if config.pruning), ()),
     )
-    job = context.jobs.create_comparison(whole, specs, present_request())
+    job = context.jobs.create_comparison(whole, specs, current_request())
     wake(context, job)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)

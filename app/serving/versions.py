@@ -38,7 +38,7 @@ class _Known:
 class VersionLookup:
     """Reads the registry, once for all requests of a moment. Belongs to the event loop.
 
-    An answer holds for `STALE_SECONDS` at most, and never beyond a `forget`.
+    An answer holds for `STALE_SECONDS` at most, and never beyond a `clear`.
     """
 
     def __init__(self, lookup: Lookup) -> None:
@@ -72,7 +72,7 @@ class VersionLookup:
             log.warning("the database is away: last known versions answer", model=model)
             return known.version
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Read again from now on: a change was just confirmed to a client."""
         self._epoch += 1
         self._lookups.clear()  # who waits gets an answer, who comes now another
