@@ -168,7 +168,7 @@ def test_nan_is_a_missing_value_where_training_knew_some(
     assert result.as_numpy("mean").tolist() == predicted(http)["mean"]
     listed = price_tensors() | {"size": tensor("size", [1.5, None, -1.0])}
     assert infer(http, listed.values()).json()["outputs"][0]["data"] == predicted(http)["mean"]
-    with pytest.raises(InferenceServerException, match="'x', in which no training row lacked one"):
+    with pytest.raises(InferenceServerException, match="'x', which no training row lacks"):
         client.infer("tree", tensors({"inputs": PLANE * np.nan, "image": IMAGES}))
 
 

@@ -434,7 +434,7 @@ async def test_a_database_that_hangs_delays_one_answer_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("app.serving.versions.TIMEOUT_SECONDS", 0.1)
-    monkeypatch.setattr("app.serving.versions.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("app.serving.versions.RETRY_SECONDS", 0.0)
     registry = Registry()
     lookup = VersionLookup(registry.get)
     await lookup.find(View(), "m", None)
