@@ -15,14 +15,18 @@ from app.access.required_scopes import required
 from app.errors import MEDIA_TYPE
 from app.http.idempotency import HEADER, MAX_LENGTH
 from app.schemas.access import SharingRequest
-from app.schemas.batch import BatchRequest
 from app.schemas.card import CardResponse
 from app.schemas.common import Problem
 from app.schemas.compare import CompareRequest, CompareResponse
 from app.schemas.feedback import FeedbackRequest, FeedbackResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
-from app.schemas.predictions import PredictRequest, PredictResponse, TextPredictResponse
+from app.schemas.predictions import (
+    BatchRequest,
+    PredictRequest,
+    PredictResponse,
+    TextPredictResponse,
+)
 from app.schemas.training import TrainRequest
 from core.access.keys import Scope
 

@@ -89,7 +89,7 @@ class JobRunner:
                     error=str(error),
                     seconds=PAUSE_SECONDS,
                 )
-                self._pause(lease, PAUSE_SECONDS)
+                self._pause(lease)
                 self._hand_back(claim, lease)
             except Exception as error:
                 self._fail(claim, error)
@@ -128,9 +128,9 @@ class JobRunner:
         if not lease.cancelled:
             self._wake(claim.job_id)
 
-    def _pause(self, lease: Lease, seconds: float) -> None:
-        """Sleep until the time is over, or the job or the worker must stop."""
-        end = time.monotonic() + seconds
+    def _pause(self, lease: Lease) -> None:
+        """Sleep for `PAUSE_SECONDS`, or until the job or the worker must stop."""
+        end = time.monotonic() + PAUSE_SECONDS
         while time.monotonic() < end and not (lease.interrupted or self.should_stop()):
             time.sleep(0.1)
 

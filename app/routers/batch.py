@@ -9,8 +9,8 @@ from app.dependencies import ContextDep, Services, ServicesDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
 from app.openapi import json_request, problems
-from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
+from app.schemas.predictions import BatchRequest
 from app.serving.predictor import check_independent_rows
 from app.submission import current_request, wake
 from core.datasets.datasets import Dataset

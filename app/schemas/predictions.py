@@ -1,10 +1,10 @@
-"""Requests and responses of `/predict`. Rows and arrays are not parsed with these classes."""
+"""Requests and responses of predictions. Rows and arrays are not parsed with these classes."""
 
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
-from app.schemas.common import Json, ModelName, Reference, Response
+from app.schemas.common import DatasetId, Json, ModelName, Reference, Response
 from models.prediction.options import BatchOptions, IntervalKind, PredictOptions, Sampler
 
 MAX_DEADLINE_MS = 600_000  # longer than any client keeps a connection
@@ -16,6 +16,15 @@ class VersionOptions(BaseModel, BatchOptions, frozen=True):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     model: ModelName
     version: Reference | None = Field(None, description="number or alias; default: the newest")
+
+
+class BatchRequest(VersionOptions, frozen=True):
+    """A model, a data set, and those options of `POST /predict` that apply to a data set."""
+
+    dataset: DatasetId
+    chunk_rows: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
+        None, description="rows that a worker predicts at a time; default: some seconds of work"
+    )
 
 
 class PredictParameters(VersionOptions, PredictOptions, frozen=True):
