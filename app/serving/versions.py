@@ -109,7 +109,7 @@ class VersionLookup:
             version = await asyncio.wait_for(lookup, TIMEOUT_SECONDS)
         except NotFound:
             self._is_away = False
-            self._forget(*key[:2])
+            self._drop(*key[:2])
             raise
         except TimeoutError:
             self._is_away = True
@@ -123,7 +123,7 @@ class VersionLookup:
             self._remember(known, _Known(version, epoch, read_at))
         return version
 
-    def _forget(self, view: View, model: str) -> None:
+    def _drop(self, view: View, model: str) -> None:
         """Delete all results of a model of which a version is deleted or no longer shared."""
         for key in [known for known in self._known if known[:2] == (view, model)]:
             del self._known[key]
