@@ -4,9 +4,10 @@
 
 Reads every `uci/<name>.csv[.gz]` with a `uci/<name>.splits.json` in a folder as
 `benchmarks/data.py` describes. Trains one network per split with the recommended recipe, and the
-usual one hidden layer of 50 units (100 for more than 20,000 rows). A split's test rows are used only
-to score the trained model; rows that the recipe holds out come from the training rows. Results are stored after each
-split, and an interrupted run resumes. `--table` only prints the stored results.
+usual one hidden layer of 50 units (100 for more than 20,000 rows). A split's test rows are used
+only to score the trained model; rows that the recipe holds out come from the training rows. Results
+are stored after each split, and an interrupted run resumes. `--table` only prints the stored
+results.
 """
 
 import argparse
