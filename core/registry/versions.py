@@ -9,12 +9,12 @@ from core.database.statements import upsert
 from core.exceptions import NotFound, NotOwner
 
 TRAINS = frozenset({"train", "compare"})
-"""The kinds of job that make versions of their model."""
-MAX_DIGITS = 9  # of a version; the column holds 31 bits
+"""The kinds of job that create versions of their model."""
+MAX_DIGITS = 9  # of a version; the column has 31 bits
 
 
 def reserve(session: Session, model: str, caller: Caller, owner: str) -> None:
-    """Check that the caller may make versions of a model; the first who does is its owner.
+    """Check that the caller may create versions of a model. The first to do so becomes its owner.
 
     A name without versions and without unfinished trainings is free.
 
@@ -79,7 +79,7 @@ def lock_version(session: Session, model: str, number: int, *, alone: bool = Fal
     """Lock a version against deletion until the transaction ends.
 
     Args:
-        alone: whether other transactions may not lock it at the same time.
+        alone: whether to keep other transactions from locking it at the same time.
 
     Raises:
         NotFound: it was deleted.
@@ -92,7 +92,7 @@ def lock_version(session: Session, model: str, number: int, *, alone: bool = Fal
 
 
 def _next_number(session: Session, model: str) -> int:
-    """The next number, from 1; the model's row is locked until the transaction ends."""
+    """The next version number, from 1. The model's row stays locked until the transaction ends."""
     counted = (
         upsert(session, ModelRow)
         .values(name=model, last_version=1)
