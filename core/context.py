@@ -83,7 +83,7 @@ class Context:
         return replace(self, caller=caller)
 
     def close(self) -> None:
-        """Close the connections, and remove what was temporary."""
+        """Close the connections and remove the scratch folder."""
         self.queue.close()
         self.database.dispose()
         self.scratch.close()

@@ -8,7 +8,7 @@ class CredenceError(Exception):
 
 
 class InvalidSetting(CredenceError):
-    """Settings with which no process may start; the message has a line for each."""
+    """Wrong settings; the process must not start. The message has a line for each."""
 
 
 class NotFound(CredenceError):
@@ -29,7 +29,7 @@ class NotOwner(CredenceError):
 
 
 class LimitReached(CredenceError):
-    """The caller does more than it may at one time; it may try again later."""
+    """The caller has reached a limit that is free again later, such as of queued jobs."""
 
     def __init__(self, message: str, retry_after_seconds: int) -> None:
         super().__init__(message)
@@ -37,10 +37,10 @@ class LimitReached(CredenceError):
 
 
 class Invalid(CredenceError):
-    """Values that are wrong.
+    """Wrong values.
 
     Args:
-        errors: path and message of each; a path is a JSON pointer ("/a/0") or a parameter's name.
+        errors: (path, message) pairs; a path is a JSON pointer ("/a/0") or a parameter's name.
     """
 
     def __init__(self, errors: Sequence[tuple[str, str]]) -> None:
@@ -53,15 +53,15 @@ class NotParseable(CredenceError):
 
 
 class TooLarge(CredenceError):
-    """Something larger than a limit, which the message names."""
+    """Something is larger than a limit. The message names the limit."""
 
 
 class QuotaExceeded(TooLarge):
-    """More than a caller may store; the message says how much that is."""
+    """The caller's quota of stored bytes is used up. The message gives the quota."""
 
 
 class UnsupportedFormat(CredenceError):
-    """A format or encoding that is not read; the message lists those that are."""
+    """An unknown format or encoding. The message lists the known ones."""
 
 
 class Unavailable(CredenceError):

@@ -17,17 +17,17 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def new_id(prefix: str) -> str:
-    """A new identifier: the prefix and 96 random bits, which nobody can guess."""
+    """A new identifier: the prefix and 96 random bits."""
     return f"{prefix}_{secrets.token_hex(12)}"
 
 
 def dotted_paths(
     values: dict[str, Any], prefix: str = "", whole: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Settings by dotted path: {"kl": {"weight": 1}} → {"kl.weight": 1}.
+    """Values by dotted path: {"kl": {"weight": 1}} → {"kl.weight": 1}.
 
     Args:
-        whole: paths whose objects are values, not settings below them.
+        whole: paths whose dictionaries are kept as values.
     """
     paths: dict[str, Any] = {}
     for name, value in values.items():
@@ -50,7 +50,7 @@ def nested(paths: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_identifier(kind: str, identifier: str) -> str:
-    """Return `identifier`; raise `NotFound` if nothing can have this identifier."""
+    """Return `identifier`, or raise `NotFound` when it does not have the form of one."""
     if not _IDENTIFIER.fullmatch(identifier):
         raise NotFound(kind, identifier[:128])
     return identifier
@@ -64,13 +64,13 @@ def check_model_name(name: str, path: str = "/model") -> str:
 
 
 def model_name_of(data_name: str) -> str:
-    """A valid model name from a data set's: `Concrete (v2).csv` becomes `concrete-v2`."""
+    """A valid model name from the name of a data set: `Concrete (v2).csv` becomes `concrete-v2`."""
     stem = data_name.partition(".")[0].lower()
     return re.sub(r"[^a-z0-9]+", "-", stem).strip("-")[:63] or "model"
 
 
 def check_alias(alias: str, path: str = "/alias") -> str:
-    """Return `alias`, or raise `Invalid`. A number is no alias: `3` means version 3."""
+    """Return `alias`, or raise `Invalid`. A number is not an alias: `3` means version 3."""
     if not _MODEL_NAME.fullmatch(alias):
         raise Invalid([(path, f"{alias[:80]!r} is not an alias: it must match {MODEL_NAME}")])
     if alias.isdecimal():

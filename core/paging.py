@@ -1,4 +1,4 @@
-"""Pages of a list, and the opaque cursors that lead from one to the next."""
+"""Pages of a list, and the opaque cursor of the next page."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """Some items of a list; `next_cursor` leads to those after them, and is None at the end."""
+    """Some items of a list. `next_cursor` requests the next page; None on the last page."""
 
     data: list[T]
     next_cursor: str | None = None
@@ -57,10 +57,11 @@ def decode_number(kind: str, cursor: str) -> int:
 
 
 def page_of(kind: str, items: list[T], positions: list[int] | list[str], limit: int) -> Page[T]:
-    """The first `limit` of `items`, of which one more than `limit` was fetched if there are more.
+    """A page of the first `limit` items.
 
     Args:
-        positions: of the items, for the cursor.
+        items: up to `limit` + 1; an item beyond `limit` shows that there is a next page.
+        positions: each item's position, for the cursor.
     """
     if len(items) <= limit:
         return Page(items)

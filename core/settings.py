@@ -1,4 +1,4 @@
-"""Settings from `CREDENCE_…` variables; a process with a wrong one does not start."""
+"""Settings from `CREDENCE_…` variables. A wrong one stops the process at its start."""
 
 import difflib
 import os
@@ -52,7 +52,8 @@ class Settings(BaseSettings):
     )
 
     data_dir: Annotated[Path, AfterValidator(_absolute)] = Field(
-        Path(".credence"), description="for database, queue and artifacts, unless set elsewhere"
+        Path(".credence"),
+        description="folder of database, queue and artifacts, unless their URLs are set",
     )
     database_url: Annotated[str, AfterValidator(check_database_url)] | None = Field(
         None, description="SQLite in the data directory, or PostgreSQL"
@@ -70,57 +71,59 @@ class Settings(BaseSettings):
         None, description="a folder in the data directory, another (file:///…), or s3://bucket"
     )
     store_cache_bytes: Bytes = Field(
-        10 * GIBIBYTE, description="of artifacts from a bucket in the local cache"
+        10 * GIBIBYTE, description="size of the local cache of artifacts from a bucket"
     )
     device: Annotated[str, BeforeValidator(_lower_case)] = Field(
         "auto", pattern=r"^(auto|cpu|cuda(:\d{1,3})?)$", description="auto, cpu, cuda or cuda:N"
     )
     threads: Annotated[int, Field(ge=1, le=1024)] = Field(
-        default_factory=available_cores, description="with which one process computes"
+        default_factory=available_cores, description="CPU threads of one process"
     )
     train_processes: Annotated[int, Field(ge=1, le=64)] = Field(
-        1, description="that train one model together; never chosen automatically"
+        1, description="processes that train one model together"
     )
-    max_body_bytes: Bytes = Field(GIBIBYTE // 4, description="of one upload, after decompression")
+    max_body_bytes: Bytes = Field(
+        GIBIBYTE // 4, description="size of one upload, after decompression"
+    )
     body_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
-        30, description="for one body, and a second more for each 8192 bytes of it"
+        30, description="time to receive one body, plus a second per 8192 bytes of it"
     )
-    max_dataset_bytes: Bytes = Field(2 * GIBIBYTE, description="of one data set, decoded")
+    max_dataset_bytes: Bytes = Field(2 * GIBIBYTE, description="size of one data set, decoded")
     max_samples: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
     max_work: Work = Field(10_000_000, description="rows × samples of one request")
     max_queued_work: Work = Field(40_000_000, description="rows × samples of all queued requests")
     max_queued_seconds: Annotated[float, Field(gt=0, le=3600)] = Field(
-        2, description="of work in the queue of predictions, without slices of large ones"
+        2, description="estimated time of all queued predictions, without slices of large ones"
     )
-    max_stored_bytes: Bytes = Field(2**20, description="of the rows of one stored prediction")
+    max_stored_bytes: Bytes = Field(2**20, description="size of the rows of one stored prediction")
     stored_days: Annotated[float, Field(gt=0, le=3650)] = Field(
-        30, description="for which a stored prediction is kept"
+        30, description="how long a stored prediction is kept"
     )
     idempotency_hours: Annotated[float, Field(ge=1, le=8760)] = Field(
-        48, description="for which the response to an Idempotency-Key is kept"
+        48, description="how long the response to an Idempotency-Key is kept"
     )
     audit_days: Annotated[float, Field(ge=1, le=36_500)] = Field(
-        365, description="for which lines of the audit log are kept"
+        365, description="how long lines of the audit log are kept"
     )
     feedback_rows: Annotated[int, Field(ge=100, le=100_000)] = Field(
-        1000, description="labelled rows per version in its rolling metrics"
+        1000, description="newest labelled rows of a version that its rolling metrics cover"
     )
-    model_cache_bytes: Bytes = Field(2 * GIBIBYTE, description="of loaded models")
+    model_cache_bytes: Bytes = Field(2 * GIBIBYTE, description="memory for loaded models")
     worker_metrics_port: Annotated[int, Field(ge=0, le=65_535)] = 9101
     lease_seconds: Annotated[int, Field(ge=2, le=3600)] = Field(
-        60, description="without a renewal, after which a job is given to another worker"
+        60, description="a job is given to another worker after this time without a renewal"
     )
     max_attempts: Annotated[int, Field(ge=1, le=100)] = Field(
-        3, description="lost workers after which a job fails"
+        3, description="a job fails after it has lost this many workers"
     )
     max_job_seconds: Annotated[float, Field(gt=0, le=10**9)] = Field(
-        7 * 86_400, description="for one attempt at a job"
+        7 * 86_400, description="time limit of one attempt at a job"
     )
     max_job_bytes: Bytes = Field(
-        default_factory=_most_memory, description="of memory for a worker that runs a job"
+        default_factory=_most_memory, description="memory of a worker that runs a job"
     )
     checkpoint_seconds: Annotated[float, Field(gt=0, le=86_400)] = Field(
-        60, description="between two checkpoints of a training"
+        60, description="time between two checkpoints of a training"
     )
     auth: Annotated[Literal["auto", "off"], BeforeValidator(_lower_case)] = "auto"
     admin_key_file: Path | None = None
@@ -140,7 +143,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _passwords_found(self) -> "Settings":
-        _ = self.sqlalchemy_url, self.resolved_broker_url
+        _ = self.sqlalchemy_url, self.resolved_broker_url  # raise `ValueError` without a password
         return self
 
     @property
@@ -162,7 +165,7 @@ class Settings(BaseSettings):
 
     @property
     def bucket(self) -> tuple[str, str] | None:
-        """Bucket and prefix of the artifact store; None when it is a directory."""
+        """Bucket and prefix of the artifact store; None if the store is a directory."""
         is_bucket = self.artifact_url is not None and self.artifact_url.startswith("s3:")
         return to_bucket(self.artifact_url) if self.artifact_url and is_bucket else None
 
@@ -171,7 +174,7 @@ class Settings(BaseSettings):
         """The directory of the artifact store.
 
         Raises:
-            ValueError: when it is in a bucket.
+            ValueError: when the store is a bucket.
         """
         if self.bucket is not None:
             raise ValueError(f"the artifact store is in a bucket: {self.artifact_url}")
@@ -180,7 +183,7 @@ class Settings(BaseSettings):
         return to_directory(self.artifact_url)
 
     def prepare_data_dir(self) -> None:
-        """Create the data directory, for its owner alone.
+        """Create the data directory with mode 700.
 
         Raises:
             InvalidSetting: when it cannot be created or written.
@@ -234,10 +237,10 @@ def load_settings(**overrides: Any) -> Settings:
     """The settings from the environment.
 
     Args:
-        overrides: by field name; they replace the environment's.
+        overrides: values by field name, in place of the environment's.
 
     Raises:
-        InvalidSetting: has a line for each wrong variable: its name, value, and what is right.
+        InvalidSetting: for each wrong variable a line with its name, value, and what is right.
     """
     problems = [_unknown(name) for name in sorted(_given() - _known() - CLIENT_VARIABLES)]
     try:
@@ -270,7 +273,7 @@ def _unknown(name: str) -> str:
 
 def _describe(details: ErrorDetails) -> str:
     message = details["msg"].removeprefix("Value error, ")
-    if not details["loc"]:  # about several settings at once, which the message names
+    if not details["loc"]:  # an error of several settings, whose message names them
         return message
     name = PREFIX + str(details["loc"][0]).upper()
     if details["type"] == "extra_forbidden":

@@ -101,7 +101,7 @@ def mask(value: str) -> str:
 def _scheme(url: str, example: str) -> str:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises for one that is not a port
+        _ = parts.port  # raises `ValueError` if it is not a number up to 65535
     except ValueError as error:
         raise ValueError(f"{error}: give {example}") from error
     return parts.scheme if "://" in url else ""

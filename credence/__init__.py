@@ -1,7 +1,7 @@
 """Uncertainty-aware predictions: a client of the service, and estimators for this process.
 
-The names are imported at their first use, so that `credence --help` loads none of them.
-Estimators come with the distribution `credence`, all the rest with `credence-client`.
+A name is imported at its first use: `credence --help` imports none of them.
+The estimators need the distribution `credence-server`; `credence-client` has all other names.
 """
 
 from importlib import import_module
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from credence.exceptions import JobFailed as JobFailed
     from credence.exceptions import ServiceUnreachable as ServiceUnreachable
 
-__version__ = "0.1.0"  # of both distributions; written here alone
+__version__ = "0.1.0"  # of both distributions; both pyproject files read it here
 DEFAULT_URL = "http://127.0.0.1:8000"
 
-_PLACES = {
+_MODULES = {
     "AsyncClient": "credence.client",
     "BayesianClassifier": "credence.estimators",
     "BayesianRegressor": "credence.estimators",
@@ -35,10 +35,10 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'credence' has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_PLACES])
+    return sorted([*globals(), *_MODULES])

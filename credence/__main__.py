@@ -1,4 +1,4 @@
-"""`python -m credence` is `credence`: how the supervisor starts its worker."""
+"""`python -m credence` is the command `credence`; the supervisor starts its worker this way."""
 
 from credence.cli import main
 

@@ -1,6 +1,7 @@
-"""The command line: what exists and how it exits.
+"""The command `credence`: all its commands.
 
-0 done · 1 the service refused · 2 wrong use or settings · 3 no response · 4 the job failed
+Exit codes: 0 success · 1 refused or could not start · 2 wrong use or settings · 3 no response ·
+4 the job failed
 """
 
 from importlib import import_module
@@ -13,8 +14,8 @@ from credence import __version__
 from credence.commands import audit, compare, datasets, feedback, jobs, models, predict, train
 from credence.rendering import fail
 
-TRAIN, SERVE, MANAGE = "Train and predict", "Run the service", "Look and tidy up"
-OF_SERVICE = ("serve", "api", "worker", "migrate", "doctor", "backup", "restore", "keys")
+TRAIN, SERVE, MANAGE = "Train and predict", "Run the service", "Inspect and manage"
+SERVICE_COMMANDS = ("serve", "api", "worker", "migrate", "doctor", "backup", "restore", "keys")
 EXIT_NOT_INSTALLED = 2
 
 app = typer.Typer(
@@ -47,10 +48,10 @@ def options(
 
 
 def _not_installed(context: typer.Context) -> None:
-    """End a command of the service where only the client is installed."""
+    """End a command that needs the service, which is not installed."""
     fail(
-        f"`credence {context.info_name}` comes with the service, here is only its client: "
-        "pip install credence",
+        f"`credence {context.info_name}` needs the service, only the client is installed: "
+        "pip install credence-server",
         EXIT_NOT_INSTALLED,
     )
 
@@ -64,7 +65,7 @@ if find_spec("credence.serving"):
     app.add_typer(service.KEYS, name="keys", rich_help_panel=SERVE)
 else:
     ANY_ARGUMENTS = {"ignore_unknown_options": True, "allow_extra_args": True}
-    for name in OF_SERVICE:
+    for name in SERVICE_COMMANDS:
         app.command(name, hidden=True, context_settings=ANY_ARGUMENTS)(_not_installed)
 app.command(rich_help_panel=MANAGE)(audit.audit)
 for name, group in {"models": models.app, "datasets": datasets.app, "jobs": jobs.app}.items():

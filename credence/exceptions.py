@@ -65,7 +65,7 @@ class CredenceAPIError(ClientError):
 
     @classmethod
     def from_response(cls, response: "httpx.Response") -> "CredenceAPIError":
-        """The error of a problem document, or of the status line if a proxy sent none."""
+        """The error in a problem document; a proxy may send none, then that of the status line."""
         request_id = response.headers.get("X-Request-ID")
         title = f"{response.status_code} {response.reason_phrase}"
         if "json" not in response.headers.get("Content-Type", ""):

@@ -1,6 +1,6 @@
 """Progress bars, on standard error or in a notebook.
 
-Standard output is not redirected: by default rich would send it to the bar's console, which is
+Standard output is not redirected. By default rich would send it to the bar's console, which is
 standard error.
 """
 
@@ -20,7 +20,7 @@ from rich.progress import (
 
 from credence.types import Job
 
-TOO_EARLY = 0.02  # of the work: until then start-up spoils the estimate
+ETA_FROM = 0.02  # fraction of the work; before it, start-up time distorts the estimate
 STAGES = {"fit": "fit", "swag": "averaging weights", "chains": "sampling weights"}
 
 
@@ -66,7 +66,7 @@ def rows_bar(rows: int | None, *, visible: bool = True) -> Iterator[Callable[[in
     bar = Progress(
         TextColumn("predicting"),
         BarColumn(),
-        TextColumn("{task.fields[of]}"),
+        TextColumn("{task.fields[count]}"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         disable=not visible,
@@ -75,16 +75,16 @@ def rows_bar(rows: int | None, *, visible: bool = True) -> Iterator[Callable[[in
         redirect_stderr=False,
     )
     with bar:
-        task = bar.add_task("", total=rows, of=_of(0, rows))
+        task = bar.add_task("", total=rows, count=_count(0, rows))
 
         def show(done: int) -> None:
             bar.advance(task, done)
-            bar.update(task, of=_of(int(bar.tasks[0].completed), rows))
+            bar.update(task, count=_count(int(bar.tasks[0].completed), rows))
 
         yield show
 
 
-def _of(done: int, rows: int | None) -> str:
+def _count(done: int, rows: int | None) -> str:
     return f"{done:,} rows" if rows is None else f"{done:,} of {rows:,} rows"
 
 
@@ -100,23 +100,23 @@ def _note(job: Job) -> str:
     if "nelbo" in job["metrics"]:
         parts.append(f"nelbo {job['metrics']['nelbo']:.4g}")
     eta_seconds = progress["eta_seconds"]
-    early = progress["fraction"] < TOO_EARLY
-    if eta_seconds is not None and job["status"] == "running" and not early:
+    is_reliable = job["status"] == "running" and progress["fraction"] >= ETA_FROM
+    if eta_seconds is not None and is_reliable:
         parts.append(f"about {_duration(eta_seconds)} left")
     return " · ".join(parts)
 
 
 def _stage(name: str) -> str:
-    """A stage in words: `refit-prune-0.95` is "all rows, 95% pruned"."""
+    """The text for a stage: `refit-prune-0.95` gives "all rows, 95% pruned"."""
     step = name.removeprefix("refit-")
-    again = "all rows, " if step != name else ""
+    rows = "all rows, " if step != name else ""
     if step.startswith("prune-"):
-        return f"{again}{100 * float(step.removeprefix('prune-')):g}% pruned"
-    return again + STAGES.get(step, step)
+        return f"{rows}{100 * float(step.removeprefix('prune-')):g}% pruned"
+    return rows + STAGES.get(step, step)
 
 
 def _duration(seconds: float) -> str:
-    """Seconds up to a minute and a half, minutes up to an hour and a half, then hours."""
+    """In seconds below 1.5 minutes, in minutes below 1.5 hours, else in hours."""
     minutes = seconds / 60
     if minutes < 1.5:
         return f"{seconds:.0f} s"

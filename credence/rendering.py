@@ -1,4 +1,4 @@
-"""Tables for people, drawn with rich."""
+"""Output of the commands: tables drawn with rich, JSON, and messages."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from credence.types import Card, Column, ComparedMethod, Dataset, Job, Json, Model, Version
 
-SCORES = {  # and their headers: all of a task fit into 80 columns
+SCORES = {  # and their headers, so short that the scores of one task fit into 80 characters
     "log_likelihood": "log lik.",
     "perplexity": "perplexity",
     "rmse": "rmse",
@@ -27,9 +27,9 @@ SCORES = {  # and their headers: all of a task fit into 80 columns
 }
 NUMBER = r"-?\d[\d.]*(e[+-]\d+)?%?"
 SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|")  # must not be broken into two lines
-LEAST_TEXT = 8  # columns that remain for words, which may be broken
-MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")  # UTC, as all are
-PIPED_WIDTH = 160  # columns of a table that is not on a terminal
+MIN_TEXT_WIDTH = 8  # characters of a column whose cells may be broken into lines
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")  # always in UTC
+PIPED_WIDTH = 160  # characters of a table that is not printed on a terminal
 
 errors = Console(stderr=True)
 output = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
@@ -60,7 +60,7 @@ def print_table(
     """Print a table on standard output; numbers are aligned to the right."""
     cells = [[_cell(value) for value in row] for row in rows]
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    least = 2 * len(headers)
+    min_width = 2 * len(headers)
     for index, header in enumerate(headers):
         column = [row[index] for row in cells]
         numeric = all(re.fullmatch(NUMBER, cell) for cell in column)
@@ -68,16 +68,16 @@ def print_table(
         justify: Literal["right", "left"] = "right" if numeric else "left"
         table.add_column(header, justify=justify, overflow="fold", no_wrap=whole)
         widest = max(map(len, [*header.split("\n"), *column]))
-        least += widest if whole else min(widest, LEAST_TEXT)
-    if least > output.width:  # broken lines are better than numbers without their end
-        table.width = least
+        min_width += widest if whole else min(widest, MIN_TEXT_WIDTH)
+    if min_width > output.width:  # the terminal wraps lines; rich would cut numbers off
+        table.width = min_width
     for row, style in zip(cells, styles or [""] * len(cells), strict=True):
         table.add_row(*row, style=style)
     output.print(table, markup=False, highlight=False, crop=False)
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
-    """Print names and values below each other, without those that are None."""
+    """Print a line per name and value; values that are None are left out."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -114,7 +114,7 @@ def print_job(job: Job) -> None:
 
 
 def print_comparison(rows: Sequence[ComparedMethod]) -> None:
-    """Print a line per method, with the scores that any of them has."""
+    """Print a line per method, and a column per score that any method has."""
     others = {"name", "method", "job", "status", "version", "error"}
     known = dict.fromkeys(key for row in rows for key, value in row.items() if value is not None)
     scores = [key for key in known if key not in others]
@@ -175,7 +175,7 @@ def print_card(card: Card) -> None:
     """Print scores, rows, requested settings and known limits."""
     print_version(card)
     rows, requested = card["rows"], [s for s in card["recipe"] if s["given"]]
-    counts = f"{rows['learned']} learned from, {rows['held_out']} held out"
+    counts = f"{rows['learned']} for training, {rows['held_out']} held out"
     print_fields({"rows": counts, "split": json.dumps(rows["split"])})
     if requested:
         output.print("Requested settings", style="bold")
@@ -186,7 +186,7 @@ def print_card(card: Card) -> None:
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> Json:
-    """Nested objects as one level: {"coverage": {"0.9": 0.88}} is {"coverage 0.9": 0.88}.
+    """Nested objects as one level: {"coverage": {"0.9": 0.88}} becomes {"coverage 0.9": 0.88}.
 
     Lists, which hold curves and histograms, are left out.
     """
@@ -219,7 +219,7 @@ def _cell(value: Any) -> str:
             return ""
         case float():
             return f"{value:.4g}"
-        case str() if MOMENT.fullmatch(value):
+        case str() if TIMESTAMP.fullmatch(value):
             return value[:19].replace("T", " ")
         case _:
             return str(value)

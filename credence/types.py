@@ -6,8 +6,6 @@ from typing import Any, Literal, NotRequired, TypedDict, final
 Json = dict[str, Any]
 Kind = Literal["aleatoric", "epistemic", "total"]
 JobStatus = Literal["queued", "running", "cancelling", "succeeded", "failed", "cancelled"]
-
-
 Shared = Literal["datasets", "jobs", "models"]
 
 
@@ -25,7 +23,7 @@ class AuditLine(TypedDict):
 
 
 class Column(TypedDict):
-    """One column of a data set; statistics leave missing values out."""
+    """One column of a data set; its statistics ignore missing values."""
 
     name: str
     type: str
@@ -52,9 +50,9 @@ class Dataset(TypedDict):
 
 
 class Progress(TypedDict):
-    """Progress of a job: `fraction` of all its stages; epochs count within the present `stage`.
+    """Progress of a job: `fraction` covers all stages, `epoch` only the current `stage`.
 
-    An offline prediction counts chunks instead, a comparison methods.
+    An offline prediction counts chunks instead of epochs, a comparison methods.
     """
 
     stage: NotRequired[str]
@@ -99,7 +97,7 @@ class Job(TypedDict):
 
 
 class ComparedMethod(TypedDict):
-    """The scores of one method of a comparison; of a failed one all numbers are null.
+    """The scores of one method of a comparison; for a failed method all numbers are null.
 
     It also has the scores of the task: `rmse`, `crps`, `coverage_0.9`, or `accuracy`, `brier`,
     `ece`.
@@ -127,7 +125,7 @@ class Feature(TypedDict):
 
 
 class Detector(TypedDict):
-    """The detector of rows unlike those of training."""
+    """Marks a row as unlike those of training if its `score` exceeds `threshold`."""
 
     score: str
     threshold: float
@@ -169,7 +167,7 @@ class Version(TypedDict):
 
 
 class Card(TypedDict):
-    """A model card: what a version was trained on and how, how it did, its limits."""
+    """A model card: training data, settings, scores and known limits of a version."""
 
     model: str
     version: int
@@ -206,8 +204,8 @@ class Interval(TypedDict):
     """Bounds per row.
 
     Credible ones are equal-tailed and contain `level` of the predictive distribution. Conformal
-    ones contain the target with that probability for rows like those of calibration; null where
-    those were too few.
+    ones contain the target with that probability for rows like those of calibration; null means
+    that these were too few.
     """
 
     level: float
@@ -235,7 +233,7 @@ class PredictSettings(TypedDict, total=False):
 
 @final
 class PredictionAnswer(TypedDict):
-    """Arrays in row order; for classes `mean` and the variances are rows × classes."""
+    """Arrays in row order; for a classifier `mean` and the variances are rows × classes."""
 
     id: NotRequired[str]
     model: str
@@ -270,7 +268,7 @@ class NextToken(TypedDict):
 
 @final
 class TextAnswer(TypedDict):
-    """Predictions for texts, in their order; entropies are of the next token."""
+    """Predictions for texts, in the order of the request; entropies of the next token."""
 
     model: str
     version: int
@@ -297,7 +295,7 @@ class RollingFeedback(TypedDict):
 
 
 class Feedback(TypedDict):
-    """The response to labels: metrics of these rows, and of the window that includes them."""
+    """The response to feedback: metrics of its rows, and of the window that includes them."""
 
     id: str
     prediction: str | None

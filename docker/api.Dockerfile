@@ -1,13 +1,13 @@
-# The API: answers predictions, takes orders. Build from the repository's root:
+# The API. Build from the repository's root:
 #   docker build -f docker/api.Dockerfile -t credence-api .
-# The first stage is the same, byte for byte, as in worker.Dockerfile, so that it is built once for both.
+# The first stage equals that of worker.Dockerfile byte for byte, so that both use one build of it.
 
 # ---- environment: pinned packages in /opt/credence ----
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 FROM ${PYTHON_IMAGE} AS environment
-# cpu, or cuda for the package index's default build with its NVIDIA libraries (7 GB more).
+# cpu; or cuda, the package index's default build with NVIDIA's libraries (7 GB more).
 ARG TORCH=cpu
-# For a machine that installs from elsewhere: a folder of wheels by URL, and its host.
+# To install from another place: the URL of a folder of wheels, and its host.
 ARG PIP_FIND_LINKS=
 ARG PIP_TRUSTED_HOST=
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore PIP_CONSTRAINT=/src/requirements.lock
@@ -15,7 +15,7 @@ WORKDIR /src
 RUN python3 -m venv --without-pip /opt/credence
 COPY pyproject.toml requirements.lock ./
 COPY credence/pyproject.toml credence/
-# Dependencies alone, so that a change of the source does not install them again.
+# Dependencies first, so that a change of the source does not install them again.
 RUN --mount=type=cache,target=/root/.cache/pip \
     python3 -c 'import tomllib; print(*(name for file in ("pyproject.toml", "credence/pyproject.toml") for name in tomllib.load(open(file, "rb"))["project"]["dependencies"] if name != "credence-client"), sep="\n")' \
         > dependencies.txt \

@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
 project = "Credence"
 author = "the Credence team"
-release = metadata.version("credence")
+release = metadata.version("credence-server")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",

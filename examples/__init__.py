@@ -1,1 +1,1 @@
-"""Programs that show the service at work."""
+"""Programs that use the service and the estimators."""

@@ -1,9 +1,9 @@
-"""The dashboard's example: hires of bicycles by the hour, over eight weeks, made up and seeded.
+"""The dashboard's example data: simulated hires of bicycles per hour, over eight weeks; seeded.
 
     python -m examples.bike_hires > app/ui/static/examples/bike-hires.csv
 
-Busy hours vary more than quiet ones: noise, which stays however much is learned. No hour is warmer
-than 26 °C: what lies beyond, a model cannot know. The anemometer fails now and then.
+Busy hours vary more than quiet ones: this is noise, which more data do not reduce. No hour is
+warmer than 26 °C: a model cannot know the demand above. Some measurements of wind are missing.
 """
 
 import math
@@ -19,7 +19,7 @@ HEADER = "hour,weekday,temperature,wind,hires"
 def rows() -> Iterator[str]:
     """A line of CSV per hour."""
     random = np.random.default_rng(7)
-    front = 0.0  # how much warmer than usual it is: weather that lasts some hours
+    front = 0.0  # deviation from the usual temperature, which lasts some hours
     for hour in range(WEEKS * 7 * 24):
         day, clock = DAYS[hour // 24 % 7], hour % 24
         front = 0.97 * front + random.normal(0, 0.8)
@@ -27,13 +27,14 @@ def rows() -> Iterator[str]:
         wind = random.gamma(3.0, 1.5)
         expected = _expected(day, clock, temperature, wind)
         hires = random.negative_binomial(30, 30 / (30 + expected))
-        told = "" if random.random() < 0.04 else f"{wind:.1f}"
-        yield f"{clock},{day},{temperature:.1f},{told},{hires}"
+        wind_text = "" if random.random() < 0.04 else f"{wind:.1f}"
+        yield f"{clock},{day},{temperature:.1f},{wind_text},{hires}"
 
 
 def _expected(day: str, clock: int, temperature: float, wind: float) -> float:
-    """Commuters at 8 and half past 17 on working days, a wide afternoon at weekends; warm and calm
-    weather helps.
+    """Mean hires: peaks at 8:00 and 17:30 on working days, one wide peak at weekends.
+
+    Warm and calm weather increases them.
     """
     if day in ("Sat", "Sun"):
         demand = 90 * math.exp(-(((clock - 14) / 5) ** 2))

@@ -1,9 +1,9 @@
-"""The pictures of docs/concepts.md: what the noise is, what ignorance is, and what becomes of both.
+"""The pictures of docs/concepts.md: noise and ignorance, and how both change with more rows.
 
     python -m examples.concepts docs/images
 
-Data whose truth we know: a bent line, the same noise everywhere, and nothing measured beyond −3
-and 3. A minute on two cores.
+The data are simulated: a bent line, the same noise everywhere, and no rows outside −3 to 3.
+Takes a minute on two cores.
 """
 
 import sys
@@ -20,14 +20,14 @@ from matplotlib.axes import Axes
 from credence.estimators import BayesianClassifier, BayesianRegressor
 from examples.demo_parts.pictures import BLUE, GREY, ORANGE, STYLE
 
-EDGE = 3.0  # beyond it, to both sides, nothing was measured
+EDGE = 3.0  # no rows are further from 0
 GRID = np.linspace(-6, 6, 300)
 FEW, MANY = 60, 1000
-EPOCHS = {FEW: 2500, MANY: 500}  # a step per epoch, and four
+EPOCHS = {FEW: 2500, MANY: 500}  # one step per epoch with FEW rows, four with MANY
 
 
 def mean(x: np.ndarray) -> np.ndarray:
-    """What is true on average."""
+    """The true mean."""
     return 2 * np.hypot(1, x) + x
 
 
@@ -39,7 +39,7 @@ def measure(rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit(rows: int, *hidden: int) -> BayesianRegressor:
-    """The recommended recipe, told that the noise is the same everywhere."""
+    """The recommended recipe, with a likelihood whose noise is the same everywhere."""
     x, y = measure(rows)
     model = BayesianRegressor(
         hidden=hidden, likelihood="homoscedastic", epochs=EPOCHS[rows], pruning=(), random_state=0
@@ -48,7 +48,7 @@ def fit(rows: int, *hidden: int) -> BayesianRegressor:
 
 
 def draw_band(axes: Axes, model: BayesianRegressor, rows: int) -> None:
-    """The mean, the noise around it, and around that what the model does not know."""
+    """The mean, the noise around it, and ignorance around both."""
     x, y = measure(rows)
     predicted = model.predict(GRID[:, None])
     found = model.predict_uncertainty(GRID[:, None])
@@ -73,7 +73,7 @@ def shade_unmeasured(axes: Axes) -> None:
 
 
 def bands(path: Path, models: dict[int, BayesianRegressor]) -> None:
-    """Few rows and many: the noise stays, ignorance goes."""
+    """Few rows and many: noise stays, ignorance shrinks."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
         for place, (rows, model) in zip(axes, models.items(), strict=True):
@@ -87,7 +87,7 @@ def bands(path: Path, models: dict[int, BayesianRegressor]) -> None:
 
 
 def measure_classes() -> tuple[np.ndarray, np.ndarray]:
-    """Two crescents that overlap: in between the labels are noisy."""
+    """Two crescents that overlap; labels in the overlap are noisy."""
     random = np.random.default_rng(2)
     angle = random.uniform(0, np.pi, (2, 150))
     upper = np.column_stack([np.cos(angle[0]), np.sin(angle[0])])
@@ -97,7 +97,7 @@ def measure_classes() -> tuple[np.ndarray, np.ndarray]:
 
 
 def classes(path: Path) -> None:
-    """Where the data are mixed, and where there are none."""
+    """Aleatoric entropy where the classes overlap, epistemic entropy where there are no rows."""
     points, labels = measure_classes()
     model = BayesianClassifier(hidden=(50,), epochs=1000, pruning=(), random_state=0).fit(
         points, labels
@@ -118,7 +118,7 @@ def classes(path: Path) -> None:
 
 
 def samples(path: Path, model: BayesianRegressor) -> None:
-    """What a small number of samples does: the same deviation from 1, 10 and 100 of them."""
+    """The same deviation, estimated from 1, 10 and 100 samples."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained", sharey=True)
         for place, count in zip(axes, (1, 10, 100), strict=True):
@@ -132,7 +132,7 @@ def samples(path: Path, model: BayesianRegressor) -> None:
 
 
 def main() -> None:
-    """All pictures, into the folder that is named."""
+    """Draw all pictures into the folder given as argument."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m examples.concepts FOLDER")
     folder = Path(sys.argv[1])

@@ -1,7 +1,7 @@
 """From two tables to predictions with uncertainty, over HTTP and from nothing: `make demo`.
 
-Starts a service of its own, trains on two real data sets, predicts rows that the service has never
-seen, and says what the answers are worth. Every number that it prints was computed in this run.
+Starts its own service, trains on two real data sets, predicts rows that the service has never seen,
+and scores the predictions. Every number that it prints is computed in this run.
 """
 
 import sys
@@ -18,12 +18,12 @@ LOG = OUTPUT / "service.log"
 
 
 def main() -> int:
-    """Run the demo; 1 if something fails, 130 after Ctrl-C. The service is stopped in any case."""
+    """Run the demo; 1 if something fails, 130 after Ctrl-C. The service is always stopped."""
     OUTPUT.mkdir(exist_ok=True)
     started = time.monotonic()
     try:
         with running_service(LOG) as client:
-            tell(client)
+            run_chapters(client)
     except KeyboardInterrupt:
         print("\nstopped; no process is left")
         return 130
@@ -34,8 +34,8 @@ def main() -> int:
     return 0
 
 
-def tell(client: Client) -> None:
-    """All chapters, one after the other."""
+def run_chapters(client: Client) -> None:
+    """Run all chapters, one after the other."""
     print(f"credence serve  ready on {client.url}")
     patients = regression.run(client, OUTPUT)
     images = digits.run(client, OUTPUT)

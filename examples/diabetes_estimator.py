@@ -1,9 +1,10 @@
-"""An estimator in the place of others: are its means as good, and are its intervals honest?
+"""Compare an estimator with two of scikit-learn: are its means as good, are its intervals honest?
 
     python -m examples.diabetes_estimator
 
-442 patients, ten measurements of each, and how far the disease went a year later. A fifth is held
-out. The three models give a mean and a deviation per patient; all are scored as normal densities.
+442 patients, ten measurements of each, and the progression of the disease after a year. A fifth is
+held out. The three models give a mean and a standard deviation per patient, which are scored as
+normal densities.
 """
 
 import argparse
@@ -25,18 +26,18 @@ KERNEL = ConstantKernel() * RBF(length_scale=5.0) + WhiteKernel()
 
 
 def score(mean: np.ndarray, std: np.ndarray, truth: np.ndarray) -> list[str]:
-    """Log likelihood, error, and how many truths 90 % intervals hold."""
+    """Log likelihood, error, and the fraction of truths inside 90 % intervals."""
     half = norm.ppf(0.95) * std
-    held = np.abs(truth - mean) < half
+    inside = np.abs(truth - mean) < half
     return [
         f"{norm.logpdf(truth, mean, std).mean():.3f}",
         f"{np.sqrt(np.mean((truth - mean) ** 2)):.1f}",
-        f"{held.mean():.0%}",
+        f"{inside.mean():.0%}",
     ]
 
 
 def main() -> None:
-    """Fit each, and print a line for it."""
+    """Fit each model, and print a line for it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, help="of the network; by default the recipe's")
     epochs = parser.parse_args().epochs

@@ -1,9 +1,9 @@
-"""A classifier that may say "I do not know": what is left is right more often.
+"""A classifier that abstains from uncertain rows: its other answers are right more often.
 
     python -m examples.digits_abstain
 
-Starts a service, trains on hand-written digits, and asks for those held out. The rows with the
-largest entropy are left to a human: most of the wrong ones, and most digits laid on their side.
+Starts a service, trains on hand-written digits, and predicts those held out. It abstains from the
+rows with the largest entropy: among them are most errors, and most digits rotated by 90°.
 """
 
 import argparse
@@ -17,11 +17,11 @@ from credence.rendering import print_table
 from examples.demo_parts.data import digits, rotate
 from examples.demo_parts.service import running_service
 
-ANSWERED = (1.0, 0.95, 0.9, 0.8)  # shares of the upright digits
+ANSWERED = (1.0, 0.95, 0.9, 0.8)  # fractions of the upright digits
 
 
-def tell(client: Client, epochs: int | None) -> None:
-    """Train, then abstain more and more."""
+def run(client: Client, epochs: int | None) -> None:
+    """Train, then abstain from more and more rows."""
     data = digits()
     model = client.train(
         {"image": data.train_x.astype(np.float32), "digit": data.train_y},
@@ -37,9 +37,9 @@ def tell(client: Client, epochs: int | None) -> None:
     lines = []
     for share in ANSWERED:
         limit = float(np.quantile(entropy, share))
-        asked = model.predict(upright, abstain_above=limit)
-        kept = ~asked.abstained
-        right = asked.labels[kept] == data.test_y[kept]
+        predicted = model.predict(upright, abstain_above=limit)
+        kept = ~predicted.abstained
+        right = predicted.labels[kept] == data.test_y[kept]
         left_out = model.predict(turned, abstain_above=limit).abstained.mean()
         lines.append(
             [f"{limit:.3f}", f"{kept.mean():.0%}", f"{right.mean():.1%}", f"{left_out:.0%}"]
@@ -48,7 +48,7 @@ def tell(client: Client, epochs: int | None) -> None:
 
 
 def main() -> None:
-    """With a service of its own."""
+    """Run with its own service."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, help="by default the recipe's")
     epochs = parser.parse_args().epochs
@@ -56,7 +56,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         running_service(Path(folder) / "service.log") as client,
     ):
-        tell(client, epochs)
+        run(client, epochs)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Which rows should be labelled next? Those of which the model knows least, or any?
+"""Which rows should be labelled next: those that the model knows least about, or random ones?
 
     python -m examples.wine_active
 
-178 wines of three growers. A dozen are labelled at first, then four more in every round: the ones
-with the largest epistemic entropy, or four at random. Mean scores over a few starts, on wines that
-are never labelled.
+178 wines of three growers. Twelve are labelled at first, then four more in every round: those with
+the largest epistemic entropy, or four at random. The scores are means over a few starts, on 60
+wines that are never used for training.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def run(seed: int, rounds: int, epochs: int, *, by_epistemic: bool) -> list[floa
 
 
 def main() -> None:
-    """Both ways from the same starts."""
+    """Compare both ways from the same starts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)

@@ -22,11 +22,11 @@ STARTERS = {
     "create_server": "server",
     "start_server": "server",
     "uvicorn": "server",
+    "credence.serving.api_thread": "server",
     "multiprocessing": "process",
     "subprocess": "process",
     "credence.estimators": "training",
     "models.training.train.train": "training",
-    "models.language.training.train_language_model": "training",
     "worker.runner.JobRunner": "training",
     "playwright.sync_api": "browser",
     "tests.integration.stack": "docker",
@@ -60,6 +60,8 @@ def needs(item: pytest.Item) -> set[str]:
     values = item.callspec.params.values() if hasattr(item, "callspec") else ()
     if any(isinstance(value, str) and value in SERVICES for value in values):
         found |= {"process", "server"}
+    if "browser" in found:
+        found.add("process")
     return found
 
 

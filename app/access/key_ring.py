@@ -14,7 +14,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import Scope as Connection
 
-from app.access.binding import is_loopback
+from app.access.bind_address import is_loopback
 from app.access.required_scopes import required
 from app.access.session import check_origin, presented_key
 from app.errors import Forbidden, Unauthorized

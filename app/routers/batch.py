@@ -8,11 +8,11 @@ from fastapi import APIRouter, Depends, Response
 from app.dependencies import ContextDep, Services, ServicesDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
+from app.job_submission import current_request, wake
 from app.openapi import json_request, problems
 from app.schemas.jobs import JobResponse
 from app.schemas.predictions import BatchRequest
 from app.serving.predictor import check_independent_rows
-from app.submission import current_request, wake
 from core.datasets.datasets import Dataset
 from core.datasets.inputs import check_inputs
 from core.jobs.specs import PredictSpec, plan_chunk_rows

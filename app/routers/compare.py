@@ -10,11 +10,11 @@ from fastapi import APIRouter, Depends, Response
 from app.dependencies import ContextDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
+from app.job_submission import current_request, find_dataset, named_dataset, wake
 from app.openapi import json_request, problems
 from app.schemas.common import Json
 from app.schemas.compare import CompareRequest
 from app.schemas.jobs import JobResponse
-from app.submission import current_request, find_dataset, named_dataset, wake
 from core.context import Context
 from core.datasets.datasets import Dataset
 from core.datasets.inputs import check_inputs

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from app.dependencies import ContextDep, PagingDep, Services, ServicesDep
 from app.http.event_streams import EventStreamResponse, is_final
 from app.http.negotiation import negotiate
+from app.job_submission import wake
 from app.openapi import problems
 from app.schemas.common import JobId, ModelName, PageResponse
 from app.schemas.jobs import EventResponse, JobResponse
-from app.submission import wake
 from core.context import Context
 from core.exceptions import Invalid
 from core.jobs.jobs import JobStatus

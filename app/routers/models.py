@@ -9,6 +9,7 @@ from app.dependencies import ContextDep, PagingDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
 from app.http.negotiation import negotiate
+from app.job_submission import enqueue
 from app.openapi import json_request, json_response, problems
 from app.schemas.card import CardResponse
 from app.schemas.common import PageResponse
@@ -20,7 +21,6 @@ from app.schemas.models import (
     ModelSummary,
     VersionResponse,
 )
-from app.submission import enqueue
 from app.ui.card.page import render_card
 from app.ui.pages import page
 from core.context import Context

@@ -7,10 +7,10 @@ from fastapi import APIRouter, Depends, Response
 from app.dependencies import ContextDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
+from app.job_submission import enqueue, resolve_training
 from app.openapi import json_request, problems
 from app.schemas.jobs import JobResponse
 from app.schemas.training import TrainRequest
-from app.submission import enqueue, resolve_training
 
 router = APIRouter(tags=["training"], route_class=CreatingRoute)
 

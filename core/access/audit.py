@@ -18,8 +18,8 @@ def record(session: Session, caller: Caller, action: str, object: str, **details
     """Write a line.
 
     Args:
-        action: a kind of thing and a verb, such as "job.create".
-        object: the identifier of the thing.
+        action: kind of object and verb, such as "job.create".
+        object: the object's identifier.
     """
     session.add(
         AuditRow(
@@ -36,7 +36,7 @@ def record(session: Session, caller: Caller, action: str, object: str, **details
 
 
 class Audit:
-    """Reads the log, and deletes old lines."""
+    """The log: to read it, and to delete old lines."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -49,7 +49,7 @@ class Audit:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[AuditRow]:
-        """The lines, newest first; only those of one owner, or about one thing, if given."""
+        """The lines, newest first; if given, only those with this owner and this object."""
         query = select(AuditRow)
         if owner is not None:
             query = query.where(AuditRow.owner == owner)

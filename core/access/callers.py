@@ -1,7 +1,8 @@
-"""Callers: who makes a request, and what they may see and change.
+"""Callers: what the sender of a request may see and change.
 
-A caller with a key acts for the key's owner. What it makes belongs to that owner; others see it
-only if it was shared with them. What is made without a key belongs to everybody.
+A caller with a key acts for the key's owner. Data sets, jobs and models that it creates belong to
+that owner; others see them only if they were shared. Those created without a key belong to
+everybody.
 """
 
 from collections.abc import Callable
@@ -22,13 +23,13 @@ ANONYMOUS = "nobody"  # as the actor in the audit log of a service without keys
 
 @dataclass(frozen=True)
 class View:
-    """What a caller sees: what belongs to `owner` or is shared with it, or everything."""
+    """The rows that a caller sees: those of `owner`, of everybody and shared ones, or all."""
 
     owner: str = EVERYBODY
     sees_all: bool = True
 
     def of(self, kind: "Kind") -> ColumnElement[bool]:
-        """The condition for rows of this kind that the caller sees."""
+        """The SQL condition for rows of this kind that the caller sees."""
         if self.sees_all:
             return true()
         shared = exists().where(
@@ -41,7 +42,7 @@ class View:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of thing that has an owner: its name, and the columns of identifier and owner."""
+    """A kind of object that has an owner, with its columns of identifier and owner."""
 
     name: str
     identifier: InstrumentedAttribute[str]
@@ -55,7 +56,7 @@ MODEL = Kind("model", ModelRow.name, ModelRow.owner)
 
 @dataclass(frozen=True)
 class Quota:
-    """What a key may take; None is no limit. Both are counted over all keys of the owner."""
+    """The quotas of a key; None is no limit. All keys of the owner are counted together."""
 
     stored_bytes: int | None = None
     queued_jobs: int | None = None
@@ -63,7 +64,7 @@ class Quota:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who makes a request, and which."""
+    """The sender of a request, and the request."""
 
     view: View = field(default_factory=View)
     actor: str = ANONYMOUS
@@ -74,11 +75,11 @@ class Caller:
 
     @property
     def owner(self) -> str:
-        """The owner of what this caller makes."""
+        """The owner of what this caller creates."""
         return self.view.owner
 
     def with_reply(self, reply: Callable[[Any], Reply]) -> "Caller":
-        """This caller, with another function that makes the reply of its operation."""
+        """This caller, with another `reply` function of its operation."""
         if self.operation is None:
             return self
         return replace(self, operation=replace(self.operation, reply=reply))
@@ -100,19 +101,20 @@ class Caller:
 
 
 SERVICE = Caller(actor="service")
-"""The service itself, such as a worker; it sees everything."""
+"""The service itself, such as a worker. It sees everything."""
 
 
-def owner_of(session: Session, caller: Caller, kind: Kind, identifier: str) -> str:
-    """The owner of a thing.
+def owner_of(
+    session: Session, caller: Caller, kind: Kind, identifier: str, *, lock: bool = False
+) -> str:
+    """The owner of an object.
+
+    Args:
+        lock: whether to lock the object until the transaction ends.
 
     Raises:
         NotFound: it does not exist, or the caller may not see it.
     """
-    return _owner(session, caller, kind, identifier, lock=False)
-
-
-def _owner(session: Session, caller: Caller, kind: Kind, identifier: str, *, lock: bool) -> str:
     query = select(kind.owner).where(and_(kind.identifier == identifier, caller.view.of(kind)))
     if lock:
         query = query.with_for_update(of=kind.owner.class_)
@@ -123,13 +125,13 @@ def _owner(session: Session, caller: Caller, kind: Kind, identifier: str, *, loc
 
 
 def check_change(session: Session, caller: Caller, kind: Kind, identifier: str) -> None:
-    """Check that the caller may change or delete a thing; lock it until the transaction ends.
+    """Check that the caller may change an object; lock it until the transaction ends.
 
     Raises:
         NotFound: it does not exist, or the caller may not see it.
         NotOwner: it was only shared with the caller.
     """
-    owner = _owner(session, caller, kind, identifier, lock=True)
+    owner = owner_of(session, caller, kind, identifier, lock=True)
     if not (caller.view.sees_all or owner in (EVERYBODY, caller.owner)):
         raise NotOwner(
             f"{kind.name} {identifier} is shared with you to be read: only its owner changes it"

@@ -1,8 +1,8 @@
-"""Operations with an idempotency key: what they make and their reply are stored in one transaction.
+"""Operations with an idempotency key: result and reply are stored in one transaction.
 
-Neither a crash nor the same operation at the same time can therefore make a second one.
-Source: draft-ietf-httpapi-idempotency-key-header-07. There a repetition
-that arrives while the first one runs is a conflict; here it waits for the first transaction.
+So neither a crash nor a repetition at the same time can create a second result.
+Source: draft-ietf-httpapi-idempotency-key-header-07. There a repetition that arrives while the
+first operation runs is a conflict; here it waits for the first transaction.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,13 +16,13 @@ from sqlalchemy.orm import Session
 
 from core.clock import now
 from core.database.database import Database
-from core.database.schema import AnswerRow
+from core.database.schema import ReplyRow
 from core.database.statements import delete_before
 from core.exceptions import CredenceError
 
 
 class AlreadyCompleted(CredenceError):
-    """The same operation, run at the same time, committed first: its reply holds for both."""
+    """The same operation ran at the same time and committed first: use its reply."""
 
 
 class KeyReused(CredenceError):
@@ -36,7 +36,7 @@ class KeyReused(CredenceError):
 
 @dataclass(frozen=True)
 class Reply:
-    """What the caller received. `core` only stores it."""
+    """An HTTP response, as the caller receives it. `core` only stores it."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,7 +44,7 @@ class Reply:
 
 
 NO_REPLY = Reply(0, {}, b"")
-"""For operations whose reply is computed again from the same request, to the same bytes."""
+"""For operations whose reply can be computed again, byte for byte, from the request."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class IdempotentOperation:
 
     Args:
         caller: the id of the caller's key, or its name.
-        route: what is to be done, such as "POST /train".
+        route: method and path, such as "POST /train".
         key: chosen by the caller; unique per caller and route.
-        fingerprint: returns a hash of the operation's content, once that was read completely.
-        reply: returns the reply for what was made.
+        fingerprint: returns a hash of the request's content. Call it when that is read completely.
+        reply: returns the reply for a result.
     """
 
     caller: str
@@ -69,7 +69,7 @@ class IdempotentOperation:
         """Store id and reply in the transaction that makes `made`.
 
         Raises:
-            AlreadyCompleted: the same operation has committed meanwhile. Roll this one back.
+            AlreadyCompleted: the same operation has committed meanwhile; roll back.
         """
         session.flush()  # so that only the statement below can violate a constraint
         reply = self.reply(made)
@@ -85,14 +85,14 @@ class IdempotentOperation:
             "created_at": now(),
         }
         try:
-            session.execute(insert(AnswerRow).values(row))
+            session.execute(insert(ReplyRow).values(row))
         except IntegrityError:
             raise AlreadyCompleted(f"the operation with the key {self.key!r} is complete") from None
 
 
 @dataclass(frozen=True)
 class Completed:
-    """A recorded operation: the id of what it made, its fingerprint, and its reply."""
+    """A recorded operation: its result's id, its fingerprint, and its reply."""
 
     resource: str
     fingerprint: str
@@ -111,14 +111,14 @@ class Replies:
         self._database = database
 
     def find(self, operation: IdempotentOperation) -> Completed | None:
-        """What the same caller recorded under this key and route, if anything."""
+        """The recorded operation with this caller, route and key, or None."""
         with self._database.read() as session:
-            row = session.get(AnswerRow, (operation.caller, operation.route, operation.key))
+            row = session.get(ReplyRow, (operation.caller, operation.route, operation.key))
         if row is None:
             return None
         reply = Reply(row.status, row.headers, row.body)
         return Completed(row.resource, row.fingerprint, reply)
 
     def sweep(self, before: datetime) -> None:
-        """Delete what was recorded before this time."""
-        delete_before(self._database, AnswerRow.created_at, before)
+        """Delete operations recorded before this time."""
+        delete_before(self._database, ReplyRow.created_at, before)

@@ -1,7 +1,7 @@
 """Keys of callers, and what each permits.
 
 Only the SHA-256 of a key is stored, so a copy of the database gives no access. The hash needs no
-salt, because nobody can guess 256 random bits.
+salt, because 256 random bits cannot be guessed.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from core.exceptions import Conflict, Invalid, InvalidSetting, NotFound
 from core.names import check_identifier, check_name, new_id
 from core.settings import read_secret
 
-PREFIX = "cred_"  # by which scanners for leaked secrets recognise a key
+PREFIX = "cred_"  # scanners for leaked secrets recognise a key by it
 RANDOM_BYTES = 32
 MIN_CHARACTERS = 20  # of a key that was not made here
 
@@ -36,21 +36,21 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
     def includes(self, other: "Scope") -> bool:
-        """Whether this scope is the other, or a wider one."""
+        """Whether this scope is the other or a wider one."""
         order = list(Scope)
         return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits(Quota):
-    """The limits of one key; None is no limit. Each process of the API counts requests itself."""
+    """The limits of one key; None is no limit. Each API process counts requests on its own."""
 
     requests_per_minute: int | None = None
 
     def check(self) -> None:
-        """Raise `Invalid` for a limit below 1: revoke a key that may do nothing."""
-        below = [(name, value) for name, value in asdict(self).items() if value is not None]
-        if wrong := [(name, f"{value}: give at least 1") for name, value in below if value < 1]:
+        """Raise `Invalid` for a limit below 1. To block a key, revoke it."""
+        limits = [(name, value) for name, value in asdict(self).items() if value is not None]
+        if wrong := [(name, f"{value}: give at least 1") for name, value in limits if value < 1]:
             raise Invalid(wrong)
 
 
@@ -61,7 +61,7 @@ NO_LIMITS = Limits()
 class Key:
     """A key without its text, which is not stored.
 
-    One without an owner sees the models of all owners: an application's that only predicts.
+    A key without an owner sees the models of all owners: it is for applications that only predict.
     """
 
     id: str
@@ -90,7 +90,7 @@ class Keys:
     """The table of keys.
 
     Args:
-        actor: who changes it, for the audit log.
+        actor: who changes the keys, for the audit log.
     """
 
     def __init__(self, database: Database, actor: str = "service") -> None:
@@ -104,11 +104,11 @@ class Keys:
         owner: str | None = None,
         limits: Limits = NO_LIMITS,
     ) -> tuple[Key, str]:
-        """Make a key; returns it and its text, which is not stored.
+        """Create a key. Returns it and its text, which is not stored.
 
         Args:
-            owner: by default the key's name; for the scope `predict` nobody, so that the key sees
-                the models of all owners.
+            owner: by default the key's name. With the scope `predict` by default none, so that the
+                key sees the models of all owners.
 
         Raises:
             Invalid: a name is empty, too long or not printable, or a limit is below 1.
@@ -149,7 +149,7 @@ class Keys:
             return [_key(row) for row in session.scalars(query)]
 
     def revoke(self, key_id: str) -> Key:
-        """Make a key invalid; running services notice within seconds.
+        """Revoke a key. Running services notice within seconds.
 
         Raises:
             NotFound: there is no such key.
@@ -183,7 +183,7 @@ def read_key_file(path: Path) -> str:
     """The key in a file, such as a container's secret.
 
     Raises:
-        InvalidSetting: it cannot be read, or holds no key.
+        InvalidSetting: the file cannot be read, or holds no key.
     """
     variable = f"CREDENCE_ADMIN_KEY_FILE={path}"
     try:

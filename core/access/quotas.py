@@ -1,6 +1,6 @@
-"""Quotas of owners, checked in the transaction that uses more.
+"""Quotas of owners, checked in the transaction that adds to what they use.
 
-The owner is locked first: otherwise two transactions at once could both use the last free place.
+The owner is locked first: otherwise two transactions could both use the last free place.
 """
 
 from sqlalchemy import BigInteger, ColumnElement, func, select
@@ -12,10 +12,10 @@ from core.database.statements import is_sqlite
 from core.exceptions import LimitReached, QuotaExceeded
 from core.jobs.transitions import UNFINISHED
 
-LOCK = 0x71756F74  # any number that no other lock has: "quot"
-RETRY_SECONDS = 30  # a job ends in about so long
+LOCK = 0x71756F74  # "quot"; no other advisory lock has this number
+RETRY_SECONDS = 30  # about the duration of a short job
 
-# null for a trained version: its data set is counted instead
+# NULL for a trained version: its data set is counted instead
 _IMPORTED_BYTES = VersionRow.description["imported", "bytes"].as_string().cast(BigInteger)
 
 
@@ -23,7 +23,7 @@ def check_jobs(session: Session, caller: Caller, more: int) -> None:
     """Check that the caller may have `more` unfinished jobs.
 
     Raises:
-        LimitReached: it has as many as it may.
+        LimitReached: it would have more than its quota.
     """
     most = caller.quota.queued_jobs
     if most is None:
@@ -45,7 +45,7 @@ def check_bytes(session: Session, caller: Caller, more: int) -> None:
     Data sets, imported versions and stored predictions count.
 
     Raises:
-        QuotaExceeded: it may not, until something is deleted.
+        QuotaExceeded: it would store more than its quota.
     """
     most = caller.quota.stored_bytes
     if most is None:
@@ -57,7 +57,7 @@ def check_bytes(session: Session, caller: Caller, more: int) -> None:
     )
     if found + more > most:
         raise QuotaExceeded(
-            f"this key may store {most} bytes, {found} are taken, and these are {more} more: "
+            f"this key may store {most} bytes; {found} are in use, and {more} more are needed: "
             "delete data sets or imported versions that are no longer needed"
         )
 

@@ -1,4 +1,4 @@
-"""Shares: other owners who may see, but not change, a data set, a job or a model."""
+"""Shares: other owners may see, but not change, a data set, a job or a model."""
 
 from collections.abc import Collection, Sequence
 
@@ -12,7 +12,7 @@ from core.database.schema import ShareRow
 from core.exceptions import Invalid
 from core.names import name_problem
 
-MAX_READERS = 100  # of one thing
+MAX_READERS = 100  # of one object
 
 
 class Shares:
@@ -23,16 +23,16 @@ class Shares:
         self._caller = caller
 
     def get(self, kind: Kind, identifier: str) -> Sequence[str]:
-        """The owners with whom a thing is shared, sorted. Raises `NotFound`."""
+        """The owners with whom an object is shared, sorted. Raises `NotFound`."""
         with self._database.read() as session:
             owner_of(session, self._caller, kind, identifier)
             return _readers(session, kind, identifier)
 
     def set(self, kind: Kind, identifier: str, readers: Collection[str]) -> Sequence[str]:
-        """Share a thing with these owners only; "*" is everybody. Returns them, sorted.
+        """Share an object with exactly these owners; "*" is everybody. Returns them, sorted.
 
         Raises:
-            Invalid: a reader is no valid name, or there are too many.
+            Invalid: a reader's name is not valid, or there are too many.
             NotFound, NotOwner: see `core.access.callers.check_change`.
         """
         _check(readers)
@@ -44,14 +44,14 @@ class Shares:
                 for reader in set(readers)
             )
             session.flush()
-            now = _readers(session, kind, identifier)
-            what = {"with": list(now)}
-            audit.record(session, self._caller, f"{kind.name}.share", identifier, **what)
-            return now
+            found = _readers(session, kind, identifier)
+            details = {"with": list(found)}
+            audit.record(session, self._caller, f"{kind.name}.share", identifier, **details)
+            return found
 
 
 def forget(session: Session, kind: Kind, identifier: str) -> None:
-    """Share a thing with nobody."""
+    """Delete all shares of an object."""
     shared = ShareRow.kind == kind.name, ShareRow.object == identifier
     session.execute(delete(ShareRow).where(*shared))
 

@@ -16,13 +16,13 @@ from core.process.disks import disk_refuses
 
 __all__ = ["Database", "migrate", "opened"]
 
-BUSY_TIMEOUT_SECONDS = 10  # how long a SQLite writer waits for the one before it
+BUSY_TIMEOUT_SECONDS = 10  # for a SQLite writer that waits for another
 CONNECT_TIMEOUT_SECONDS = 3
 POOL_TIMEOUT_SECONDS = 10
 
 
 class Database:
-    """An engine, and sessions in transactions on it. Cheap to build; connects on first use."""
+    """A database engine and its sessions. It connects on first use."""
 
     def __init__(self, url: str) -> None:
         self.is_sqlite = make_url(url).get_backend_name() == "sqlite"
@@ -35,8 +35,8 @@ class Database:
     def begin(self) -> Iterator[Session]:
         """A session whose changes are committed together at the end, or not at all.
 
-        On SQLite it takes the write lock at once, so that what it has read stays true until it
-        commits; PostgreSQL gets the same from the row locks of the statements inside.
+        On SQLite it takes the write lock at once, so that rows that it has read do not change until
+        it commits. On PostgreSQL the statements inside lock the rows.
 
         Raises:
             Unavailable: when the database cannot be reached.
@@ -46,12 +46,12 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """A session for queries only, which waits for no writer. Raises `Unavailable` as above."""
+        """A session for queries only. It does not wait for writers. Raises `Unavailable`."""
         with translated(), self._readers() as session:
             yield session
 
     def check(self) -> None:
-        """Raise `Unavailable` when no query is answered."""
+        """Raise `Unavailable` unless a query works."""
         with self.read() as session:
             session.execute(text("SELECT 1"))
 
@@ -71,7 +71,7 @@ def opened(url: str) -> Iterator[Database]:
 
 
 def migrate(database: Database) -> None:
-    """Bring the schema to this release; processes that start at once wait for each other.
+    """Bring the schema to this release. Processes that start together wait for each other.
 
     Raises:
         Unavailable: when the database cannot be reached.
@@ -83,7 +83,7 @@ def migrate(database: Database) -> None:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise `Unavailable` for a database that cannot be reached; wrong statements stay errors."""
+    """Raise `Unavailable` for a database that cannot be reached. Other errors pass."""
     try:
         yield
     except (exc.OperationalError, exc.TimeoutError) as error:
@@ -97,13 +97,16 @@ def translated() -> Iterator[None]:
 
 
 def _disk_refuses(error: object) -> bool:
-    """Of SQLite only: PostgreSQL's disk is on another machine, whose messages may name files."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of the bits say where
+    """Whether SQLite could not write its file.
+
+    PostgreSQL's disk errors are not shown: they may name files of another machine.
+    """
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the other bits are details
     return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR)
 
 
 def _to_json(value: Any) -> str:
-    """Strict JSON: numbers that are not finite become null, NumPy's become numbers."""
+    """Strict JSON: numbers that are not finite become null. NumPy's numbers are allowed."""
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 

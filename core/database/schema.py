@@ -1,4 +1,4 @@
-"""The tables. What is in memory or in a queue is a copy of their rows, or a hint to read them."""
+"""The tables. Memory and queue hold only copies of their rows, or identifiers of rows."""
 
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ Record = TypeVar("Record")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An instant. SQLite forgets time zones, so UTC goes in and comes out."""
+    """A time, stored and returned in UTC, because SQLite does not keep time zones."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -45,11 +45,11 @@ class UtcDateTime(TypeDecorator[datetime]):
 BigId = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up only INTEGER keys
 Name = String(256)
 Owner = Annotated[str, mapped_column(Name, default="", server_default="")]
-"""Whose it is, as `core.access.callers` means it; "" is everybody's."""
+"""The owner (see `core.access.callers`); "" is everybody."""
 
 
 class Base(DeclarativeBase):
-    """Named constraints, so that migrations can change them on both databases."""
+    """Tables whose constraints have names, so that migrations can change them."""
 
     metadata = MetaData(
         naming_convention={
@@ -115,8 +115,8 @@ class JobRow(Base):
     metrics: Mapped[Json] = mapped_column(default=dict)
     error: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
     spec: Mapped[Json]
-    request_id: Mapped[str | None] = mapped_column(String(128))  # of the request that asked for it
-    traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C's, when that was traced
+    request_id: Mapped[str | None] = mapped_column(String(128))  # of the request that created it
+    traceparent: Mapped[str | None] = mapped_column(String(64))  # W3C's, if that was traced
     last_event: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[datetime]
     queued_at: Mapped[datetime]
@@ -125,7 +125,7 @@ class JobRow(Base):
 
 
 class EventRow(Base):
-    """What happened to a job; `id` counts up from 1 within the job, without a gap."""
+    """An event of a job; `id` counts up from 1 within the job, without a gap."""
 
     __tablename__ = "events"
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
@@ -136,9 +136,9 @@ class EventRow(Base):
 
 
 class ModelRow(Base):
-    """A model's name, from the first job that is to train it.
+    """A model's name, stored when the first job that trains it is created.
 
-    It stays when all versions are gone, so that no number is given twice.
+    The row stays when all versions are deleted, so that no version number is used twice.
     """
 
     __tablename__ = "models"
@@ -172,20 +172,20 @@ class AliasRow(Base):
     version: Mapped[int]
 
 
-def _of_a_version() -> ForeignKeyConstraint:
-    """What belongs to a version goes with it."""
+def _of_version() -> ForeignKeyConstraint:
+    """A reference to a version; the row is deleted with the version."""
     columns = ["versions.model", "versions.version"]
     return ForeignKeyConstraint(["model", "version"], columns, ondelete="CASCADE")
 
 
 class PredictionRow(Base):
-    """A question that was answered, and that can be answered again."""
+    """A stored request for a prediction, from which it can be computed again."""
 
     __tablename__ = "predictions"
     __table_args__ = (
-        _of_a_version(),
+        _of_version(),
         Index("ix_predictions_model", "model", "version"),
-        Index("ix_predictions_owner", "owner", "key", "bytes"),  # summed up from the index alone
+        Index("ix_predictions_owner", "owner", "key", "bytes"),  # sums read the index only
     )
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     owner: Mapped[Owner]
@@ -193,18 +193,18 @@ class PredictionRow(Base):
     version: Mapped[int]
     options: Mapped[Json]
     rows: Mapped[int]
-    inputs: Mapped[bytes] = mapped_column(LargeBinary)  # of `core.datasets.columns.packing`
+    inputs: Mapped[bytes] = mapped_column(LargeBinary)  # see `core.datasets.columns.packing`
     future: Mapped[bytes | None] = mapped_column(LargeBinary)
-    key: Mapped[str] = mapped_column(String(64), default="", server_default="")  # that asked for it
+    key: Mapped[str] = mapped_column(String(64), default="", server_default="")  # the caller's
     bytes: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     created_at: Mapped[datetime] = mapped_column(index=True)
 
 
 class FeedbackRow(Base):
-    """Labels that came back, as the scores of their rows; `number` orders the window."""
+    """The scores of rows for which labels were sent; `number` orders the window."""
 
     __tablename__ = "feedback"
-    __table_args__ = (_of_a_version(), Index("ix_feedback_model", "model", "version"))
+    __table_args__ = (_of_version(), Index("ix_feedback_model", "model", "version"))
     number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     id: Mapped[str] = mapped_column(String(64), unique=True)
     model: Mapped[str] = mapped_column(String(64))
@@ -216,10 +216,10 @@ class FeedbackRow(Base):
 
 
 class FeedbackWindowRow(Base):
-    """What the newest labelled rows say of a version; locked while they change."""
+    """The metrics of a version's newest labelled rows; locked while they change."""
 
     __tablename__ = "feedback_windows"
-    __table_args__ = (_of_a_version(),)
+    __table_args__ = (_of_version(),)
     model: Mapped[str] = mapped_column(String(64), primary_key=True)
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     metrics: Mapped[Json]
@@ -227,7 +227,7 @@ class FeedbackWindowRow(Base):
 
 
 class KeyRow(Base):
-    """Who may call: of the key itself only the SHA-256 is kept. A revoked one stays as a record."""
+    """A caller's key, of which only the SHA-256 is stored. A revoked key keeps its row."""
 
     __tablename__ = "keys"
     number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
@@ -245,7 +245,7 @@ class KeyRow(Base):
 
 
 class WorkerRow(Base):
-    """A worker process and when it was last heard of."""
+    """A worker process and the time of its last heartbeat."""
 
     __tablename__ = "workers"
     id: Mapped[str] = mapped_column(Name, primary_key=True)
@@ -255,7 +255,7 @@ class WorkerRow(Base):
 
 
 class InstallationRow(Base):
-    """The one row that tells this database from others; see `core.database.statements`."""
+    """One row with this database's identifier; see `core.database.statements`."""
 
     __tablename__ = "installation"
     only: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -263,7 +263,7 @@ class InstallationRow(Base):
 
 
 class ShareRow(Base):
-    """A data set, job or model that its owner lets somebody else see; "*" is everybody."""
+    """A data set, job or model that `reader` may see; "*" is everybody."""
 
     __tablename__ = "shares"
     kind: Mapped[str] = mapped_column(String(16), primary_key=True)
@@ -272,7 +272,7 @@ class ShareRow(Base):
 
 
 class AuditRow(Base):
-    """Who did what: written in the transaction that does it, and never changed."""
+    """A line of the audit log, written in the transaction that makes the change."""
 
     __tablename__ = "audit"
     number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
@@ -286,13 +286,13 @@ class AuditRow(Base):
     details: Mapped[Json]
 
 
-class AnswerRow(Base):
-    """What a request with an Idempotency-Key has made, and what it was answered.
+class ReplyRow(Base):
+    """The reply to a request with an Idempotency-Key, and the id of what the request created.
 
-    `body` is empty where the answer can be made again from the request alone.
+    `body` is empty if the reply can be computed again from the request.
     """
 
-    __tablename__ = "answers"
+    __tablename__ = "replies"
     caller: Mapped[str] = mapped_column(String(64), primary_key=True)
     route: Mapped[str] = mapped_column(Name, primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(255), primary_key=True)

@@ -1,4 +1,4 @@
-"""Statements that SQLite and PostgreSQL do not share, and some that several tables need."""
+"""Statements that differ between SQLite and PostgreSQL, and some that several tables need."""
 
 import secrets
 from datetime import datetime
@@ -11,7 +11,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from core.database.database import Database
 from core.database.schema import InstallationRow
 
-ROWS_AT_ONCE = 500  # deleted in one transaction, so that nobody waits long for the database
+ROWS_AT_ONCE = 500  # deleted in one transaction, so that other writers do not wait long
 
 
 def is_sqlite(session: Session) -> bool:
@@ -20,15 +20,15 @@ def is_sqlite(session: Session) -> bool:
 
 
 def upsert(session: Session, table: Any) -> postgresql.Insert | sqlite.Insert:
-    """An INSERT that can say what to do ON CONFLICT."""
+    """An INSERT with the ON CONFLICT clause of the session's database."""
     return sqlite.insert(table) if is_sqlite(session) else postgresql.insert(table)
 
 
 def installation_id(session: Session) -> str:
-    """Twelve hexadecimal digits, the same for as long as the database lives and in its copies.
+    """The database's identifier: twelve hexadecimal digits. Copies of the database share it.
 
-    Files in a store have it in their names where nothing else says whose they are. A process that
-    is started with another database, such as an empty one by mistake, then removes none of them.
+    Names of data sets and imported versions in a store contain it. So a process that is started by
+    mistake with another database, such as an empty one, does not remove them.
     """
     query = select(InstallationRow.id)
     found = session.scalars(query).one_or_none()
@@ -42,7 +42,7 @@ def installation_id(session: Session) -> str:
 def delete_before(
     database: Database, column: InstrumentedAttribute[datetime], moment: datetime
 ) -> None:
-    """Delete the rows of the column's table in which it is before `moment`, a few at a time."""
+    """Delete the rows whose `column` is before `moment`, some at a time."""
     table: Any = column.class_
     key = tuple_(*inspect(table).primary_key)
     while True:

@@ -1,4 +1,4 @@
-"""Data sets: a file is read and profiled once, and kept as one Arrow file."""
+"""Data sets: an uploaded file is read and profiled once, and stored as one Arrow file."""
 
 import hashlib
 import tempfile
@@ -45,7 +45,7 @@ ALL_ROWS = slice(None)
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A data set without its rows. `bytes` and `sha256` are those of the uploaded file."""
+    """A data set without its rows. `bytes` and `sha256` describe the uploaded file."""
 
     id: str
     owner: str
@@ -59,7 +59,7 @@ class Dataset:
 
 
 class Datasets:
-    """Each has a row in the database and a file in the store. A caller sees its owner's."""
+    """The data sets that `caller` may see: a row in the database and a file in the store each."""
 
     def __init__(
         self,
@@ -72,20 +72,20 @@ class Datasets:
         self._database = database
         self._store = store
         self._max_bytes = max_bytes
-        self._scratch = scratch  # where files are written before they are published
+        self._scratch = scratch  # folder for files before they are published
         self._caller = caller
 
     def add(
         self, name: str, media_type: str, source: Path, sha256: str | None = None
     ) -> tuple[Dataset, bool]:
-        """Take in a file; the same bytes again give the data set that exists, and False.
+        """Store a file as a data set. The same bytes again return the existing one, and False.
 
         Args:
-            sha256: of the file, in hexadecimal, if it is known; else the file is read for it.
+            sha256: of the file, in hexadecimal; computed if None.
 
         Raises:
             UnsupportedFormat, NotParseable, Invalid, TooLarge: see `core.datasets.formats`.
-            QuotaExceeded: the caller has stored as much as it may.
+            QuotaExceeded: the caller would store more than its quota.
         """
         check_name(name)
         format_ = find_format(media_type)
@@ -98,7 +98,7 @@ class Datasets:
         return self._publish(name, format_.name, table, size, sha256, self._caller)
 
     def add_columns(self, name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[Dataset, bool]:
-        """Take in columns from a JSON body; errors have pointers under `/data/columns`."""
+        """As `add`, for columns of a JSON body. Errors have pointers under `/data/columns`."""
         check_name(name)
         body = _inline_bytes(columns)
         check_size(len(body), self._max_bytes, "the inline data")
@@ -113,18 +113,18 @@ class Datasets:
         return _dataset(self._row(dataset_id))
 
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Dataset]:
-        """Newest first."""
+        """The data sets, newest first."""
         query = select(DatasetRow).where(self._caller.view.of(DATASET))
         with self._database.read() as session:
             page = read_newest(session, "datasets", query, DatasetRow.number, limit, cursor)
         return Page([_dataset(row) for row in page.data], page.next_cursor)
 
     def delete(self, dataset_id: str) -> None:
-        """Delete a data set, its file, and the files of jobs that nobody can resume without it.
+        """Delete a data set, its file, and the files of jobs that cannot be resumed without it.
 
         Raises:
-            NotFound: when there is none.
-            NotOwner: when it was only shared with the caller.
+            NotFound: it does not exist.
+            NotOwner: it was only shared with the caller.
             Conflict: while a job that has not ended uses it.
         """
         check_identifier("dataset", dataset_id)
@@ -152,7 +152,7 @@ class Datasets:
             self._store.delete(doomed)
 
     def _stop_jobs_of_others(self, session: Session, dataset_id: str) -> None:
-        """Stop jobs of callers with whom it was shared: they do not prevent its deletion."""
+        """Cancel jobs on this data set that the caller cannot see; they do not prevent deletion."""
         others = not_(self._caller.view.of(JOB)), JobRow.parent.is_(None)
         query = select(JobRow).where(_reads(dataset_id), JobRow.status.in_(UNFINISHED), *others)
         for row in session.scalars(query.order_by(JobRow.number).with_for_update()).all():
@@ -166,9 +166,10 @@ class Datasets:
         names: Sequence[str] | None = None,
         start: int = 0,
     ) -> Sequence[dict[str, Any]]:
-        """Rows from `start` on as JSON: times in RFC 3339, tensors as lists, missing as None.
+        """At most `limit` rows from `start` as JSON values (see `to_json`).
 
-        All columns, or those in `names`.
+        Args:
+            names: the columns; all if None.
         """
         check_limit(limit)
         row = self._row(dataset_id)
@@ -182,13 +183,12 @@ class Datasets:
         names: Sequence[str] | None = None,
         rows: slice = ALL_ROWS,
     ) -> Columns:
-        """Columns as arrays after the convention of `models.features.columns`; the arrays are
-        copies.
+        """Copies of columns as arrays, in the convention of `models.features.columns`.
 
         Only the slice `rows` is read.
 
         Raises:
-            Invalid: naming a column that there is not, and those that there are.
+            Invalid: a column does not exist; the message lists those that do.
         """
         row = self._row(dataset_id)
         profiles = {p.name: p for p in _dataset(row).columns}
@@ -200,7 +200,7 @@ class Datasets:
             return _arrays(table.select(wanted)[rows], types)
 
     def export(self, dataset_id: str, names: Sequence[str], path: Path) -> None:
-        """Write columns to a file that `read_columns` reads where there is no database."""
+        """Write columns to a file that `read_columns` reads without a database."""
         key = self._row(dataset_id).artifact_key
         with self._open(key) as table:
             some = table.select(list(names))
@@ -208,7 +208,7 @@ class Datasets:
                 writer.write_table(some)
 
     def _find(self, sha256: str, format_: str) -> Dataset | None:
-        """The data set of these bytes that is the caller's own or everybody's."""
+        """The data set with these bytes that the caller's owner or everybody owns."""
         owners = DatasetRow.owner.in_((self._caller.owner, EVERYBODY))
         query = select(DatasetRow).where(DatasetRow.sha256 == sha256, DatasetRow.format == format_)
         with self._database.read() as session:
@@ -216,7 +216,7 @@ class Datasets:
         return None if row is None else _dataset(row)
 
     def _remember(self, existing: Dataset) -> None:
-        """Record that the caller's operation gave what existed, if it may be repeated."""
+        """Record the existing data set as the result, if the request has an idempotency key."""
         if self._caller.operation is not None:
             with self._database.begin() as session:
                 self._caller.record(session, existing.id, (existing, False))
@@ -233,11 +233,11 @@ class Datasets:
 
     @contextmanager
     def _open(self, key: str) -> Iterator[pa.Table]:
-        """The table, mapped into memory, so that only the pages that are used are read."""
+        """The table, mapped into memory: only the pages in use are read from the disk."""
         with pa.memory_map(str(self._store.local_path(key))) as file:
             yield pa.ipc.open_file(file).read_all()
 
-    def _publish(  # noqa: PLR0917 - in the order in which one says it
+    def _publish(  # noqa: PLR0917
         self,
         name: str,
         format_: str,
@@ -286,12 +286,12 @@ class Datasets:
         return _dataset(row), True
 
     def _key(self, dataset_id: str) -> str:
-        """With this database's identifier, which tells whose a file without a row is."""
+        """The key of the file. It contains the database's identifier (see `installation_id`)."""
         with self._database.begin() as session:
             return f"datasets/{installation_id(session)}-{dataset_id}.arrow"
 
     def _store_table(self, key: str, table: pa.Table) -> int:
-        """Publish the table; returns the bytes of its file."""
+        """Publish the table. Returns the size of its file in bytes."""
         with (
             on_disk("the data set"),
             tempfile.TemporaryDirectory(dir=self._scratch) as folder,
@@ -305,7 +305,11 @@ class Datasets:
 
 
 def read_columns(path: Path, types: Mapping[str, str]) -> Columns:
-    """Columns of these types, from a file that `export` wrote; the arrays are copies."""
+    """Copies of the columns of a file that `Datasets.export` wrote.
+
+    Args:
+        types: the type of each column to read, by name.
+    """
     with pa.memory_map(str(path)) as file:
         return _arrays(pa.ipc.open_file(file).read_all(), types)
 
@@ -316,7 +320,7 @@ def _sha256(path: Path) -> str:
 
 
 def _reads(dataset_id: str) -> ColumnElement[bool]:
-    """Whether a job reads the data set, as its rows or as its out-of-distribution rows."""
+    """The SQL condition for jobs on the data set: on its rows, or as out-of-distribution rows."""
     other = JobRow.spec["out_of_distribution"].as_string()
     return or_(JobRow.dataset == dataset_id, other == dataset_id)
 
@@ -338,17 +342,7 @@ def _no_such_column(name: str, known: Sequence[str]) -> str:
 
 
 def _dataset(row: DatasetRow) -> Dataset:
-    return Dataset(
-        id=row.id,
-        owner=row.owner,
-        name=row.name,
-        format=row.format,
-        rows=row.rows,
-        columns=tuple(_profile(column) for column in row.columns),
-        bytes=row.bytes,
-        sha256=row.sha256,
-        created_at=row.created_at,
-    )
+    return row.to(Dataset, columns=tuple(map(_profile, row.columns)))
 
 
 def _profile(data: dict[str, Any]) -> ColumnProfile:

@@ -1,17 +1,17 @@
-"""Whether a data set has what a model needs."""
+"""The check that a data set has the columns that a model needs."""
 
 from collections.abc import Sequence
 
 from core.exceptions import Invalid
 from models.features.columns import ColumnProfile, InputColumn
 
-MAX_NAMES = 20  # that a message lists
+MAX_NAMES = 20  # in one message
 
 
 def check_inputs(
     needed: Sequence[InputColumn], columns: Sequence[ColumnProfile], path: str = "/dataset"
 ) -> None:
-    """Raise `Invalid` unless each column is there, of the type and shape that it was trained on."""
+    """Raise `Invalid` if a needed column is missing or has another type or shape."""
     found = {column.name: column for column in columns}
     if missing := [column.name for column in needed if column.name not in found]:
         names = ", ".join(missing[:MAX_NAMES])

@@ -1,8 +1,8 @@
 """Profiles of columns: type, range, moments, levels.
 
-Missing values are left out. `std` divides by the number of values (the population's). `levels` has
-the most frequent first and equally frequent ones in alphabetical order, at most 100; `num_levels`
-counts all.
+Missing values are left out. `std` divides by the number of values (population). `levels` holds at
+most 100, the most frequent first, equally frequent ones in alphabetical order; `num_levels` counts
+all.
 """
 
 from typing import Any
@@ -14,12 +14,16 @@ from core.datasets.columns import Column, tensors
 from models.features.columns import ColumnProfile
 
 MAX_LEVELS = 100
-MAX_LEVEL_LENGTH = 256  # characters; a longer string is prose
-MEAN_PROSE_LENGTH = 32  # many different strings that are longer than this on average, too
+MAX_LEVEL_LENGTH = 256  # characters; a column with a longer string is text
+MEAN_PROSE_LENGTH = 32  # characters; so is one with over MAX_LEVELS strings of a longer mean
 
 
 def profile(name: str, column: Column, *, is_text: bool = False) -> ColumnProfile:
-    """The profile of a canonical column; `is_text`: strings are prose, whatever they hold."""
+    """The profile of a canonical column.
+
+    Args:
+        is_text: whether a column of strings is text whatever its values.
+    """
     type_, missing = column.type, column.null_count
     if tensors.is_fixed_shape(type_):
         moments = _moments(tensors.values(column))
@@ -60,7 +64,7 @@ def _is_prose(levels: Any) -> bool:
 
 
 def _moments(values: Column) -> dict[str, Any]:
-    """`min`, `max`, `mean` and `std` of all that is there."""
+    """`min`, `max`, `mean` and `std` of the values that are not missing."""
     ends = pc.min_max(values)
     found = (ends["min"], ends["max"], pc.mean(values), pc.stddev(values, ddof=0))
     return {

@@ -1,6 +1,6 @@
-"""Numbers of the queue and its workers for metrics, from a few queries.
+"""Numbers of the queue and its workers, for metrics.
 
-What a worker may claim is counted: jobs, or for a job in parts its parts instead of itself.
+They count what workers claim: jobs, and in place of a job in parts its parts.
 """
 
 from collections.abc import Mapping
@@ -17,31 +17,31 @@ from core.jobs.parts import PARENT_KINDS
 from core.jobs.transitions import CLAIMED, JobStatus
 
 LIVE = timedelta(seconds=30)  # a worker beats every 2 s
-KNOWN = timedelta(minutes=15)  # a worker that ends in order is deleted; a lost one counts so long
+KNOWN = timedelta(minutes=15)  # how long a lost worker counts; one that stops is deleted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backlog:
-    """The numbers. Ages are in seconds, 0 without anything that has an age."""
+    """The numbers. Ages are in seconds; 0 if there is nothing to measure."""
 
     jobs: Mapping[str, int]  # by status, zeros included; parts are not counted
     queued: int
-    oldest_seconds: float  # since the first in the queue was queued
+    oldest_seconds: float  # how long the first in the queue has waited
     claimed: int
-    lease_ended: int  # claimed ones whose lease has ended, not yet taken back
-    silent_seconds: float  # longest time since the last event of a claimed one
-    live_workers: Mapping[str, int]  # by device: heard of within `LIVE`
-    known_workers: Mapping[str, int]  # by device: heard of within `KNOWN`
+    lease_ended: int  # claimed jobs whose lease has ended, not yet taken back
+    silent_seconds: float  # longest time since the last event of a claimed job
+    live_workers: Mapping[str, int]  # by device: with a heartbeat within `LIVE`
+    known_workers: Mapping[str, int]  # by device: with a heartbeat within `KNOWN`
 
 
 def read_backlog(database: Database) -> Backlog:
-    """The present numbers. Raises `Unavailable`."""
+    """The numbers now. Raises `Unavailable`."""
     with database.read() as session:
         moment = database_now(session)
         queued, oldest = _queue(session)
         claimed, lease_ended, last_event = _claims(session, moment)
         return Backlog(
-            jobs=count_jobs(session),
+            jobs=_jobs(session),
             queued=queued,
             oldest_seconds=_age(moment, oldest),
             claimed=claimed,
@@ -52,8 +52,7 @@ def read_backlog(database: Database) -> Backlog:
         )
 
 
-def count_jobs(session: Session) -> dict[str, int]:
-    """The number of jobs by status, zeros included; parts are not counted."""
+def _jobs(session: Session) -> dict[str, int]:
     query = select(JobRow.status, func.count().label("number")).where(JobRow.parent.is_(None))
     found = {row.status: row.number for row in session.execute(query.group_by(JobRow.status))}
     return {status.value: found.get(status.value, 0) for status in JobStatus}
@@ -68,7 +67,7 @@ def _queue(session: Session) -> tuple[int, datetime | None]:
 
 
 def _claims(session: Session, moment: datetime) -> tuple[int, int, datetime | None]:
-    """How many are claimed, how many of those lost, and the oldest of their last events."""
+    """The claimed jobs, those whose lease has ended, and the oldest of their last events."""
     last = and_(EventRow.job_id == JobRow.id, EventRow.id == JobRow.last_event)
     lost = func.count().filter(JobRow.lease_until < moment)
     claimed, lease_ended, time = session.execute(

@@ -1,7 +1,7 @@
 """Checkpoints of unfinished trainings in the store, so that any machine can continue them.
 
-Each is an artifact named after the attempt that wrote it and a number. The last name is the newest
-checkpoint, so a worker that was thought lost cannot replace its successor's.
+A checkpoint is an artifact, named after the attempt that wrote it and a number. The last name is
+the newest checkpoint. So a late write of an earlier attempt does not replace that of a later one.
 """
 
 import shutil
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 
 class Checkpoints:
-    """Stores and fetches the folder of a training while the job can be run or resumed."""
+    """The store's copies of the folders of trainings."""
 
     def __init__(self, jobs: Jobs, store: ArtifactStore) -> None:
         self._jobs = jobs
@@ -30,7 +30,7 @@ class Checkpoints:
     def save(self, claim: Claim, folder: Path) -> None:
         """Store the folder as it is now, then delete older checkpoints.
 
-        The folder may be written to meanwhile.
+        The training may write to the folder meanwhile.
 
         Raises:
             LostClaim: another attempt has the job; nothing is stored.
@@ -46,11 +46,11 @@ class Checkpoints:
             self._store.delete(_key(claim.job_id, name))
             raise
         for old in older:
-            if old < name:  # a later attempt's stay
+            if old < name:  # keep those of a later attempt
                 self._store.delete(_key(claim.job_id, old))
 
     def fetch(self, job_id: str, folder: Path) -> bool:
-        """Copy the newest checkpoint to a new folder; False, and no folder, without any."""
+        """Copy the newest checkpoint to a new folder. False, and no folder, if there is none."""
         names = self._names(job_id)
         if not names:
             return False
@@ -85,16 +85,16 @@ def _key(job_id: str, name: str) -> str:
 
 
 def _next(claim: Claim, names: list[str]) -> str:
-    """The next name, `attempt-number` with leading zeros, so that names sort by time."""
+    """The next name, `attempt-number`, with leading zeros so that names sort by time."""
     attempt = f"{claim.attempt:06d}-"
     numbers = [int(name.removeprefix(attempt)) for name in names if name.startswith(attempt)]
     return f"{attempt}{max(numbers, default=0) + 1:06d}"
 
 
 def _snapshot(folder: Path, temporary: Path) -> Path:
-    """A folder of links to the present files, which are replaced as a whole and never changed.
+    """A folder of hard links to the files as they are now. Files are replaced, never changed.
 
-    Files with other suffixes are still being written, and may be gone when they are linked.
+    Files with other suffixes are left out: they are still being written.
     """
     now = temporary / "now"
     now.mkdir()

@@ -25,17 +25,17 @@ from core.jobs.transitions import (
     requeue,
 )
 
-Pulse = tuple[int, datetime]  # of a claim: its attempt, and the end of its lease
+Pulse = tuple[int, datetime]  # attempt and lease end of a claimed job
 
 
 class Claims:
-    """What a worker does with jobs; every method with a claim raises `LostClaim`."""
+    """The operations of a worker on jobs. Methods with a claim raise `LostClaim`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def claim(self, job_id: str, worker: str, lease_seconds: float) -> Claim | None:
-        """Take a queued job, or return None. Of several workers at once, one gets the claim."""
+        """Claim a queued job, or return None. If several workers try, one gets the claim."""
         claimable = (
             JobRow.id == job_id,
             JobRow.status == JobStatus.QUEUED,
@@ -93,7 +93,7 @@ class Claims:
         metrics: Json | None = None,
         version: int | None = None,
     ) -> JobStatus:
-        """End the job; its status, which is `cancelled` if it was cancelled before it succeeded."""
+        """End the job. Returns its status: `cancelled` if it was cancelled before it succeeded."""
         if status not in FINAL:
             raise ValueError(f"{status!r} does not end a job: give one of {sorted(FINAL)}")
         with self._job(claim.job_id) as session:
@@ -105,7 +105,7 @@ class Claims:
             return status
 
     def release(self, claim: Claim) -> None:
-        """Requeue the job because its worker stops; a job that was to be cancelled is cancelled."""
+        """Requeue the job because its worker stops, or cancel it if that was requested."""
         with self._job(claim.job_id) as session:
             if lock_claimed(session, claim) is JobStatus.CANCELLING:
                 complete(session, claim, JobStatus.CANCELLED)
@@ -113,10 +113,10 @@ class Claims:
                 requeue(session, claim.job_id, CLAIMED, "the worker stopped")
 
     def pulses(self) -> dict[str, Pulse]:
-        """By id of each claimed job, values that change whenever its worker renews the lease.
+        """The pulse of each claimed job, by id. It changes whenever the worker renews the lease.
 
-        If they stay the same for the length of a lease, by the observer's own steady clock, the
-        worker is lost.
+        The worker is lost if the pulse does not change for the length of a lease, by the observer's
+        monotonic clock.
         """
         query = select(JobRow.id, JobRow.attempt, JobRow.lease_until)
         with self._database.read() as session:
@@ -124,11 +124,11 @@ class Claims:
         return {row.id: (row.attempt, row.lease_until) for row in rows if row.lease_until}
 
     def reap(self, lost: Mapping[str, Pulse], max_attempts: int) -> list[str]:
-        """Take back the jobs whose pulse is still this one, and return their ids.
+        """Take back jobs of lost workers. Returns the ids of those whose pulse is still the same.
 
         They are queued again, or cancelled if that was requested. A job that has lost its worker
         `max_attempts` times since it was created or resumed fails with the code "worker_lost":
-        otherwise a job that kills its workers would be retried for ever.
+        otherwise a job that crashes its workers would be repeated for ever.
         """
         return [job_id for job_id, pulse in lost.items() if self._reap(job_id, pulse, max_attempts)]
 
@@ -149,7 +149,7 @@ class Claims:
 
     @contextmanager
     def _job(self, job_id: str) -> Iterator[Session]:
-        """A transaction that changes a job, and then the job of which it is a part."""
+        """A transaction that changes a job, and at its end the parent job, if any."""
         with self._database.begin() as session, parts.updating_parent(session, job_id):
             yield session
 

@@ -1,8 +1,8 @@
 """The names of the methods of a comparison, and the table of their scores.
 
-Each method is a training job that is a part of the comparison (`core.jobs.parts`). Seed and split
-are the same, so the held-out rows are the same. The metrics of these jobs hold the scores, and what
-`worker.measurement` measured.
+Each method is a training job, a part of the comparison (`core.jobs.parts`). Seed and split are the
+same, so the held-out rows are the same. The jobs' metrics hold the scores and the measurements of
+`worker.measurement`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,10 @@ from models.evaluation.scores import COMPARED, MEASURES, Score
 
 
 def names(methods: Sequence[MethodConfig]) -> list[str]:
-    """The kind of each method; of several of one kind also what differs: `sgld chains=8`."""
+    """A name per method: its kind, and for several of one kind the differing settings.
+
+    Example: `sgld chains=8`.
+    """
     settings = [dotted_paths(asdict(method)) for method in methods]
     return [_name(own, [s for s in settings if s["kind"] == own["kind"]]) for own in settings]
 
@@ -60,12 +63,12 @@ def _row(training: Job, known: Sequence[Score]) -> Json:
 
 
 def _metrics(training: Job) -> Json:
-    """Those of a training that succeeded; before that, they may be those of an epoch."""
+    """The metrics of a training that succeeded, else none: they may be those of an epoch."""
     return {} if training.version is None else training.metrics
 
 
 def _seconds(training: Job) -> float | None:
-    """The duration of the last attempt only: it may have continued from a checkpoint."""
+    """The duration of the last attempt, which may have continued from a checkpoint."""
     if training.started_at is None or training.finished_at is None:
         return None
     return (training.finished_at - training.started_at).total_seconds()

@@ -1,9 +1,9 @@
 """Kombu's `filesystem://` transport with atomic messages.
 
-Kombu opens a message's file before it writes to it, so a consumer may read an empty file, fail to
-decode it, and end its worker. It takes a message by moving it to the system's temporary directory,
-which is a copy if that is another disk. Here a message is published by a rename, and belongs to the
-process that removes it. A message that a crash cut off is dropped: it only wakes a worker.
+In Kombu a consumer may read a message's file before it is written, fail to decode it, and end its
+worker. And Kombu moves a message to the system's temporary directory, which is a copy if that is
+another disk. Here a rename publishes a message, and the process that removes the file has the
+message. A message that a crash cut off is dropped: messages only wake workers.
 """
 
 import json
@@ -34,19 +34,19 @@ class Channel(filesystem.Channel):
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         for message in sorted(Path(self.data_folder_in).glob(f"*.{queue}.msg")):
-            with suppress(FileNotFoundError, ValueError):  # read by another, or cut off by a crash
+            with suppress(FileNotFoundError, ValueError):  # taken by another, or cut off
                 payload = message.read_text(encoding="utf-8")
-                message.unlink()  # only one of its readers can
+                message.unlink()  # succeeds for one process only
                 return json.loads(payload)
         raise Empty
 
 
 class Transport(filesystem.Transport):
-    """Named in Celery's `broker_transport`."""
+    """The value of Celery's `broker_transport`."""
 
     Channel = Channel
 
     def drain_events(self, connection: Any, timeout: float | None = None, **options: Any) -> None:
-        """Wait for a message in small steps; between two of them Celery checks whether to stop."""
+        """Wait for a message in small steps. Between two steps Celery checks whether to stop."""
         step = min(timeout or STEP_SECONDS, STEP_SECONDS)
         super().drain_events(connection, step, **options)  # type: ignore[no-untyped-call]

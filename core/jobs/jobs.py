@@ -1,7 +1,7 @@
-"""Jobs as the service sees them: create, get, list, cancel, resume.
+"""The service's operations on jobs: create, get, list, cancel, resume.
 
-A job is its row; the message in the queue only wakes a worker. `core.jobs.claims` is the worker's
-side. `core.jobs.transitions` has the states, and the statements that both sides use.
+A job is a row of the database. A message in the queue only wakes a worker. `core.jobs.claims` has
+the worker's operations, `core.jobs.transitions` the states and the statements of both sides.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,6 @@ from core.database.database import Database
 from core.database.schema import DatasetRow, JobRow, Json
 from core.exceptions import Conflict, Invalid, NotFound
 from core.jobs import events, parts
-from core.jobs.backlog import count_jobs
 from core.jobs.claims import Claims
 from core.jobs.events import Event
 from core.jobs.specs import (
@@ -110,13 +109,10 @@ class Jobs(Claims):
     def create(self, spec: TrainSpec | EvaluateSpec, origin: Origin = NOWHERE) -> Job:
         """Queue a job. After this returns, send its id to the queue.
 
-        Args:
-            origin: the request in logs and traces.
-
         Raises:
-            NotFound: there is no such data set.
-            NotOwner: the model is to be trained, and its name is another owner's.
-            LimitReached: the caller has as many unfinished jobs as it may.
+            NotFound: the data set does not exist.
+            NotOwner: the job trains a model that another owner has.
+            LimitReached: the caller would have more unfinished jobs than its quota.
         """
         return self._insert(_row(spec, origin))
 
@@ -124,7 +120,7 @@ class Jobs(Claims):
         """Queue an offline prediction and its chunks. Then send what `queued_ids` returns.
 
         Args:
-            rows: of the data set.
+            rows: the number of rows of the data set.
 
         Raises:
             NotFound, LimitReached: as `create`.
@@ -156,7 +152,7 @@ class Jobs(Claims):
             session.add_all([row, *pieces])
             session.flush()
             for new in (row, *pieces):
-                if new.kind != "chunk":  # nobody reads the events of chunks
+                if new.kind != "chunk":  # chunks have no events
                     record_status(session, new.id, JobStatus.QUEUED)
             what = {"kind": row.kind, "model": row.model}
             audit.record(session, self._caller, "job.create", row.id, **what)
@@ -165,7 +161,7 @@ class Jobs(Claims):
             return job
 
     def _check(self, session: Session, row: JobRow) -> None:
-        """Check that the caller may run this job; lock what it needs until the transaction ends."""
+        """Check that the caller may run this job. Lock its data sets and model name."""
         check_jobs(session, self._caller, more=1)
         for dataset in _datasets(row):
             owner_of(session, self._caller, DATASET, dataset)
@@ -191,7 +187,11 @@ class Jobs(Claims):
         cursor: str | None = None,
         parent: str | None = None,
     ) -> Page[Job]:
-        """Jobs that are no parts, newest first; with `parent`, the trainings of that comparison."""
+        """Jobs without a parent, newest first.
+
+        Args:
+            parent: a comparison; lists its trainings instead.
+        """
         seen = self._caller.view.of(JOB)
         query = select(JobRow).where(JobRow.parent == parent, JobRow.kind != "chunk", seen)
         if status is not None:
@@ -203,7 +203,7 @@ class Jobs(Claims):
             return Page(_jobs(session, page.data), page.next_cursor)
 
     def cancel(self, job_id: str) -> Job:
-        """Cancel a queued job at once; let the worker of a running one stop it.
+        """Cancel a queued job at once. A running job is stopped by its worker.
 
         Raises:
             Conflict: the job has ended.
@@ -217,9 +217,9 @@ class Jobs(Claims):
             return _jobs(session, [get_row(session, job_id)])[0]
 
     def resume(self, job_id: str) -> Job:
-        """Queue a failed or cancelled job again; it continues from its checkpoint if it has one.
+        """Queue a failed or cancelled job again. It continues from its checkpoint if it has one.
 
-        Parts that have succeeded are not run again.
+        Parts that have succeeded do not run again.
 
         Raises:
             Conflict: the job is in another state, or its data set or model was deleted, or is no
@@ -247,7 +247,7 @@ class Jobs(Claims):
             return _jobs(session, [get_row(session, job_id)])[0]
 
     def queued_ids(self, job_id: str | None = None) -> Sequence[str]:
-        """Ids of what workers may claim, next one first; of one job and its parts if given."""
+        """Ids of jobs that workers may claim, next first; if given, only the job and its parts."""
         query = _queued().where(JobRow.kind.not_in(parts.PARENT_KINDS))
         if job_id is not None:
             query = query.where(or_(JobRow.id == job_id, JobRow.parent == job_id))
@@ -260,11 +260,6 @@ class Jobs(Claims):
         with self._database.read() as session:
             return [_job(row, None) for row in session.scalars(query)]
 
-    def counts(self) -> dict[str, int]:
-        """The number of jobs by status, zeros included; parts are not counted."""
-        with self._database.read() as session:
-            return count_jobs(session)
-
     def events(self, job_id: str, after: int = 0, limit: int = 1000) -> Sequence[Event]:
         """Events with an id greater than `after`, oldest first. Raises `NotFound`."""
         check_limit(limit, MAX_EVENTS)
@@ -274,7 +269,7 @@ class Jobs(Claims):
             return events.read(session, job_id, after, limit)
 
     def _lock_to_change(self, session: Session, job_id: str, action: str) -> JobRow:
-        """Lock the row of a job to be cancelled or resumed; `Conflict` for a part."""
+        """Lock the row of a job to cancel or resume it. Raises `Conflict` for a part."""
         check_change(session, self._caller, JOB, job_id)
         row = lock_row(session, job_id)
         if row.parent is not None:
@@ -284,7 +279,7 @@ class Jobs(Claims):
 
 
 def cancel_row(session: Session, row: JobRow) -> None:
-    """Cancel a locked job that is queued; let the worker of a running one stop it."""
+    """Cancel a locked job if it is queued. A running job is stopped by its worker."""
     if row.kind in parts.PARENT_KINDS:
         parts.cancel(session, row.id)
     elif change_status(session, row.id, {JobStatus.QUEUED}, JobStatus.CANCELLED, finished_at=now()):
@@ -294,7 +289,7 @@ def cancel_row(session: Session, row: JobRow) -> None:
 
 
 def _datasets(row: JobRow) -> list[str]:
-    """The data sets that a job reads: of a comparison also the out-of-distribution rows."""
+    """The data sets that a job reads; of a comparison also the out-of-distribution one."""
     other = row.spec.get("out_of_distribution")
     return [row.dataset] if other is None else [row.dataset, other]
 
@@ -336,7 +331,7 @@ def _row(spec: Spec, origin: Origin, parent: str | None = None) -> JobRow:
 
 
 def _jobs(session: Session, rows: Sequence[JobRow]) -> list[Job]:
-    """Jobs of these rows, with the queue positions of those that wait; parts have none."""
+    """The jobs of these rows. Queued ones have their queue position, except parts."""
     waiting = any(row.status == JobStatus.QUEUED for row in rows)
     queue = session.scalars(_queued().where(JobRow.parent.is_(None))).all() if waiting else []
     positions = {job_id: place for place, job_id in enumerate(queue, start=1)}

@@ -1,13 +1,13 @@
-"""Jobs in parts: the parent's state follows from its parts, in the transaction that changes one.
+"""Jobs in parts: the transaction that changes a part also updates the state of the parent.
 
-The parts of an offline prediction are chunks of its rows, those of a comparison are trainings.
-Parts are claimed, leased and taken back like any job; the parent never is. It starts when its first
-part is claimed, and ends with its last part, in one transaction: no crash can come in between. If a
-chunk fails, the others are stopped, since there is no result without it; the trainings of a
+The parts of an offline prediction are chunks of its rows; those of a comparison are trainings.
+Workers claim parts like any job, but never the parent. The parent starts when its first part is
+claimed and ends in the transaction that ends its last part, so that no crash can come in between.
+If a chunk fails, the other chunks are stopped, because the result needs all. The trainings of a
 comparison do not affect each other.
 
-The parent's row is always locked before a part's. That orders workers that finish at the same
-moment (the second counts after the first has committed), and prevents deadlocks.
+The parent's row is always locked before a part's. So if two workers finish at the same time, the
+second counts after the first has committed, and there are no deadlocks.
 """
 
 from collections import Counter
@@ -34,30 +34,24 @@ from core.jobs.transitions import (
 
 Counts = Counter[str]
 
-UNITS = {"predict": "chunk", "compare": "method"}  # what a parent's progress counts, by its kind
-PARENT_KINDS = frozenset(UNITS)  # the kinds that are never claimed
-PROGRESS_STEP = 0.01  # least growth of a fraction that is worth an event
-
-
-def lock_parent(session: Session, job_id: str) -> str | None:
-    """Lock the parent of a job, and return its id; None without a parent."""
-    parent = session.scalars(select(JobRow.parent).where(JobRow.id == job_id)).one_or_none()
-    if parent is not None:
-        lock_row(session, parent)
-    return parent
+UNITS = {"predict": "chunk", "compare": "method"}  # what a parent's progress counts, by kind
+PARENT_KINDS = frozenset(UNITS)  # kinds of jobs in parts, which workers do not claim
+PROGRESS_STEP = 0.01  # least growth of the fraction for a new event
 
 
 @contextmanager
 def updating_parent(session: Session, job_id: str) -> Iterator[None]:
-    """A block that changes a job; at its end the parent is updated, if there is one."""
-    parent = lock_parent(session, job_id)
+    """Around a block that changes a job: lock its parent, and update it at the end, if any."""
+    parent = session.scalars(select(JobRow.parent).where(JobRow.id == job_id)).one_or_none()
+    if parent is not None:
+        lock_row(session, parent)
     yield
     if parent is not None:
         update_parent(session, parent)
 
 
 def update_parent(session: Session, job_id: str) -> None:
-    """Bring a locked parent to the state that follows from its parts."""
+    """Set the state of a locked parent from the states of its parts."""
     parent, counts = get_row(session, job_id), _counts(session, job_id)
     if parent.kind == "predict" and counts[JobStatus.FAILED] and _unfinished(counts):
         _stop(session, job_id)
@@ -70,7 +64,7 @@ def update_parent(session: Session, job_id: str) -> None:
 
 
 def cancel(session: Session, job_id: str) -> None:
-    """Cancel the queued parts of a locked parent; let the workers of running ones stop them."""
+    """Cancel the queued parts of a locked parent. Running parts are stopped by their workers."""
     _stop(session, job_id)
     if _unfinished(_counts(session, job_id)):
         if change_status(session, job_id, {JobStatus.RUNNING}, JobStatus.CANCELLING):
@@ -103,7 +97,7 @@ def _stop(session: Session, job_id: str) -> None:
 def _move_all(
     session: Session, job_id: str, old: Collection[JobStatus], new: JobStatus, **values: Any
 ) -> None:
-    """Change the status of parts; trainings get an event, chunks do not: nobody would read it."""
+    """Change the status of parts, with an event for each training. Chunks have no events."""
     parts = JobRow.parent == job_id, JobRow.status.in_(old)
     moved = update(JobRow).where(*parts).values(status=new, **values)
     for part in session.execute(moved.returning(JobRow.id, JobRow.kind)).all():
@@ -129,7 +123,7 @@ def _start(session: Session, job_id: str) -> None:
 
 
 def _report(session: Session, job_id: str, counts: Counts) -> None:
-    """Write the parent's progress if a part has succeeded, or the fraction grew noticeably."""
+    """Write the parent's progress if a part succeeded or the fraction grew by a step."""
     parent, parts = get_row(session, job_id), counts.total()
     unit = UNITS[parent.kind]
     done = counts[JobStatus.SUCCEEDED]
@@ -155,7 +149,7 @@ def _begun(session: Session, job_id: str) -> float:
 
 
 def _eta_seconds(session: Session, parent: JobRow, fraction: float, parts: int) -> float | None:
-    """The time left at the pace since the present start; parts done before it do not count."""
+    """The time left at the pace since the last start. Parts done before that do not count."""
     if parent.started_at is None:
         return None
     past = JobRow.status == JobStatus.SUCCEEDED, JobRow.finished_at < parent.started_at
@@ -179,7 +173,7 @@ def _end(session: Session, job_id: str, counts: Counts) -> None:
 
 
 def _error(session: Session, parent: JobRow) -> Json | None:
-    """The first failure; of a comparison the messages of all, each with the method's name."""
+    """The first error; for a comparison with the messages of all failed methods."""
     failed = JobRow.parent == parent.id, JobRow.status == JobStatus.FAILED
     query = select(JobRow).where(*failed).order_by(JobRow.finished_at, JobRow.number)
     rows = session.scalars(query).all()

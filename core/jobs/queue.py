@@ -1,4 +1,4 @@
-"""The queue: Celery messages that carry a job's id. A lost or doubled message does no harm."""
+"""The queue: Celery messages with a job's id. Lost or repeated messages do no harm."""
 
 import ssl
 from pathlib import Path
@@ -13,13 +13,13 @@ from core.settings import Settings
 RUN_JOB = "credence.run_job"
 QUEUE = "credence"
 
-POLLING_SECONDS = 0.05  # of the folder; an idle worker then takes half a percent of a core
+POLLING_SECONDS = 0.05  # for the folder; an idle worker uses 0.5 % of a core
 CONNECT_TIMEOUT_SECONDS = 2
-SILENCE_SECONDS = 10  # after which a connection to Redis is tried, and given up if it is dead
+SILENCE_SECONDS = 10  # then a connection to Redis is checked, and closed if it is dead
 REDIS = {
-    # An acknowledgement that fails, because Redis is away when a job ends, counts as outstanding
-    # for ever, and the worker fetches no more messages. So nothing is acknowledged: a message is
-    # gone when it is read, and sweeps send lost ones again.
+    # If Redis is away when a job ends, its acknowledgement fails and stays outstanding for ever:
+    # the worker then fetches no more messages. So nothing is acknowledged: reading a message
+    # removes it, and sweeps send lost ones again.
     "ack_emulation": False,
     "socket_connect_timeout": CONNECT_TIMEOUT_SECONDS,
     "socket_timeout": SILENCE_SECONDS,
@@ -34,28 +34,28 @@ def celery_options(settings: Settings) -> dict[str, Any]:
     """The Celery configuration that sender and worker share."""
     return _broker(settings) | {
         "broker_connection_retry_on_startup": True,
-        "broker_connection_max_retries": None,  # a worker waits for its broker, however long
+        "broker_connection_max_retries": None,  # a worker waits for its broker without limit
         "broker_connection_timeout": CONNECT_TIMEOUT_SECONDS,
         "task_default_queue": QUEUE,
-        "task_queues": {QUEUE: {"exchange": "", "routing_key": QUEUE}},  # no bindings to keep
+        "task_queues": {QUEUE: {"exchange": "", "routing_key": QUEUE}},  # without bindings
         "task_ignore_result": True,
         "task_serializer": "json",
         "accept_content": ["json"],
-        # A message is acknowledged after its job, and none is fetched meanwhile: a busy worker
-        # must not sit on the wake-up of a job that an idle one could run.
+        # A message is acknowledged after its job, and meanwhile no other is fetched: an idle worker
+        # can then run the other job.
         "task_acks_late": True,
         "worker_prefetch_multiplier": 1,
         "worker_cancel_long_running_tasks_on_connection_loss": False,
-        # Workers are watched through the database; a busy one would answer no ping anyway.
+        # The database shows which workers are live; a busy worker would not answer a ping.
         "worker_enable_remote_control": False,
-        "worker_timer_precision": 0.25,  # a worker that stops waits so long for its timer
+        "worker_timer_precision": 0.25,  # a worker that stops waits this long for its timer
         "worker_send_task_events": False,
         "worker_hijack_root_logger": False,
     }
 
 
 class Queue:
-    """Sends messages; connects on first use."""
+    """Sends messages. It connects on first use."""
 
     def __init__(self, settings: Settings) -> None:
         self._app = Celery("credence", set_as_current=False)
@@ -65,7 +65,7 @@ class Queue:
         """Wake a worker for a queued job.
 
         Raises:
-            Unavailable: not sent. The job stays queued, and a worker's sweep sends it again.
+            Unavailable: not sent. The job stays queued; a worker's sweep sends it later.
         """
         try:
             self._app.send_task(RUN_JOB, args=[job_id], retry_policy=RETRIES)
@@ -73,7 +73,7 @@ class Queue:
             raise Unavailable("the broker takes no messages now") from error
 
     def check(self) -> None:
-        """Raise `Unavailable` when the broker cannot be reached."""
+        """Raise `Unavailable` if the broker cannot be reached."""
         try:
             with self._app.connection_for_write() as connection:
                 connection.ensure_connection(**RETRIES)
@@ -102,12 +102,13 @@ def _verified(url: str) -> dict[str, Any]:
 
     Without them kombu would send the password to any server.
     """
-    is_silent = url.startswith("rediss://") and "ssl_cert_reqs" not in url
-    return {"broker_use_ssl": {"ssl_cert_reqs": ssl.CERT_REQUIRED}} if is_silent else {}
+    if not url.startswith("rediss://") or "ssl_cert_reqs" in url:
+        return {}
+    return {"broker_use_ssl": {"ssl_cert_reqs": ssl.CERT_REQUIRED}}
 
 
 def _folders(root: Path) -> dict[str, Any]:
-    """Options for folders: one for messages, one on the same disk for messages being written."""
+    """Options with three folders: for messages, for messages being written, and for control."""
     messages, between, control = (root / name for name in ("messages", "between", "control"))
     for folder in (messages, between, control):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Results of offline predictions: a Parquet file per chunk, read as one file in row order.
+"""Results of offline predictions: a Parquet file per chunk, downloaded as one file in row order.
 
-The files are joined while they are downloaded, row group by row group. So no step after the last
-chunk can fail or be lost, and memory does not grow with the rows.
+The files are joined during the download, row group by row group. So there is no step after the last
+chunk that could fail, and memory does not grow with the rows.
 """
 
 import io
@@ -22,17 +22,17 @@ MAX_GROUP_ROWS = 2**16
 
 
 class Results:
-    """The files of results. Which of them belong to a result is in the rows of its chunks."""
+    """The files of results. The chunks' rows in the database name the files of a result."""
 
     def __init__(self, jobs: Jobs, store: ArtifactStore) -> None:
         self.jobs = jobs
         self._store = store
 
     def publish(self, claim: Claim, spec: ChunkSpec, path: Path) -> JobStatus:
-        """Store a chunk's file, then end the chunk, and return its status.
+        """Store a chunk's file, then end the chunk. Returns the chunk's status.
 
-        The file's key belongs to this attempt alone. A crash between the two steps leaves a file
-        that nothing refers to, which the next attempt removes.
+        Only this attempt uses the file's key. A crash between the two steps leaves a file without a
+        row, which the next attempt removes.
 
         Raises:
             LostClaim: another attempt has the chunk; the file is deleted.
@@ -43,7 +43,7 @@ class Results:
         self._store.put_file(key, path)
         try:
             status = self.jobs.finish(claim, JobStatus.SUCCEEDED)
-        except LostClaim:  # after any other error it may be committed all the same: sweeps know
+        except LostClaim:  # after other errors the chunk may have ended: a sweep checks it
             self._store.delete(key)
             raise
         if status is not JobStatus.SUCCEEDED:
@@ -53,11 +53,11 @@ class Results:
     def paths(self, job_id: str) -> Iterator[Path]:
         """The files that make up a job's result, in row order.
 
-        The first is on this machine when this returns, each other one when it is iterated: together
-        they may be larger than the local cache of the store.
+        The first is on this machine when this returns, each other file when it is iterated:
+        together they may be larger than the store's local cache.
 
         Raises:
-            NotFound: there is no such job, or it is no offline prediction.
+            NotFound: the job does not exist, or is not an offline prediction.
             Conflict: it has not succeeded.
         """
         job = self.jobs.get(job_id)
@@ -77,12 +77,12 @@ def parts_key(job_id: str) -> str:
 
 
 def open_writer(file: Path | pa.NativeFile, schema: pa.Schema) -> parquet.ParquetWriter:
-    """A Parquet writer without dictionaries: numbers hardly repeat, and zstd finds labels."""
+    """A Parquet writer without dictionaries: numbers rarely repeat, and zstd packs labels."""
     return parquet.ParquetWriter(file, schema, compression="zstd", use_dictionary=False)
 
 
 def join(paths: Iterable[Path]) -> Iterator[bytes]:
-    """The bytes of one Parquet file with the rows of several, which have the same columns."""
+    """The bytes of one Parquet file with the rows of several with the same columns."""
     files = iter(paths)
     first = next(files)
     schema, sink = parquet.read_schema(first), _Sink()
@@ -102,7 +102,7 @@ class _Sink(io.RawIOBase):
 
     def __init__(self) -> None:
         self._kept: list[bytes] = []
-        self._position = 0  # in the whole file: its footer says where the row groups are
+        self._position = 0  # in the whole file; the footer needs it
 
     def writable(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What a job is to do: the message between the service and the worker, JSON only."""
+"""Specifications of jobs: what the service stores as JSON and the worker reads."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,13 +14,13 @@ MAX_METADATA_BYTES = 16_384
 
 JobKind = Literal["train", "evaluate", "predict", "chunk", "compare"]
 
-MAX_CHUNKS = 1000  # of one job: each is a row that is counted whenever another one ends
-CHUNK_WORK = 5_000_000  # rows × samples: some seconds, of which a lost worker loses half
-CHUNK_ROWS = 50_000  # with few samples a row costs more than they do
+MAX_CHUNKS = 1000  # of one job: their rows are counted whenever a chunk ends
+CHUNK_WORK = 5_000_000  # rows × samples: some seconds, lost if the worker is lost
+CHUNK_ROWS = 50_000  # the limit with few samples, where each row has a cost of its own
 
 
 def _named(check: Any) -> AfterValidator:
-    """One of `core.names`' checks in pydantic's terms."""
+    """A check of `core.names` as a pydantic validator."""
 
     def validate(value: str) -> str:
         try:
@@ -48,7 +48,7 @@ Identifier = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class Spec(BaseModel, frozen=True):
-    """What a job does. It is stored with the job as JSON, and shown by `public_request`."""
+    """The specification of a job. `public_request` shows it to callers."""
 
     kind: ClassVar[JobKind]
 
@@ -65,15 +65,15 @@ class TrainSpec(Spec, frozen=True):
     config: ModelConfig
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
-    given: tuple[str, ...] | None = None  # dotted paths of the settings that the request contained
+    given: tuple[str, ...] | None = None  # dotted paths of the settings in the request
 
 
 class CompareSpec(Spec, frozen=True):
     """Train several methods on the same rows, each as a part with a `MethodSpec`.
 
     Args:
-        config: the first method's configuration; what the methods share is shown from it.
-        pruning: of the methods that can be pruned.
+        config: the first method's configuration; it has the settings that all methods share.
+        pruning: fractions to prune, for methods that can be pruned.
         out_of_distribution: a data set with rows unlike those of training.
     """
 
@@ -87,10 +87,10 @@ class CompareSpec(Spec, frozen=True):
 
 
 class MethodSpec(TrainSpec, frozen=True):
-    """One method of a comparison: a training, and what is measured of the result.
+    """One method of a comparison: a training and measurements of its result.
 
     Args:
-        name: distinguishes it from the other methods.
+        name: unique within the comparison.
         out_of_distribution: a data set with rows unlike those of training.
     """
 
@@ -108,7 +108,7 @@ class EvaluateSpec(Spec, frozen=True):
 
 
 class PredictSpec(Spec, BatchOptions, frozen=True):
-    """Predict all rows with a stored version; the options are resolved already."""
+    """Predict all rows with a stored version. The options are resolved."""
 
     kind: ClassVar[JobKind] = "predict"
 
@@ -130,9 +130,9 @@ class ChunkSpec(PredictSpec, frozen=True):
 
 
 def public_request(kind: str, spec: Json) -> Json:
-    """The request of a stored job with every default filled in, in a form that can be sent again.
+    """The request of a stored job, with all defaults. The caller can send it again.
 
-    A configuration's settings stand at the top level, as in `POST /train`.
+    The configuration's settings are at the top level, as in `POST /train`.
     """
     match kind:
         case "train":
@@ -147,10 +147,13 @@ def public_request(kind: str, spec: Json) -> Json:
 
 
 def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:
-    """How many rows a chunk has, unless the caller wants another number.
+    """The number of rows of a chunk.
+
+    Args:
+        wanted: the caller's number; chosen from rows and samples if None.
 
     Raises:
-        Invalid: when that would make more than `MAX_CHUNKS` chunks.
+        Invalid: `wanted` would make more than `MAX_CHUNKS` chunks.
     """
     least = -(-rows // MAX_CHUNKS)
     if wanted is None:
@@ -162,7 +165,7 @@ def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:
 
 
 def split(spec: PredictSpec, job_id: str, rows: int) -> list[ChunkSpec]:
-    """The chunks of a data set with so many rows, in order."""
+    """The chunks of a data set with `rows` rows, in order."""
     return [
         ChunkSpec(
             **spec.model_dump(),

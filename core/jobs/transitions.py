@@ -1,11 +1,13 @@
-"""The states of a job, and single compare-and-set statements that change them in a transaction.
+"""The states of a job, and the statements that change them.
 
-    queued → running → succeeded | failed | cancelled, cancelling between running and cancelled;
-    running → queued when its worker stops or is lost; failed | cancelled → queued on resume.
+    queued → running → succeeded | failed | cancelled
+    running → cancelling → cancelled on request
+    running → queued when the worker stops or is lost
+    failed | cancelled → queued on resume
 
-`UPDATE … WHERE status = … AND attempt = …`: `attempt` grows with each claim and is the fencing
-token. A worker that was thought lost and comes back has an old one, so all its writes fail with
-`LostClaim`. Each change of state writes an event in the same transaction.
+The statements compare and set: `UPDATE … WHERE status = … AND attempt = …`. `attempt` is the
+fencing token and grows with each claim. A worker that was taken for lost has an old one, so all its
+writes fail with `LostClaim`. Each change of state writes an event in the same transaction.
 """
 
 from collections.abc import Collection
@@ -60,7 +62,7 @@ NOWHERE = Origin()
 
 
 def get_row(session: Session, job_id: str) -> JobRow:
-    """The row as the database has it now, or `NotFound`."""
+    """The row, read again from the database. Raises `NotFound`."""
     return _one(session, select(JobRow).where(JobRow.id == job_id), job_id)
 
 
@@ -79,7 +81,7 @@ def _one(session: Session, query: Select[JobRow], job_id: str) -> JobRow:
 def change_status(
     session: Session, job_id: str, old: Collection[JobStatus], new: JobStatus, **values: Any
 ) -> bool:
-    """Change the status from one of `old` to `new`; False, and no change, from any other."""
+    """Change the status from one of `old` to `new`. False if it is another; nothing changes."""
     changed = session.scalars(
         update(JobRow)
         .where(JobRow.id == job_id, JobRow.status.in_(old))
@@ -90,7 +92,7 @@ def change_status(
 
 
 def change_claimed(session: Session, claim: Claim, **values: Any) -> JobStatus:
-    """Set columns of a claimed job, and return its status; `LostClaim` if the claim has ended."""
+    """Set columns of a claimed job and return its status. Raises `LostClaim`."""
     changed = session.scalars(
         update(JobRow)
         .where(
@@ -108,7 +110,7 @@ def change_claimed(session: Session, claim: Claim, **values: Any) -> JobStatus:
 
 
 def lock_claimed(session: Session, claim: Claim) -> JobStatus:
-    """Lock a claimed job until the transaction ends, and return its status, or `LostClaim`."""
+    """Lock a claimed job until the transaction ends; return its status. Raises `LostClaim`."""
     return change_claimed(session, claim, attempt=claim.attempt)
 
 
@@ -121,7 +123,7 @@ def complete(
     metrics: Json | None = None,
     version: int | None = None,
 ) -> None:
-    """End a job that is locked."""
+    """End a locked job."""
     change_claimed(
         session,
         claim,
@@ -142,11 +144,11 @@ def complete(
 def requeue(
     session: Session, job_id: str, old: Collection[JobStatus], reason: str, **values: Any
 ) -> bool:
-    """Move a job from one of the `old` states to the end of the queue; False from any other."""
-    nobody = {"worker": None, "lease_until": None, "started_at": None, "finished_at": None}
+    """Move a job from one of the `old` states to the end of the queue. False if in another."""
+    unclaimed = {"worker": None, "lease_until": None, "started_at": None, "finished_at": None}
     place = queue_end(session)
     moved = change_status(
-        session, job_id, old, JobStatus.QUEUED, queued_at=place, **nobody, **values
+        session, job_id, old, JobStatus.QUEUED, queued_at=place, **unclaimed, **values
     )
     if moved:
         record_status(session, job_id, JobStatus.QUEUED, reason=reason)

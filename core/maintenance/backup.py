@@ -1,13 +1,13 @@
-"""A backup of the embedded installation while it runs: one tar file that is consistent in itself.
+"""A consistent backup of the embedded installation while it runs, as one tar file.
 
-What is published is immutable, and stored before a row names it; what is deleted loses its row
-first. So a snapshot of the database is taken, then the artifacts that it names are copied. If one
-of them is gone, its row is gone by now, too: another snapshot is taken, and what is new in it is
-copied. The last snapshot names nothing that was not copied.
+Artifacts are immutable. They are stored before a row names them, and deleted after their row. So
+a snapshot of the database is taken, then the artifacts that it names are copied. If one of them is
+gone, its row has been deleted meanwhile: another snapshot is taken, and its new artifacts are
+copied. At the end all artifacts of the last snapshot have been copied.
 
-artifacts/KEY/…   files of artifacts; some of them may belong to what was deleted meanwhile
-credence.db       the database, of one moment
-manifest.json     which members belong to the backup, with their sizes and SHA-256: the last one
+artifacts/KEY/…   files of artifacts; some may have been deleted meanwhile
+credence.db       the database at one moment
+manifest.json     the last member: the names, sizes and SHA-256 of the backup's files
 """
 
 import hashlib
@@ -38,12 +38,12 @@ from core.storage import DirectoryStore
 from core.storage.protocol import check_key
 from core.storage.staging import flush
 
-ROUNDS = 20  # snapshots: each adds only what was published since the one before
+ROUNDS = 20  # most snapshots; each adds only artifacts published since the one before
 DATABASE, MANIFEST, ARTIFACTS = "credence.db", "manifest.json", "artifacts"
 
 
 class BackupFailed(CredenceError):
-    """No backup was written, or none was restored; nothing is left half done."""
+    """The backup was not written, or not restored. Nothing is left half done."""
 
 
 class File(BaseModel):
@@ -56,7 +56,7 @@ class File(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What is in a backup, and who wrote it."""
+    """The content of a backup, and the release that wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     format: Literal[1] = 1
@@ -66,10 +66,10 @@ class Manifest(BaseModel):
 
 
 def back_up(settings: Settings, target: Path) -> Manifest:
-    """Write a backup to the new file `target`: all of it, or nothing.
+    """Write a backup to the new file `target`, completely or not at all.
 
     Raises:
-        BackupFailed: if the data are elsewhere, if the file exists, or if an artifact is lost.
+        BackupFailed: the data are on a server, the file exists, or an artifact is missing.
     """
     database = sqlite_file(settings)
     if settings.bucket is not None:
@@ -88,7 +88,7 @@ def back_up(settings: Settings, target: Path) -> Manifest:
 
 
 def sqlite_file(settings: Settings) -> Path:
-    """The database's file; `BackupFailed` if it is none, or not there."""
+    """The database's file. Raises `BackupFailed` if it does not exist or is not SQLite."""
     prefix, url = "sqlite:///", settings.sqlalchemy_url
     if not url.startswith(prefix):
         raise BackupFailed("the database is a server: see docs/operations.md for its backup")
@@ -111,7 +111,7 @@ class _Writer:
             snapshot = folder / DATABASE
             snapshot.unlink(missing_ok=True)
             _snapshot(database, snapshot)
-            keys = named(snapshot)
+            keys = artifact_keys(snapshot)
             lost = [key for key in keys if key not in self._copied and not self._copy(key)]
             if still := missing.intersection(lost):
                 raise BackupFailed(
@@ -123,18 +123,21 @@ class _Writer:
         raise BackupFailed(f"what is stored changed under {ROUNDS} attempts: try again later")
 
     def _copy_checkpoints(self, snapshot: Path) -> list[str]:
-        """The newest of each job that may go on. No row names it: a job without one starts anew."""
+        """Copy the newest checkpoint of each job that may continue. Returns their keys.
+
+        No row names a checkpoint. A job without one starts from the beginning.
+        """
         store, copied = DirectoryStore(self._root), []
-        for folder in map(checkpoints_key, unfinished(snapshot)):
+        for folder in map(checkpoints_key, _resumable(snapshot)):
             while names := store.children(folder):
                 key = f"{folder}/{names[-1]}"
                 if key in self._copied or self._copy(key):
                     copied.append(key)
-                    break  # else a newer one has taken its place
+                    break  # otherwise a newer one has replaced it: try again
         return copied
 
     def _copy(self, key: str) -> bool:
-        """False if the artifact is gone, or goes meanwhile."""
+        """Copy an artifact. False if it is gone."""
         path = self._root / key
         try:
             paths = sorted(path.rglob("*")) if path.is_dir() else [path]
@@ -162,14 +165,14 @@ class _Writer:
         return manifest
 
 
-def named(database: Path) -> list[str]:
-    """The keys of the artifacts without which the rows of a database would be wrong."""
+def artifact_keys(database: Path) -> list[str]:
+    """The keys of the artifacts to which rows of a database refer."""
     with _rows(database) as session:
         return [*_published(session), *_results(session)]
 
 
-def unfinished(database: Path) -> list[str]:
-    """The jobs that a worker may yet go on with."""
+def _resumable(database: Path) -> list[str]:
+    """The ids of trainings that may continue."""
     query = select(JobRow.id).where(JobRow.kind == "train", JobRow.status != JobStatus.SUCCEEDED)
     with _rows(database) as session:
         return list(session.scalars(query))
@@ -182,7 +185,7 @@ def _rows(path: Path) -> Iterator[Session]:
 
 
 def _snapshot(database: Path, snapshot: Path) -> None:
-    """SQLite's online backup: all pages of one moment, whatever is written meanwhile."""
+    """Copy the pages of one moment (SQLite's online backup) while others may write."""
     with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(snapshot)) as copy:
         source.backup(copy)
 
@@ -193,24 +196,24 @@ def _published(session: Session) -> Iterator[str]:
 
 
 def _results(session: Session) -> Iterator[str]:
-    """Of chunks that are done, unless nobody can ask for them: those go with the data set."""
-    whole = aliased(JobRow)
-    asked_for = or_(
-        exists().where(whole.id == JobRow.parent, whole.status == JobStatus.SUCCEEDED),
+    """The files of finished chunks whose job has succeeded or can be resumed."""
+    parent = aliased(JobRow)
+    needed = or_(
+        exists().where(parent.id == JobRow.parent, parent.status == JobStatus.SUCCEEDED),
         exists().where(DatasetRow.id == JobRow.dataset),
     )
-    done = JobRow.kind == "chunk", JobRow.status == JobStatus.SUCCEEDED, asked_for
+    done = JobRow.kind == "chunk", JobRow.status == JobStatus.SUCCEEDED, needed
     for spec, attempt in session.execute(select(JobRow.spec, JobRow.attempt).where(*done)):
         yield part_key(ChunkSpec.model_validate(spec), attempt)
 
 
 def artifact_name(path: Path, root: Path) -> str:
-    """The name of the member for a file of the artifact store."""
+    """The member's name for a file of the artifact store."""
     return f"{ARTIFACTS}/{path.relative_to(root).as_posix()}"
 
 
-def place_of(file: File, folder: Path) -> Path:
-    """Where a member belongs under `folder`; `BackupFailed` if that is nowhere."""
+def path_in(folder: Path, file: File) -> Path:
+    """The path of a member under `folder`. Raises `BackupFailed` for an unknown name."""
     top, _, key = file.name.partition("/")
     if file.name == DATABASE:
         return folder / DATABASE
@@ -219,4 +222,4 @@ def place_of(file: File, folder: Path) -> Path:
             return folder / ARTIFACTS / PurePosixPath(check_key(key))
     except ValueError:
         pass
-    raise BackupFailed(f"{file.name!r} is no name of a file in a backup: it was not made here")
+    raise BackupFailed(f"{file.name!r} is not a name that a backup of Credence has")

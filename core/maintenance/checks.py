@@ -31,15 +31,15 @@ from core.process.resources import available_cores
 from core.settings import Settings
 from core.storage import open_store
 
-SKEW_SECONDS = 2.0  # of clocks: NTP keeps them a hundred times closer
-QUEUE_SECONDS = 60.0  # idle workers send the wake-ups of waiting jobs again every ten
-LOW_SHARE = 0.1  # free: what the alert "Disk nearly full" says
-LEAST_FREE_BYTES = 64 * 2**20  # less holds hardly a data set
+SKEW_SECONDS = 2.0  # clocks with NTP differ a hundred times less
+QUEUE_SECONDS = 60.0  # idle workers send lost messages again every ten seconds
+LOW_SHARE = 0.1  # of free space; as in the alert "Disk nearly full"
+LEAST_FREE_BYTES = 64 * 2**20  # about one data set
 PROBE = b"credence doctor"
 
 
 class State(StrEnum):
-    """How bad it is: a warning is for people to think about, and fails nothing."""
+    """The result of a check. A warning does not make the verdict `broken`."""
 
     GOOD = "good"
     WARNING = "warning"
@@ -48,16 +48,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found, and what would be right where it is not."""
+    """What a check found, and advice if it is not good."""
 
     state: State
     found: str
     advice: str = ""
-    is_missing: bool = False  # nothing is wrong, but there is nothing yet to look into
+    is_missing: bool = False  # nothing is wrong, but checks that need it cannot run yet
 
 
 def connection(settings: Settings) -> Finding:
-    """Raises if it does not answer."""
+    """Whether the database answers. Raises if not."""
     url = make_url(settings.sqlalchemy_url)
     path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
     if path is not None and not path.exists():
@@ -68,7 +68,7 @@ def connection(settings: Settings) -> Finding:
 
 
 def integrity(settings: Settings) -> Finding:
-    """SQLite's own check of its file; a server looks after its own."""
+    """Whether SQLite's check of its file finds no error. A server is not checked."""
     with _session(settings) as session:
         if not is_sqlite(session):
             return Finding(State.GOOD, "left to the server")
@@ -80,7 +80,7 @@ def integrity(settings: Settings) -> Finding:
 
 
 def schema(settings: Settings) -> Finding:
-    """Whether it is the one of this release."""
+    """Whether the schema is the one of this release."""
     config = Config()
     config.set_main_option("script_location", "core:database/migrations")
     script = ScriptDirectory.from_config(config)
@@ -97,11 +97,11 @@ def schema(settings: Settings) -> Finding:
 
 
 def clock(settings: Settings) -> Finding:
-    """How far this machine's clock is from the database's, and from what others wrote."""
+    """Whether this machine's clock agrees with the database's and with times in its rows."""
     with _session(settings) as session:
         skews = [("the database server", _server_skew(session))]
         newest = _newest(session)
-    if newest is not None:  # what was written is past: only a future is a fault
+    if newest is not None:  # only a time in the future is a fault
         skews.append(("what was written last", max(0.0, (newest - now()).total_seconds())))
     whom, skew = max(skews, key=lambda entry: abs(entry[1]))
     if abs(skew) <= SKEW_SECONDS:
@@ -112,7 +112,7 @@ def clock(settings: Settings) -> Finding:
 
 
 def workers(settings: Settings) -> Finding:
-    """Whether some are live, if there is work."""
+    """Whether workers are live."""
     backlog = _backlog(settings)
     live, known = sum(backlog.live_workers.values()), sum(backlog.known_workers.values())
     found = f"{live} live"
@@ -127,7 +127,7 @@ def workers(settings: Settings) -> Finding:
 
 
 def leases(settings: Settings) -> Finding:
-    """Whether running jobs still have the workers that claimed them."""
+    """Whether running jobs still have their workers."""
     backlog = _backlog(settings)
     if backlog.lease_ended:
         found = f"{backlog.lease_ended} of {backlog.claimed} running jobs have lost their worker"
@@ -137,7 +137,7 @@ def leases(settings: Settings) -> Finding:
 
 
 def queue(settings: Settings) -> Finding:
-    """Whether jobs wait although workers are idle: then wake-ups do not reach the workers."""
+    """Whether jobs wait although workers are idle: then messages do not reach the workers."""
     backlog = _backlog(settings)
     found = f"{backlog.queued} wait, the oldest for {backlog.oldest_seconds:.0f} s"
     idle = sum(backlog.live_workers.values()) - backlog.claimed
@@ -149,7 +149,7 @@ def queue(settings: Settings) -> Finding:
 
 
 def keys(settings: Settings) -> Finding:
-    """Whether keys are required. Raises if the file with the first key holds none."""
+    """Whether keys are required. Raises if CREDENCE_ADMIN_KEY_FILE holds no key."""
     if settings.auth == "off":
         advice = "unset CREDENCE_AUTH unless the network itself keeps others out"
         return Finding(State.WARNING, "CREDENCE_AUTH=off: everybody may do everything", advice)
@@ -164,7 +164,7 @@ def keys(settings: Settings) -> Finding:
 
 
 def _server_skew(session: Session) -> float:
-    """Seconds that this clock is behind the server's; SQLite's is this one."""
+    """Seconds by which this clock is behind the database's; SQLite uses this clock."""
     before = now()
     server = database_now(session)
     return (server - (before + (now() - before) / 2)).total_seconds()
@@ -189,7 +189,7 @@ def _session(settings: Settings) -> Iterator[Session]:
 
 
 def disk(settings: Settings) -> Finding:
-    """Free space where the data directory is, or will be."""
+    """Whether there is free space where the data directory is or will be."""
     folder = settings.data_dir
     while not folder.exists():
         folder = folder.parent
@@ -203,7 +203,7 @@ def disk(settings: Settings) -> Finding:
 
 
 def data_directory(settings: Settings) -> Finding:
-    """Whether it can be written, which is tried, and whether others can read it."""
+    """Whether the data directory can be written, and other users cannot read it."""
     folder = settings.data_dir
     if not folder.exists():
         advice = "the first start creates it; or name another in CREDENCE_DATA_DIR"
@@ -233,12 +233,12 @@ def threads(settings: Settings) -> Finding:
 
 
 def device(settings: Settings) -> Finding:
-    """Raises if this machine does not have it."""
+    """Whether this machine has the device. Raises if not."""
     return Finding(State.GOOD, f"{service_device(settings)} (CREDENCE_DEVICE={settings.device})")
 
 
 def broker(settings: Settings) -> Finding:
-    """Raises if it does not answer."""
+    """Whether the broker answers. Raises if not."""
     queue = Queue(settings)
     try:
         queue.check()
@@ -248,7 +248,7 @@ def broker(settings: Settings) -> Finding:
 
 
 def store(settings: Settings) -> Finding:
-    """Writes an artifact, reads it and deletes it."""
+    """Whether the store writes, reads and deletes an artifact."""
     target, key = open_store(settings), f"doctor-{secrets.token_hex(8)}"
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "probe"
@@ -256,7 +256,7 @@ def store(settings: Settings) -> Finding:
         target.put_file(key, source)
     try:
         if target.local_path(key).read_bytes() != PROBE:
-            return Finding(State.BROKEN, "gives back other bytes than it was given", "another disk")
+            return Finding(State.BROKEN, "reads other bytes than were written", "use another disk")
     finally:
         with suppress(NotFound):
             target.delete(key)

@@ -1,8 +1,8 @@
-"""Examines an installation: says what is wrong, and what would be right.
+"""Examines an installation: finds faults and gives advice.
 
-Nothing is created or repaired but probes, which are removed again. A check that does not return
-within its time is a finding like any other. Checks that need something broken are left out, so that
-one fault gives one line. Passwords of the settings are removed from every finding.
+It changes nothing except for probe files, which it removes. A check that does not return in time is
+a finding. A check is skipped if a check that it needs has failed, so that one fault gives one line.
+Passwords of the settings are removed from every finding.
 """
 
 import threading
@@ -18,14 +18,14 @@ from core.settings import Settings
 
 __all__ = ["Check", "Diagnosis", "Finding", "State", "examine", "verdict"]
 
-SECONDS = 10.0  # for one check: servers have 3 s to take a connection
-LONG_SECONDS = 120.0  # for one that reads a whole database
+SECONDS = 10.0  # for one check; a connection to a server has 3 s
+LONG_SECONDS = 120.0  # for a check that reads a whole database
 REASON_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check of the installation, which runs only if all checks that it `needs` succeeded."""
+    """A check of the installation. It runs only if all checks that it `needs` succeeded."""
 
     name: str
     run: Callable[[Settings], Finding]
@@ -35,14 +35,14 @@ class Check:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a check has found."""
+    """A check's name and finding."""
 
     name: str
     finding: Finding
 
 
 class Verdict(StrEnum):
-    """Of all checks together."""
+    """The result of all checks together."""
 
     GOOD = "good"
     BROKEN = "broken"
@@ -67,7 +67,7 @@ CHECKS = (
 
 
 def examine(settings: Settings, wanted: Sequence[Check] = CHECKS) -> list[Diagnosis]:
-    """Run one check after the other."""
+    """Run the checks, one after the other."""
     secrets, missing = _secrets(settings), set[str]()
     found = []
     for check in wanted:
@@ -82,13 +82,13 @@ def examine(settings: Settings, wanted: Sequence[Check] = CHECKS) -> list[Diagno
 
 
 def verdict(found: Iterable[Diagnosis]) -> Verdict:
-    """Warnings are for people; only what is broken fails."""
+    """`BROKEN` if a finding is. Warnings do not count."""
     broken = any(diagnosis.finding.state is State.BROKEN for diagnosis in found)
     return Verdict.BROKEN if broken else Verdict.GOOD
 
 
 def _run(check: Check, settings: Settings) -> Finding:
-    """Run in a thread. One that hangs is left behind: it ends with the process."""
+    """Run a check in a thread. If it hangs, the thread stays until the process ends."""
     results: list[Finding] = []
     thread = threading.Thread(target=lambda: results.append(_finding(check, settings)), daemon=True)
     thread.start()
@@ -102,7 +102,7 @@ def _run(check: Check, settings: Settings) -> Finding:
 def _finding(check: Check, settings: Settings) -> Finding:
     try:
         return check.run(settings)
-    except Exception as error:  # whatever it is, it is the finding
+    except Exception as error:  # every error is a finding
         return Finding(State.BROKEN, _reason(error), "fix what it names, then check again")
 
 
@@ -118,7 +118,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _secrets(settings: Settings) -> list[str]:
-    """Passwords, as they stand in URLs and as they are."""
+    """Passwords of the settings, quoted as in URLs and plain; the longest first."""
     urls = (settings.sqlalchemy_url, settings.resolved_broker_url)
     quoted = [password for url in urls if (password := urlsplit(url).password)]
     return sorted({*quoted, *map(unquote, quoted)}, key=len, reverse=True)

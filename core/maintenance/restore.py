@@ -1,7 +1,7 @@
-"""Restores a backup into an empty directory, which then is an installation's data directory.
+"""Restores a backup into an empty directory, which becomes a data directory.
 
-The archive is not trusted: only members that the manifest names are read, only to places inside the
-directory, and only with bytes that match their checksum.
+The archive is not trusted. Only members in the manifest are read, each must match its checksum, and
+all files are written inside the directory.
 """
 
 import hashlib
@@ -23,8 +23,8 @@ from core.maintenance.backup import (
     BackupFailed,
     File,
     Manifest,
-    named,
-    place_of,
+    artifact_keys,
+    path_in,
 )
 from core.storage.staging import flush
 
@@ -33,14 +33,16 @@ MAX_MANIFEST_BYTES = 2**28  # a million files
 
 
 def restore(source: Path, data_dir: Path) -> Manifest:
-    """All of it, or nothing. Jobs that ran are queued again, and go on from their checkpoints.
+    """Restore a backup completely or not at all.
+
+    Running jobs are queued again, and continue from their checkpoints.
 
     Raises:
-        BackupFailed: if the directory is not empty, or the file is no whole backup.
-        InvalidSetting: if a newer release wrote it.
+        BackupFailed: the directory is not empty, or the file is not a complete backup.
+        InvalidSetting: a newer release wrote it.
     """
     if data_dir.exists() and (not data_dir.is_dir() or any(data_dir.iterdir())):
-        raise BackupFailed(f"{data_dir} is not empty: give a directory that is, or a new name")
+        raise BackupFailed(f"{data_dir} is not empty: give an empty directory or a new name")
     data_dir.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{data_dir.name}-"
     with tempfile.TemporaryDirectory(prefix=prefix, dir=data_dir.parent) as name:
@@ -53,14 +55,14 @@ def restore(source: Path, data_dir: Path) -> Manifest:
             raise BackupFailed(f"{source} cannot be read: {error}") from error
         _prepare(folder)
         flush(folder)
-        folder.rename(data_dir)  # in place of an empty one, too
+        folder.rename(data_dir)  # also replaces an empty directory
     return manifest
 
 
 def _extract(archive: tarfile.TarFile, folder: Path) -> Manifest:
     manifest = _manifest(archive)
     for file in manifest.files:
-        path = place_of(file, folder)
+        path = path_in(folder, file)
         path.parent.mkdir(parents=True, exist_ok=True)
         with _open(archive, file.name, file.size) as member, path.open("xb") as copy:
             _copy(member, copy, file)
@@ -73,19 +75,19 @@ def _manifest(archive: tarfile.TarFile) -> Manifest:
     try:
         return Manifest.model_validate_json(content)
     except ValidationError as error:
-        raise BackupFailed(f"its {MANIFEST} is not one of this release: {error}") from error
+        raise BackupFailed(f"its {MANIFEST} is not of this release: {error}") from error
 
 
 def _open(archive: tarfile.TarFile, name: str, size: int | None = None) -> IO[bytes]:
-    """The bytes of a plain file in the archive: no link leads anywhere else."""
+    """The bytes of a member that is a plain file, not a link."""
     try:
         member = archive.getmember(name)
     except KeyError:
-        raise BackupFailed(f"it has no {name!r}: it is no backup, or not whole") from None
+        raise BackupFailed(f"it has no {name!r}: it is not a backup, or not complete") from None
     if not member.isreg() or (size is not None and member.size != size):
         raise BackupFailed(f"{name!r} in it is not the file that its {MANIFEST} describes")
     content = archive.extractfile(member)
-    assert content is not None  # of a regular file it never is
+    assert content is not None  # it is a regular file
     return content
 
 
@@ -95,14 +97,14 @@ def _copy(member: IO[bytes], copy: IO[bytes], file: File) -> None:
         sha256.update(chunk)
         copy.write(chunk)
     if sha256.hexdigest() != file.sha256:
-        raise BackupFailed(f"{file.name!r} is damaged: its SHA-256 is not the one written down")
+        raise BackupFailed(f"{file.name!r} is damaged: its SHA-256 is not that of {MANIFEST}")
 
 
 def _prepare(folder: Path) -> None:
-    """Migrate the database and queue its running jobs again: their workers are not here."""
+    """Migrate and check the database, and queue its running jobs again."""
     path = folder / DATABASE
     if not path.is_file():
-        raise BackupFailed("it has no database: it is no backup")
+        raise BackupFailed("it has no database: it is not a backup")
     with opened(f"sqlite:///{path}") as database:
         migrate(database)
         with database.begin() as session:
@@ -114,6 +116,6 @@ def _prepare(folder: Path) -> None:
             problems = session.scalars(text("PRAGMA quick_check(1)")).all()
     if list(problems) != ["ok"]:
         raise BackupFailed(f"its database is damaged: {problems[0]}")
-    for key in named(path):
+    for key in artifact_keys(path):
         if not (folder / ARTIFACTS / key).exists():
-            raise BackupFailed(f"it has no {key!r}, which its database names: it is not whole")
+            raise BackupFailed(f"it has no {key!r}, which its database names: it is not complete")

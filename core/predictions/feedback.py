@@ -1,8 +1,8 @@
-"""Labels that came back: what the newest labelled rows of each version say of its honesty.
+"""Feedback: scores of predictions whose labels were sent, and rolling metrics of each version.
 
-Per row the scores of `models.evaluation.metrics` are kept, never the labels. The window is the last
-`CREDENCE_FEEDBACK_ROWS` labelled rows of a version, whatever their variant, in the database:
-every replica reports the same, and a restart loses nothing.
+The scores of each row (`models.evaluation.metrics`) are stored, the labels are not. The metrics are
+of a window: the last `CREDENCE_FEEDBACK_ROWS` labelled rows of a version, of all its variants. The
+window is in the database, so every replica reports the same, and a restart loses nothing.
 """
 
 from collections import Counter
@@ -25,13 +25,13 @@ from core.names import check_identifier, new_id
 from core.registry import versions
 from models.evaluation.metrics import PerRowScores, calibration_error, summarise
 
-RECENT = timedelta(days=7)  # a version that nobody labels any more is nobody's worry
-MAX_VERSIONS = 5  # of a model at once: each is a label value of several series
+RECENT = timedelta(days=7)  # versions without newer labels are not in the metrics
+MAX_VERSIONS = 5  # of one model; each is a label value of several Prometheus series
 
 
 @dataclass(frozen=True)
 class Rolling:
-    """The metrics of a version's window; empty, and never `updated_at`, before any label came."""
+    """The metrics of a version's window. Without labels, empty, and `updated_at` is None."""
 
     model: str
     version: int
@@ -41,9 +41,11 @@ class Rolling:
 
 @dataclass(frozen=True)
 class Added:
-    """What became of labels: `new_rows` is how many labelled rows there are that were not before.
+    """Stored feedback.
 
-    `is_new` is False where they took the place of labels that the prediction had.
+    Args:
+        is_new: False if it replaced earlier feedback on the same prediction.
+        new_rows: labelled rows that were not counted before.
     """
 
     id: str
@@ -53,7 +55,7 @@ class Added:
 
 
 class Feedback:
-    """Scores of labelled rows, and the windows over them, in the database."""
+    """The tables of scores and of windows."""
 
     def __init__(self, database: Database, window: int, caller: Caller = SERVICE) -> None:
         self._database = database
@@ -63,18 +65,18 @@ class Feedback:
     def add(
         self, model: str, version: int, scores: PerRowScores, prediction: str | None = None
     ) -> Added:
-        """Take scores into the window; of a prediction that has some there, in their place.
+        """Add scores to the window. They replace earlier scores of the same prediction.
 
         Raises:
-            NotFound: if the version was deleted meanwhile.
-            NotOwner: if the model was only shared with the caller: labels change what it says.
-            Unavailable: when the database does not answer.
+            NotFound: the version was deleted meanwhile.
+            NotOwner: the model was only shared with the caller, and feedback changes its metrics.
+            Unavailable: the database does not answer.
         """
         packed = {name: values[-self._window :].tolist() for name, values in scores.items()}
-        rows = len(next(iter(packed.values())))  # more than the window holds are no use
+        rows = len(next(iter(packed.values())))  # at most the window's
         with self._database.begin() as session:
             check_change(session, self._caller, MODEL, model)
-            of = versions.lock_version(session, model, version, alone=True)
+            version_row = versions.lock_version(session, model, version, exclusive=True)
             found = _labels_of(session, prediction)
             row = found or FeedbackRow(
                 id=new_id("fb"), model=model, version=version, prediction=prediction, rows=0
@@ -83,20 +85,20 @@ class Feedback:
             row.rows, row.scores, row.created_at = rows, packed, now()
             session.add(row)
             session.flush()
-            window = self._move(session, of)
+            window = self._update_window(session, version_row)
             added = Added(row.id, found is None, new_rows, _rolling(window))
             self._caller.record(session, added.id, added)
             return added
 
     def rolling(self, model: str, version: int) -> Rolling:
-        """What the window says of a version."""
+        """The metrics of a version's window."""
         check_identifier("model", model)
         with self._database.read() as session:
             window = session.get(FeedbackWindowRow, (model, version))
             return Rolling(model, version, {}, None) if window is None else _rolling(window)
 
     def recent(self) -> list[Rolling]:
-        """Of each model the versions that were labelled last, within `RECENT`."""
+        """The `MAX_VERSIONS` versions of each model with the newest labels within `RECENT`."""
         query = select(FeedbackWindowRow).where(FeedbackWindowRow.updated_at >= now() - RECENT)
         with self._database.read() as session:
             windows = session.scalars(query.order_by(FeedbackWindowRow.updated_at.desc())).all()
@@ -108,9 +110,9 @@ class Feedback:
                 kept.append(_rolling(window))
         return kept
 
-    def _move(self, session: Session, of: VersionRow) -> FeedbackWindowRow:
-        """Forget what is beyond the window, and write what the rest says."""
-        labels = FeedbackRow.model == of.model, FeedbackRow.version == of.version
+    def _update_window(self, session: Session, version: VersionRow) -> FeedbackWindowRow:
+        """Delete scores before the window, and write the metrics of the others."""
+        labels = FeedbackRow.model == version.model, FeedbackRow.version == version.version
         newest = select(FeedbackRow.number, FeedbackRow.rows).where(*labels)
         found = session.execute(newest.order_by(FeedbackRow.number.desc())).all()
         newer = accumulate((rows for _, rows in found[:-1]), initial=0)
@@ -118,10 +120,10 @@ class Feedback:
         session.execute(delete(FeedbackRow).where(*labels, FeedbackRow.number < inside[-1]))
         query = select(FeedbackRow.scores).where(*labels).order_by(FeedbackRow.number)
         scores = _joined(session.scalars(query).all(), self._window)
-        metrics, held_out = describe(scores), of.description.get("metrics") or {}
+        metrics, held_out = describe(scores), version.description.get("metrics") or {}
         metrics["expected_log_likelihood"] = held_out.get("log_likelihood")
         row = FeedbackWindowRow(
-            model=of.model, version=of.version, metrics=metrics, updated_at=now()
+            model=version.model, version=version.version, metrics=metrics, updated_at=now()
         )
         return session.merge(row)
 

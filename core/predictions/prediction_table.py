@@ -1,7 +1,7 @@
-"""A prediction as an Arrow table: the rows of Parquet results and of Arrow answers.
+"""A prediction as an Arrow table, for Parquet results and Arrow responses.
 
-`models.prediction.outputs` names the columns. What is not finite, or could not be estimated, is
-null, as in JSON.
+`models.prediction.outputs` names the columns. Values that are not finite or could not be estimated
+are null, as in JSON.
 """
 
 from collections.abc import Sequence
@@ -14,19 +14,20 @@ from models.prediction.prediction import ClassName, Prediction
 
 
 def to_table(prediction: Prediction) -> pa.Table:
-    """One row per predicted row; the types depend on the model alone, so that tables can be joined.
+    """A table with one row per predicted row.
 
-    A level that was given twice has its columns once.
+    The types depend on the model only, so that tables can be joined. A level that was requested
+    twice has its columns once.
 
     Raises:
-        InvalidInput: for a prediction that is no table.
+        InvalidInput: the prediction does not form a table.
     """
     classes, columns = prediction.classes or (), prediction.columns()
     return pa.table({name: _column(name, v, classes) for name, v in columns.items()})
 
 
 def with_metadata(table: pa.Table, model: str, version: int, prediction: Prediction) -> pa.Table:
-    """The table with its origin in the metadata of its schema; each value is text."""
+    """The table with model, version and options as text in the metadata of its schema."""
     origin = {
         "model": model,
         "version": version,
@@ -51,7 +52,7 @@ def _column(name: str, values: Any, classes: Sequence[ClassName]) -> "pa.Array[A
 
 
 def _labels(labels: list[ClassName], classes: Sequence[ClassName]) -> "pa.Array[Any]":
-    """Of the type of all classes, whichever of them are here."""
+    """Labels in the type of all classes, so that it is the same in every table."""
     kinds = {type(c) for c in classes}
     for kind, type_ in ((str, pa.string()), (bool, pa.bool_()), (int, pa.int64())):
         if kinds == {kind} and not _exceeds_int64(classes):
@@ -60,7 +61,7 @@ def _labels(labels: list[ClassName], classes: Sequence[ClassName]) -> "pa.Array[
 
 
 def _exceeds_int64(classes: Sequence[ClassName]) -> bool:
-    """Whole numbers may: they come from data in float32, which goes to 1e38."""
+    """Whether a class is beyond 64 bits. Whole numbers may be: float32 goes to 1e38."""
     return any(not isinstance(c, str) and abs(c) >= 2**63 for c in classes)
 
 

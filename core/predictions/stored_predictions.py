@@ -1,7 +1,7 @@
-"""Requests that are kept, so that they can be predicted again exactly.
+"""Stored requests, from which the same prediction can be computed again.
 
-An answer depends on version, variant, rows, samples, sampler and seed alone: these are kept, the
-answer is not. They go with their version, and after `CREDENCE_STORED_DAYS`.
+A prediction depends only on version, variant, rows, samples, sampler and seed. These are stored;
+the prediction is not. They are deleted with their version, or after `CREDENCE_STORED_DAYS`.
 """
 
 from dataclasses import asdict, dataclass
@@ -24,9 +24,7 @@ from models.prediction.options import ResolvedOptions
 
 @dataclass(frozen=True)
 class PackedRows:
-    """The rows of a request, as `core.datasets.columns.packing` writes it; `future` of a
-    forecast.
-    """
+    """The rows of a request, and the `future` of a forecast (`core.datasets.columns.packing`)."""
 
     rows: int
     inputs: bytes
@@ -34,13 +32,13 @@ class PackedRows:
 
     @property
     def bytes(self) -> int:
-        """That are kept."""
+        """The size of both in bytes."""
         return len(self.inputs) + len(self.future or b"")
 
 
 @dataclass(frozen=True)
 class StoredPrediction:
-    """A request, with the options by which it was predicted."""
+    """A stored request with its options."""
 
     id: str
     model: str
@@ -50,7 +48,7 @@ class StoredPrediction:
 
 
 class StoredPredictions:
-    """In the database, where every replica finds them."""
+    """The table of stored requests."""
 
     def __init__(self, database: Database, max_bytes: int, caller: Caller = SERVICE) -> None:
         self._database = database
@@ -58,7 +56,7 @@ class StoredPredictions:
         self._caller = caller
 
     def check_size(self, packed: PackedRows) -> PackedRows:
-        """The same rows; `TooLarge` if they take more than `CREDENCE_MAX_STORED_BYTES`."""
+        """Return `packed`, or raise `TooLarge` above `CREDENCE_MAX_STORED_BYTES`."""
         if packed.bytes > self._max_bytes:
             raise TooLarge(
                 f"a prediction that is stored may take {self._max_bytes} bytes "
@@ -68,13 +66,13 @@ class StoredPredictions:
         return packed
 
     def add(self, model: str, version: int, options: ResolvedOptions, packed: PackedRows) -> str:
-        """Keep a request; returns its id.
+        """Store a request. Returns its id.
 
         Raises:
-            NotFound: if the version was deleted meanwhile.
-            QuotaExceeded: the caller has stored as much as it may.
-            AlreadyCompleted: the same request has stored it meanwhile.
-            Unavailable: when the database does not answer.
+            NotFound: the version was deleted meanwhile.
+            QuotaExceeded: the caller would store more than its quota.
+            AlreadyCompleted: the same request was stored meanwhile.
+            Unavailable: the database does not answer.
         """
         row = PredictionRow(
             id=new_id("pred"),
@@ -97,11 +95,11 @@ class StoredPredictions:
         return row.id
 
     def made_before(self) -> StoredPrediction | None:
-        """What the caller's request has stored when it came before.
+        """The stored request with the caller's idempotency key, or None.
 
         Raises:
-            KeyReused: its idempotency key belongs to another request.
-            NotFound: what it stored is gone.
+            KeyReused: the key belongs to another request.
+            NotFound: the stored request was deleted.
         """
         operation = self._caller.operation
         completed = operation and Replies(self._database).find(operation)
@@ -111,7 +109,7 @@ class StoredPredictions:
         return self.get(completed.resource)
 
     def get(self, prediction_id: str) -> StoredPrediction:
-        """A request by its id; raises `NotFound`."""
+        """A stored request. Raises `NotFound`."""
         check_identifier("prediction", prediction_id)
         with self._database.read() as session:
             row = session.get(PredictionRow, prediction_id)
@@ -122,7 +120,7 @@ class StoredPredictions:
             return StoredPrediction(row.id, row.model, row.version, _options(row.options), packed)
 
     def delete(self, prediction_id: str) -> None:
-        """Delete a request; the scores of its labels stay. Raises `NotFound`."""
+        """Delete a stored request. The scores of its labels stay. Raises `NotFound`."""
         self.get(prediction_id)
         with self._database.begin() as session:
             session.execute(delete(PredictionRow).where(PredictionRow.id == prediction_id))
@@ -131,11 +129,11 @@ class StoredPredictions:
         return self._caller.view.sees_all or row.owner in (EVERYBODY, self._caller.owner)
 
     def sweep(self, before: datetime) -> None:
-        """Forget those that were stored before this time."""
+        """Delete requests that were stored before this time."""
         delete_before(self._database, PredictionRow.created_at, before)
 
 
 def _options(stored: Json) -> ResolvedOptions:
-    """JSON has lists where options have tuples."""
+    """The options from JSON, with its lists as tuples."""
     given: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
     return ResolvedOptions(**given)

@@ -1,4 +1,4 @@
-"""The device that computes: the job's, else the operator's, else CUDA if there is one."""
+"""The torch device: the job's, else that of `CREDENCE_DEVICE`, else CUDA if there is one."""
 
 import torch
 
@@ -10,7 +10,7 @@ def service_device(settings: Settings) -> str:
     """The torch device of this process.
 
     Raises:
-        InvalidSetting: if `CREDENCE_DEVICE` names one that this machine does not have.
+        InvalidSetting: this machine does not have the device of `CREDENCE_DEVICE`.
     """
     if settings.device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -22,10 +22,10 @@ def service_device(settings: Settings) -> str:
 
 
 def job_device(wanted: str, settings: Settings) -> str:
-    """The device that a job names, or the process's own for `auto`.
+    """The device of a job; for `auto` that of the process.
 
     Raises:
-        Invalid: if this worker does not have it.
+        Invalid: this worker does not have it.
     """
     if wanted == "auto":
         return service_device(settings)

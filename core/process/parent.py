@@ -1,4 +1,4 @@
-"""A child process that ends with its parent, however the parent ends."""
+"""End a child process when its parent ends, even if the parent is killed."""
 
 import os
 import signal
@@ -7,9 +7,9 @@ import time
 
 
 def stop_with_stdin(grace_seconds: float) -> None:
-    """Send this process SIGTERM once its standard input closes, and SIGKILL after the grace.
+    """Send this process SIGTERM when its standard input closes, and SIGKILL after the grace time.
 
-    The parent alone holds the other end open; it closes even when the parent is killed.
+    Only the parent has the other end open. The kernel closes it when the parent ends.
     """
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Work that a thread repeats until it is stopped."""
+"""A thread that repeats a function until it is stopped."""
 
 import threading
 from collections.abc import Callable
@@ -12,11 +12,11 @@ log = structlog.get_logger()
 class Periodic:
     """A daemon thread that calls `work` every `seconds`.
 
-    Whatever `work` raises is logged as "`name` failed", and `work` is called again. Its log lines
-    and spans belong to the context in which this object was made.
+    Exceptions of `work` are logged as "`name` failed"; the next call follows as usual. Log lines
+    and spans have the context variables of the place that created this object.
 
     Args:
-        at_once: whether the first call comes without a pause before it.
+        at_once: whether to make the first call without waiting before it.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Periodic:
         self._thread.start()
 
     def stop(self, *, wait: bool = True) -> None:
-        """Call `work` no more; with `wait`, return only after a call that runs."""
+        """Stop calling `work`. With `wait`, return after a call that is running."""
         self.stopped.set()
         if wait and self._thread.is_alive():
             self._thread.join()
@@ -46,5 +46,5 @@ class Periodic:
     def _call(self) -> None:
         try:
             self._work()
-        except Exception as error:  # the thread must live, whatever it is
+        except Exception as error:  # no exception may end the thread
             log.warning(self._failure, error=str(error))

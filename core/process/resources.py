@@ -1,17 +1,17 @@
-"""The cores and the memory that this process may use: in a container, less than the machine's."""
+"""The cores and the memory that this process may use, also inside a container."""
 
 import os
 from pathlib import Path
 
-CGROUP = Path("/sys/fs/cgroup")  # the container's own, from inside
+CGROUP = Path("/sys/fs/cgroup")  # inside a container, that of the container
 
 
 def available_cores(cgroup: Path = CGROUP) -> int:
-    """The cores of the affinity mask, and no more than the container's CPU quota: at least 1.
+    """The cores of the affinity mask, at most the container's CPU quota, at least 1.
 
-    Threads beyond the quota are throttled for the rest of each period, all at once: the parts of a
-    matrix product then wait for each other. Source: the kernel's `cgroup-v2.rst`, `cpu.max`, and
-    `sched-bwc.rst` for version 1.
+    With more threads than the quota, the kernel stops all of them for the rest of each period, and
+    parts of a matrix product wait for each other. Source: the kernel's `cgroup-v2.rst`, `cpu.max`,
+    and `sched-bwc.rst` for version 1.
     """
     mask = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _quota(cgroup)
@@ -19,7 +19,7 @@ def available_cores(cgroup: Path = CGROUP) -> int:
 
 
 def available_bytes(cgroup: Path = CGROUP) -> int:
-    """The machine's memory, and no more than the container's limit.
+    """The machine's memory, or the container's limit if that is less.
 
     Source: the kernel's `cgroup-v2.rst`, `memory.max`, and `memory.rst` for version 1.
     """
@@ -29,7 +29,7 @@ def available_bytes(cgroup: Path = CGROUP) -> int:
 
 
 def _quota(cgroup: Path) -> float | None:
-    """Cores' worth of time per period; None without a limit."""
+    """CPU time per period in cores; None without a limit."""
     try:
         allowed, period = (cgroup / "cpu.max").read_text().split()
     except (OSError, ValueError):

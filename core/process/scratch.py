@@ -1,7 +1,7 @@
-"""A folder for temporary files of a process, which other processes remove once it has ended.
+"""A folder for temporary files of a process. Other processes remove it if this one crashes.
 
-Each process holds a lock on its folder. The kernel releases it however the process ends, so no
-clock is needed to find abandoned folders.
+Each process holds a lock on its folder. The kernel releases the lock when the process ends. So
+abandoned folders are found without a clock.
 """
 
 import fcntl
@@ -16,13 +16,13 @@ _LOCK = ".lock"
 
 
 class Scratch:
-    """A new folder under `root`; `close` removes it, or else another process does."""
+    """A new folder under `root`. `close` removes it."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self.path = root / secrets.token_hex(12)
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _held(root):  # nobody removes it before it is locked
+        with _held(root):  # no other process removes the folder before it is locked
             self.path.mkdir()
             self._lock = _open(self.path)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -33,7 +33,7 @@ class Scratch:
         os.close(self._lock)
 
     def remove_leftovers(self) -> None:
-        """Remove the folders of processes that have ended without doing so."""
+        """Remove the folders of processes that ended without `close`."""
         with _held(self._root):
             for folder in self._root.iterdir():
                 if folder.is_dir() and folder != self.path and _is_abandoned(folder):

@@ -1,8 +1,8 @@
 """Finds values that have not changed for some time, by this process's monotonic clock.
 
-Wall clocks differ between machines and jump; a monotonic clock does neither. DynamoDB's lock client
-finds lost owners in the same way: a lease is over when its record has not changed for as long as
-the lease lasts, by the clock of the process that wants to take it.
+Wall clocks differ between machines, and jump. A lease has ended when its record has not changed for
+the length of the lease, by the clock of the process that wants to take it. Source: DynamoDB's lock
+client.
 """
 
 import time
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class Watch(Generic[Key, Value]):
-    """Remembers since when each key has had its value. The caller decides how often to look."""
+    """Remembers since when each key has had its value. The caller reads the values regularly."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
@@ -34,5 +34,5 @@ class Watch(Generic[Key, Value]):
         }
 
     def forget(self) -> None:
-        """Start again, after a time in which values could not be read."""
+        """Forget all values. Call it after a time in which values could not be read."""
         self._since = {}

@@ -1,8 +1,8 @@
-"""A version's files as one tar, for another installation.
+"""A version's files as one tar, to import into another installation.
 
-The tar, plain or in gzip, holds the files of an artifact (`models.artifact.files`), and no folders,
-links or devices. Its `origin.json` says where it was exported; that is not verified, and not a part
-of the artifact.
+The tar, plain or gzipped, holds the files of an artifact (`models.artifact.files`) and no folders,
+links or devices. Its `origin.json` says where it was exported. That file is not verified, and not
+part of the artifact.
 """
 
 import gzip
@@ -25,7 +25,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def pack(directory: Path, origin: bytes | None = None) -> Iterator[bytes]:
-    """The bytes of the archive in pieces; equal files give equal bytes."""
+    """The bytes of the archive in pieces. Equal files give equal bytes."""
     for path in sorted(directory.iterdir()):
         yield _header(path.name, path.stat().st_size)
         with path.open("rb") as file:
@@ -41,8 +41,8 @@ def unpack(archive: Path, directory: Path, max_bytes: int) -> None:
     """Write the files of an archive into a new directory.
 
     Raises:
-        NotParseable: it is no tar, or damaged.
-        Invalid: names the first member that is no file of an artifact.
+        NotParseable: it is not a tar, or it is damaged.
+        Invalid: a member is not a file of an artifact; the message names the first.
         TooLarge: the files have more than `max_bytes`.
     """
     directory.mkdir()
@@ -54,9 +54,9 @@ def unpack(archive: Path, directory: Path, max_bytes: int) -> None:
 
 
 def _unpack(plain: BinaryIO, directory: Path, max_bytes: int) -> None:
-    """Read header by header; each is checked before anything after it is read.
+    """Read and check one header at a time, before the bytes after it.
 
-    `tarfile` would read extensions of a header into memory, whatever length they declare.
+    `tarfile` would read header extensions of any declared length into memory.
     """
     room, names = max_bytes, set[str]()
     while any(block := _read(plain, tarfile.BLOCKSIZE)):
@@ -70,7 +70,7 @@ def _unpack(plain: BinaryIO, directory: Path, max_bytes: int) -> None:
             for start in range(0, member.size, _CHUNK):
                 target.write(_read(plain, min(_CHUNK, member.size - start)))
         _read(plain, len(_padding(member.size)))
-    if any(plain.read(_CHUNK)) or plain.read(1):  # reading to the end checks the sum of a gzip
+    if any(plain.read(_CHUNK)) or plain.read(1):  # reading to the end checks the CRC of a gzip
         raise tarfile.ReadError("there are bytes after the end")
 
 
@@ -82,7 +82,7 @@ def _read(plain: BinaryIO, size: int) -> bytes:
 
 
 def _check(member: tarfile.TarInfo, names: set[str]) -> None:
-    """Raise `Invalid` unless the member is a file of an artifact that has not come before."""
+    """Raise `Invalid` unless the member is a new file of an artifact."""
     name = member.name
     shown = f"/{name[:80]}"
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.size < 0:

@@ -1,7 +1,7 @@
 """A version's model card: one document from the artifact, the registry and the job.
 
-What a list of models never needs (rows, curves, histograms) is a file of the artifact, so that the
-database's rows stay small.
+Rows, curves and histograms are in a file of the artifact (`card.json`), because lists of models do
+not need them and the database's rows stay small.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def read(context: Context, version: Version) -> Json:
     """The model card of a version.
 
     Raises:
-        CorruptArtifact: if the artifact's part of it is damaged.
+        CorruptArtifact: the artifact's `card.json` is damaged.
     """
     return compose(context, version, read_card(context.registry.path(version)))
 
@@ -53,7 +53,7 @@ def compose(context: Context, version: Version, trained: Json) -> Json:
 
 
 def _recipe(context: Context, version: Version) -> list[Json]:
-    """Every setting of the training, and whether the request gave it (null: imported)."""
+    """Every setting of the training, and whether the request gave it (null if imported)."""
     if "imported" in version.description:
         return _settings({name: version.description[name] for name in _CONFIGURED}, None)
     spec = context.for_caller(SERVICE).jobs.get(version.job).spec
@@ -70,7 +70,7 @@ def _settings(settings: Json, given: Sequence[str] | None) -> list[Json]:
 
 
 def _out_of_distribution(about: Json) -> list[Json]:
-    """Each variant's score and threshold; none of a language model."""
+    """Each variant's score and threshold. Language models have none."""
     return [
         {"prune": variant["prune"]} | variant["out_of_distribution"]
         for variant in about["variants"]

@@ -1,4 +1,4 @@
-"""Imports: an archive is unpacked and examined, before `Registry.add` publishes it."""
+"""Imports: unpack and examine an archive. `Registry.add` publishes it afterwards."""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from core.registry.registry import Version
 from models.artifact.files import CARD, MODEL, examine_artifact, read_json
 from models.exceptions import CorruptArtifact
 
-_MOST_EXACT = 2**53  # beyond it, JSON's integers are not the same everywhere
+_MOST_EXACT = 2**53  # readers of JSON may round larger integers
 _MAX_DEPTH = 32
 
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,64}$")]
@@ -26,7 +26,7 @@ Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,64}$")]
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where a version was exported, by its own account."""
+    """Where a version was exported. It is not verified."""
 
     model: Identifier
     version: Annotated[int, Interval(ge=1, le=2**31 - 1)]
@@ -37,7 +37,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class Imported:
-    """The artifact's folder, the content of its `model.json` and `card.json`, and its size."""
+    """An unpacked archive.
+
+    Args:
+        directory: the artifact's folder.
+        description: the content of `model.json`.
+        card: the content of `card.json`.
+    """
 
     directory: Path
     description: Json
@@ -63,7 +69,7 @@ def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
 
     Raises:
         NotParseable, TooLarge: see `core.registry.archives`.
-        Invalid: names the wrong file, or the wrong field of `model.json`.
+        Invalid: a file, or a field of `model.json`, is wrong; the message names it.
     """
     archives.unpack(archive, directory, max_bytes)
     try:
@@ -82,14 +88,14 @@ def read_archive(archive: Path, directory: Path, max_bytes: int) -> Imported:
 
 
 def _place(path: str) -> str:
-    """The path of an error, under the name of its file; fields without one are of `model.json`."""
+    """The path of an error, with the file's name first; without a name, it is `model.json`."""
     first = path.split("/")[1] if path else MODEL
     is_file = first.endswith((".json", ".safetensors"))
     return (path or f"/{first}") if is_file else f"/{MODEL}{path}"
 
 
 def _read_origin(path: Path) -> Origin | None:
-    """Read and delete `origin.json`, which is no part of the artifact."""
+    """Read `origin.json`, and delete it, because it is not part of the artifact."""
     if not path.is_file():
         return None
     data = read_json(path)
@@ -104,7 +110,7 @@ def _read_origin(path: Path) -> Origin | None:
 
 
 def _check_names(description: Json) -> None:
-    """Raise `Invalid` for a column name that a data set could not have."""
+    """Raise `Invalid` for a column name that is not allowed in a data set."""
     names = [description["target"], *(f["name"] for f in description["features"])]
     for name in names:
         if problem := name_problem(name):
@@ -112,7 +118,7 @@ def _check_names(description: Json) -> None:
 
 
 def _check_plain(value: Any, place: str, depth: int = 0) -> None:
-    """Raise `Invalid` for values that a database or another reader of JSON cannot hold."""
+    """Raise `Invalid` for values that databases or other readers of JSON do not support."""
     match value:
         case str():
             if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):

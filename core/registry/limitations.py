@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from core.database.schema import Json
 
-_SURE = 1.96  # standard errors on either side of a share: 95 %
+_SURE = 1.96  # standard errors on each side of a share, for 95 %
 _FEW_ROWS = 20  # of a class: with fewer, its accuracy is uncertain by more than 20 points
 
 _APPROXIMATIONS = {
@@ -31,7 +31,7 @@ _SPLITS = {
 
 
 def find_limits(description: Json, rows: Json) -> list[str]:
-    """The sentences, those that training noted first.
+    """The sentences; the notes of the training come first.
 
     Args:
         description: the content of `model.json`.
@@ -83,8 +83,8 @@ def wilson_interval(share: float, rows: int) -> tuple[float, float]:
     """Wilson's 95 % confidence interval of a share p̂ of n rows.
 
     (p̂ + z²/2n ± z √(p̂ (1 − p̂)/n + z²/4n²)) / (1 + z²/n) with z = 1.96. Unlike
-    p̂ ± z √(p̂ (1 − p̂)/n) it has a width where p̂ is 0 or 1. Source: Wilson
-    1927, Probable inference, the law of succession, and statistical inference, JASA 22.
+    p̂ ± z √(p̂ (1 − p̂)/n) it is wider than 0 where p̂ is 0 or 1. Source: Wilson 1927, Probable
+    inference, the law of succession, and statistical inference, JASA 22.
     """
     z_squared = _SURE**2 / rows
     middle = share + z_squared / 2

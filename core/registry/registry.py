@@ -1,4 +1,4 @@
-"""The registry of models: immutable versions, numbered from 1, and aliases that move."""
+"""The registry of models: immutable versions, numbered from 1, and movable aliases."""
 
 import secrets
 from collections.abc import Iterator, Sequence
@@ -64,8 +64,8 @@ class Registry:
     ) -> Version:
         """Store the artifact; then number the version and end the job, in one transaction.
 
-        The artifact's key belongs to this attempt alone. A crash between the two steps leaves files
-        without a row, which the next attempt deletes; never half a version.
+        Only this attempt uses the artifact's key. A crash between the two steps leaves files
+        without a row, which the next attempt deletes.
 
         Raises:
             LostClaim: another attempt has the job, or it was cancelled: nothing is published.
@@ -87,7 +87,7 @@ class Registry:
         )
         try:
             self._publish(claim, row, alias)
-        except LostClaim:  # after any other error it may be committed: sweeps find out
+        except LostClaim:  # after other errors it may be published: a sweep checks it
             self._store.delete(key)
             raise
         return self.get(model, row.version)
@@ -114,7 +114,7 @@ class Registry:
 
         Raises:
             NotOwner: the model is another owner's.
-            QuotaExceeded: the caller has stored as much as it may.
+            QuotaExceeded: the caller would store more than its quota.
         """
         imported = description["imported"]
         origin = imported["origin"] or {}
@@ -203,17 +203,17 @@ class Registry:
             session.delete(row)
 
     def delete_version(self, model: str, version: int) -> None:
-        """Delete a version and its artifact; its number is never used again.
+        """Delete a version and its artifact. Its number is never used again.
 
         Raises:
-            Conflict: it has an alias, by which somebody may predict.
+            Conflict: it has an alias, which requests may use.
         """
         check_identifier("model", model)
         with self._changed(model, "version.delete", f"{model}/{version}") as session:
             row = versions.find(session, model, version)
             if aliases := versions.aliases(session, row):
                 raise Conflict(
-                    f"version {version} of {model} is what the alias {aliases[0]!r} means: "
+                    f"version {version} of {model} has the alias {aliases[0]!r}: "
                     "move or delete the alias first"
                 )
             session.delete(row)
@@ -237,7 +237,7 @@ class Registry:
 
     @contextmanager
     def _changed(self, model: str, action: str, what: str, **details: Any) -> Iterator[Session]:
-        """A transaction that changes a model of the caller, which is locked until its end."""
+        """A transaction that changes one of the caller's models. It locks the model."""
         with self._database.begin() as session:
             check_change(session, self._caller, MODEL, model)
             audit.record(session, self._caller, action, what, **details)
@@ -249,7 +249,7 @@ class Registry:
 
 
 def import_prefix(session: Session) -> str:
-    """How the names of imported artifacts of this database begin."""
+    """The first part of the names of this database's imported artifacts."""
     return f"import-{installation_id(session)}-"
 
 

@@ -9,12 +9,12 @@ from core.database.statements import upsert
 from core.exceptions import NotFound, NotOwner
 
 TRAINS = frozenset({"train", "compare"})
-"""The kinds of job that make versions of their model."""
-MAX_DIGITS = 9  # of a version; the column holds 31 bits
+"""The kinds of job that create versions of their model."""
+MAX_DIGITS = 9  # of a version; the column has 31 bits
 
 
 def reserve(session: Session, model: str, caller: Caller, owner: str) -> None:
-    """Check that the caller may make versions of a model; the first who does is its owner.
+    """Check that the caller may create versions of a model. The first to do so becomes its owner.
 
     A name without versions and without unfinished trainings is free.
 
@@ -75,24 +75,26 @@ def set_alias(session: Session, row: VersionRow, alias: str) -> None:
     session.flush()
 
 
-def lock_version(session: Session, model: str, number: int, *, alone: bool = False) -> VersionRow:
+def lock_version(
+    session: Session, model: str, number: int, *, exclusive: bool = False
+) -> VersionRow:
     """Lock a version against deletion until the transaction ends.
 
     Args:
-        alone: whether other transactions may not lock it at the same time.
+        exclusive: whether to keep other transactions from locking it at the same time.
 
     Raises:
         NotFound: it was deleted.
     """
     query = select(VersionRow).where(VersionRow.model == model, VersionRow.version == number)
-    row = session.scalars(query.with_for_update(read=not alone, key_share=True)).one_or_none()
+    row = session.scalars(query.with_for_update(read=not exclusive, key_share=True)).one_or_none()
     if row is None:
         raise NotFound("version", f"{model}/{number}")
     return row
 
 
 def _next_number(session: Session, model: str) -> int:
-    """The next number, from 1; the model's row is locked until the transaction ends."""
+    """The next version number, from 1. The model's row stays locked until the transaction ends."""
     counted = (
         upsert(session, ModelRow)
         .values(name=model, last_version=1)

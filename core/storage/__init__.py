@@ -1,4 +1,4 @@
-"""Where published files live: whole or not at all, and never outside the store's root."""
+"""Stores of artifacts. An artifact is published completely or not at all."""
 
 import structlog
 
@@ -14,7 +14,7 @@ log = structlog.get_logger()
 
 
 def open_store(settings: Settings) -> ArtifactStore:
-    """The store that the settings name; one that does not answer yet is waited for in use."""
+    """The store of the settings. It need not be available yet."""
     store = _store(settings)
     try:
         store.remove_leftovers()
@@ -26,7 +26,7 @@ def open_store(settings: Settings) -> ArtifactStore:
 def _store(settings: Settings) -> ArtifactStore:
     if settings.bucket is None:
         return DirectoryStore(settings.artifact_root)
-    # what takes a quarter of a second to import is left out where nobody needs it
+    # imported here, because boto3 takes a quarter of a second
     from core.storage.bucket import Bucket  # noqa: PLC0415
     from core.storage.s3 import S3Store  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""A bucket of an S3 server: the few plain operations that a store needs, and what may go wrong.
+"""A bucket of an S3 server, with the few operations that a store needs.
 
-Endpoint, region and credentials come from where AWS's own tools look for them (`AWS_…` variables,
-the shared files, roles). boto3 sends a CRC-32 with every upload, which servers that know it check.
+Endpoint, region and credentials come from the sources of AWS's own tools (`AWS_…` variables, shared
+files, roles). boto3 sends a CRC-32 with every upload; servers that support it check it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from core.exceptions import Unavailable
 
 CONNECT_TIMEOUT_SECONDS = 3
 READ_TIMEOUT_SECONDS = 20
-ATTEMPTS = 4  # within about three seconds, if each is refused at once
+ATTEMPTS = 4  # within about three seconds, if each fails at once
 CONNECTIONS = 16
 PART_BYTES = 2**24  # larger files go in parts of this size, a few at a time
 
@@ -50,9 +50,9 @@ _REFUSED = {
 
 
 class Bucket:
-    """The objects of a bucket whose names begin with `prefix`, which the names here leave out.
+    """The objects under `prefix` in a bucket; names do not contain the prefix.
 
-    Every method raises `Unavailable`, which says what to do, when the server does not work now.
+    Every method raises `Unavailable`, with advice, if the server does not work.
     """
 
     def __init__(self, name: str, prefix: str) -> None:
@@ -74,9 +74,9 @@ class Bucket:
             self._client.put_object(**self._at(name), Body=content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """Write a small object unless there is one; False if there was.
+        """Write a small object unless it exists. False if it exists.
 
-        A server that knows no conditions overwrites: look before.
+        Servers without conditional writes overwrite it: call `get` first.
         """
         with self._translated():
             try:
@@ -90,7 +90,7 @@ class Bucket:
         return True
 
     def get(self, name: str) -> bytes | None:
-        """The content of a small object; None when there is none."""
+        """The content of a small object, or None if it does not exist."""
         with self._translated():
             try:
                 return bytes(self._client.get_object(**self._at(name))["Body"].read())
@@ -105,7 +105,7 @@ class Bucket:
             self._client.upload_file(str(path), *self._at(name).values(), Config=_TRANSFER)
 
     def download(self, name: str, path: Path) -> bool:
-        """Read an object of any size into a file; False when there is none."""
+        """Read an object of any size into a file. False if it does not exist."""
         with self._translated():
             try:
                 self._client.download_file(*self._at(name).values(), str(path), Config=_TRANSFER)
@@ -116,7 +116,7 @@ class Bucket:
         return True
 
     def list(self, start: str) -> Iterator[tuple[str, datetime]]:
-        """Names that begin with `start`, each with the time when it was written."""
+        """The names that begin with `start`, each with the time of its last write."""
         pages = self._client.get_paginator("list_objects_v2")
         with self._translated():
             for page in pages.paginate(Bucket=self._name, Prefix=self._prefix + start):
@@ -124,7 +124,7 @@ class Bucket:
                     yield item["Key"].removeprefix(self._prefix), item["LastModified"]
 
     def delete(self, names: Sequence[str]) -> None:
-        """Remove objects, in this order by the thousand; those that are gone do no harm."""
+        """Delete objects in this order, a thousand at a time. Missing ones are ignored."""
         for start in range(0, len(names), _DELETED_AT_ONCE):
             some = names[start : start + _DELETED_AT_ONCE]
             objects = [{"Key": self._prefix + name} for name in some]

@@ -1,4 +1,4 @@
-"""Copies of artifacts on this machine: each fetched once, the least recently used make room."""
+"""A least-recently-used cache of artifacts on this machine."""
 
 import os
 import threading
@@ -9,16 +9,16 @@ from pathlib import Path
 
 from core.storage.staging import Staging, flush
 
-GRACE_SECONDS = 60.0  # a path that was returned is opened within this time
+GRACE_SECONDS = 60.0  # callers open a returned path within this time
 
-_LOCKS = 64  # artifacts that share a lock wait for each other, which does no harm
+_LOCKS = 64  # several artifacts may share a lock
 
 
 class Cache:
-    """A folder of files and directories that several threads and processes use at once.
+    """A folder of files and directories. Several threads and processes may use it at once.
 
-    An entry's modification time is that of its last use. Entries are added and removed by a rename,
-    and a file that a reader has open stays readable.
+    An entry's modification time is the time of its last use. A rename adds or removes an entry; an
+    open file stays readable.
     """
 
     def __init__(self, root: Path, max_bytes: int) -> None:
@@ -28,16 +28,16 @@ class Cache:
         self._locks = [threading.Lock() for _ in range(_LOCKS)]
 
     def get(self, name: str, fill: Callable[[Path], None]) -> Path:
-        """The entry; `fill` writes it to a new path, once for all threads that wait for it.
+        """The path of an entry. If it is missing, one thread calls `fill` to write it.
 
         Raises:
-            Unavailable: when the disk refuses.
+            Unavailable: the disk cannot be written.
         """
         path = self._root / name
         with self._locks[hash(name) % _LOCKS]:
             try:
                 os.utime(path)
-            except OSError:  # it is not there; `_add` raises if the disk does not work
+            except OSError:  # it is missing; `_add` raises if the disk does not work
                 self._add(path, fill)
         return path
 
@@ -57,7 +57,7 @@ class Cache:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Remove the least recently used, but none in use, even if these alone exceed the limit."""
+        """Remove the least recently used entries, except those used within `GRACE_SECONDS`."""
         entries = sorted(filter(None, map(_entry, self._root.glob("[!.]*"))))
         excess = sum(size for _, size, _ in entries) - self._max_bytes
         for used_at, size, path in entries:
@@ -69,7 +69,7 @@ class Cache:
 
 
 def _entry(path: Path) -> tuple[float, int, Path] | None:
-    """When it was used last and its size in bytes; None if it has just been removed."""
+    """Time of the last use, size in bytes, and path; None if it has just been removed."""
     try:
         files = path.rglob("*") if path.is_dir() else [path]
         return path.stat().st_mtime, sum(file.stat().st_size for file in files), path

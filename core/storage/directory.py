@@ -1,4 +1,4 @@
-"""A store in a local directory: files are written to `.incoming`, then renamed."""
+"""A store in a local directory. Files are written to `.incoming`, then renamed."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from core.storage.staging import Staging, flush, flush_directory
 
 
 class DirectoryStore:
-    """See `ArtifactStore`; an artifact is the file or directory that its key names."""
+    """See `ArtifactStore`. The key is the path of the file or directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -42,7 +42,7 @@ class DirectoryStore:
             return []
 
     def delete(self, key: str) -> None:
-        """Rename first, so that a reader never meets half of what is being removed."""
+        """Rename first, so that readers do not see a half-deleted artifact."""
         path = self._path(key)
         with self._staging.path() as doomed, suppress(FileNotFoundError):
             path.rename(doomed)

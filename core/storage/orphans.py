@@ -1,13 +1,13 @@
-"""Files in the store that no row refers to, left by a crash between store and database.
+"""Orphans: files in the store without a row, left by a crash between store and database.
 
-Files that a job publishes have its attempt's number in their key. Once another attempt, or none,
-has the job, that attempt commits nothing more (`core.jobs.transitions`), so files without a row are
-orphans however young they are. Files of data sets and imported versions have no attempt. They are
-stored before their row, so one without a row may be about to get it. Files of jobs that this
-database does not have, or with another database's identifier, belong to others and are left alone.
+The key of a job's file contains the number of the attempt. Once that attempt has lost the job, it
+can commit nothing more (`core.jobs.transitions`), so its files without a row are orphans at once.
+Files of data sets and imported versions have no attempt. They are stored before their row, so a new
+file may still get its row. Files of jobs that are not in this database, or with another database's
+identifier, belong to others and are not touched.
 
 The store is listed before the rows are read, and claims are read before published files, so that
-what is published in between is seen.
+files published in between are seen.
 """
 
 import re
@@ -37,13 +37,13 @@ class Orphans:
     store: ArtifactStore
 
     def find(self) -> Iterator[str]:
-        """Files of jobs that no row will ever refer to."""
+        """Keys of jobs' files that will never have a row."""
         yield from self._models()
         yield from self._checkpoints()
         yield from self._results()
 
     def find_rowless(self) -> list[str]:
-        """Files of data sets and imported versions that have no row, or none yet."""
+        """Keys of data sets and imported versions that have no row, or not yet."""
         return [*self._datasets(), *self._imports()]
 
     def _datasets(self) -> list[str]:
@@ -79,7 +79,7 @@ class Orphans:
         ]
 
     def _checkpoints(self) -> list[str]:
-        """Folders of checkpoints of jobs that are done or that nobody can resume."""
+        """Checkpoint folders of jobs that have succeeded or cannot be resumed."""
         keys = self._keys("checkpoints")
         with self.database.read() as session:
             return [key for key in keys if not _may_continue(session, key.rpartition("/")[2])]
@@ -102,13 +102,13 @@ class Orphans:
 
 def _may_continue(session: Session, job_id: str) -> bool:
     job = session.scalars(select(JobRow).where(JobRow.id == job_id)).one_or_none()
-    if job is None:  # another database's
+    if job is None:  # of another database
         return True
     return job.status != JobStatus.SUCCEEDED and not _is_not_resumable(session, job)
 
 
 def _known_jobs(session: Session, ids: set[str]) -> set[str]:
-    """Those that are in this database: by mistake, two databases may share a store."""
+    """The jobs in this database. By mistake, two databases may share a store."""
     found: set[str] = set()
     for some in _pieces(sorted(ids)):
         found |= set(session.scalars(select(JobRow.id).where(JobRow.id.in_(some))))
@@ -121,14 +121,14 @@ def _pieces(ids: list[str], size: int = 500) -> Iterator[list[str]]:
 
 
 def _parts(session: Session, job_id: str) -> set[tuple[int, int]] | None:
-    """The chunks whose files belong to a result, or may yet, each with its attempt.
+    """(chunk, attempt) of each file that belongs to a result, or still may.
 
-    None without such a job.
+    None if the job is not in this database.
     """
-    whole = session.scalars(select(JobRow).where(JobRow.id == job_id)).one_or_none()
-    if whole is None:  # another database's
+    job = session.scalars(select(JobRow).where(JobRow.id == job_id)).one_or_none()
+    if job is None:
         return None
-    if _is_not_resumable(session, whole):
+    if _is_not_resumable(session, job):
         return set()
     kept = JobRow.parent == job_id, JobRow.status.in_(CLAIMED | {JobStatus.SUCCEEDED})
     rows = session.execute(select(JobRow.spec, JobRow.attempt).where(*kept))
@@ -136,6 +136,6 @@ def _parts(session: Session, job_id: str) -> set[tuple[int, int]] | None:
 
 
 def _is_not_resumable(session: Session, job: JobRow) -> bool:
-    """Whether it was stopped and cannot be resumed, because its rows are gone."""
+    """Whether the job failed or was cancelled, and its data set was deleted."""
     rows = select(DatasetRow.id).where(DatasetRow.id == job.dataset)
     return job.status in _STOPPED and session.scalars(rows).one_or_none() is None

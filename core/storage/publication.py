@@ -1,4 +1,4 @@
-"""The description of an artifact in a bucket, written last: names and checksums of its files."""
+"""The description of an artifact in a bucket: names and checksums of its files."""
 
 import hashlib
 import re
@@ -17,7 +17,7 @@ CONTENT = "content"  # the name of the file if the artifact is not a directory
 
 @dataclass(frozen=True)
 class File:
-    """A file of an artifact: its name in it, its size in bytes, its SHA-256 in hexadecimal."""
+    """A file of an artifact: its relative path, size in bytes, SHA-256 in hexadecimal."""
 
     name: str
     size: int
@@ -26,9 +26,9 @@ class File:
 
 @dataclass(frozen=True)
 class Publication:
-    """One upload of an artifact. Each has its own `token`, so that two are never mixed.
+    """One upload of an artifact. Its own `token` keeps it apart from other uploads.
 
-    Empty directories are left out: no artifact has any.
+    Empty directories are left out; artifacts have none.
     """
 
     token: str
@@ -36,14 +36,14 @@ class Publication:
     files: tuple[File, ...]
 
     def path(self, root: Path, file: File) -> Path:
-        """Where a file of the artifact is when the artifact is at `root`."""
+        """The path of a file if the artifact is at `root`."""
         return root / file.name if self.is_directory else root
 
     def check(self, root: Path) -> None:
         """Compare each file at `root` with its checksum.
 
         Raises:
-            CorruptArtifact: naming the first that differs.
+            CorruptArtifact: a file differs; the message names the first.
         """
         for file in self.files:
             found = _file(self.path(root, file), file.name)
@@ -61,7 +61,7 @@ _ADAPTER = TypeAdapter(Publication)
 
 
 def describe(source: Path) -> Publication:
-    """The publication of a file or directory as it is now, under a new token."""
+    """The publication of a file or directory, with a new token."""
     paths = {CONTENT: source}
     if source.is_dir():
         found = (path for path in source.rglob("*") if not path.is_dir())
@@ -71,10 +71,10 @@ def describe(source: Path) -> Publication:
 
 
 def read(content: bytes) -> Publication:
-    """The opposite of `Publication.to_json`.
+    """The inverse of `Publication.to_json`.
 
     Raises:
-        CorruptArtifact: when it is not one, or a name or token in it leads to another place.
+        CorruptArtifact: it is not a publication, or a name or token leads outside the artifact.
     """
     try:
         publication = _ADAPTER.validate_json(content)

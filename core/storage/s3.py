@@ -1,10 +1,10 @@
-"""A store in a bucket: an artifact exists once the object that describes it does.
+"""A store in a bucket. An artifact exists once its description (`.published`) exists.
 
-    KEY/.TOKEN/NAME   a file of an artifact; the token is that of one upload
-    KEY/.published    which files make up the artifact: written last, removed first
-    .incoming/TOKEN   a note: the key that a process is uploading to or removing
+    KEY/.TOKEN/NAME   a file of an artifact; each upload has its own token
+    KEY/.published    the list of the artifact's files; written last, deleted first
+    .incoming/TOKEN   a note: the key that a process is uploading or deleting
 
-A process that dies on the way leaves its note. `remove_leftovers` reads these notes alone.
+A process that is killed leaves its note. `remove_leftovers` looks only at keys with a note.
 """
 
 import re
@@ -102,25 +102,22 @@ class S3Store:
 
     @contextmanager
     def _noted(self, key: str) -> Iterator[None]:
-        """Write a note for `remove_leftovers`, and delete it unless this fails."""
+        """Keep a note for `remove_leftovers` until the block succeeds."""
         note = _NOTES + secrets.token_hex(12)
         self._bucket.put(note, key.encode())
         yield
         self._bucket.delete([note])
 
     def _remove_unpublished(self, key: str) -> None:
-        """Remove old files at `key` and below that belong to no published artifact."""
+        """Delete old files at `key` and below that do not belong to a published artifact."""
         objects = [
             (name, match)
             for name, written_at in self._bucket.list(f"{key}/")
             if _is_old(written_at) and (match := _DATA.fullmatch(name))
         ]
-        tokens = {found: self._token(found) for found in {match["key"] for _, match in objects}}
+        found = {key: self._find(key) for key in {match["key"] for _, match in objects}}
+        tokens = {key: published and published.token for key, published in found.items()}
         self._bucket.delete([n for n, match in objects if tokens[match["key"]] != match["token"]])
-
-    def _token(self, key: str) -> str | None:
-        published = self._find(key)
-        return published.token if published else None
 
 
 def _object(key: str, published: Publication, file: File) -> str:

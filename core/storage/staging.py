@@ -1,4 +1,4 @@
-"""Files that are written to a temporary path, flushed to the disk, then renamed into place."""
+"""Write files to a temporary path, flush them to the disk, then rename them into place."""
 
 import os
 import secrets
@@ -13,7 +13,11 @@ from core.storage.protocol import LEFTOVER_SECONDS
 
 
 class Staging:
-    """A folder for files that are being written; errors of its disk name the `owner`."""
+    """A folder for files that are being written.
+
+    Args:
+        owner: the name of the store or cache, for errors of the disk.
+    """
 
     def __init__(self, folder: Path, owner: str) -> None:
         self._folder = folder
@@ -21,10 +25,10 @@ class Staging:
 
     @contextmanager
     def path(self) -> Iterator[Path]:
-        """A new path on the disk. What is still there at the end is removed.
+        """A new path. If a file is still there at the end, it is removed.
 
         Raises:
-            Unavailable: when the disk cannot be written, for example because it is full.
+            Unavailable: the disk cannot be written, for example because it is full.
         """
         path = self._folder / secrets.token_hex(12)
         try:
@@ -39,7 +43,7 @@ class Staging:
             _remove(path)
 
     def remove_leftovers(self) -> None:
-        """Remove files of processes that were killed."""
+        """Remove old files, left by processes that were killed."""
         if self._folder.is_dir():
             for path in self._folder.iterdir():
                 with suppress(FileNotFoundError):  # it has just been published
@@ -48,7 +52,7 @@ class Staging:
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or a directory and all in it, to the disk."""
+    """Flush a file, or a directory with its content, to the disk."""
     if path.is_dir():
         for child in path.iterdir():
             flush(child)
@@ -59,7 +63,7 @@ def flush(path: Path) -> None:
 
 
 def flush_directory(path: Path) -> None:
-    """Flush the names in a directory to the disk."""
+    """Flush a directory's list of names to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -68,7 +72,7 @@ def flush_directory(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or directory if it is there and can be removed."""
+    """Remove a file or directory; ignore errors."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
         return

@@ -1,4 +1,4 @@
-"""Metrics of a process and its machine, the same in the API and in the worker."""
+"""Metrics of a process and its machine, for the API and the worker."""
 
 import platform
 import shutil
@@ -29,7 +29,7 @@ def register_process(registry: CollectorRegistry, data_dir: Path) -> None:
 
 
 class _DiskCollector(Collector):
-    """The disk that the data directory is on; absent while there is no such directory."""
+    """The disk of the data directory. Without the directory there are no samples."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -42,7 +42,7 @@ class _DiskCollector(Collector):
         if self._data_dir.exists():
             usage = shutil.disk_usage(self._data_dir)
             size.add_metric([], usage.total)
-            free.add_metric([], usage.free)  # what is left to us, without root's reserve
+            free.add_metric([], usage.free)  # without the reserve of root
         yield from (size, free)
 
     @staticmethod
@@ -54,14 +54,14 @@ class _DiskCollector(Collector):
 
 
 class _DeviceCollector(Collector):
-    """Memory that torch holds on each CUDA device that this process uses; none without."""
+    """Torch's memory on each CUDA device, if this process uses CUDA."""
 
     def describe(self) -> list[Metric]:
         return list(self._families())
 
     def collect(self) -> Iterator[Metric]:
         allocated, reserved = self._families()
-        if torch.cuda.is_initialized():  # asking must not be what opens the device
+        if torch.cuda.is_initialized():  # a scrape must not initialise CUDA
             for index in range(torch.cuda.device_count()):
                 device = f"cuda:{index}"
                 allocated.add_metric([device], torch.cuda.memory_allocated(index))

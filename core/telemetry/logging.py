@@ -12,14 +12,14 @@ from structlog.typing import EventDict, Processor
 
 __all__ = ["bind_contextvars", "bound_contextvars", "clear_contextvars", "configure_logging"]
 
-QUIET = ("alembic", "httpx", "httpcore")  # what they log at INFO is for debugging
+QUIET = ("alembic", "httpx", "httpcore")  # their INFO lines are for debugging
 
 
 def configure_logging(format: str = "text", level: str = "info") -> None:
-    """Send the records of structlog and of the standard library to stderr in one form.
+    """Write the records of structlog and of the standard library to stderr in one format.
 
-    `request_id` and `job_id`, once bound with `bind_contextvars`, are in every later line of the
-    same task or thread; so are `trace_id` and `span_id` while there is a span. A second call
+    Values bound with `bind_contextvars`, such as `request_id` and `job_id`, are in every later line
+    of the same task or thread; `trace_id` and `span_id` are in the lines of a span. A second call
     replaces the configuration.
     """
     shared = _shared_processors()
@@ -61,7 +61,7 @@ def _shared_processors() -> list[Processor]:
 
 
 def _add_trace(logger: Any, method: str, event: EventDict) -> EventDict:
-    """The trace and the span to which a line belongs, as W3C writes them."""
+    """Add the line's trace and span, in the format of W3C."""
     present = trace.get_current_span().get_span_context()
     if present.is_valid:
         event["trace_id"] = trace.format_trace_id(present.trace_id)
@@ -78,7 +78,7 @@ def _json_processors() -> list[Processor]:
 
 
 def _text_processors() -> list[Processor]:
-    """For a terminal; tracebacks without the values of variables, which may be a caller's data."""
+    """For a terminal. Tracebacks do not show variables, which may hold a caller's data."""
     return [
         structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback

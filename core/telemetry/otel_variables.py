@@ -1,4 +1,4 @@
-"""The OpenTelemetry variables that this service reads itself; the SDK reads the others."""
+"""The OpenTelemetry variables that this service reads. The SDK reads the others."""
 
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
@@ -10,14 +10,14 @@ RATIO = "OTEL_TRACES_SAMPLER_ARG"
 
 
 def wants_traces(environ: Mapping[str, str]) -> bool:
-    """Whether a collector is named, and tracing not switched off."""
+    """Whether a collector is set, and tracing is not switched off."""
     off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
     none = environ.get("OTEL_TRACES_EXPORTER", "").lower() == "none"
     return any(environ.get(name) for name in ENDPOINTS) and not (off or none)
 
 
 def problems(environ: Mapping[str, str]) -> Iterator[str]:
-    """Mistakes of which the SDK only warns, or which it notices at the first export."""
+    """Wrong values, for which the SDK only warns or fails at the first export."""
     if not wants_traces(environ):
         return
     for name in ENDPOINTS:
@@ -25,7 +25,7 @@ def problems(environ: Mapping[str, str]) -> Iterator[str]:
             yield f"{name}={value}: give the collector's address, such as http://collector:4318"
     for name in PROTOCOLS:
         if (value := environ.get(name)) and value != "http/protobuf":
-            yield f"{name}={value}: only http/protobuf is spoken here, on a collector's port 4318"
+            yield f"{name}={value}: only http/protobuf is supported, on the collector's port 4318"
     sampler = (environ.get("OTEL_TRACES_SAMPLER") or SAMPLERS[0]).lower()
     if sampler.removeprefix("parentbased_") not in SAMPLERS:
         known = ", ".join(SAMPLERS)

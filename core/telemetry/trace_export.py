@@ -1,6 +1,6 @@
-"""The SDK's part of tracing: sends batches over OTLP/HTTP in a thread, from a bounded queue.
+"""Exports spans with the SDK: a thread sends batches over OTLP/HTTP from a bounded queue.
 
-Endpoint, headers, timeout, sampler and sizes of batch and queue are OpenTelemetry's variables.
+OpenTelemetry's variables set endpoint, headers, timeout, sampler, and sizes of batch and queue.
 """
 
 import logging
@@ -18,7 +18,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def provider_for(service: str) -> TracerProvider:
-    """The provider of spans, which starts a thread that exports them."""
+    """A provider of spans with a thread that exports them."""
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `_Delivery` logs it once
     defaults = {"service.name": service, "service.version": release()}
     chosen = OTELResourceDetector().detect().attributes

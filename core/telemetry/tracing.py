@@ -1,8 +1,8 @@
 """OpenTelemetry spans: one trace from a request through the queue to the end of its job.
 
-They are exported only if OpenTelemetry's variables name a collector. Without one the SDK is not
-loaded, and the API's functions do nothing. A span holds names, numbers and the class of an error,
-never its message, which may quote a caller's data.
+Spans are exported only if OpenTelemetry's variables name a collector. Otherwise the SDK is not
+loaded, and these functions do nothing. A span holds names, numbers and the class of an error. It
+does not hold the error's message, which may quote a caller's data.
 """
 
 import threading
@@ -17,23 +17,23 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from core.settings import traces_wanted
 from models.exceptions import Stopped
 
-FLUSH_SECONDS = 1.0  # a collector that is away must not hold up the end of a process
+FLUSH_SECONDS = 1.0  # the longest that an unreachable collector may delay the process's end
 
 Attribute = str | int | float | bool
 _traceparent = TraceContextTextMapPropagator()
 
 
 def start_tracing(service: Literal["credence-api", "credence-worker"]) -> None:
-    """Export from now on, once per process; `OTEL_SERVICE_NAME` goes before the name given here."""
+    """Start to export spans; call it once per process. `OTEL_SERVICE_NAME` overrides `service`."""
     if not traces_wanted():
         return
-    from core.telemetry.trace_export import provider_for  # noqa: PLC0415 (a tenth of a second, if wanted)
+    from core.telemetry.trace_export import provider_for  # noqa: PLC0415 (takes 0.1 s)
 
     trace.set_tracer_provider(provider_for(service))
 
 
 def flush_traces(seconds: float = FLUSH_SECONDS) -> None:
-    """Export the remaining spans, and wait for that no longer than this."""
+    """Export the remaining spans, and wait at most `seconds` for it."""
     flush = getattr(trace.get_tracer_provider(), "force_flush", None)
     if flush is not None:
         thread = threading.Thread(target=flush, name="flush-traces", daemon=True)

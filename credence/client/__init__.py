@@ -3,8 +3,8 @@
 Frames and predictions are imported where they are used, so that the command line starts quickly.
 """
 
-from credence.client.calls import Retries
 from credence.client.clients import AsyncClient, Client
 from credence.client.handles import AsyncTrainedModel, TrainedModel
+from credence.client.retries import Retries
 
 __all__ = ["AsyncClient", "AsyncTrainedModel", "Client", "Retries", "TrainedModel"]

@@ -33,7 +33,7 @@ class Column:
     """The values of one column.
 
     Attributes:
-        values: a list with None for each missing value; of tensors a numpy array, rows first.
+        values: a list, None for a missing value; for tensors a numpy array, rows first.
     """
 
     kind: Kind
@@ -91,9 +91,9 @@ def numpy() -> Any:
         ModuleNotFoundError: it is not installed.
     """
     try:
-        import numpy as np  # noqa: PLC0415 - 70 MB that frames and the command line do without
+        import numpy as np  # noqa: PLC0415 - 70 MB, needed for arrays only
     except ModuleNotFoundError as error:
-        message = "arrays need numpy: pip install numpy; to_frame() and table do without"
+        message = "arrays need numpy: pip install numpy; to_frame() and table work without it"
         raise ModuleNotFoundError(message, name="numpy") from error
     return np
 
@@ -102,7 +102,7 @@ def to_stream(columns: Mapping[str, Column], rows: slice = slice(None)) -> bytes
     """The columns, or some of their rows, in Arrow's stream format.
 
     Raises:
-        ValueError: naming a column whose values do not fit into its type.
+        ValueError: a column has values that do not fit its type; the message names it.
     """
     arrays = {name: _array(name, c.kind, c.values[rows]) for name, c in columns.items()}
     length = len(next(iter(arrays.values()))) if arrays else 0
@@ -123,7 +123,7 @@ def from_stream(body: bytes) -> Table:
 
 
 def concatenate(tables: Iterable[Table]) -> Table:
-    """The rows of tables with the same columns; the first one's metadata."""
+    """The rows of tables with the same columns; the metadata is that of the first."""
     return Table([batch for table in tables for batch in table.batches])
 
 
@@ -146,7 +146,7 @@ def _array(name: str, kind: Kind, values: Sequence[Any]) -> Any:
 
 
 def _microseconds(moment: date) -> int:
-    """Since 1970; a time without a zone is kept as it is written."""
+    """Microseconds since 1970 in UTC; a time without a zone is read as UTC."""
     if not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
     if moment.tzinfo is None:
@@ -155,7 +155,7 @@ def _microseconds(moment: date) -> int:
 
 
 def _tensors(array: Any) -> Any:
-    """A row of the array per row, as Arrow's extension type for tensors of one shape."""
+    """A tensor per row, as Arrow's extension type for tensors of one shape."""
     item, shape = getattr(na, array.dtype.name)(), array.shape[1:]
     flat = na.c_array_from_buffers(item, array.size, [None, array.reshape(-1).copy()])
     storage = na.fixed_size_list(item, prod(shape))

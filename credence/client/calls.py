@@ -1,14 +1,6 @@
-"""Requests to the service, sent again where that helps and does no harm.
+"""Sends requests to the service, and repeats them after a failure if that is safe."""
 
-Exponential backoff with full jitter: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture
-Blog, 2015. A `Retry-After` of the service has priority.
-"""
-
-import random
 import time
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from itertools import count
 from typing import Any, TypeVar
 
@@ -16,30 +8,11 @@ import httpx
 
 from credence.client.operations import Listing, Operation, Sleep
 from credence.client.requests import Request, creation, request, text
+from credence.client.retries import NOT_STARTED, UNCERTAIN, Retries, retry_after
 from credence.client.standalone_page import references, with_references
 from credence.exceptions import ClientError, CredenceAPIError, ServiceUnreachable
 
 T = TypeVar("T")
-
-NOT_STARTED = (429, 503)  # refused before any work: repeating does no harm
-UNCERTAIN = (502, 504)  # a proxy's: the service may have done the work
-
-
-@dataclass(frozen=True)
-class Retries:
-    """At most `times` tries after the first one, none begun later than `total_seconds`."""
-
-    times: int = 4
-    total_seconds: float = 60.0
-    first_seconds: float = 0.25
-    longest_seconds: float = 8.0
-
-    def pause(self, failures: int, retry_after_seconds: float | None) -> float:
-        """Seconds until the next try."""
-        if retry_after_seconds is not None:
-            return retry_after_seconds
-        ceiling = min(self.longest_seconds, self.first_seconds * 2.0 ** (failures - 1))
-        return random.uniform(0.0, ceiling)  # noqa: S311 - no secret
 
 
 class Calls:
@@ -88,7 +61,7 @@ class Calls:
         return self.send(request(method, path, **options))
 
     def page_as_file(self, path: str) -> Operation[str]:
-        """A page of the service as one HTML file: its styles and scripts are put into it."""
+        """A page of the service as one HTML file, with its styles and scripts inline."""
         page = yield from self.call("GET", path, headers={"Accept": "text/html"}, read=text)
         found = {}
         for address in references(page):
@@ -102,16 +75,3 @@ class Calls:
     def pages(self, path: str, **filters: str | None) -> Listing[Any]:
         """A filtered list, page after page."""
         return Listing(lambda cursor: self.call("GET", path, params={**filters, "cursor": cursor}))
-
-
-def retry_after(header: str | None) -> float | None:
-    """Seconds from now, of a header with a number of seconds or a date; None for anything else."""
-    if header is None:
-        return None
-    if header.isdigit():
-        return float(header)
-    try:
-        moment = parsedate_to_datetime(header)
-    except ValueError:
-        return None
-    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())

@@ -1,4 +1,4 @@
-"""`Client` and `AsyncClient`: the same methods, awaited in one of them."""
+"""`Client` and `AsyncClient`: the same methods, which `AsyncClient` makes awaitable."""
 
 import os
 import weakref
@@ -8,13 +8,13 @@ from typing import Any, Generic, Self, TypeVar
 import httpx
 
 from credence import DEFAULT_URL
-from credence.client.calls import Retries
 from credence.client.dataset_calls import DatasetCalls, dataset_of, model_name_of
 from credence.client.handles import AsyncTrainedModel, TrainedModel
 from credence.client.job_calls import JobCalls
 from credence.client.model_calls import ModelCalls
 from credence.client.operations import Operation, method
 from credence.client.prediction_calls import PredictionCalls
+from credence.client.retries import Retries
 from credence.client.transport import AsyncTransport, SyncTransport
 from credence.progress import is_interactive
 from credence.types import Version
@@ -26,7 +26,7 @@ RETRIES = Retries()
 
 
 class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
-    """All methods of both clients; `H` is what stands for a version of a model.
+    """All methods of both clients; `H` is the class of a version: `TrainedModel` or its async twin.
 
     Every method raises `CredenceAPIError` when the service refuses, and `ServiceUnreachable` when
     there is no response.
@@ -44,10 +44,10 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
         """Connect to the service at `url`.
 
         Args:
-            url: by default `CREDENCE_URL`, or else a service on this machine.
+            url: by default `CREDENCE_URL`; if that is not set, a service on this machine.
             key: by default `CREDENCE_KEY`.
             timeout_seconds: how long a response may take.
-            retries: how often a request is sent again, where that does no harm.
+            retries: how often a failed request is repeated, if that is safe.
             progress: whether progress bars are shown; by default in terminals and notebooks.
         """
         self.url = (url or os.environ.get("CREDENCE_URL") or DEFAULT_URL).rstrip("/")
@@ -70,20 +70,14 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
 
     @method
     def train(
-        self,
-        /,
-        data: Any,
-        *,
-        target: str,
-        model: str | None = None,
-        **settings: Any,
+        self, /, data: Any, *, target: str, model: str | None = None, **settings: Any
     ) -> Operation[H]:
         """Train a model and wait for it; settings not given follow the recommended recipe.
 
         Args:
             data: what `upload` takes, or the id of a data set (`ds_…`).
             target: the column to predict.
-            model: the model's name; by default the file's, or else the target's.
+            model: the model's name; by default that of the file or data set, else the target's.
             settings: other fields of `POST /train`, as `training={"epochs": 50}`.
 
         Raises:
@@ -130,7 +124,7 @@ class Client(Api[TrainedModel], SyncTransport):
 
 
 class AsyncClient(Api[AsyncTrainedModel], AsyncTransport):
-    """The client for asyncio: await what `Client` returns, read its lists by `async for`."""
+    """`Client` for asyncio: await its methods, iterate over its lists with `async for`."""
 
     def _open(self, **options: Any) -> None:
         self._http = httpx.AsyncClient(**options)

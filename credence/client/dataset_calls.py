@@ -20,7 +20,7 @@ MEDIA_TYPES = {
 
 
 class DatasetCalls(Calls):
-    """Upload data sets and read what the service knows of them."""
+    """Upload, list, read and delete data sets."""
 
     @method
     def upload(self, data: Any, name: str | None = None) -> Operation[Dataset]:
@@ -32,8 +32,8 @@ class DatasetCalls(Calls):
             name: by default the file's.
 
         Raises:
-            ValueError: if the file's suffix is not one that the service reads.
-            TypeError: if it has no columns.
+            ValueError: the service reads no files with this suffix.
+            TypeError: the data have no columns.
         """
         if isinstance(data, str | Path):
             file = Path(data)
@@ -76,7 +76,7 @@ def model_name_of(data_name: str) -> str:
 
 
 def dataset_of(calls: Calls, data: Any) -> Operation[tuple[str, str | None]]:
-    """The id of the data set, uploaded if need be, and its name if it has one."""
+    """The id of the data set, and its name if it has one; data other than an id are uploaded."""
     if isinstance(data, str) and data.startswith("ds_") and not Path(data).exists():
         return data, (yield from DatasetCalls.dataset(calls, data))["name"]
     uploaded = yield from DatasetCalls.upload(calls, data)
@@ -87,7 +87,7 @@ def headers_for(path: Path) -> dict[str, str]:
     """The headers of an upload of this file; `.gz` after a known suffix is a content encoding.
 
     Raises:
-        ValueError: if the suffix is none of those that the service reads.
+        ValueError: the service reads no files with this suffix.
     """
     gzipped = path.suffix == ".gz"
     suffix = Path(path.stem).suffix if gzipped else path.suffix

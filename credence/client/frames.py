@@ -2,10 +2,10 @@
 
     pandas, polars, pyarrow      the same kind of frame (narwhals reads them; none is imported here)
     a dict of arrays             a dict of arrays; an array with more axes is a column of tensors
-    a matrix                     a dict of arrays; its columns are named by their place
+    a matrix                     a dict of arrays; its columns get the features' names in order
     a list of records            a list of records
 
-NaN is a missing value where there is no other one: in pandas, numpy and records.
+NaN is a missing value, except in polars and pyarrow, which have null.
 """
 
 import sys
@@ -35,7 +35,7 @@ def _lists(table: Table) -> dict[str, list[Any]]:
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns, and how to give a table the form in which these came."""
+    """Columns; `restore` gives a result the form that the data had."""
 
     columns: Mapping[str, Column]
     restore: Callable[[Table], Any] = _lists
@@ -50,10 +50,10 @@ def read_frame(data: Any, names: Sequence[str] | None = None) -> Frame:
     """Read anything that has columns.
 
     Args:
-        names: of a matrix's columns; by default x0, x1, ….
+        names: the names of a matrix's columns; by default x0, x1, ….
 
     Raises:
-        TypeError, ValueError: naming what cannot be read.
+        TypeError, ValueError: the data cannot be read; the message says which part.
     """
     if _is_array(data):
         return Frame(_columns(_matrix_columns(data, names)), _arrays)
@@ -69,10 +69,10 @@ def read_frame(data: Any, names: Sequence[str] | None = None) -> Frame:
 
 
 def select(columns: Mapping[str, Column], features: Iterable[Feature]) -> dict[str, Column]:
-    """The columns of these features alone, categories as text.
+    """Only the columns of these features, with categories as text.
 
     Raises:
-        ValueError: naming the features that have no column.
+        ValueError: features have no column; the message names them.
     """
     wanted = {feature["name"]: feature["type"] for feature in features}
     if missing := [name for name in wanted if name not in columns]:
@@ -108,7 +108,7 @@ def _read_native(data: Any) -> Frame:
 
 
 def _read_series(name: str, series: nw.Series[Any]) -> Column:
-    """A frame's column; one without any value keeps the type that the frame says."""
+    """A frame's column; one of numbers stays numeric even if all its values are missing."""
     if hasattr(getattr(series.to_native(), "type", None), "shape"):  # pyarrow's tensors
         return Column("tensor", series.to_native().combine_chunks().to_numpy_ndarray())
     values = series.to_list()
@@ -126,11 +126,11 @@ def _read_series(name: str, series: nw.Series[Any]) -> Column:
 
 
 def _columns(columns: Mapping[str, Any]) -> dict[str, Column]:
-    """Raises `ValueError` for columns of unlike lengths or values of unlike types, by name."""
+    """Raises ValueError if columns differ in length, or the values of one in type."""
     read = {name: _column(name, _without_nan(values)) for name, values in columns.items()}
     lengths = {name: len(column.values) for name, column in read.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"columns of unlike lengths: {lengths}")
+        raise ValueError(f"columns differ in length: {lengths}")
     return read
 
 
@@ -139,7 +139,7 @@ def _without_nan(values: Any) -> Any:
     if _is_array(values):
         if values.ndim > 1:
             return values
-        times = values.dtype.kind == "M"  # of whatever resolution
+        times = values.dtype.kind == "M"  # of any resolution
         values = (values.astype("datetime64[us]") if times else values).tolist()
     return [None if isinstance(v, float) and v != v else v for v in values]  # noqa: PLR0124
 
@@ -172,7 +172,7 @@ def _tensors(name: str, values: list[Any]) -> Column:
 
 
 def _as_text(column: Column) -> Column:
-    """Codes of categories may be numbers in a frame; in a file they are text."""
+    """Categories as text, which they are in files; in a frame they may be numbers."""
     if column.kind == "text":
         return column
     texts = [None if v is None else str(v) for v in column.values]
@@ -182,7 +182,7 @@ def _as_text(column: Column) -> Column:
 
 
 def _is_array(data: Any) -> bool:
-    """Whether it is a numpy array; numpy is loaded if there is one."""
+    """Whether it is a numpy array. Does not import numpy: an array exists only if it is loaded."""
     return "numpy" in sys.modules and isinstance(data, sys.modules["numpy"].ndarray)
 
 

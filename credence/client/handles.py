@@ -82,8 +82,8 @@ class Handle:
         """Send the true values of rows, and get the scores of the predictions for them.
 
         Args:
-            truth: a value per row, None or NaN where it is not known; or the column that has them.
-            prune: the fraction of a pruned variant, which is then the one that is scored.
+            truth: a value per row, None or NaN if unknown; or the name of their column in `rows`.
+            prune: the fraction of the pruned variant to score.
         """
         from credence.client.rows import submit_feedback  # noqa: PLC0415
 
@@ -96,7 +96,7 @@ class Handle:
 
     @method
     def set_alias(self, alias: str) -> Operation[None]:
-        """Make an alias name this version."""
+        """Set an alias to this version."""
         return ModelCalls.set_alias(self._calls, self.name, alias, self.version)
 
 

@@ -46,12 +46,12 @@ class JobCalls(Calls):
 
     @method
     def job(self, job_id: str) -> Operation[Job]:
-        """The present state of a job."""
+        """The current state of a job."""
         return self.call("GET", path("jobs", job_id))
 
     @method
     def cancel(self, job_id: str) -> Operation[Job]:
-        """Ask a job to stop; a running one does so between two mini-batches."""
+        """Ask a job to stop; a running job stops between two mini-batches."""
         return self.call("POST", path("jobs", job_id, "cancel"))
 
     @method
@@ -96,11 +96,11 @@ class JobCalls(Calls):
 
     @method
     def comparison_page(self, job_id: str) -> Operation[str]:
-        """The same as one HTML file with charts, which needs neither the service nor a network."""
+        """The scores and charts as one HTML file, which needs neither the service nor a network."""
         return self.page_as_file(path("jobs", job_id, "result"))
 
     @method
     def download_result(self, job_id: str, file: Path | str) -> Operation[None]:
-        """Stream the Parquet file of an offline prediction to `file`: all of it, or nothing."""
+        """Stream an offline prediction, as Parquet, to `file`, which appears when complete."""
         result = path("jobs", job_id, "result")
         return self.call("GET", result, save_as=Path(file), read=lambda _: None)

@@ -9,7 +9,7 @@ from credence.types import AuditLine, Card, Json, Model, Shared, Version
 
 
 class ModelCalls(Calls):
-    """Look at models, name their versions, delete them."""
+    """Read, name, share, export, import and delete models and versions."""
 
     @listing
     def models(self) -> Listing[Model]:
@@ -36,18 +36,18 @@ class ModelCalls(Calls):
 
     @method
     def card_page(self, name: str, version: int | str) -> Operation[str]:
-        """The same as a page in one file, which needs neither the service nor a network."""
+        """The model card as one HTML file, which needs neither the service nor a network."""
         return self.page_as_file(path("models", name, "versions", version, "card"))
 
     @method
     def export_version(self, name: str, version: int | str, file: Path) -> Operation[None]:
-        """Stream a version's archive to `file`: all of it, or nothing."""
+        """Stream a version's archive to `file`, which appears only when it is complete."""
         archive = path("models", name, "versions", version, "archive")
         return self.call("GET", archive, save_as=Path(file), read=lambda _: None)
 
     @method
     def import_version(self, file: Path, name: str, alias: str | None = None) -> Operation[Version]:
-        """Make a version from an archive of this installation or another."""
+        """Create a version from an archive, which may be from another installation."""
         return self.create(
             path("models", name, "versions"),
             params={"alias": alias},
@@ -67,7 +67,7 @@ class ModelCalls(Calls):
 
     @method
     def set_alias(self, name: str, alias: str, version: int) -> Operation[None]:
-        """Make an alias name this version."""
+        """Set an alias to this version."""
         target, body = path("models", name, "aliases", alias), {"version": version}
         return self.call("PUT", target, json=body, read=lambda _: None)
 
@@ -78,7 +78,7 @@ class ModelCalls(Calls):
 
     @method
     def sharing(self, kind: Shared, identifier: str) -> Operation[list[str]]:
-        """The other owners who may see an object, by name."""
+        """The names of the other owners who may see an object."""
         target = path(kind, identifier, "sharing")
         return self.call("GET", target, read=lambda answer: answer.json()["with"])
 
@@ -90,5 +90,5 @@ class ModelCalls(Calls):
 
     @listing
     def audit(self, owner: str | None = None, object: str | None = None) -> Listing[AuditLine]:
-        """The audit log, newest first; of one owner, or of one object."""
+        """The audit log, newest first; all of it, or that of one owner or object."""
         return self.pages("/audit", owner=owner, object=object)

@@ -1,8 +1,8 @@
 """A method of both clients, written once.
 
-It is a generator, an `Operation`: it yields a `Request` to be sent or a `Sleep`, and returns its
-result. A `Sync` class runs it while the caller waits, an `Async` class within an event loop; the
-decorators tell type checkers which of the two a method is.
+It is a generator, an `Operation`: it yields each `Request` to send and each `Sleep`, and returns
+its result. A `Sync` class runs it while the caller waits, an `Async` class in an event loop. The
+decorators give type checkers the signature for both.
 
     class Calls:
         @method
@@ -49,7 +49,7 @@ class Sync(ABC):
 
     @abstractmethod
     def run(self, operation: Operation[T]) -> T:
-        """What the operation returns; raises what it raises."""
+        """Run the operation and return its result; its exceptions are passed on."""
 
     def iterate(self, listing: Listing[T]) -> Iterator[T]:
         """The items of all pages."""
@@ -66,7 +66,7 @@ class Async(ABC):
 
     @abstractmethod
     async def run(self, operation: Operation[T]) -> T:
-        """What the operation returns; raises what it raises."""
+        """Run the operation and return its result; its exceptions are passed on."""
 
     async def iterate(self, listing: Listing[T]) -> AsyncIterator[T]:
         """The items of all pages."""
@@ -83,7 +83,7 @@ class method(Generic[P, T]):  # noqa: N801 - read as a keyword
     """A method of both clients; accessed on the class, it is the operation itself."""
 
     def __init__(self, operation: Callable[Concatenate[Any, P], Operation[T]]) -> None:
-        self._flow = operation
+        self._operation = operation
         _look_like(self, operation)
 
     @overload
@@ -93,7 +93,7 @@ class method(Generic[P, T]):  # noqa: N801 - read as a keyword
     @overload
     def __get__(self, owner: Async, _: Any) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, owner: Any, _: Any) -> Callable[..., Any]:
-        return self._flow if owner is None else _bound(self, self._flow, "run", owner)
+        return self._operation if owner is None else _bound(self, self._operation, "run", owner)
 
 
 class listing(Generic[P, T]):  # noqa: N801 - read as a keyword
@@ -114,14 +114,14 @@ class listing(Generic[P, T]):  # noqa: N801 - read as a keyword
 
 
 def _look_like(descriptor: Any, function: Callable[..., Any]) -> None:
-    """Documentation and signature of a function, with what callers get as its result."""
+    """Copy a function's documentation and signature, with the result that callers get."""
     update_wrapper(descriptor, function)
     signature = inspect.signature(function)
     descriptor.__signature__ = signature.replace(return_annotation=_result(signature))
 
 
 def _result(signature: inspect.Signature) -> Any:
-    """What a operation returns, or a listing lists; of an annotation that is a string a string."""
+    """The result type of an operation, or the item type of a listing; annotations may be text."""
     annotation = signature.return_annotation
     if isinstance(annotation, str):
         return annotation.partition("[")[2].removesuffix("]")

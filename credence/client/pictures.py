@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20
 WIDTH, HEIGHT, DOT = 300, 16, 3  # of a row's drawing, in pixels
-USUAL, UNLIKE_TRAINING = "#3b6fb6", "#c77700"  # people without red-green vision see both
+USUAL, UNLIKE_TRAINING = "#3b6fb6", "#c77700"  # distinct with red-green colour blindness, too
 Row = tuple[list[str], tuple[float, float, float]]  # cells; start, dot and end of the drawing
 
 
@@ -34,8 +34,8 @@ def to_html(prediction: "Prediction") -> str:
 def _numbers(columns: dict[str, list[Any]], unlike: list[bool]) -> tuple[list[str], list[Row]]:
     """Mean, deviations, and an interval per row.
 
-    The axis is that of the rows like those of training: one other row may be so wide that nothing
-    would be left of them.
+    The axis covers only the rows that are like those of training: one other row may be so wide that
+    these would become invisible.
     """
     level = next((name[6:] for name in columns if name.startswith("lower_")), None)
     means = columns["mean"]
@@ -79,7 +79,7 @@ def _classes(columns: dict[str, list[Any]], unlike: list[bool]) -> tuple[list[st
 
 
 def _drawing(start: float, dot: float, end: float, *, unlike: bool) -> str:
-    """A line with a dot on it; what is beyond the axis is drawn at its end."""
+    """A line with a dot on it; values beyond the axis are drawn at its end."""
     colour, middle = UNLIKE_TRAINING if unlike else USUAL, HEIGHT // 2
     start, dot, end = (min(max(at, 0.0), WIDTH) for at in (start, dot, end))
     return (

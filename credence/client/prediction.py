@@ -1,4 +1,4 @@
-"""A prediction as arrays: what the model predicts and how much it does not know."""
+"""A prediction as arrays: means or classes, with their uncertainty."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """A model's predictions for some rows, in their order; of a forecast for the steps ahead.
+    """A model's predictions in the order of the rows; those of a forecast are for steps ahead.
 
-    The columns of `table` are those of the service's Arrow answers; `prediction["mean"]` is one
-    of them as a numpy array.
+    `table` has the columns of the service's Arrow response; `prediction["mean"]` is one of them
+    as a numpy array.
 
     Attributes:
         classes: the class labels of a classifier, else None.
-        restore: makes of a table what the rows came in.
+        restore: gives a table the form that the rows had.
     """
 
     table: Table
@@ -80,12 +80,12 @@ class Prediction:
 
     @property
     def id(self) -> str | None:
-        """The identifier for feedback, of a prediction with `store=True`."""
+        """The identifier for feedback; None unless the prediction was made with `store=True`."""
         return self.table.metadata.get("id")
 
     @property
     def mean(self) -> "ndarray":
-        """Predicted values; of classes their probabilities, rows × classes."""
+        """Predicted values; for a classifier probabilities, rows × classes."""
         return self["mean"] if self.classes is None else self.probabilities
 
     @property
@@ -100,7 +100,7 @@ class Prediction:
 
     @property
     def epistemic_deviation(self) -> "ndarray":
-        """Standard deviation of what the model does not know; more data would reduce it."""
+        """Standard deviation due to uncertain weights: more data would reduce it."""
         return self._deviation("epistemic")
 
     @property
@@ -136,7 +136,7 @@ class Prediction:
 
     @property
     def times(self) -> "ndarray":
-        """Of a forecast: the times of the steps ahead."""
+        """The times of a forecast's steps ahead."""
         return self["time"]
 
     @property
@@ -150,8 +150,8 @@ class Prediction:
         """Bounds that contain the target with probability `level`.
 
         Args:
-            kind: `credible`, by the predictive distribution, or `conformal`, by the errors on
-                held-out rows.
+            kind: `credible`, from the predictive distribution, or `conformal`, from the errors on
+                rows held out for calibration.
 
         Raises:
             ValueError: this level was not requested; the message names those that were.
@@ -165,7 +165,7 @@ class Prediction:
         return Interval(self[f"{prefix}lower_{level}"], self[f"{prefix}upper_{level}"])
 
     def to_frame(self) -> Any:
-        """All columns in the form that the rows came in; of pandas with its index."""
+        """All columns, in the form that the rows had; a pandas frame keeps its index."""
         return self.restore(self.table)
 
     def _deviation(self, kind: str) -> "ndarray":

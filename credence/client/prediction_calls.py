@@ -32,14 +32,14 @@ class PredictionCalls(Calls):
         future: Any = None,
         **settings: Unpack[PredictSettings],
     ) -> "Operation[Prediction]":
-        """Predict rows; many of them go in several requests.
+        """Predict rows; many rows are sent in several requests.
 
         Args:
-            rows: a frame of pandas, polars or pyarrow, a dict of arrays, a matrix whose columns are
-                the features in their order, a list of records. Extra columns are ignored. For a
+            rows: a frame of pandas, polars or pyarrow, a dict of arrays, a list of records, or a
+                matrix whose columns are the features in order. Extra columns are ignored. For a
                 forecast, the history of one series.
             version: number or alias; the newest by default.
-            future: for a forecast with covariates: their values for each step ahead.
+            future: the covariates for each step ahead, if a forecast has any.
 
         Raises:
             ValueError: a feature has no column.

@@ -21,7 +21,7 @@ class Request(Generic[T]):
         read: turns a successful response into the result.
         repeatable: sending the request twice has the same effect as once, so that it can be
             repeated even when it may have arrived.
-        save_as: the file for the response's body; it appears complete, or not at all.
+        save_as: the file for the response's body; it appears only when it is complete.
     """
 
     method: str
@@ -46,8 +46,9 @@ def request(
     repeatable: bool = False,
     save_as: Path | None = None,
 ) -> Request[Any]:
-    """A request with a JSON response, unless `read` is given; parameters that are None are left
-    out. GET and PUT are repeatable.
+    """A request; its response is JSON unless `read` is given.
+
+    Parameters that are None are left out. GET and PUT are always repeatable.
     """
     headers = dict(headers or {})
     if body is None:
@@ -89,5 +90,5 @@ def text(response: httpx.Response) -> str:
 
 
 def path(*parts: str | int) -> str:
-    """A path of escaped segments; dots are escaped too, so that `..` stays in its place."""
+    """A path of escaped segments; dots are escaped, too, so that nothing resolves `..`."""
     return "/" + "/".join(quote(str(part), safe="").replace(".", "%2E") for part in parts)

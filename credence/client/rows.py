@@ -16,15 +16,15 @@ from credence.exceptions import CredenceAPIError
 from credence.progress import rows_bar
 from credence.types import Feature, Feedback, Json, PredictSettings, Version
 
-WORK_PER_REQUEST = 1_000_000  # a tenth of what the service takes by default: progress can be seen
+WORK_PER_REQUEST = 1_000_000  # rows × samples: a tenth of the default MAX_WORK, for a progress bar
 BYTES_PER_REQUEST = 2**24  # a quarter of the largest body
 LABELS_PER_REQUEST = 1_000  # each is scored with 100 samples: a hundredth of the default MAX_WORK
 TOO_LARGE = 413
-WHOLE = ("store", "target_mc_error", "deadline_ms", "horizon")  # options about all rows at once
+UNSPLIT = ("store", "target_mc_error", "deadline_ms", "horizon")  # options of one whole request
 
 
 def inputs_of(version: Version) -> list[Feature]:
-    """The columns to predict from: the features; for a forecast also target and key."""
+    """The columns to predict from: the features; for a forecast also the target and the key."""
     if version["task"] == "language_model":
         return [{"name": "text", "type": "text"}]
     if version["task"] != "forecasting":
@@ -48,7 +48,7 @@ def predict_rows(
     """Predict rows, or the steps after them; many rows in several requests.
 
     Raises:
-        TypeError, ValueError: the rows have no columns, or lack a feature.
+        TypeError, ValueError: the rows have no columns, or a feature has none.
     """
     features = inputs_of(version)
     frame = read_frame(rows, [feature["name"] for feature in features])
@@ -56,7 +56,7 @@ def predict_rows(
     options: dict[str, Any] = {"model": version["model"], "version": version["version"], **settings}
     if future is not None:
         table = yield from _forecast(calls, frame, read_frame(future), options)
-    elif version["task"] == "forecasting" or any(name in settings for name in WHOLE):
+    elif version["task"] == "forecasting" or any(name in settings for name in UNSPLIT):
         table = yield from _predict(calls, frame.columns, slice(None), options)
     else:
         table = yield from _predict_in_parts(calls, frame, options)
@@ -67,13 +67,13 @@ def predict_rows(
 def submit_feedback(
     calls: Calls, version: Version, rows: Any, truth: Any, prune: float | None = None
 ) -> Operation[Feedback]:
-    """Send what came true; the response to the last part counts all of them.
+    """Send true values in several requests; the last response, whose window has all, is returned.
 
     Args:
-        truth: a value per row, None or NaN where it is not known; or the column that has them.
+        truth: a value per row, None or NaN if unknown; or the name of their column in `rows`.
 
     Raises:
-        ValueError: another number of values than of rows, a missing column, no known value.
+        ValueError: values and rows differ in number, a column is missing, or no value is known.
     """
     columns = read_frame(rows, [feature["name"] for feature in version["features"]]).columns
     labels = _labels(columns, truth)
@@ -90,12 +90,12 @@ def submit_feedback(
             document = body | {"inputs": to_json(inputs, part), "truth": labels[part]}
             feedback = yield from calls.send(creation("/feedback", json=document))
     if feedback is None:
-        raise ValueError("no value is known: there is nothing to tell")
+        raise ValueError("no value is known: give at least one")
     return feedback
 
 
 def to_json(columns: Mapping[str, Column], rows: slice = slice(None)) -> dict[str, list[Any]]:
-    """Columns as JSON has them: times as RFC 3339."""
+    """Columns as lists for JSON, times as RFC 3339."""
     return {
         name: [v.isoformat() if isinstance(v, date) else v for v in _list(column.values[rows])]
         for name, column in columns.items()
@@ -115,7 +115,7 @@ def _labels(columns: Mapping[str, Column], truth: Any) -> list[Any]:
 
 
 def _predict_in_parts(calls: Calls, frame: Frame, options: dict[str, Any]) -> Operation[Table]:
-    """Parts that turn out to be too large are halved."""
+    """Predict in several requests; a part that the service refuses as too large is halved."""
     tables: list[Table] = []
     done, size = 0, _rows_per_request(frame, int(options.get("samples", 100)))
     with rows_bar(frame.num_rows, visible=calls.progress and frame.num_rows > size) as show:
@@ -135,7 +135,7 @@ def _predict_in_parts(calls: Calls, frame: Frame, options: dict[str, Any]) -> Op
 
 
 def _rows_per_request(frame: Frame, samples: int) -> int:
-    """By the work of a request and the bytes of its body, judged by the first rows."""
+    """As many as the limits of work and bytes allow; the first rows give the bytes per row."""
     sample = to_stream(frame.columns, slice(0, 100))
     bytes_per_row = len(sample) / max(1, min(100, frame.num_rows))
     by_work = WORK_PER_REQUEST // max(1, samples)
@@ -154,13 +154,13 @@ def _predict(
 def _forecast(
     calls: Calls, history: Frame, future: Frame, options: dict[str, Any]
 ) -> Operation[Table]:
-    """With covariates of the steps ahead, for which an Arrow body has no place."""
+    """Send JSON: an Arrow body has no place for the covariates of the steps ahead."""
     document = options | {"inputs": to_json(history.columns), "future": to_json(future.columns)}
     return calls.send(_request(options, json=document, headers={"Accept": MEDIA_TYPE}))
 
 
 def _request(options: Mapping[str, Any], **parts: Any) -> Request[Any]:
-    """A prediction changes nothing, unless it is stored."""
+    """A prediction may be repeated; one that is stored needs an idempotency key for that."""
     if options.get("store"):
         return creation("/predict", read=_table, **parts)
     return request("POST", "/predict", read=_table, repeatable=True, **parts)
@@ -171,5 +171,5 @@ def _table(response: httpx.Response) -> Table:
 
 
 def _parameter(value: Any) -> Any:
-    """As the query has it: booleans as in JSON."""
+    """The value in a query string: booleans as in JSON."""
     return str(value).lower() if isinstance(value, bool) else value

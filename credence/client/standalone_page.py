@@ -1,4 +1,4 @@
-"""A page of the service as one file: what it refers to is put into it."""
+"""A page of the service as one file, with its styles and scripts inline."""
 
 import re
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ def references(page: str) -> list[str]:
 
 
 def with_references(page: str, texts: Mapping[str, str]) -> str:
-    """The page with its styles and scripts inline; `texts` is what is at their addresses."""
+    """The page with its styles and scripts inline; `texts` has the text for each address."""
     page = _STYLES.sub(lambda found: f"<style{found[2]}>{texts[found[1]]}</style>", page)
-    return _SCRIPT.sub(lambda found: f"<script>{_unable_to_end(texts[found[1]])}</script>", page)
+    return _SCRIPT.sub(lambda found: f"<script>{_escape_end_tag(texts[found[1]])}</script>", page)
 
 
-def _unable_to_end(script: str) -> str:
-    """Within a string of JavaScript `<\\/` is `</`, and ends no element."""
+def _escape_end_tag(script: str) -> str:
+    """Replace `</script`, which ends the element; in JavaScript strings `<\\/` means `</`."""
     return script.replace("</script", r"<\/script")

@@ -1,9 +1,9 @@
-"""Operations run with httpx: by the calling thread, or in an event loop."""
+"""Runs operations with httpx, in the calling thread or in an event loop."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -28,7 +28,7 @@ class SyncTransport(Sync):
         try:
             step = next(operation)
             while True:
-                step = _go_on(operation, self._outcome(step))
+                step = _resume(operation, self._outcome(step))
         except StopIteration as end:
             return end.value
         finally:
@@ -66,7 +66,7 @@ class AsyncTransport(Async):
         try:
             step = next(operation)
             while True:
-                step = _go_on(operation, await self._outcome(step))
+                step = _resume(operation, await self._outcome(step))
         except StopIteration as end:
             return end.value
         finally:
@@ -94,12 +94,12 @@ class AsyncTransport(Async):
         return response
 
 
-def _go_on(operation: Operation[Any], outcome: Outcome) -> Request[Any] | Sleep:
+def _resume(operation: Operation[Any], outcome: Outcome) -> Request[Any] | Sleep:
     return operation.throw(outcome) if isinstance(outcome, Exception) else operation.send(outcome)
 
 
 def _arguments(request: Request[Any]) -> dict[str, Any]:
-    """With a file's length, so that the service refuses too large a file before it is sent."""
+    """httpx's arguments. With a file's length the service can refuse the file before it is sent."""
     headers = dict(request.headers)
     if isinstance(request.body, Path):
         headers["Content-Length"] = str(request.body.stat().st_size)
@@ -111,14 +111,9 @@ def _arguments(request: Request[Any]) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _opened(body: bytes | Path) -> Iterator[bytes | IO[bytes]]:
+def _opened(body: bytes | Path) -> AbstractContextManager[bytes | IO[bytes]]:
     """The body; a file is opened again for each try."""
-    if isinstance(body, bytes):
-        yield body
-    else:
-        with body.open("rb") as file:
-            yield file
+    return nullcontext(body) if isinstance(body, bytes) else body.open("rb")
 
 
 async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
@@ -128,7 +123,7 @@ async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:
 
 @contextmanager
 def _completed(path: Path) -> Iterator[IO[bytes]]:
-    """A file that gets its name when it is complete."""
+    """A file that gets its name only when it is complete."""
     partial = path.with_name(f"{path.name}.part")
     try:
         with partial.open("wb") as file:

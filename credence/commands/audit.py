@@ -11,13 +11,13 @@ from credence.rendering import print_json, print_table
 
 
 def audit(
-    owner: Annotated[str | None, typer.Option(help="Only what this owner's keys did.")] = None,
-    object: Annotated[str | None, typer.Option(help="Only what was done to this.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Only actions by keys of this owner.")] = None,
+    object: Annotated[str | None, typer.Option(help="Only actions on this object.")] = None,
     limit: Limit = 50,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Show what was made, changed, shared and deleted, newest first; needs a key of scope admin.
+    """Show the audit log, newest first; needs a key of scope admin.
 
     Example: `credence audit --object concrete/champion`
     """
@@ -26,6 +26,5 @@ def audit(
     if as_json:
         print_json(lines)
         return
-    headers = ["time", "actor", "owner", "action", "object", "request"]
     names = ["time", "actor", "owner", "action", "object", "request_id"]
-    print_table(headers, ([line[name] for name in names] for line in lines))  # type: ignore[literal-required]
+    print_table([*names[:-1], "request"], ([line[name] for name in names] for line in lines))  # type: ignore[literal-required]

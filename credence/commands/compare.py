@@ -19,7 +19,7 @@ from credence.commands.options import (
     Target,
     Url,
 )
-from credence.commands.train import build_request, find_dataset, name_data, named_target
+from credence.commands.train import build_request, find_dataset, named_target, set_dataset
 from credence.rendering import note, print_comparison, print_json
 
 
@@ -28,11 +28,13 @@ def compare(
     *,
     target: Target = None,
     methods: Annotated[
-        str | None, typer.Option(help="Kinds, such as bbb,swag,map; default: the usual ones.")
+        str | None, typer.Option(help="Such as bbb,swag,map; default: five usual methods.")
     ] = None,
     out_of_distribution: Annotated[
         str | None,
-        typer.Option(metavar="DATA", help="Rows unlike those of DATA, to see who notices."),
+        typer.Option(
+            metavar="DATA", help="Rows unlike those of DATA, which the methods should detect."
+        ),
     ] = None,
     name: ModelName = None,
     hidden: Hidden = None,
@@ -47,7 +49,7 @@ def compare(
     follow_: Follow = True,
     url: Url = None,
 ) -> None:
-    """Train several methods on the same rows and show how each did; all become versions.
+    """Train several methods on the same rows and show their scores; each becomes a version.
 
     Examples:
 
@@ -58,13 +60,13 @@ def compare(
     `credence compare ds_01 --target y --set 'methods=["bbb", {"kind": "sgld", "chains": 8}]'`
     """
     if picture is not None and not follow_:
-        raise typer.BadParameter("--picture is drawn at the end: leave out --no-follow")
+        raise typer.BadParameter("--picture needs the finished job: leave out --no-follow")
     kinds = None if methods is None else [kind.strip() for kind in methods.split(",")]
     options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
     given = {"target": named_target(target, data), "model": name, "methods": kinds}
     request = build_request(options | given, set_)
     with connect(url) as client:
-        name_data(client, request, data)
+        set_dataset(client, request, data)
         if out_of_distribution is not None:
             request["out_of_distribution"], _ = find_dataset(client, out_of_distribution)
         job = client.submit_compare(request)

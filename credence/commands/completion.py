@@ -10,8 +10,8 @@ import typer
 if TYPE_CHECKING:
     from credence.client import Client
 
-MOST = 200
-TIMEOUT_SECONDS = 0.5  # nobody waits after pressing TAB
+MAX_NAMES = 200
+TIMEOUT_SECONDS = 0.5  # a slow answer to TAB is worse than none
 
 
 def model_names(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -42,14 +42,14 @@ def dataset_ids_and_files(ctx: typer.Context, incomplete: str) -> list[tuple[str
     return [(f"{prefix}{path.name}{'/' if path.is_dir() else ''}", "") for path in paths]
 
 
-def _fetch(ctx: typer.Context, what: "Callable[[Client], Iterable[Any]]") -> list[Any]:
-    """What the service lists; nothing if it does not respond."""
+def _fetch(ctx: typer.Context, query: "Callable[[Client], Iterable[Any]]") -> list[Any]:
+    """The items that the service lists; none if it does not respond."""
     from credence.client import Client  # noqa: PLC0415
     from credence.exceptions import ClientError  # noqa: PLC0415
 
     url = ctx.params.get("url")
     try:
         with Client(url, timeout_seconds=TIMEOUT_SECONDS, retries=0, progress=False) as client:
-            return list(islice(what(client), MOST))
+            return list(islice(query(client), MAX_NAMES))
     except ClientError:
         return []

@@ -20,12 +20,12 @@ RETRIES = 2  # about a second, for a person at a terminal
 @contextmanager
 def connect(url: str | None) -> "Iterator[Client]":
     """A client for the block; an error of the service ends the command with a message."""
-    import httpx  # noqa: PLC0415 - with the client, a third of a command's start
+    import httpx  # noqa: PLC0415 - a third of a command's start-up time, with the client
 
     from credence.client import Client  # noqa: PLC0415
 
     try:
-        with Client(url, retries=RETRIES, progress=False) as client:  # commands show their own
+        with Client(url, retries=RETRIES, progress=False) as client:  # commands draw their own bars
             yield client
     except CredenceAPIError as error:
         request = f" (request {error.request_id})" if error.request_id else ""

@@ -1,4 +1,4 @@
-"""`credence feedback`: send rows whose truth is known, show how well they were predicted."""
+"""`credence feedback`: send true values of rows, show how well they were predicted."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +26,9 @@ def feedback(
         ),
     ],
     *,
-    truth: Annotated[str, typer.Option(help="Column with the true values; empty: not known.")],
+    truth: Annotated[
+        str, typer.Option(help="Column with the true values; an empty cell is unknown.")
+    ],
     version: Annotated[str | None, typer.Option(help="Number or alias; default: newest.")] = None,
     prune: Annotated[float | None, typer.Option(help="Fraction of a pruned variant.")] = None,
     as_json: AsJson = False,
@@ -57,7 +59,7 @@ def _features(about: Version, truth: str) -> list[Feature]:
 
 
 def _target(about: Version, truth: str) -> Feature:
-    """The column of the truth, of the type that the classes have, or of numbers."""
+    """The column of true values; its type is that of the classes, else number."""
     classes = about.get("classes")
     return {"name": truth, "type": TYPES[type(classes[0])] if classes else "number"}
 
@@ -73,8 +75,10 @@ def _submit(model: "TrainedModel", rows: Columns, truth: str, prune: float | Non
 def _print(about: Version, feedback: Feedback) -> None:
     """The window's metrics beside those on held-out rows."""
     rolling, held_out = flatten(feedback["rolling"]["metrics"]), flatten(about["metrics"])
-    left_out = ("expected_log_likelihood",)  # which is the held-out one
-    rows = [[name, value, held_out.get(name)] for name, value in rolling.items()]
+    rows = [
+        [name, value, held_out.get(name)]
+        for name, value in rolling.items()
+        if name != "expected_log_likelihood"  # the held-out log likelihood, which has its own cell
+    ]
     title = f"{feedback['model']} version {feedback['version']}"
-    shown = [row for row in rows if row[0] not in left_out]
-    print_table(["metric", "labelled", "held out"], shown, title)
+    print_table(["metric", "labelled", "held out"], rows, title)

@@ -56,7 +56,7 @@ def show(
 def card(
     model: ModelArgument,
     version: Annotated[str | None, typer.Argument(help="Number or alias; default: newest.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write it as a page in one file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write it to this file, as HTML.")] = None,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
@@ -82,9 +82,13 @@ def export(  # noqa: PLR0917 - an option per argument
         typer.Option("-o", "--output", help="The file; default: MODEL.tar, .onnx or .pt2."),
     ] = None,
     format: Annotated[Format, typer.Option(help="A tar for `import`, or a graph.")] = "archive",
-    posterior: Annotated[Posterior, typer.Option(help="Of a graph: its draws or mean.")] = "full",
-    prune: Annotated[float, typer.Option(help="Of a graph: the stored variant.")] = 0.0,
-    samples: Annotated[int, typer.Option(min=1, max=10_000, help="Of a graph: draws.")] = 100,
+    posterior: Annotated[
+        Posterior, typer.Option(help="Of a graph: weight draws, or their mean.")
+    ] = "full",
+    prune: Annotated[float, typer.Option(help="Of a graph: the pruned variant.")] = 0.0,
+    samples: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Of a graph: number of draws.")
+    ] = 100,
     url: Url = None,
 ) -> None:
     """Write a version to a file: a tar that `import` reads, or a graph for ONNX Runtime or torch.
@@ -101,9 +105,11 @@ def export(  # noqa: PLR0917 - an option per argument
 
 
 def _convert(archive: Path, path: Path, *options: Any) -> None:
-    """On this machine, not in the service: it takes seconds, and packages that few need."""
+    """Convert here, not in the service: it takes seconds, and packages that a service lacks."""
     if not find_spec("credence.serving"):
-        raise typer.BadParameter("graphs are made with torch: pip install 'credence[export]'")
+        raise typer.BadParameter(
+            "graphs are made with torch: pip install 'credence-server[export]'"
+        )
     try:
         import_module("credence.serving.exports").convert(archive, path, *options)
     except (ValueError, ModuleNotFoundError) as error:
@@ -113,7 +119,9 @@ def _convert(archive: Path, path: Path, *options: Any) -> None:
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="What was exported.")],
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, help="A file that `export` wrote.")
+    ],
     name: Annotated[str, typer.Option(help="Name of the model that gets the version.")],
     alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
     url: Url = None,

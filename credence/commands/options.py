@@ -31,27 +31,13 @@ Epochs = Annotated[int | None, typer.Option(help="At most this many epochs.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of training.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Any field of the request, in JSON."),
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Any field of the request; the value is JSON."
+    ),
 ]
 Follow = Annotated[
     bool, typer.Option("--follow/--no-follow", help="Wait for the end, or print the job's id.")
 ]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="Show at most this many.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the service's answer as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the service's response as JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-
-__all__ = [
-    "AsJson",
-    "Data",
-    "Epochs",
-    "Follow",
-    "Hidden",
-    "Limit",
-    "ModelArgument",
-    "ModelName",
-    "Seed",
-    "Settings",
-    "Target",
-    "Url",
-    "Yes",
-]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from credence.client import Client, TrainedModel
     from credence.client.arrow import Table
 
-TEXTS_PER_REQUEST = 100  # whose work counts their tokens, too
+TEXTS_PER_REQUEST = 100  # few: each token counts as a row for the service's limit
 
 
 def predict(
@@ -30,8 +30,8 @@ def predict(
         Path,
         typer.Argument(
             callback=existing,
-            help="CSV, JSONL, Parquet or Arrow stream, for a language model text; - is standard "
-            "input. For a forecast the history, in the order of time.",
+            help="CSV, JSONL, Parquet or Arrow stream; text for a language model. - is standard "
+            "input. For a forecast: the history, in the order of time.",
         ),
     ] = STANDARD_INPUT,
     *,
@@ -44,14 +44,14 @@ def predict(
     ] = None,
     abstain_above: Annotated[
         float | None,
-        typer.Option(help="Mark rows of a larger standard deviation, of classes entropy (nats)."),
+        typer.Option(help="Mark rows with a larger standard deviation; classes: entropy in nats."),
     ] = None,
-    horizon: Annotated[int | None, typer.Option(help="Forecasts: so many steps ahead.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     future: Annotated[
         Path | None,
         typer.Option(callback=existing, help="Forecasts: a file with the covariates of the steps."),
     ] = None,
-    top: Annotated[int | None, typer.Option(help="Language models: so many next tokens.")] = None,
+    top: Annotated[int | None, typer.Option(help="Language models: number of next tokens.")] = None,
     from_: Annotated[
         RowFormat | None,
         typer.Option("--from", help="Format of the rows; default: by the file's suffix, or CSV."),
@@ -107,16 +107,16 @@ def predict(
 
 
 def _checked(format_: ResultFormat | None, *, as_json: bool) -> ResultFormat:
-    """The requested format; a terminal shows no bytes."""
+    """The requested format; binary formats are refused on a terminal."""
     if as_json and format_:
         raise typer.BadParameter("give either --json or --format")
     if format_ in BINARY and sys.stdout.isatty():
-        raise typer.BadParameter(f"{format_} is no text: write it to a file, with > FILE")
+        raise typer.BadParameter(f"{format_} is binary: write it to a file, with > FILE")
     return format_ or ("table" if sys.stdout.isatty() else "csv")
 
 
 def _future(about: Version, wanted: list[Feature], file: Path | None) -> Columns | None:
-    """The covariates of the steps ahead, of a model that has any."""
+    """The covariates of the steps ahead; None if the model has none."""
     names = ", ".join(feature["name"] for feature in wanted)
     if wanted and file is None:
         message = f"{about['model']} needs {names} of the steps ahead: give --future FILE"
@@ -132,7 +132,7 @@ def _future(about: Version, wanted: list[Feature], file: Path | None) -> Columns
 def _write(
     batches: Iterator[Columns], predict: "Callable[[Columns], Table]", format_: ResultFormat
 ) -> None:
-    """Predict and write batch after batch, with a bar unless a table on the terminal shows it."""
+    """Predict and write batch after batch, with a bar unless the result goes to a terminal."""
     visible = is_interactive() and not sys.stdout.isatty()
     first_row = 1
     with result_writer(format_) as write, rows_bar(None, visible=visible) as show:

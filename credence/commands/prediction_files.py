@@ -1,4 +1,4 @@
-"""Predictions on standard output, part after part, in the formats that programs read."""
+"""Writes predictions to standard output, batch after batch, in several formats."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ Write = Callable[["Table", int], None]
 def result_writer(format_: ResultFormat) -> Iterator[Write]:
     """A function that writes a table, given the number of its first row.
 
-    On leaving, what ends a file of the format is written.
+    The end of the block writes the end of the file, if the format has one.
     """
     match format_:
         case "table":
@@ -66,7 +66,7 @@ def _parquet_writer() -> Iterator[Write]:
         import pyarrow as pa  # noqa: PLC0415 - 170 MB, for this format alone
         from pyarrow import parquet  # noqa: PLC0415
     except ModuleNotFoundError:
-        message = "parquet needs one more package: pip install pyarrow; arrow does without"
+        message = "parquet needs one more package: pip install pyarrow; the format arrow needs none"
         raise typer.BadParameter(message, param_hint="--format") from None
     writer: Any = None
 

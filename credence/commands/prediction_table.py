@@ -19,7 +19,7 @@ CLASSES = {
 TEXTS = {
     "perplexity": "perplexity",
     "log_likelihood": "log likelihood (nats)",
-    "next_token": "may follow",
+    "next_token": "next token",
     "next_probability": "probability",
 }
 Columns = dict[str, Sequence[Any]]

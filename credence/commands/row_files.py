@@ -1,9 +1,9 @@
 """Rows in files of several formats, as columns of a model's features.
 
-csv      a header, an empty cell is a missing value
+csv      with a header; an empty cell is a missing value
 jsonl    an object per line
 arrow    a stream
-parquet  with pyarrow
+parquet  needs pyarrow
 text     a line per row, for language models
 """
 
@@ -41,7 +41,7 @@ SUFFIXES: dict[str, RowFormat] = {
 }
 BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 STANDARD_INPUT = Path("-")
-ROWS_PER_READ = 10_000  # of 100 samples each: one request of the client
+ROWS_PER_READ = 10_000  # with 100 samples each they are one request of the client
 
 Columns = dict[str, "Column"]
 Batches = Iterator[tuple[list[str], list[Sequence[Any]]]]  # names, and a sequence per row
@@ -54,7 +54,7 @@ class BadRows(ValueError):
 
 @dataclass(frozen=True)
 class Rows:
-    """Batches of rows, read when they are needed, and the columns that are no features."""
+    """Batches of rows, read when they are needed; `ignored` are columns that are not features."""
 
     batches: Iterator[Columns]
     ignored: tuple[str, ...]
@@ -79,7 +79,7 @@ def existing(file: Path | None) -> Path | None:
 def rows_of(
     file: Path, features: Sequence[Feature], format_: RowFormat | None = None
 ) -> Iterator[Rows]:
-    """The rows of a file or of standard input, which is by default CSV, or a text per line.
+    """The rows of a file or of standard input, by default CSV or, for texts, one per line.
 
     Rows that cannot be read within the block end the command with a message.
     """
@@ -105,7 +105,7 @@ def format_of(file: Path) -> RowFormat:
     """
     if file.suffix.lower() not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise BadRows(f"suffix {file.suffix!r} is none of {known}; --from tells the format")
+        raise BadRows(f"suffix {file.suffix!r} is none of {known}; --from sets the format")
     return SUFFIXES[file.suffix.lower()]
 
 
@@ -116,7 +116,8 @@ def open_rows(
     """The rows of a file.
 
     Raises:
-        BadRows: they are not in this format, or lack a feature; also while they are read.
+        BadRows: the rows are not in this format, or a feature has no column. Reading a later
+            batch raises it, too.
     """
     with source.open("rb") if isinstance(source, Path) else nullcontext(source) as file:
         if format_ == "arrow":
@@ -124,7 +125,9 @@ def open_rows(
         elif format_ == "parquet":
             yield _select(_parquet(file), _parse_value, features, "no rows in it")
         else:
-            lines = TextIOWrapper(file, newline="", encoding="utf-8-sig")  # or without a mark
+            lines = TextIOWrapper(
+                file, newline="", encoding="utf-8-sig"
+            )  # with or without a byte-order mark
             try:
                 yield read_lines(lines, format_, features)
             finally:
@@ -221,7 +224,7 @@ def _parquet(file: IO[bytes]) -> Batches:
 
 
 def _check(names: Sequence[str], features: Sequence[Feature]) -> None:
-    """Raise `BadRows` if a feature has no column, or cannot stand in a row."""
+    """Raise `BadRows` if a feature has no column, or is a tensor."""
     for feature in features:
         if feature["type"] == "tensor":
             raise BadRows(f"{feature['name']} is a tensor: predict such rows from Python (Client)")
@@ -230,7 +233,7 @@ def _check(names: Sequence[str], features: Sequence[Feature]) -> None:
 
 
 def _select(batches: Batches, parse: Parse, features: Sequence[Feature], empty: str) -> Rows:
-    """The features alone, in their types; `BadRows(empty)` if there are no rows."""
+    """Only the features, in their types; `BadRows(empty)` if there are no rows."""
     first = next(batches, ([feature["name"] for feature in features], []))
     _check(first[0], features)
     filled = ((names, rows) for names, rows in chain([first], batches) if rows)
@@ -243,7 +246,7 @@ def _select(batches: Batches, parse: Parse, features: Sequence[Feature], empty: 
 
 
 def _columns(batches: Batches, parse: Parse, features: Sequence[Feature]) -> Iterator[Columns]:
-    from credence.client.arrow import Column  # noqa: PLC0415 - with httpx, a third of the start
+    from credence.client.arrow import Column  # noqa: PLC0415 - loads httpx: slow
 
     number = 1
     for names, rows in batches:
@@ -288,7 +291,7 @@ def parse_cell(cell: str, type_: str) -> str | float | bool | None:
 
 
 def _parse_value(value: Any, type_: str) -> str | float | bool | None:
-    """A value of a typed format: times as RFC 3339, codes of categories as text."""
+    """A value of a typed format; times become RFC 3339, integers of a category text."""
     match type_, value:
         case _, None:
             return None

@@ -14,6 +14,8 @@ Readers = Annotated[
     typer.Option("--with", help="An owner who may see it; once per owner. '*' is everybody."),
 ]
 
+TEXT = "Show which other owners may see it, or set them."
+
 
 def add_share(app: typer.Typer, kind: Shared, example: str) -> None:
     """Add the command `share` to a group."""
@@ -22,7 +24,7 @@ def add_share(app: typer.Typer, kind: Shared, example: str) -> None:
     def share(
         identifier: Annotated[str, typer.Argument(help="Name or id of the object.")],
         readers: Readers = None,
-        private: Annotated[bool, typer.Option("--private", help="Share it with nobody.")] = False,
+        private: Annotated[bool, typer.Option("--private", help="Stop sharing it.")] = False,
         as_json: AsJson = False,
         url: Url = None,
     ) -> None:
@@ -37,6 +39,3 @@ def add_share(app: typer.Typer, kind: Shared, example: str) -> None:
             print_json({"with": now})
             return
         typer.echo(f"shared with {', '.join(now)}" if now else "shared with nobody")
-
-
-TEXT = "Show which other owners may see it, or set them."

@@ -59,7 +59,7 @@ def train(
     given = {"target": named_target(target, data), "model": name, "alias": alias}
     request = build_request(options | given, set_)
     with connect(url) as client:
-        name_data(client, request, data)
+        set_dataset(client, request, data)
         job = client.submit_train(request)
         if not follow_:
             print_json(job) if as_json else typer.echo(job["id"])
@@ -77,7 +77,7 @@ def named_target(target: str | None, data: str) -> str:
     """The column to predict.
 
     Raises:
-        typer.BadParameter: it is not given; for a CSV file the message names the columns.
+        typer.BadParameter: no target is given; for a CSV file the message names the columns.
     """
     if target is not None:
         return target
@@ -90,7 +90,7 @@ def named_target(target: str | None, data: str) -> str:
 
 
 def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) -> Json:
-    """The request: values of options, then of `--set`, under dotted paths."""
+    """The request from dotted paths: first the options that are not None, then `--set`."""
     request: Json = {}
     for path, value in options.items():
         if value is not None:
@@ -100,8 +100,8 @@ def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) ->
     return request
 
 
-def name_data(client: "Client", request: Json, data: str) -> None:
-    """Put the data set into the request, and the model's name if it is not given."""
+def set_dataset(client: "Client", request: Json, data: str) -> None:
+    """Upload `data` if it is a file, and set the request's data set and default model name."""
     from credence.client.dataset_calls import model_name_of  # noqa: PLC0415 - with httpx
 
     request["dataset"], data_name = find_dataset(client, data)
@@ -109,10 +109,10 @@ def name_data(client: "Client", request: Json, data: str) -> None:
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
-    """`path=value`; the value is JSON, or else a plain string.
+    """The path and value of `path=value`; a value that is not JSON is a string.
 
     Raises:
-        typer.BadParameter: if there is no `=`.
+        typer.BadParameter: there is no path or no `=`.
     """
     path, separator, value = setting.partition("=")
     if not (path and separator):
@@ -127,7 +127,7 @@ def assign(request: Json, path: str, value: Any) -> None:
     """Set `request["a"]["b"] = value` for the path `a.b`.
 
     Raises:
-        typer.BadParameter: if a part of the path has a value that is no object.
+        typer.BadParameter: a part of the path has a value that is not an object.
     """
     *parents, last = path.split(".")
     for parent in parents:
@@ -138,7 +138,7 @@ def assign(request: Json, path: str, value: Any) -> None:
 
 
 def find_dataset(client: "Client", data: str) -> tuple[str, str]:
-    """Id and name of the data set, after uploading a file."""
+    """Id and name of the data set; a file is uploaded first."""
     path = Path(data)
     if path.is_file():
         dataset = upload_file(client, path)

@@ -10,7 +10,8 @@ except ModuleNotFoundError as error:
     if error.name != "sklearn":
         raise
     raise ModuleNotFoundError(
-        "credence.estimators needs scikit-learn: pip install 'credence[sklearn]'", name="sklearn"
+        "credence.estimators needs scikit-learn: pip install 'credence-server[sklearn]'",
+        name="sklearn",
     ) from error
 
 from credence.estimators.base import Uncertainty

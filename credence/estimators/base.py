@@ -47,7 +47,7 @@ class Uncertainty(NamedTuple):
 
 
 class BayesianEstimator(BaseEstimator):
-    """Settings are named as in `POST /train`; None stands for the recommended recipe.
+    """Settings are named as in `POST /train`; None means the recommended value.
 
     All checks of scikit-learn pass but one: a row of weight 2 counts as two rows in the objective,
     but two rows are shuffled and held out separately, so that the fits differ.
@@ -104,7 +104,7 @@ class BayesianEstimator(BaseEstimator):
         Rows of weight 0 are ignored. Without `random_state` the seed is 0, as in the service.
 
         Raises:
-            ValueError: naming data or a setting that cannot be used.
+            ValueError: data or a setting cannot be used; the message names it.
         """
         columns, target = self._validated(X, y)
         weights = None
@@ -117,7 +117,7 @@ class BayesianEstimator(BaseEstimator):
         if len(target) < MIN_ROWS:
             raise ValueError(f"n_samples={len(target)} are too few: give at least {MIN_ROWS} rows")
         self._inputs = list(columns)
-        names = _other_names(columns, ("target", "weight"))
+        names = _free_names(columns, ("target", "weight"))
         columns[names[0]] = pa.chunked_array([pa.array(target.tolist())])
         if weights is not None:
             columns[names[1]] = pa.chunked_array([pa.array(weights)])
@@ -129,13 +129,13 @@ class BayesianEstimator(BaseEstimator):
         return self
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:
-        """Noise (aleatoric), what more data would reduce (epistemic), and their sum."""
+        """Aleatoric (noise), epistemic (more data would reduce it), and total uncertainty."""
         raise NotImplementedError
 
     def save(self, path: Path | str) -> None:
         """Write the model as a version's archive: safetensors and JSON, no pickle.
 
-        `credence models import` makes a version of it.
+        `credence models import` creates a version from it.
         """
         check_is_fitted(self, "model_")
         Path(path).write_bytes(_packed(self.model_))
@@ -233,11 +233,11 @@ class BayesianEstimator(BaseEstimator):
 
 
 class _Target(BaseEstimator):
-    """For checking a target apart from its frame."""
+    """Checks a target without its frame."""
 
 
-def _other_names(taken: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
-    """The wanted names, with `_` appended where a column has one."""
+def _free_names(taken: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
+    """The wanted names; `_` is appended to a name that a column has."""
     names = []
     for name in wanted:
         while name in taken:
@@ -253,7 +253,7 @@ def _packed(model: TabularModel) -> bytes:
 
 
 def _unpacked(data: bytes) -> TabularModel:
-    """The model with the kernels of training, so that it predicts the same bits everywhere."""
+    """The model, not tuned for this machine, so that it predicts the same bits everywhere."""
     with tempfile.TemporaryDirectory() as folder:
         packed, directory = Path(folder) / "model.tar", Path(folder) / "model"
         packed.write_bytes(data)

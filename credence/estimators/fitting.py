@@ -19,10 +19,10 @@ from models.training.train import train
 
 
 def fit(table: pa.Table, request: Mapping[str, Any], device: str | None) -> TabularModel:
-    """Train as `POST /train` would: the same request, rows and seed give the same weights.
+    """Train as `POST /train` does: the same request, rows and seed give the same weights.
 
     Raises:
-        ValueError: naming a setting or column that cannot be used.
+        ValueError: a setting or column cannot be used; the message names it.
     """
     profiles = [profile(name, table.column(name)) for name in table.column_names]
     config = resolve(_config(request), profiles, table.num_rows)

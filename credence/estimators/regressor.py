@@ -12,7 +12,7 @@ from models.prediction.options import IntervalKind
 class BayesianRegressor(RegressorMixin, BayesianEstimator):
     """Regression with a Bayesian neural network.
 
-    `predict(X, return_std=True)` is what Gaussian processes and BayesianRidge have under this name.
+    `predict(X, return_std=True)` works as in scikit-learn's Gaussian processes and BayesianRidge.
     """
 
     task: ClassVar[str] = "regression"
@@ -24,7 +24,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
     def predict(
         self, X: Any, return_std: bool = False
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Means; with `return_std` also the root of the total variance, noise included."""
+        """Means; with `return_std` also standard deviations, noise included."""
         found = self._predict(X, intervals=())
         return (found.mean, np.sqrt(found.variance["total"])) if return_std else found.mean
 
@@ -34,7 +34,7 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         """Lower and upper bounds that contain a new target with probability `level`.
 
         Raises:
-            ValueError: conformal bounds of a model that was not calibrated.
+            ValueError: conformal bounds were requested of a model that was not calibrated.
         """
         if not 0 < level < 1:
             raise ValueError(f"level {level} is not between 0 and 1, such as 0.9")
@@ -42,5 +42,5 @@ class BayesianRegressor(RegressorMixin, BayesianEstimator):
         return interval.lower, interval.upper
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:
-        """Variances: of the noise, of the predicted mean, and both."""
+        """Variances: of the noise, of the predicted mean, and their sum."""
         return Uncertainty(**self._predict(X, intervals=()).variance)

@@ -1,7 +1,7 @@
 """Arrays and frames as the columns that models read, with the service's own encoders.
 
-Arrays are numbers. A frame's columns keep their types: categories stay categories, whatever their
-values look like; strings, booleans and times are read as in an uploaded file.
+Arrays hold numbers. A frame's columns keep their types: categories stay categories, even if they
+look like times. Strings, booleans and times are read as in an uploaded file.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +19,11 @@ from models.features.columns import Columns, InputColumn, level_text
 
 
 def to_arrow(frame: Any) -> pa.Table | None:
-    """A pandas, Polars or Arrow table as Arrow; None if it is no table."""
+    """A pandas, Polars or Arrow table as Arrow; None for other data."""
     native = nw.from_native(frame, eager_only=True, pass_through=True)
     if not isinstance(native, nw.DataFrame):
         return None
-    return native.to_arrow().select(range(native.shape[1]))  # without pandas' index, behind them
+    return native.to_arrow().select(range(native.shape[1]))  # narwhals appends pandas' index
 
 
 def name_columns(table: Any, names: Sequence[str]) -> dict[str, Column]:
@@ -39,29 +39,27 @@ def read(columns: Mapping[str, Column]) -> pa.Table:
     """The columns in the form of a data set.
 
     Raises:
-        Invalid: naming a column that no model can be trained on.
+        Invalid: no model can be trained on a column; the message names it.
     """
-    return canonical_but_levels(columns, lambda name, column: pa.types.is_dictionary(column.type))
+    return _canonical(columns, lambda name, column: pa.types.is_dictionary(column.type))
 
 
 def read_as(columns: Mapping[str, Column], inputs: Sequence[InputColumn]) -> Columns:
-    """The columns that a model takes, as it takes them.
+    """The columns of a model's inputs, as `predict` takes them.
 
     Raises:
-        Invalid: naming a column with values that no model takes.
-        ValueError: naming a column of another type than it was trained on.
+        Invalid: no model takes the values of a column; the message names it.
+        ValueError: a column has another type than in training; the message names it.
     """
     wanted = {column.name: column.type for column in inputs}
-    table = canonical_but_levels(
+    table = _canonical(
         {name: columns[name] for name in wanted},
         lambda name, column: wanted[name] == "category" and _may_be_levels(column),
     )
     return {name: _array(name, table.column(name), type_) for name, type_ in wanted.items()}
 
 
-def canonical_but_levels(
-    columns: Mapping[str, Column], is_levels: Callable[[str, Column], bool]
-) -> pa.Table:
+def _canonical(columns: Mapping[str, Column], is_levels: Callable[[str, Column], bool]) -> pa.Table:
     """As `core.datasets.columns.canonical`, but categories that look like times stay categories."""
     levels = {n: _levels(column) for n, column in columns.items() if is_levels(n, column)}
     rest = {name: column for name, column in columns.items() if name not in levels}
@@ -85,10 +83,8 @@ def _array(name: str, column: Column, type_: str) -> np.ndarray:
     if column.null_count == len(column):
         return _missing(len(column), type_)
     found = profile(name, column).type
-    if found != type_ and {found, type_} != {
-        "category",
-        "text",
-    }:  # text needs many rows
+    is_text = {found, type_} == {"category", "text"}  # few rows of text look like categories
+    if found != type_ and not is_text:
         raise ValueError(f"column {name!r} is of type {found}; the model was trained on a {type_}")
     return to_numpy(column, type_)
 

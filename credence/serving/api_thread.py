@@ -12,7 +12,7 @@ from credence.serving.concurrency_limit import ConcurrencyLimit
 from credence.serving.connections import connections_of
 
 if TYPE_CHECKING:
-    from app.dependencies import Services  # loads torch: a port in use is reported before
+    from app.dependencies import Services  # loads torch: first report a port in use
 
 SILENT_PEER_SECONDS = 60
 
@@ -29,7 +29,7 @@ class ApiThread:
             app,
             http=connections_of(
                 ConcurrencyLimit(app.state.settings.max_queued_seconds),
-                lambda: app.state.services.metrics.count_refusal(),  # noqa: PLW0108 - there later
+                lambda: app.state.services.metrics.count_refusal(),  # noqa: PLW0108 - set at start-up
             ),
             lifespan="on",
             log_config=None,  # the service's own logging is configured already
@@ -44,7 +44,7 @@ class ApiThread:
         )
 
     def start(self) -> None:
-        """Begin to start up; `ready` is true when requests are answered."""
+        """Start the thread; `ready` becomes true when requests are answered."""
         self._thread.start()
 
     @property
@@ -67,7 +67,7 @@ class ApiThread:
 
 
 class _Server(uvicorn.Server):
-    """Ends event streams before it waits for requests in flight: they would never end."""
+    """Ends event streams before it waits for requests in flight; they would not end otherwise."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
@@ -80,16 +80,16 @@ class _Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, taken before anything is started; port 0 takes a free one.
+    """A listening socket; port 0 takes a free port.
 
     Raises:
-        CannotStart: if the address is taken, not ours, or unknown.
+        CannotStart: the address is in use, unknown, or not of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family)
     except OSError as error:
-        # The library's own text repeats the address; a name that is not known has no errno.
+        # str(error) would repeat the address; an unknown host name has no positive errno.
         code = error.errno or 0
         reason = (os.strerror(code) if code > 0 else str(error.strerror)).lower()
         raise CannotStart(
@@ -110,6 +110,6 @@ def _close_silent_peers(listener: socket.socket) -> None:
 
 
 def address(host: str, listener: socket.socket) -> str:
-    """The URL of a listening socket, with the port that it really has."""
+    """The URL of a listening socket, with its actual port."""
     port = listener.getsockname()[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,13 +1,16 @@
-"""How many predictions may be in flight: as many as are answered within the allowed wait.
+"""Limits the predictions in flight to those that can be answered within the allowed wait.
 
-The engine's queue is bounded by `app.serving.admission`. But where a model is small, decoding and
-encoding take longer than computing, and requests wait on the event loop, where none of them can be
-refused early. So predictions are counted when they arrive.
+`app.serving.admission` bounds the engine's queue. But with a small model, decoding and encoding
+take longer than computing: requests then wait on the event loop and cannot be refused early.
+So predictions are counted when they arrive.
 """
 
-MIN_REQUESTS = 64  # always admitted: their time says nothing yet
-MAX_REQUESTS = 512  # batches gain nothing beyond some dozens, and the pace is of the past
-WINDOW_SECONDS, WINDOW_RESPONSES = 0.25, 32  # responses come in bursts, one per turn of the loop
+MIN_REQUESTS = 64  # always admitted: so few do not show the pace
+MAX_REQUESTS = 512  # larger batches gain nothing, and the measured pace may be outdated
+WINDOW_SECONDS, WINDOW_RESPONSES = (
+    0.25,
+    32,
+)  # responses come in bursts: one per turn of the event loop
 
 
 class ConcurrencyLimit:
@@ -26,12 +29,12 @@ class ConcurrencyLimit:
 
     @property
     def is_reached(self) -> bool:
-        """Whether another prediction would wait for too long."""
+        """Whether another prediction would wait too long."""
         is_slow = self._in_flight >= MIN_REQUESTS and self.wait_seconds > self._max_seconds
         return is_slow or self._in_flight >= MAX_REQUESTS
 
     def enter(self, now: float) -> None:
-        """Count a prediction that arrives; the pace is measured only while there are some."""
+        """Count a prediction that arrives; the pace is measured only while some are in flight."""
         if not self._in_flight:
             self._finished, self._window_start = 0, now
         self._in_flight += 1

@@ -1,9 +1,9 @@
 """uvicorn's connections with bounds on time, number and length of headers.
 
 uvicorn closes a connection that is silent between two requests. It does not close one whose request
-never ends or whose client does not read, it takes headers of any length, and its
-`limit_concurrency` refuses new clients while idle ones stay. The time for a body is bounded by
-`app.http.middleware`. The overridden methods are no public interface: uvicorn is pinned, and
+never ends or whose client does not read. It takes headers of any length. Its `limit_concurrency`
+refuses new clients and keeps idle ones. `app.http.middleware` bounds the time for a body. The
+overridden methods are not a public interface of uvicorn: its version is pinned, and
 tests/credence/serving/test_concurrency_limit.py names them.
 """
 
@@ -24,8 +24,8 @@ from credence.serving.concurrency_limit import ConcurrencyLimit
 
 MAX_HEAD_BYTES = 2**16  # more than nginx and Apache take
 HEAD_SECONDS = 10.0  # for a request line and headers; nginx gives 60, Apache 20 to 40
-TURN_SECONDS = 0.1  # in which a busy loop reads at least once
-STALLED_SECONDS = 20.0  # without a byte of a response being read
+TURN_SECONDS = 0.1  # a busy event loop reads at least once in this time
+STALLED_SECONDS = 20.0  # the client has read no byte of a response in this time
 RESERVED_FILES = 256  # descriptors for database, models, uploads, libraries
 PREDICTIONS = re.compile(r"/predict/?|/v2/models/.*/infer/?")
 FULL = (
@@ -37,7 +37,7 @@ FULL = (
 class Connection(HttpToolsProtocol):
     """The connection of one client. With too many, the one idle for longest is closed."""
 
-    limit: ConcurrencyLimit  # of the server: `connections_of`
+    limit: ConcurrencyLimit  # shared by the connections of a server
     on_refusal: Callable[[], None]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -51,7 +51,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is in progress: none has come whole, or all have their responses."""
+        """Whether no request is in progress: no complete one has come, or all are answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -71,7 +71,7 @@ class Connection(HttpToolsProtocol):
             self._await_head()
         continued = self._in_head
         super().data_received(data)
-        if continued and self._in_head:  # one header alone may come in many pieces
+        if continued and self._in_head:  # even one header may come in many pieces
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response("The request line and headers are too long.")
@@ -98,7 +98,7 @@ class Connection(HttpToolsProtocol):
         if not PREDICTIONS.fullmatch(str(cycle.scope["path"])):
             super()._start_asgi_task(cycle, app)
         elif self.limit.is_reached and not self.flow.write_paused:
-            with suppress(StopIteration):  # at once: a task would wait behind the others
+            with suppress(StopIteration):  # now: a task would wait behind the others
                 cycle.run_asgi(self._refuse).send(None)
         else:
             self.limit.enter(perf_counter())
@@ -107,7 +107,7 @@ class Connection(HttpToolsProtocol):
 
     async def _refuse(self, scope: Any, receive: Any, send: Any) -> None:
         seconds = self.limit.wait_seconds
-        message = f"more requests than are answered in {seconds:.1f} s are here already"
+        message = f"too many requests in flight: they take {seconds:.1f} s"
         refusal = Unavailable(message, min(max(math.ceil(seconds), 1), 60))
         type(self).on_refusal()
         await problem_response(refusal, scope["path"])(scope, receive, send)
@@ -128,27 +128,24 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
 
     def _await_head(self) -> None:
-        """Close the connection if no head comes, once what has arrived is read."""
+        """Close the connection if no complete head comes in time; let a busy loop read it first."""
 
-        def look_again() -> None:
-            self._head_timer = self._later(TURN_SECONDS, self.transport.abort)
+        def check() -> None:
+            self._head_timer = self.loop.call_later(TURN_SECONDS, self.transport.abort)
 
-        self._head_timer = self._later(HEAD_SECONDS, look_again)
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, check)
 
     def _await_reader(self) -> None:
         """Close the connection if its client does not read: the response occupies memory."""
         waiting = self.transport.get_write_buffer_size()
 
-        def look_again() -> None:
+        def check() -> None:
             if self.transport.get_write_buffer_size() < waiting:
                 self._await_reader()
             else:
                 self.transport.abort()
 
-        self._write_timer = self._later(STALLED_SECONDS, look_again)
-
-    def _later(self, seconds: float, act: Callable[[], object]) -> asyncio.TimerHandle:
-        return self.loop.call_later(seconds, act)
+        self._write_timer = self.loop.call_later(STALLED_SECONDS, check)
 
     def _stop_timers(self) -> None:
         for timer in (self._head_timer, self._write_timer):
@@ -169,13 +166,13 @@ def connections_of(limit: ConcurrencyLimit, on_refusal: Callable[[], None]) -> t
     """A protocol class for the connections of one server.
 
     Args:
-        on_refusal: is called for each refused prediction, which the application does not see.
+        on_refusal: called for each refused prediction; the application does not see these.
     """
     own = {"limit": limit, "on_refusal": staticmethod(on_refusal)}
     return type("ServerConnection", (Connection,), own)
 
 
 def most_connections() -> int:
-    """The number of files that the process may open, without those that it needs itself."""
+    """The process's limit of open files, less those that it needs itself."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(soft - RESERVED_FILES, soft // 2)

@@ -41,7 +41,7 @@ def convert(  # noqa: PLR0917 - a name each
         archives.unpack(archive, directory, max_bytes=2**63 - 1)
         model = read_model(directory)
     if model.task == "language_model":
-        raise InvalidInput("models of texts are not exported: keep them in the archive")
+        raise InvalidInput("language models cannot be exported as a graph: use the archive")
     export = build(cast(TabularModel, model), posterior=posterior, prune=prune, samples=samples)
     with _quiet():
         _save(export, output, format)
@@ -49,7 +49,7 @@ def convert(  # noqa: PLR0917 - a name each
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without torch's warnings about optional packages and deprecated names."""
+    """Suppress torch's warnings about optional packages and deprecated names."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -77,19 +77,19 @@ def _save_onnx(export: Export, program: Any, output: Path, description: str) -> 
     try:
         import onnxscript  # noqa: F401, PLC0415
     except ModuleNotFoundError as error:
-        message = "ONNX needs two more packages: pip install 'credence[export]'"
+        message = "ONNX needs two more packages: pip install 'credence-server[export]'"
         raise ModuleNotFoundError(message, name=error.name) from error
     if sum(tensor.nbytes for tensor in export.module.buffers()) > _MOST_ONNX_BYTES:
         raise InvalidInput("more than 2 GB do not fit into one ONNX file: take fewer samples")
     made = torch.onnx.export(program, dynamo=True, verbose=False, external_data=False)
-    assert made is not None, "of a program that was given"
+    assert made is not None
     _name(made.model.graph, export)
     made.model.metadata_props["credence"] = description
     made.save(output, external_data=False)
 
 
 def _name(graph: Any, export: Export) -> None:
-    """Name inputs and outputs; other values could have their names, such as `mean`."""
+    """Name inputs and outputs; other values are renamed, as they could have these names."""
     for node in graph:
         for value in node.outputs:
             value.name = f"step_{value.name}"

@@ -22,8 +22,8 @@ from credence import DEFAULT_URL
 from credence.serving.api_thread import ApiThread, CannotStart, address
 from credence.serving.worker_process import WorkerProcess
 
-STOP_SECONDS = 9.0  # the contract says 10; the rest is for the interpreter's own exit
-GRACE_SECONDS = 7  # for requests in flight; the application still has to close in order
+STOP_SECONDS = 9.0  # the service promises 10; the rest is for the interpreter's exit
+GRACE_SECONDS = 7  # for requests in flight; afterwards the application has to close
 POLL_SECONDS = 0.1
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -34,7 +34,7 @@ WELCOME = """
 First: upload a CSV file in the dashboard, or in another terminal{url}
   credence train FILE.csv --target COLUMN
   credence predict MODEL ROWS.csv
-Ctrl-C stops the service; what it has made stays."""
+Ctrl-C stops the service; its data stay."""
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +76,8 @@ class Supervisor:
             self._worker.start()
         self._wait_for(lambda: self._api.ready)
         if self._worker and not self._stopping:
-            with _open(self._settings) as workers:
+            with opened(self._settings.sqlalchemy_url) as database:
+                workers = Workers(database)
                 self._wait_for(lambda: any(w.started_at >= started_at for w in workers.list()))
         if not self._stopping:
             typer.echo(f"ready on {self._address}")
@@ -84,7 +85,7 @@ class Supervisor:
                 typer.echo(WELCOME.format(address=self._address, url=self._url()))
 
     def _url(self) -> str:
-        """The line that lets commands find a service at another address than the default."""
+        """The line with the address for commands; empty if it is the default."""
         return "" if self._address == DEFAULT_URL else f"\n  export CREDENCE_URL={self._address}"
 
     def _wait_for(self, ready: Callable[[], bool]) -> None:
@@ -95,7 +96,7 @@ class Supervisor:
             time.sleep(POLL_SECONDS)
 
     def _keep_starting(self, worker: WorkerProcess) -> None:
-        """Restart a worker that was killed; one that exited by itself would do so again."""
+        """Restart a worker that was killed; one that exited by itself would exit again."""
         if worker.exit_code is not None and worker.exit_code >= 0:
             raise CannotStart(
                 f"the worker ended with exit code {worker.exit_code} before it was ready"
@@ -134,9 +135,3 @@ def _exit_after(seconds: float) -> None:
     timer = threading.Timer(seconds, os._exit, args=[1])
     timer.daemon = True
     timer.start()
-
-
-@contextmanager
-def _open(settings: Settings) -> Iterator[Workers]:
-    with opened(settings.sqlalchemy_url) as database:
-        yield Workers(database)

@@ -11,8 +11,8 @@ from contextlib import suppress
 import structlog
 
 WORKER = (sys.executable, "-m", "credence", "worker", "--stop-with-stdin")
-LAST_RESTART_SECONDS = 60.0
-STEADY_SECONDS = 60.0  # after this time the back-off starts again
+MAX_RESTART_SECONDS = 60.0
+STEADY_SECONDS = 60.0  # a process that ran longer restarts with the first delay
 
 log = structlog.get_logger(__name__)
 
@@ -51,12 +51,12 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Process id, of the last process that was started."""
+        """Id of the last process that was started."""
         return self._process.pid if self._process else None
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of a process that has ended; None while it runs."""
+        """Exit code of the process; None while it runs."""
         return self._process.poll() if self._process else None
 
     def keep_running(self) -> None:
@@ -71,7 +71,7 @@ class WorkerProcess:
             log.warning(
                 "worker ended", exit_code=self.exit_code, restart_seconds=self._delay_seconds
             )
-            self._delay_seconds = min(2 * self._delay_seconds, LAST_RESTART_SECONDS)
+            self._delay_seconds = min(2 * self._delay_seconds, MAX_RESTART_SECONDS)
         elif now >= self._restart_at:
             self.start()
 
@@ -81,7 +81,7 @@ class WorkerProcess:
             self._process.terminate()
 
     def join(self, timeout_seconds: float) -> None:
-        """Wait for the end, but no longer than this: then kill it with all that it started."""
+        """Wait for the end, but no longer than this; then kill it and all that it started."""
         if self._process:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(max(timeout_seconds, 0.0))
@@ -91,5 +91,5 @@ class WorkerProcess:
         if self._process:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            with self._process:  # waits for it, and closes the pipe
+            with self._process:  # waits for the process, and closes the pipe
                 pass

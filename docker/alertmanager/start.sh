@@ -1,7 +1,7 @@
 #!/bin/sh
-# start.sh COMMAND…: run Alertmanager, telling the webhook whose address a secret file holds, if it holds one.
-# The address is a secret (whoever has it can write to the channel), and Alertmanager 0.25 reads it from
-# its configuration alone: a copy with the address in it is written where only this process reads.
+# start.sh COMMAND…: run Alertmanager, with the webhook whose address is in a secret file, if there is one.
+# The address is a secret, because it permits to write to the channel. Alertmanager 0.25 reads it only from its
+# configuration, so this writes a copy with the address that only this user can read.
 set -eu
 address=${ALERT_WEBHOOK_URL_FILE:-/run/secrets/alerts/webhook_url}
 given=${ALERTMANAGER_CONFIG:-/etc/alertmanager/alertmanager.yml}

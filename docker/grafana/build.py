@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def write(folder: Path) -> None:
-    """One file per dashboard."""
+    """Write one file per dashboard."""
     for board in (serving, training, uncertainty):
         text = json.dumps(board.build(), cls=JSONEncoder, indent=1, ensure_ascii=False)
         name = board.__name__.rpartition(".")[2]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Serve /data as S3, a bucket per folder, to whoever has the key of the credentials file (AWS's own format).
+# Serve /data as S3, with a bucket per folder. The credentials file (in AWS's format) has the key.
 set -eu
 credentials=${STORE_CREDENTIALS_FILE:-/run/secrets/store/credentials}
 value() { sed -n "s/^$1 *= *//p" "$credentials"; }

@@ -1,4 +1,4 @@
-"""Real data that ships inside scikit-learn; one fifth of the rows never leaves this process."""
+"""Real data from scikit-learn; one fifth of the rows is held out."""
 
 import csv
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Split:
-    """Inputs and targets; the service only ever sees targets of the training rows."""
+    """Inputs and targets of training rows and held-out rows."""
 
     train_x: np.ndarray
     train_y: np.ndarray
@@ -55,11 +55,11 @@ def write_npz(path: Path, images: np.ndarray, labels: np.ndarray) -> None:
 
 
 def rotate(images: np.ndarray, degrees: float) -> np.ndarray:
-    """Turn every image; what comes in at the corners is empty paper."""
+    """Rotate every image; the corners are filled with zeros."""
     turned: np.ndarray = ndimage.rotate(images, degrees, axes=(1, 2), reshape=False, order=1)
     return turned
 
 
 def stretch(x: np.ndarray, centre: np.ndarray, factor: float) -> np.ndarray:
-    """Move every row `factor` times as far from the centre, out of the range of the training."""
+    """Move every row to `factor` times its distance from the centre."""
     return centre + factor * (x - centre)

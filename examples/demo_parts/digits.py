@@ -1,4 +1,4 @@
-"""Second chapter: images of digits, what pruning costs, and digits on their side."""
+"""Second chapter: images of digits, pruned models, and rotated digits."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +19,14 @@ SHOWN_ROWS = 5
 
 @dataclass(frozen=True)
 class Digits:
-    """What the pictures need of this chapter."""
+    """Results of this chapter for the pictures."""
 
     reliability: Reliability
     pruning: list[Json]
 
 
 def run(client: Client, directory: Path) -> Digits:
-    """Train on the digits, predict the held-out ones upright, pruned and rotated."""
+    """Train on digits, then predict the held-out ones: as they are, rotated, and with pruning."""
     data = digits()
     path = directory / "digits.npz"
     write_npz(path, data.train_x, data.train_y)
@@ -66,7 +66,7 @@ def _show_rows(prediction: PredictionAnswer, truth: np.ndarray) -> None:
 
 
 def _show_rotated(client: Client, data: Split) -> None:
-    """Rotated digits are unlike those of the training: the mutual information says so."""
+    """Rotated digits are unlike those of training: the mutual information shows it."""
     print("\nthe same digits rotated; epistemic entropy = mutual information\n")
     table = []
     upright = 0.0

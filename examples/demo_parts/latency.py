@@ -1,4 +1,4 @@
-"""Third chapter: what a sample costs, as the service's own histogram tells it."""
+"""Third chapter: the latency per number of samples, from the service's own histogram."""
 
 from collections import defaultdict
 
@@ -14,7 +14,7 @@ REQUESTS = 20
 
 
 def run(client: Client, model: str, row: Json) -> None:
-    """Ask for one row many times per sample count, and read the mean latency from /metrics."""
+    """Predict one row many times per sample count, and read the mean latency from /metrics."""
     before = _totals(client, model)
     for samples in SAMPLE_COUNTS:
         for _ in range(REQUESTS):
@@ -31,7 +31,7 @@ def run(client: Client, model: str, row: Json) -> None:
 
 
 def _totals(client: Client, model: str) -> dict[int, tuple[float, float]]:
-    """Seconds and requests so far, per sample count, of the full model."""
+    """Seconds and requests so far, per sample count."""
     sums: dict[int, dict[str, float]] = defaultdict(lambda: {"_sum": 0.0, "_count": 0.0})
     for family in text_string_to_metric_families(client.metrics()):
         for sample in family.samples:

@@ -57,7 +57,7 @@ def _picture(path: Path, rows: int, columns: int) -> Iterator[list[list[Axes]]]:
 
 
 def _draw_band(axes: Axes, band: Band) -> None:
-    """The mean, the interval with the noise in it, and the part of it that is ignorance."""
+    """The mean, the predictive interval, and its epistemic part."""
     mean = np.asarray(band.prediction["mean"])
     epistemic = 1.645 * np.sqrt(band.prediction["variance"]["epistemic"])
     interval = band.prediction["intervals"][0]
@@ -113,7 +113,7 @@ def _draw_reliability(axes: Axes, digits: Digits) -> None:
 
 
 def _draw_coverage(axes: Axes, regression: Regression) -> None:
-    """How many truths fall into intervals of each level."""
+    """The fraction of truths inside the intervals of each level."""
     levels = list(regression.coverages)
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1)
     axes.plot(levels, list(regression.coverages.values()), "o-", color=BLUE)

@@ -1,4 +1,4 @@
-"""First chapter: a table of numbers, a mean with two kinds of variance, and what both are for."""
+"""First chapter: regression on a table, with aleatoric and epistemic variance."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Regression:
-    """What the pictures and the latency chapter need of this one."""
+    """Results of this chapter for the pictures and the latency chapter."""
 
     row: Json
     coverages: dict[float, float]
@@ -44,7 +44,7 @@ class Regression:
 
 
 def run(client: Client, directory: Path) -> Regression:
-    """Train on the diabetes data, predict its held-out rows, and question the answers."""
+    """Train on the diabetes data, predict its held-out rows, and score the predictions."""
     names, data = diabetes()
     path = directory / "diabetes.csv"
     write_csv(path, names, data.train_x, data.train_y)
@@ -67,8 +67,8 @@ def records(names: list[str], x: np.ndarray) -> list[Json]:
 
 
 def _predict(client: Client, rows: list[Json], samples: int) -> PredictionAnswer:
-    asked = {"samples": samples, "intervals": LEVELS, "interval_kinds": ["credible"]}
-    return client.submit_predict({"model": "diabetes", "inputs": rows, **asked})
+    options = {"samples": samples, "intervals": LEVELS, "interval_kinds": ["credible"]}
+    return client.submit_predict({"model": "diabetes", "inputs": rows, **options})
 
 
 def _show_rows(answers: list[PredictionAnswer], truth: np.ndarray) -> None:
@@ -86,9 +86,9 @@ def _cell(prediction: PredictionAnswer, row: int) -> str:
 
 
 def _show_samples(answers: list[PredictionAnswer], data: Split) -> None:
-    """Error, coverage and the sampling error that is left, per number of samples."""
-    print(f"\nall {len(data.test_y)} held-out patients; always saying the mean of the training")
-    print(f"patients has an error of {np.std(data.test_y - data.train_y.mean()):.1f}\n")
+    """Error, coverage and Monte-Carlo error per number of samples."""
+    print(f"\nall {len(data.test_y)} held-out patients; predicting the mean of the training")
+    print(f"patients for all has an error of {np.std(data.test_y - data.train_y.mean()):.1f}\n")
     headers = ["samples", "rmse", "90 % intervals cover", "epistemic std", "Monte-Carlo error"]
     print_table(headers, [_scores(answer, data.test_y) for answer in answers])
 
@@ -106,7 +106,7 @@ def _scores(prediction: PredictionAnswer, truth: np.ndarray) -> list[str]:
 
 
 def _show_stretched(client: Client, names: list[str], data: Split) -> None:
-    """Patients unlike any in training: the same rows, further and further from the mean."""
+    """Patients unlike those of training: the same rows, further and further from the mean."""
     print("\nthe same patients with all measurements moved away from the training mean\n")
     means = []
     for factor in STRETCHES:
@@ -149,7 +149,7 @@ def _pruning_table(
 
 
 def _band(client: Client, dataset: str, names: list[str], data: Split) -> Band:
-    """A second model that sees one feature only, so that its prediction can be drawn."""
+    """A second model of only one feature, so that its predictions can be drawn."""
     print(f"\na small model of {BAND_FEATURE} alone, for the picture of its predictive band\n")
     request = {"model": "band", "dataset": dataset, "target": TARGET, "features": [BAND_FEATURE]}
     job = client.submit_train(request | {"training": {"epochs": BAND_EPOCHS}, "pruning": []})

@@ -1,4 +1,4 @@
-"""What a prediction is worth, computed from the service's answers and the held-out truth."""
+"""Scores of predictions: the service's responses against held-out true values."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ def log_likelihood(prediction: PredictionAnswer, truth: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Reliability:
-    """Per bin of confidence: its mean, the accuracy there, and how many rows."""
+    """Per bin of confidence: mean confidence, accuracy, and number of rows."""
 
     confidence: np.ndarray
     accuracy: np.ndarray

@@ -18,7 +18,7 @@ def running_service(log_file: Path) -> Iterator[Client]:
     """A client of a fresh service; the service and its data are gone after the block.
 
     Raises:
-        RuntimeError: if the service ends before it is ready.
+        RuntimeError: the service ended before it was ready.
     """
     with (
         tempfile.TemporaryDirectory(prefix="credence-demo-") as data_dir,

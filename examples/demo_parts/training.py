@@ -1,4 +1,4 @@
-"""Upload, train and wait, telling how far it is."""
+"""Upload, train, wait, and print the progress."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ def train(client: Client, path: Path, request: Json) -> Version:
     """Upload a file, train the default recipe on it and return the new version.
 
     Raises:
-        RuntimeError: if the job fails.
+        RuntimeError: the job failed.
     """
     dataset = client.upload(path)
     print(f"\nPOST /datasets  {path.name}: {dataset['rows']} rows, {dataset['bytes']:,} bytes")
@@ -29,7 +29,7 @@ def wait(client: Client, job: Job, *, quiet: bool = False) -> Job:
     """Wait for a job and print its progress every few seconds.
 
     Raises:
-        RuntimeError: if it does not succeed.
+        RuntimeError: the job did not succeed.
     """
     last_line = time.monotonic()
 

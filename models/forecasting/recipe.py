@@ -3,7 +3,6 @@
 Profiles do not describe the order of rows, so the recipe reads the times and targets themselves.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,6 +20,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, check_features
+from models.forecasting.season import find_season
 from models.forecasting.series import Series, split_series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS
@@ -210,36 +210,12 @@ def _lengths(forecast: ForecastConfig, series: Sequence[Series], fraction: float
     """
     length = int(np.median([len(one) for one in series]))
     learned = [one.until(len(one) - round(fraction * len(one))) for one in series]
-    season = forecast.season or _season(learned, Spacing.fit([one.times for one in series]))
+    season = forecast.season or find_season(learned, Spacing.fit([one.times for one in series]))
     usual = season if season > 1 else min(_MAX_HORIZON, round(fraction * length))
     horizon = forecast.horizon or max(1, min(usual, length // 4))
     room = max(1, (length - horizon - season) // 3)
     context = forecast.context or min(season if season > 1 else _MAX_CONTEXT, room)
     return replace(forecast, season=season, horizon=horizon, context=max(context, 1))
-
-
-def _season(series: Sequence[Series], spacing: Spacing) -> int:
-    """The calendar's season if most of these series show it, otherwise 1."""
-    season = spacing.season
-    alike = [is_seasonal(one.values, season) for one in series]
-    return season if season > 1 and np.mean(alike) > 0.5 else 1
-
-
-def is_seasonal(values: np.ndarray, season: int) -> bool:
-    """Whether changes from step to step are correlated with those a season before.
-
-    The autocorrelation r_s has to exceed 1.645 √((1 + 2 Σ_{i<s} r_i²)/n), the 90 % bound of a
-    moving average without it (Bartlett 1946; so Makridakis et al. 2020 in the M4 competition, on
-    the values; on changes a trend does not pass for a season).
-    """
-    known = values[~np.isnan(values)]
-    changes = np.diff(known)
-    if len(changes) < 3 * season or changes.std() == 0:
-        return False
-    centred = changes - changes.mean()
-    lags = [centred[lag:] @ centred[:-lag] / (centred @ centred) for lag in range(1, season + 1)]
-    bound = 1.645 * math.sqrt((1 + 2 * sum(r**2 for r in lags[:-1])) / len(changes))
-    return bool(lags[-1] > bound)
 
 
 def _transform(

@@ -24,7 +24,7 @@ from models.inference.sharpening import Sharpened
 from models.language.corpus import Corpus
 from models.networks.recurrent import LanguageModel
 from models.training.distributed import ALONE, Ranks
-from models.training.run import Carried
+from models.training.loop import Carried
 
 
 @dataclass(frozen=True)

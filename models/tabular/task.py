@@ -12,7 +12,7 @@ from models.features.rows import Rows, batches
 from models.inference.method import Method
 from models.inference.objectives import Loss
 from models.training.distributed import ALONE, Ranks
-from models.training.run import Carried
+from models.training.loop import Carried
 from models.training.trainer import required
 
 

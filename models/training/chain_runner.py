@@ -10,7 +10,7 @@ from models.exceptions import Diverged
 from models.inference.chains import ChainState, Kernel, LogPosterior, Terms
 from models.randomness import generator
 from models.tabular.task import RowTask
-from models.training.run import EpochResult, Run
+from models.training.loop import EpochResult, Run
 
 _REPORTS = 100  # of a run, at most
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from models.config import Json
 from models.training.distributed import ALONE, Ranks
-from models.training.run import Run
+from models.training.loop import Run
 
 log = logging.getLogger(__name__)
 

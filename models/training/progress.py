@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from models.training.run import EpochResult
+from models.training.loop import EpochResult
 
 _REPORT_SECONDS = 0.5
 

@@ -15,8 +15,8 @@ from models.tabular.preparation import prepare
 from models.training.card import describe_training
 from models.training.checkpoints import Checkpoints
 from models.training.distributed import Ranks
-from models.training.fitting import Fitting, Problem, StageRunner, total_epochs
 from models.training.progress import Progress, ProgressReporter
+from models.training.stages import Fitting, Problem, StageRunner, total_epochs
 
 
 def ignore(progress: Progress) -> None:

@@ -14,7 +14,7 @@ from models.exceptions import Diverged
 from models.inference.method import Method, State
 from models.inference.objectives import Loss, kl_weight, warmup
 from models.randomness import generator
-from models.training.run import Carried, EpochResult, Run
+from models.training.loop import Carried, EpochResult, Run
 
 T = TypeVar("T")
 

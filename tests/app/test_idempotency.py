@@ -9,7 +9,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from core.database.schema import AnswerRow
+from core.database.schema import ReplyRow
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 
@@ -167,5 +167,5 @@ def test_what_is_old_is_forgotten(alone: Service) -> None:
     first = alone.post("/train", TRAIN, headers=once("k")).json()["id"]
     alone.context.replies.sweep(datetime.now(UTC))
     with alone.context.database.read() as session:
-        assert session.scalars(select(func.count()).select_from(AnswerRow)).one() == 0
+        assert session.scalars(select(func.count()).select_from(ReplyRow)).one() == 0
     assert alone.post("/train", TRAIN, headers=once("k")).json()["id"] != first

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.access.binding import check_bind
+from app.access.bind_address import check_bind
 from app.metrics.metrics import samples_label
 from core.access.keys import Keys, Scope
 from core.database.database import Database, migrate

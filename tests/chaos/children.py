@@ -70,7 +70,7 @@ def run(order: dict[str, Any]) -> NoReturn:
 
 def worker() -> None:
     """`credence worker`."""
-    from credence.commands import service
+    from credence.serving.commands import service
 
     service.worker()
 
@@ -92,14 +92,14 @@ def poisoned_worker() -> None:
 
 def api(port: int) -> None:
     """`credence api`."""
-    from credence.commands import service
+    from credence.serving.commands import service
 
     service.api("127.0.0.1", port, None)
 
 
 def serve(port: int) -> None:
     """`credence serve`, whose worker is a process as slow to start as any."""
-    from credence.commands import service
+    from credence.serving.commands import service
 
     service.serve("127.0.0.1", port, None)
 

@@ -18,7 +18,7 @@ from core.context import Context, open_context
 from core.exceptions import InvalidSetting
 from core.jobs.jobs import JobStatus, TrainSpec
 from core.jobs.specs import ChunkSpec
-from core.maintenance.backup import BackupFailed, back_up, named
+from core.maintenance.backup import BackupFailed, artifact_keys, back_up
 from core.maintenance.restore import restore
 from core.settings import load_settings
 from models.config import ModelConfig
@@ -133,7 +133,7 @@ def test_what_is_restored_is_what_was(context: Context, tmp_path: Path) -> None:
         assert again.workers.list() == []
         assert again.settings.data_dir.stat().st_mode & 0o777 == 0o700
         assert (tmp_path / "all.tar").stat().st_mode & 0o777 == 0o600
-        for key in named(again.settings.data_dir / "credence.db"):
+        for key in artifact_keys(again.settings.data_dir / "credence.db"):
             assert again.store.exists(key)
     finally:
         again.close()
@@ -264,12 +264,12 @@ def _new_format(_: dict[str, Member], manifest: dict[str, Any]) -> None:
         (_forget, "which its database names"),
         (_no_database, "it has no database"),
         (_link, "is not the file that"),
-        (_rename("../outside"), "is no name of a file"),
-        (_rename("/tmp/credence-outside"), "is no name of a file"),
-        (_rename("artifacts/../../outside"), "is no name of a file"),
-        (_rename("artifacts/.incoming/x"), "is no name of a file"),
-        (_rename("queue/messages/x"), "is no name of a file"),
-        (_new_format, "not one of this release"),
+        (_rename("../outside"), "is not a name that a backup"),
+        (_rename("/tmp/credence-outside"), "is not a name that a backup"),
+        (_rename("artifacts/../../outside"), "is not a name that a backup"),
+        (_rename("artifacts/.incoming/x"), "is not a name that a backup"),
+        (_rename("queue/messages/x"), "is not a name that a backup"),
+        (_new_format, "not of this release"),
     ],
 )
 def test_a_tampered_archive_restores_nothing(

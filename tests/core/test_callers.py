@@ -26,7 +26,7 @@ from core.access.keys import Keys, Limits, Scope
 from core.access.quotas import check_bytes
 from core.access.shares import Shares
 from core.database.database import Database
-from core.database.schema import AnswerRow, DatasetRow, JobRow, ModelRow
+from core.database.schema import DatasetRow, JobRow, ModelRow, ReplyRow
 from core.datasets.datasets import Datasets
 from core.exceptions import Conflict, Invalid, LimitReached, NotFound, NotOwner, QuotaExceeded
 from core.jobs.jobs import Jobs
@@ -229,7 +229,7 @@ def test_a_key_without_an_owner_answers_for_its_own_predictions_alone(
     key, _ = Keys(database).create("app", Scope.PREDICT, limits=Limits(stored_bytes=100))
     with database.begin() as session:
         check_bytes(session, key.caller, 100)
-        with pytest.raises(QuotaExceeded, match="0 are taken, and these are 101 more"):
+        with pytest.raises(QuotaExceeded, match="0 are in use, and 101 more are needed"):
             check_bytes(session, key.caller, 101)
 
 
@@ -255,7 +255,7 @@ def test_bytes_are_counted_over_all_of_an_owner(
     anna = limited(database, stored_bytes=2 * taken)
     mine = Datasets(database, store, caller=anna)
     mine.add_columns("rows", {"x": [1.0, 2.0], "y": [2.0, 5.0]})
-    with pytest.raises(QuotaExceeded, match=f"{2 * taken} are taken, and these are {taken} more"):
+    with pytest.raises(QuotaExceeded, match=f"{2 * taken} are in use, and {taken} more are needed"):
         mine.add_columns("rows", {"x": [1.0, 2.0], "y": [2.0, 6.0]})
     assert len(mine.list().data) == 2
     assert len(store.children("datasets")) == 2, "what was refused left no file"
@@ -301,7 +301,7 @@ def test_what_was_not_made_is_not_remembered(database: Database, annas: Datasets
     assert Replies(database).find(once()) is None
     assert Audit(database).list(object="ds_none").data == []
     with database.read() as session:
-        assert session.scalars(select(func.count()).select_from(AnswerRow)).one() == 0
+        assert session.scalars(select(func.count()).select_from(ReplyRow)).one() == 0
 
 
 def test_the_audit_log_is_paged_filtered_and_swept(database: Database, annas: Datasets) -> None:

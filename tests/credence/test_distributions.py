@@ -98,14 +98,14 @@ def run(code: str, folder: Path, *arguments: str, url: str = "", stdin: str = ""
 
 
 def test_the_service_is_more_than_the_client_and_depends_on_it(wheels: dict[str, Path]) -> None:
-    client, service = contents(wheels["credence_client"]), contents(wheels["credence"])
+    client, service = contents(wheels["credence_client"]), contents(wheels["credence_server"])
     assert {name.partition("/")[0] for name in client} == {"credence"}
     assert {name.partition("/")[0] for name in service} == set(SOURCES)
     assert not client & service
     sources = {str(path.relative_to(ROOT)) for f in SOURCES for path in (ROOT / f).rglob("*.py")}
     assert {name for name in client | service if name.endswith(".py")} == sources
     assert "credence/py.typed" in client
-    assert "credence-client" in requirements(wheels["credence"])
+    assert "credence-client" in requirements(wheels["credence_server"])
 
 
 def test_the_client_brings_little(wheels: dict[str, Path]) -> None:
@@ -151,9 +151,12 @@ with Client() as client:
         (["predict", "small", "--format", "parquet"], "pip install pyarrow"),
         (["predict", "small", "--from", "parquet"], "pip install pyarrow"),
         (["models", "list"], "small"),
-        (["models", "export", "small", "--format", "onnx"], "pip install 'credence[export]'"),
-        (["serve", "--port", "0"], "pip install credence"),
-        (["keys", "list"], "pip install credence"),
+        (
+            ["models", "export", "small", "--format", "onnx"],
+            "pip install 'credence-server[export]'",
+        ),
+        (["serve", "--port", "0"], "pip install credence-server"),
+        (["keys", "list"], "pip install credence-server"),
         (["--version"], f"credence {package.__version__}"),
     ],
     ids=" ".join,

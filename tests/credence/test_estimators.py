@@ -186,7 +186,7 @@ def test_without_scikit_learn_the_extra_is_named(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
     )
-    assert "pip install 'credence[sklearn]'" in done.stderr
+    assert "pip install 'credence-server[sklearn]'" in done.stderr
 
 
 def run_python(code: str) -> None:

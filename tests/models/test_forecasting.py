@@ -11,8 +11,8 @@ from models.config import MLPConfig
 from models.evaluation.metrics import regression_scores
 from models.forecasting.backtest import Origin, seasonal_naive, summarise_scores
 from models.forecasting.forecast import Forecast, sample_crps
-from models.forecasting.recipe import is_seasonal
 from models.forecasting.rollout import History, Rollout
+from models.forecasting.season import is_seasonal
 from models.forecasting.series import Series
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame, windows

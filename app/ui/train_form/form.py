@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from app.http.validation import validate
+from app.job_submission import resolve_training
 from app.schemas.training import TrainRequest
-from app.submission import resolve_training
 from app.ui.train_form.features import Feature, feature_list, feature_names
 from app.ui.train_form.fields import KINDS, Choice, Field, as_json, pointer
 from app.ui.train_form.fields import field as new_field

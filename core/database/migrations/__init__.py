@@ -1,7 +1,7 @@
 """Alembic's migrations of `core.database.schema`, and the function that runs them.
 
-A new one: change `core.database.schema`, then write `versions/…` like the last one. A test
-compares the two.
+To add one, change `core.database.schema`, then write `versions/…` like the newest. A test compares
+the two.
 """
 
 from alembic import command
@@ -11,17 +11,17 @@ from sqlalchemy import Connection, text
 
 from core.exceptions import InvalidSetting
 
-LOCK = 0x63726564  # any number, the same in every process: "cred"
+LOCK = 0x63726564  # "cred"; no other advisory lock has this number
 
 
 def upgrade(connection: Connection, revision: str = "head") -> None:
-    """Run what is missing inside the connection's transaction, one process at a time.
+    """Run the missing migrations in the connection's transaction, one process at a time.
 
     SQLite's transaction is a lock on the whole file already (`BEGIN IMMEDIATE`); PostgreSQL gets
     an advisory lock, which ends with the transaction.
 
     Raises:
-        InvalidSetting: when the schema is that of a release which this one does not know.
+        InvalidSetting: when the schema belongs to an unknown release.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK})

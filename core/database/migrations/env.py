@@ -1,6 +1,4 @@
-"""Alembic runs this for each command; the connection comes from
-`core.database.database.migrate`.
-"""
+"""Alembic runs this for each command, on the connection of `core.database.database.migrate`."""
 
 from alembic import context
 

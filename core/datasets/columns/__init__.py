@@ -1,12 +1,12 @@
-"""One form for every data set: an Arrow table whose columns have one of these types.
+"""The canonical form of a data set: an Arrow table whose columns have one of these types.
 
-    number    an integer or float type; null is missing, and a NaN that comes in becomes null
+    number    an integer or float type; null is a missing value, NaN becomes null
     boolean   bool
     datetime  timestamp[us, UTC]
-    category  large_string; `core.datasets.profiles` tells prose (`text`) from it by the values
+    category  large_string; by its values, `core.datasets.profiles` may call it `text`
     tensor    fixed_shape_tensor of a number type, without missing values
 
-Decimals become floats, times of day strings, dates and times without a zone are taken as UTC.
+Decimals become floats, and times of day become strings. Dates, and times without a zone, are UTC.
 """
 
 import pyarrow as pa
@@ -19,11 +19,13 @@ __all__ = ["Column", "canonical", "check_names", "check_types", "escape"]
 
 
 def canonical(table: pa.Table, pointer: str = "/columns") -> pa.Table:
-    """Bring a table to the form above.
+    """The table in canonical form.
+
+    Args:
+        pointer: JSON pointer of the columns in the caller's document, for errors.
 
     Raises:
-        Invalid: naming the column, and the row where there is one, for names and values that no
-            model can be trained on. `pointer` is where the columns are in the caller's document.
+        Invalid: a name or value is not supported; the message names the column and the row.
     """
     check_names(table.column_names, pointer)
     check_types(table.schema, pointer)

@@ -1,4 +1,4 @@
-"""Canonical columns to NumPy and to JSON."""
+"""Convert canonical columns to NumPy and to JSON."""
 
 from datetime import datetime
 from typing import Any
@@ -12,9 +12,7 @@ from core.datasets.columns.times import LOCAL_MICROSECONDS
 
 
 def to_numpy(column: Column, type_: str) -> np.ndarray:
-    """A column as `models.features.columns.Columns` wants it for its type; a copy, free to be
-    changed.
-    """
+    """A copy of a column, in the convention of `models.features.columns.Columns`."""
     if type_ == "tensor":
         return tensors.to_numpy(column)
     if type_ in ("category", "text"):
@@ -27,7 +25,7 @@ def to_numpy(column: Column, type_: str) -> np.ndarray:
 
 
 def to_json(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows as dictionaries of JSON values: RFC 3339, nested lists, None for what is missing."""
+    """Rows as JSON values: times in RFC 3339, tensors as nested lists, None if missing."""
     columns = {name: _json_values(table.column(name)) for name in table.column_names}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

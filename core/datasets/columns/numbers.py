@@ -1,4 +1,4 @@
-"""Numbers, which must be finite and inside float32, in which networks compute."""
+"""Numbers. They must be finite and inside float32, because networks compute in float32."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,12 @@ OUT_OF_RANGE = (
 
 
 def is_number(type_: pa.DataType) -> bool:
-    """Integers, floats and decimals of any width."""
+    """Whether the type is integer, float or decimal, of any width."""
     return pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
 
 
 def checked(column: Column, place: Place) -> Column:
-    """The column with NaN as null; `Invalid` with the first row that float32 cannot hold."""
+    """The column with NaN as null. Raises `Invalid` for the first row outside float32."""
     if pa.types.is_integer(column.type):
         return column  # even 64 bits are inside float32's range
     if pa.types.is_decimal(column.type) or pa.types.is_float16(column.type):

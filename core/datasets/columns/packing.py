@@ -15,7 +15,11 @@ from models.features.columns import Columns, InputColumn
 
 
 def pack(columns: Columns, inputs: Sequence[InputColumn]) -> bytes:
-    """The columns that these inputs name, in the convention of `models.features.columns`."""
+    """The named columns as bytes.
+
+    Args:
+        columns: arrays in the convention of `models.features.columns`.
+    """
     table = pa.table({i.name: _to_arrow(columns[i.name], i.type) for i in inputs})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(
@@ -33,7 +37,7 @@ def unpack(packed: bytes, inputs: Sequence[InputColumn]) -> Columns:
 
 
 def _to_arrow(values: np.ndarray, type_: str) -> "pa.Array[Any]":
-    """Numbers keep their NaN: a null would say the same and cost a bit map."""
+    """An Arrow array in which NaN stays NaN: null would need a validity bitmap."""
     match type_:
         case "tensor":
             return tensors.from_numpy(values)

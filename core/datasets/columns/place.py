@@ -1,4 +1,4 @@
-"""Where a column is, for errors that name it, and which names are allowed."""
+"""The place of a column, for error messages, and the check of column names."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -8,10 +8,10 @@ import pyarrow as pa
 from core.exceptions import Invalid
 from core.names import name_problem
 
-Column: TypeAlias = "pa.ChunkedArray[Any]"  # generic in its stubs alone
+Column: TypeAlias = "pa.ChunkedArray[Any]"  # quoted: it is generic only in pyarrow's stubs
 
 MAX_COLUMNS = 100_000
-MAX_PROBLEMS = 20  # named in one error
+MAX_PROBLEMS = 20  # in one error
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Place:
     pointer: str = "/columns"
 
     def invalid(self, message: str, row: int | None = None) -> Invalid:
-        """The exception for what is wrong with this column; rows count from 0."""
+        """The exception for an error in this column; rows count from 0."""
         path = f"{self.pointer}/{escape(self.name)}"
         if row is None:
             return Invalid([(path, f"column {self.name!r} {message}")])

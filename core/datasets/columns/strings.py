@@ -1,10 +1,10 @@
-"""Strings, however Arrow encodes them."""
+"""Strings in all of Arrow's encodings."""
 
 import pyarrow as pa
 
 
 def is_string(type_: pa.DataType) -> bool:
-    """Strings of any layout, dictionaries of them included."""
+    """Whether the type is a string or a dictionary of strings."""
     if isinstance(type_, pa.DictionaryType):
         return is_string(type_.value_type)
     return (

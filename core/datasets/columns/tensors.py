@@ -1,4 +1,4 @@
-"""Tensors: an array of numbers per row, all of one shape, none of them missing."""
+"""Tensors: each row holds an array of numbers. All have one shape, none is missing."""
 
 from collections.abc import Iterator
 from typing import Any, TypeGuard
@@ -10,23 +10,23 @@ from core.datasets.columns.numbers import FLOAT32_MAX
 from core.datasets.columns.place import Column, Place
 
 MAX_DIMENSIONS = 8
-BLOCK_BYTES = 2**24  # looked at together, to bound the memory
+BLOCK_BYTES = 2**24  # checked at a time, to bound the memory
 
 
 def is_tensor(type_: pa.DataType) -> bool:
-    """Fixed-shape tensors and fixed-size lists of integers or floats."""
+    """Whether the type is a fixed-shape tensor or fixed-size list of integers or floats."""
     if not isinstance(type_, pa.FixedShapeTensorType | pa.FixedSizeListType):
         return False
     return pa.types.is_integer(type_.value_type) or pa.types.is_floating(type_.value_type)
 
 
 def is_fixed_shape(type_: pa.DataType) -> "TypeGuard[pa.FixedShapeTensorType[Any]]":
-    """The canonical form of the above."""
+    """Whether the type is a fixed-shape tensor, the canonical form."""
     return isinstance(type_, pa.FixedShapeTensorType)
 
 
 def from_numpy(array: np.ndarray) -> "pa.Array[Any]":
-    """Numbers or booleans, rows on the first axis, as an Arrow array of tensors."""
+    """An Arrow array of tensors from numbers or booleans with the rows on the first axis."""
     if array.dtype == bool:
         array = array.astype(np.uint8)
     contiguous = np.ascontiguousarray(array)
@@ -41,15 +41,16 @@ def to_numpy(column: Column) -> np.ndarray:
 
 
 def values(column: Column) -> Column:
-    """All numbers of a canonical column in one dimension; halves, with which Arrow does not
-    compute, as float32.
+    """All numbers of a canonical column in one dimension.
+
+    float16 becomes float32, because Arrow does not compute in float16.
     """
     flat: Column = pa.chunked_array([_storage(chunk).flatten() for chunk in column.chunks])
     return flat.cast(pa.float32()) if pa.types.is_float16(flat.type) else flat
 
 
 def blocks(column: Column) -> Iterator[np.ndarray]:
-    """The column's numbers as (rows, values per row), some rows at a time."""
+    """The column's numbers in arrays of shape (some rows, values per row)."""
     for chunk in _chunks(column):
         flat = chunk.reshape(len(chunk), -1)
         step = max(1, BLOCK_BYTES // max(1, flat[:1].nbytes))
@@ -58,7 +59,7 @@ def blocks(column: Column) -> Iterator[np.ndarray]:
 
 
 def checked(column: Column, place: Place) -> Column:
-    """The column in canonical form; `Invalid` with the first row that is not all finite numbers."""
+    """The column in canonical form. Raises `Invalid` for the first row with a wrong number."""
     column = _canonical(column, place)
     shape = list(column.type.shape)
     if 0 in shape or len(shape) > MAX_DIMENSIONS:
@@ -78,9 +79,12 @@ def checked(column: Column, place: Place) -> Column:
 
 
 def _canonical(column: Column, place: Place) -> Column:
-    """Without missing values, fixed-size lists, permuted axes and empty chunks.
+    """The column as fixed-shape tensors with the axes in order, and without empty chunks.
 
-    Arrow makes no tensors of no rows, and a stream may hold empty batches.
+    A stream may hold empty batches, but Arrow cannot make a tensor array of 0 rows.
+
+    Raises:
+        Invalid: a value is missing.
     """
     chunks: list[Any] = [chunk for chunk in column.chunks if len(chunk)]
     if any(c.null_count or _storage(c).flatten().null_count for c in chunks):
@@ -99,7 +103,7 @@ def _storage(chunk: Any) -> Any:
 
 
 def _chunks(column: Column) -> Iterator[np.ndarray]:
-    """Views of the memory that Arrow holds."""
+    """Each chunk as a view of Arrow's memory."""
     for chunk in column.chunks:
         tensor: Any = chunk
         yield tensor.to_numpy_ndarray()
@@ -109,7 +113,7 @@ def _first_bad_row(values: np.ndarray) -> int | None:
     if values.dtype.kind != "f":
         return None
     if values.dtype.itemsize > 4:
-        good = (np.abs(values) <= FLOAT32_MAX).all(axis=1)  # false for NaN, too
+        good = (np.abs(values) <= FLOAT32_MAX).all(axis=1)  # also false for NaN
     else:
         good = np.isfinite(values).all(axis=1)
     return None if good.all() else int(np.argmin(good))

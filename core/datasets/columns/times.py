@@ -1,4 +1,4 @@
-"""Instants: microseconds in UTC."""
+"""Times in the canonical form: microseconds in UTC."""
 
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ LOCAL_MICROSECONDS = pa.timestamp("us")
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
 _ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)"
-_FORMS = (  # a pattern that every value matches, what completes it, and what it is then
+_FORMS = (  # pattern that every value matches, text to append, type of the completed text
     (r"^\d{4}-\d{2}$", "-01", LOCAL_MICROSECONDS),
     (rf"^{_DATE}([T ]{_TIME})?$", "", LOCAL_MICROSECONDS),
     (rf"^{_DATE}[T ]{_TIME}{_ZONE}$", "", UTC_MICROSECONDS),
@@ -21,17 +21,17 @@ _FORMS = (  # a pattern that every value matches, what completes it, and what it
 
 EARLIEST = pa.scalar(datetime(1, 1, 1, tzinfo=UTC), UTC_MICROSECONDS)
 LATEST = pa.scalar(datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC), UTC_MICROSECONDS)
-MAX_SECONDS = 2**38  # from 1970: more than to year 9999, and no more than fits as microseconds
+MAX_SECONDS = 2**38  # from 1970: beyond year 9999, but still inside 64-bit microseconds
 OUT_OF_RANGE = "holds a time outside the years 1 to 9999, which RFC 3339 cannot write"
 
 
 def is_time(type_: pa.DataType) -> bool:
-    """Dates, instants and times of day."""
+    """Whether the type is a date, a timestamp or a time of day."""
     return pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_time(type_)
 
 
 def to_utc(column: Column, place: Place) -> Column:
-    """Dates and timestamps as instants, digits below a microsecond cut; times of day as strings."""
+    """Dates and timestamps in UTC, cut to microseconds; times of day as strings."""
     type_ = column.type
     if pa.types.is_time(type_):
         return column.cast(pa.large_string())
@@ -48,7 +48,7 @@ def to_utc(column: Column, place: Place) -> Column:
 
 
 def parse(column: Column, place: Place) -> Column:
-    """Strings that are all months, all dates or all times of ISO 8601 as instants; else as is."""
+    """UTC times if all strings are months, dates or times of ISO 8601; else the column itself."""
     if column.null_count == len(column):
         return column
     for pattern, completion, type_ in _FORMS:
@@ -58,13 +58,13 @@ def parse(column: Column, place: Place) -> Column:
             )
             try:
                 return _checked(text.cast(type_).cast(UTC_MICROSECONDS), place)
-            except pa.ArrowInvalid:  # such as month 13: a code that only looks like a date
+            except pa.ArrowInvalid:  # such as month 13: not dates after all
                 return column
     return column
 
 
 def _check_seconds(column: Column, place: Place) -> None:
-    """Raise `Invalid` for what would overflow as microseconds, which the cast does not notice."""
+    """Raise `Invalid` for times that overflow as microseconds; Arrow's cast does not check."""
     zone = column.type.tz if isinstance(column.type, pa.TimestampType) else None
     seconds = column.cast(pa.timestamp("s", tz=zone), safe=False).cast(pa.int64())
     most = pa.scalar(MAX_SECONDS)

@@ -1,4 +1,4 @@
-"""Readers of the formats that data sets come in; each gives an Arrow table, none unpickles."""
+"""Readers of data set formats. Each returns an Arrow table; none unpickles."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from core.exceptions import UnsupportedFormat
 
 @dataclass(frozen=True)
 class Format:
-    """A short name and the reader `(path, max_bytes) -> table` of a media type."""
+    """A format: its short name and its reader `(path, max_bytes) -> table`."""
 
     name: str
     read: Callable[[Path, int], pa.Table]
@@ -28,10 +28,10 @@ FORMATS: Mapping[str, Format] = {
 
 
 def find_format(media_type: str) -> Format:
-    """The reader for a media type, whose parameters such as `; charset=utf-8` do not matter.
+    """The format of a media type. Parameters such as `; charset=utf-8` are ignored.
 
     Raises:
-        UnsupportedFormat: listing the types that are read.
+        UnsupportedFormat: the type is unknown; the message lists the known ones.
     """
     found = FORMATS.get(media_type.partition(";")[0].strip().lower())
     if found is None:

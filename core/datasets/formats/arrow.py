@@ -20,12 +20,12 @@ def read(path: Path, max_bytes: int) -> pa.Table:
 
 
 def read_stream(file: pa.NativeFile, max_bytes: int, pointer: str = "/columns") -> pa.Table:
-    """Read all batches, as long as they stay below the limit; plain buffers are not copied.
+    """Read all batches. Buffers that are not compressed are not copied.
 
     Raises:
-        NotParseable: when it is not an Arrow stream.
-        Invalid: for column types that are not supported.
-        TooLarge: naming the limit.
+        NotParseable: it is not an Arrow stream.
+        Invalid: a column type is not supported.
+        TooLarge: the decoded stream has more than `max_bytes`.
     """
     try:
         check_size(sum(decoded_sizes(file)), max_bytes, "the Arrow stream")
@@ -39,7 +39,7 @@ def read_stream(file: pa.NativeFile, max_bytes: int, pointer: str = "/columns") 
 
 
 def _check_texts(schema: pa.Schema) -> None:
-    """Names and time zones are the sender's bytes: `UnicodeDecodeError` where they are no text."""
+    """Raise `UnicodeDecodeError` if a field's name or time zone is not UTF-8."""
     for field in schema:
         _ = field.name, getattr(field.type, "tz", None)
 
@@ -47,11 +47,15 @@ def _check_texts(schema: pa.Schema) -> None:
 def collect(
     schema: pa.Schema, batches: Iterable[pa.RecordBatch], max_bytes: int, what: str
 ) -> pa.Table:
-    """Put batches together, having checked each and counted what it takes as plain columns."""
+    """Join batches. Each is validated first, and its size as plain columns is counted.
+
+    Args:
+        what: the name of the source, for `TooLarge`.
+    """
     kept: list[pa.Table] = []
     size = 0
     for batch in batches:
-        batch.validate(full=True)  # offsets, dictionary indices and UTF-8 are the sender's claims
+        batch.validate(full=True)  # do not trust offsets, dictionary indices and UTF-8
         size += sum(_plain_bytes(column) for column in batch.columns)
         check_size(size, max_bytes, what)
         kept.append(pa.table({}) if not batch.num_columns else _without_dictionaries(batch))
@@ -59,7 +63,7 @@ def collect(
 
 
 def _plain_bytes(column: Any) -> int:
-    """What a column takes without its dictionary, and at least 8 bytes a row."""
+    """The size of a column with its dictionary expanded; at least 8 bytes a row."""
     size = column.nbytes
     if isinstance(column, pa.DictionaryArray):
         levels: Any = column.dictionary.cast(pa.large_string())

@@ -1,4 +1,4 @@
-"""CSV after RFC 4180: a header, commas, quoted fields that may hold line breaks, UTF-8.
+"""CSV as in RFC 4180: UTF-8, a header, commas; quoted fields may hold line breaks.
 
 Empty cells, NA, N/A, NaN, nan, null and NULL are missing values. Blank lines are skipped.
 """
@@ -22,13 +22,13 @@ MAX_RECORD_BYTES = 2**24
 
 
 def read(path: Path, max_bytes: int) -> pa.Table:
-    """Read a file with inferred column types.
+    """Read a file and infer the column types.
 
     Raises:
-        NotParseable: for bytes that are not UTF-8, records of the wrong length and quotes that are
-            not closed; the message names the line.
-        Invalid: for column names that are empty or occur twice.
-        TooLarge: naming the limit.
+        NotParseable: bytes are not UTF-8, a record has the wrong length or a quote is not closed;
+            the message names the line.
+        Invalid: a column name is empty or occurs twice.
+        TooLarge: the file or its table has more than `max_bytes`.
     """
     check_size(path.stat().st_size, max_bytes, "the CSV file")
     names = _header(path)
@@ -36,9 +36,9 @@ def read(path: Path, max_bytes: int) -> pa.Table:
     marks = _Marks(max_bytes)
     try:
         table = _parse(path, len(names), marks)
-        if marks.quotes % 2:  # closed quotes come in pairs, doubled ones inside a field too
+        if marks.quotes % 2:  # closed quotes come in pairs, and so do doubled ones in a field
             _check_records(path)
-    except pa.ArrowInvalid as error:  # whose message quotes the data
+    except pa.ArrowInvalid as error:  # do not show its message: it quotes the data
         _check_records(path)
         raise NotParseable(
             f"the file is not CSV, or has a record of more than {MAX_RECORD_BYTES} bytes"
@@ -48,7 +48,7 @@ def read(path: Path, max_bytes: int) -> pa.Table:
 
 
 class _Marks:
-    """Counts quotes and cells, and refuses more cells than there may be numbers of 8 bytes."""
+    """Counts quotes and cells. Raises `TooLarge` if 8 bytes per cell exceed `max_bytes`."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -62,10 +62,10 @@ class _Marks:
 
 
 def _parse(path: Path, num_columns: int, marks: _Marks) -> pa.Table:
-    """In blocks of a thousand cells a column or more, as Arrow takes two kilobytes for each."""
+    """Parse in blocks of at least 2048 bytes a column: Arrow itself takes that per block."""
     block_size = max(MAX_RECORD_BYTES, 2048 * num_columns)
     with Utf8File(path, marks.count) as raw:
-        file: Any = raw  # its stubs want more of a file than is read
+        file: Any = raw  # pyarrow's stubs ask for more methods than it calls
         return arrow_csv.read_csv(
             file,
             read_options=arrow_csv.ReadOptions(block_size=block_size),
@@ -90,7 +90,7 @@ def _header(path: Path) -> list[str]:
 
 
 def _check_records(path: Path) -> None:
-    """Raise `NotParseable` for the first record that is not as long as the header."""
+    """Raise `NotParseable` for the first record with more or fewer fields than the header."""
     expected = 0
     for line, record in _records(path, strict=True):
         expected = expected or len(record)
@@ -102,10 +102,13 @@ def _check_records(path: Path) -> None:
 
 
 def _records(path: Path, *, strict: bool = False) -> Generator[tuple[int, list[str]]]:
-    """The records and their first lines, by Python's reader: slow, but it counts lines.
+    """Each record with the number of its first line.
+
+    Python's reader is slow, but it counts lines.
 
     Raises:
-        NotParseable: naming the line, before a record fills the memory.
+        NotParseable: a record is not CSV or has more than `MAX_RECORD_BYTES` characters; the
+            message names the line.
     """
     csv.field_size_limit(MAX_RECORD_BYTES)
     left, line = MAX_RECORD_BYTES, 1

@@ -18,10 +18,10 @@ JSON_TYPES = {bool: "boolean", int: "number", float: "number", str: "string", li
 
 
 def read(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """A table of lists of equal length; null is a missing value, nested lists are tensors.
+    """The table. Null is a missing value; nested lists are tensors.
 
     Raises:
-        Invalid: with the JSON pointer of what is wrong.
+        Invalid: with the JSON pointer of the wrong value.
     """
     if not isinstance(columns, Mapping):
         raise Invalid([(POINTER, "give an object of lists, one per column")])
@@ -56,7 +56,7 @@ def _column(values: Sequence[Any], place: Place) -> "pa.Array[Any]":
 
 
 def _common_type(values: Sequence[Any], place: Place) -> str:
-    """The JSON type of all values that are not null."""
+    """The one JSON type of the values that are not null. Raises `Invalid` if there are more."""
     common = "null"
     for row, value in enumerate(values):
         kind = "null" if value is None else JSON_TYPES.get(type(value), "object")

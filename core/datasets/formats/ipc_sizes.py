@@ -1,11 +1,11 @@
-"""The size of an Arrow stream's messages once unpacked, read before they are unpacked.
+"""The unpacked size of an Arrow stream's messages, read before they are unpacked.
 
-A compressed buffer begins with its unpacked length, and Arrow allocates what it says. Where the
-buffers are stands in the message's metadata: flatbuffers, of which this reads the few tables that
-it needs (format/Message.fbs and Schema.fbs of Apache Arrow, columnar format 1.x).
+A compressed buffer begins with its unpacked length, and Arrow allocates that much memory. The
+message's metadata says where the buffers are. It is a flatbuffer; this module reads only the tables
+that it needs (format/Message.fbs and Schema.fbs of Apache Arrow, columnar format 1.x).
 
-Flatbuffers are read by references: a million fields may be one and the same, with one name of a
-megabyte, which Arrow copies a million times. No library writes such a schema.
+Parts of a flatbuffer are found by offsets. So a million fields may share one name of a megabyte,
+which Arrow would copy a million times. Libraries do not write such schemas; they are refused.
 """
 
 import struct
@@ -21,14 +21,14 @@ SCHEMA_FIELDS, SCHEMA_METADATA = 1, 2  # fields of Schema
 NAME, CHILDREN, FIELD_METADATA = 0, 5, 6  # fields of Field
 KEY, VALUE = 0, 1  # fields of KeyValue
 MAX_PARTS = 2**20  # fields and their metadata: ten for each column that there may be
-FIELD_BYTES = 16  # that a field takes at least, if it is not shared
+FIELD_BYTES = 16  # the least that a field takes, if it is not shared
 DICTIONARY_DATA = 1  # field of DictionaryBatch
 BUFFERS, COMPRESSION = 2, 3  # fields of RecordBatch
 BUFFER = struct.Struct("<qq")  # offset and length in the body
 
 
 def decoded_sizes(file: pa.NativeFile) -> Iterator[int]:
-    """The bytes of each message's buffers once unpacked; `ValueError` for broken metadata."""
+    """The unpacked bytes of each message's buffers. Raises `ValueError` for broken metadata."""
     reader: Any = pa.ipc.MessageReader.open_stream(file)
     try:
         for message in reader:
@@ -38,7 +38,7 @@ def decoded_sizes(file: pa.NativeFile) -> Iterator[int]:
 
 
 def check_message(message: Any) -> None:
-    """Raise `ValueError` for a schema that is not what a library writes."""
+    """Raise `ValueError` for a schema that is broken or has shared parts."""
     try:
         _decoded_size(memoryview(message.metadata), None)
     except struct.error as error:
@@ -61,7 +61,7 @@ def _decoded_size(metadata: memoryview, body: pa.Buffer | None) -> int:
 
 
 def _check_schema(schema: "_Table") -> None:
-    """Raise `ValueError` if its fields and texts take more than the bytes that they are told in."""
+    """Raise `ValueError` if fields and texts take more bytes than the schema: some are shared."""
     left = len(schema.data)
     for count, taken in enumerate(_taken_bytes(schema)):
         left -= taken
@@ -70,7 +70,7 @@ def _check_schema(schema: "_Table") -> None:
 
 
 def _taken_bytes(schema: "_Table") -> Iterator[int]:
-    """What each field and text takes once it is read, in the order of a walk."""
+    """The bytes of each field with its name, and of each metadata entry, depth first."""
     yield from _metadata_bytes(schema, SCHEMA_METADATA)
     waiting = [schema.tables(SCHEMA_FIELDS)]
     while waiting:
@@ -89,7 +89,7 @@ def _metadata_bytes(table: "_Table", field: int) -> Iterator[int]:
 
 
 def _unpacked_length(body: memoryview, offset: int, size: int) -> int:
-    """The length before the data; -1 says that this buffer is not compressed after all."""
+    """The unpacked length, stored before the data; -1 there means not compressed."""
     if size < 8 or offset < 0:
         return 0
     (length,) = struct.unpack_from("<q", body, offset)
@@ -98,7 +98,7 @@ def _unpacked_length(body: memoryview, offset: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class _Table:
-    """A flatbuffers table: a position, and before it how far back its list of fields is."""
+    """A flatbuffers table. It begins with the distance back to its list of fields (vtable)."""
 
     data: memoryview
     position: int
@@ -116,7 +116,7 @@ class _Table:
         return None if at is None else _Table(self.data, at + self._u32(self.data, at))
 
     def tables(self, field: int) -> Iterator["_Table"]:
-        """Those of a vector."""
+        """The tables of a vector."""
         at = self._find(field)
         if at is None:
             return

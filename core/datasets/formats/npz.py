@@ -1,4 +1,4 @@
-"""NumPy's npz: each array is a column, its first axis the rows. Nothing is unpickled."""
+"""NumPy's npz: each array is a column with rows on the first axis. Nothing is unpickled."""
 
 import io
 import lzma
@@ -18,7 +18,7 @@ from core.datasets.columns.place import MAX_COLUMNS, Place
 from core.datasets.formats.limits import check_size
 from core.exceptions import NotParseable
 
-READABLE_KINDS = "biufUM"  # booleans, integers, floats, strings, times: nothing that is an object
+READABLE_KINDS = "biufUM"  # booleans, integers, floats, strings, times; no objects
 HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 BROKEN = (
     zipfile.BadZipFile,
@@ -32,18 +32,18 @@ BROKEN = (
     struct.error,
 )
 MEMBER = b"PK\x01\x02"  # begins every entry of an archive's directory
-BLOCK_BYTES = 2**24  # of texts that are Python's at a time, of which it needs twenty times as many
+BLOCK_BYTES = 2**24  # of texts at a time: as Python strings they take up to twenty times as much
 
 
 def read(path: Path, max_bytes: int) -> pa.Table:
     """Read a file whose arrays have the same number of rows.
 
-    What each array claims to be is compared with what the archive holds before memory is taken.
+    Each array's header is compared with the bytes in the archive before memory is allocated.
 
     Raises:
-        NotParseable: when it is not such an archive, or an array is not what its header claims.
-        Invalid: for arrays that cannot be columns.
-        TooLarge: naming the limit.
+        NotParseable: it is not an npz archive, or an array has other bytes than its header says.
+        Invalid: an array cannot be a column.
+        TooLarge: the arrays have more than `max_bytes`.
     """
     try:
         with _CountedFile(path) as file, zipfile.ZipFile(file) as archive:
@@ -59,9 +59,9 @@ def read(path: Path, max_bytes: int) -> pa.Table:
 
 
 class _CountedFile(io.FileIO):
-    """A file whose reader gets `NotParseable` in place of too many members.
+    """A file that raises `NotParseable` if an archive has too many members.
 
-    An archive's directory is read at once, before anything of it is interpreted.
+    `zipfile` reads the archive's directory in one call, before it parses it.
     """
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -72,7 +72,7 @@ class _CountedFile(io.FileIO):
 
 
 def _plain_bytes(array: np.ndarray) -> int:
-    """At least 8 bytes a row, as for Arrow: what is learned of a column is float64."""
+    """The size of an array; at least 8 bytes a row, because columns become float64 later."""
     return max(array.nbytes, 8 * len(array))
 
 
@@ -92,15 +92,15 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Place) -> np
             array = npy.read_array(file, allow_pickle=False)
         except (ValueError, OverflowError, TypeError) as error:
             raise NotParseable(f"array {place.name!r} cannot be read") from error
-    with np.errstate(over="ignore"):  # a long double may become infinite, which is refused later
+    with np.errstate(over="ignore"):  # a long double may become infinite: `canonical` raises
         return np.ascontiguousarray(array.astype(_plain(array.dtype), copy=False))
 
 
 def _check_header(file: IO[bytes], file_size: int, place: Place) -> None:
-    """Compare the claimed shape and type with the bytes that are there."""
+    """Compare shape and type of the array's header with the member's size."""
     try:
         shape, _, dtype = HEADER_READERS[npy.read_magic(file)](file)
-    except Exception as error:  # NumPy has Python parse it, which has many ways to fail
+    except Exception as error:  # Python parses it, which can raise many exceptions
         raise NotParseable(f"array {place.name!r} has no valid npy header") from error
     if dtype.kind not in READABLE_KINDS:
         raise place.invalid(f"has the type {dtype}: give numbers, booleans, strings or times")
@@ -143,7 +143,7 @@ def _column(array: np.ndarray, place: Place) -> "pa.Array[Any] | pa.ChunkedArray
 
 
 def _texts(array: np.ndarray, place: Place) -> "pa.ChunkedArray[Any]":
-    """Some rows at a time: as Python's own they take up to twenty times the memory."""
+    """Strings as Arrow's, `BLOCK_BYTES` at a time."""
     step = max(1, BLOCK_BYTES // max(1, array.itemsize))
     try:
         blocks = [
@@ -151,5 +151,5 @@ def _texts(array: np.ndarray, place: Place) -> "pa.ChunkedArray[Any]":
             for start in range(0, max(1, len(array)), step)
         ]
     except (ValueError, SystemError) as error:  # half of a surrogate pair, or beyond Unicode
-        raise place.invalid("holds a character that Unicode has not") from error
+        raise place.invalid("holds a character that is not in Unicode") from error
     return pa.chunked_array(blocks, pa.large_string())

@@ -19,14 +19,14 @@ BROKEN = (pa.ArrowException, OSError, ValueError, EOFError, NotImplementedError,
 
 
 def read(path: Path, max_bytes: int) -> pa.Table:
-    """Read all row groups in small batches, as long as they stay below the limit.
+    """Read all row groups in small batches.
 
-    Strings stay dictionaries until they are counted: a page of one long string repeated is small.
+    Strings stay dictionaries until their size is counted: a small page may repeat a long string.
 
     Raises:
-        NotParseable: when it is not a Parquet file.
-        Invalid: for column types that are not supported.
-        TooLarge: naming the limit.
+        NotParseable: it is not a Parquet file.
+        Invalid: a column type is not supported.
+        TooLarge: the decoded file has more than `max_bytes`.
     """
     try:
         with pa.memory_map(str(path)) as mapped:

@@ -1,8 +1,8 @@
-"""The size of a Parquet file's pages once unpacked, read before they are unpacked.
+"""The unpacked size of a Parquet file's pages, read before they are unpacked.
 
-A file's footer says how much each column takes, and may lie; Arrow allocates what each page's own
-header says, up to 2 GB. So the headers are read first: structs of Thrift's compact protocol
-(parquet.thrift of Apache Parquet, format 2.x), of which this needs two numbers.
+The footer gives the size of each column, but may be wrong. Arrow allocates what the header of each
+page says, up to 2 GB. So this module reads the headers first: structs of Thrift's compact protocol
+(parquet.thrift of Apache Parquet, format 2.x).
 """
 
 import base64
@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from core.datasets.formats.ipc_sizes import check_message
 
-MAX_PAGES = 2**20  # of a megabyte or 20,000 rows each, as they are written
+MAX_PAGES = 2**20  # writers make pages of about a megabyte or 20,000 rows
 MAX_HEADER_BYTES = 2**20
 MAX_DEPTH = 16
 TRUE, FALSE, BYTE, INT32, INT64, DOUBLE = 1, 2, 3, 5, 6, 7  # types
 BINARY, LIST, SET, STRUCT = 8, 9, 10, 12
-Field = tuple[int, int]  # its number and type: with another type Arrow passes over it
+Field = tuple[int, int]  # number and type; Arrow skips a known number with another type
 ROW_GROUPS, COLUMNS, COLUMN = (4, LIST), (1, LIST), (3, STRUCT)  # of file, group, column chunk
 SIZE, DATA, DICTIONARY = (7, INT64), (9, INT64), (11, INT64)  # of ColumnMetaData
 UNPACKED, PACKED = (2, INT32), (3, INT32)  # of PageHeader
@@ -27,7 +27,7 @@ NEXT_IS_BINARY = 1 << 4 | BINARY  # the value's header, which follows the key
 
 
 def check_stored_schema(data: memoryview) -> None:
-    """Raise `ValueError` for a footer whose Arrow schema has shared parts: see `ipc_sizes`."""
+    """Raise `ValueError` if the footer's Arrow schema has shared parts (see `ipc_sizes`)."""
     footer = bytes(_footer(data))
     at = footer.find(SCHEMA_KEY)
     while at >= 0:
@@ -40,7 +40,7 @@ def check_stored_schema(data: memoryview) -> None:
 
 
 def num_columns(data: memoryview) -> int:
-    """The most columns of any row group: Arrow takes ten kilobytes for each to tell of them."""
+    """The columns of the largest row group. Arrow's metadata takes ten kilobytes for each."""
     footer, most = _Reader(_footer(data)), 0
     for _ in footer.structs_of(ROW_GROUPS):
         here = 0
@@ -52,7 +52,7 @@ def num_columns(data: memoryview) -> int:
 
 
 def unpacked_sizes(data: memoryview) -> Iterator[int]:
-    """The bytes of each page once unpacked; `ValueError` for broken metadata."""
+    """The unpacked bytes of each page. Raises `ValueError` for broken metadata."""
     count = 0
     for start, end in _chunks(_Reader(_footer(data))):
         position = start
@@ -73,9 +73,9 @@ def _footer(data: memoryview) -> memoryview:
 
 
 def _chunks(footer: "_Reader") -> Iterator[tuple[int, int]]:
-    """From where to where the pages of each column of each row group are.
+    """First and last byte + 1 of the pages of each column of each row group.
 
-    Not by way of pyarrow's metadata, whose exceptions about a column end the process.
+    pyarrow's metadata is not used: its exceptions about a column end the process.
     """
     for _ in footer.structs_of(ROW_GROUPS):
         for _ in footer.structs_of(COLUMNS):
@@ -91,7 +91,7 @@ def _chunks(footer: "_Reader") -> Iterator[tuple[int, int]]:
 
 
 class _Reader:
-    """Thrift's compact protocol, from a position on; `ValueError` where the bytes end."""
+    """Reads Thrift's compact protocol. Raises `ValueError` where the bytes end too early."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -117,7 +117,7 @@ class _Reader:
         return value | part << shift
 
     def fields(self) -> Iterator[Field]:
-        """Those of a struct. Read or skip each before the next."""
+        """The fields of a struct. Read or skip each value before the next field."""
         field = 0
         while header := self.byte():
             step = header >> 4
@@ -125,7 +125,7 @@ class _Reader:
             yield field, header & 0x0F
 
     def integers(self) -> dict[Field, int]:
-        """The integer fields of a struct; all others are passed over."""
+        """The integer fields of a struct; all others are skipped."""
         found: dict[Field, int] = {}
         for field in self.fields():
             if BYTE < field[1] < DOUBLE:
@@ -147,7 +147,7 @@ class _Reader:
                 yield
 
     def skip(self, field: Field) -> dict[Field, int]:
-        """Skip a field's value; returns nothing found."""
+        """Skip a field's value. Returns no integers, as `integers` of an empty struct would."""
         self._skip(field[1], 0)
         return {}
 
@@ -156,12 +156,12 @@ class _Reader:
         return number >> 1 ^ -(number & 1)
 
     def _list(self) -> tuple[int, int]:
-        """The type of its elements, and how many they are."""
+        """A list's type and number of elements."""
         header = self.byte()
         return header & 0x0F, self.varint() if header >> 4 == 0x0F else header >> 4
 
     def _skip(self, type_: int, depth: int) -> None:
-        """A boolean field has no value, its type says it."""
+        """Skip a value. The value of a boolean field is its type, so nothing follows."""
         if depth > MAX_DEPTH:
             raise ValueError("broken metadata: it is too deep")
         if type_ == STRUCT:
@@ -178,4 +178,4 @@ class _Reader:
         elif BYTE < type_ < DOUBLE:
             self.varint()
         elif type_ not in (TRUE, FALSE):
-            raise ValueError("broken metadata: a type that Parquet has not")
+            raise ValueError("broken metadata: a type that is not in Parquet")

@@ -1,4 +1,4 @@
-"""Plain text: one column `text`, a row per line."""
+"""Plain text: one column `text`, one row per line."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -15,11 +15,11 @@ LINES_PER_CHUNK = 100_000
 
 
 def read(path: Path, max_bytes: int) -> pa.Table:
-    """Lines end with LF or CRLF; empty ones are rows, too.
+    """Read a file. Lines end with LF or CRLF; empty lines are rows too.
 
     Raises:
-        NotParseable: when there is nothing, or a byte that is not UTF-8, which is named.
-        TooLarge: naming the limit.
+        NotParseable: the file is empty, or a byte is not UTF-8; the message names it.
+        TooLarge: the file has more than `max_bytes`.
     """
     check_size(path.stat().st_size, max_bytes, "the text")
     with open_text(path, newline="\n") as file:

@@ -1,4 +1,4 @@
-"""Files that are checked to be UTF-8 while somebody reads them, so that they are read once."""
+"""Files whose bytes are checked to be UTF-8 while they are read, in one pass."""
 
 import codecs
 import io
@@ -12,9 +12,9 @@ from core.exceptions import NotParseable
 
 
 class Utf8File(io.FileIO):
-    """The bytes of a file; `on_read` is given each piece of them after it was checked.
+    """The bytes of a file. `on_read` receives each piece after the check.
 
-    Reading raises `NotParseable`, which names the first byte that is not UTF-8 and its line.
+    Reading raises `NotParseable` with the first byte that is not UTF-8 and its line.
     """
 
     def __init__(self, path: Path, on_read: Callable[[bytes], None] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The commands of `credence` that run and look after a service: they need its distribution."""
+"""The commands of `credence` that run and maintain a service: they need its distribution."""
 
 from credence.serving.commands import backup, doctor, keys, migrate, service
 

@@ -17,10 +17,10 @@ def backup(
     file: Annotated[Path, typer.Argument(help="The tar file to write; it must not exist.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Write database and files to one file, while the service runs or not.
+    """Write database and files to one file; the service may keep running.
 
-    For SQLite and a folder, as `credence serve` has them; a server and a bucket have their own
-    ways: docs/operations.md. The file holds data and hashes of keys: keep it as you keep those.
+    Works for SQLite and a folder, as `credence serve` has them. For PostgreSQL or a bucket see
+    docs/operations.md. The file contains data and hashes of keys: protect it as you protect those.
 
     Example: `credence backup monday.tar --data-dir /var/lib/credence`
     """
@@ -41,9 +41,9 @@ def backup(
 
 def restore(
     file: Annotated[Path, typer.Argument(help="A file that `credence backup` wrote.")],
-    data_dir: Annotated[Path, typer.Option(help="Where to: an empty directory, or a new one.")],
+    data_dir: Annotated[Path, typer.Option(help="A new or an empty directory.")],
 ) -> None:
-    """Make a data directory from a backup, after comparing every file with its checksum.
+    """Create a data directory from a backup, after comparing every file with its checksum.
 
     Jobs that were running are queued again and continue from their checkpoints; keys stay valid.
 

@@ -19,9 +19,9 @@ def doctor(
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Examine this installation, with the settings of the service; it need not run.
+    """Examine this installation with the service's settings; the service need not run.
 
-    Exit code 1 if something is broken; warnings fail nothing. Secrets are never shown.
+    Exit code 1 if something is broken, 0 if there are only warnings. Secrets are never shown.
 
     Example: `credence doctor --data-dir /var/lib/credence`
     """

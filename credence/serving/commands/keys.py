@@ -1,4 +1,4 @@
-"""`credence keys`: make, list and revoke keys, in the database itself."""
+"""`credence keys`: make, list and revoke keys, directly in the database."""
 # ruff: noqa: PLC0415
 
 from collections.abc import Iterator
@@ -20,7 +20,9 @@ app = typer.Typer(no_args_is_help=True, help="Keys: make, list and revoke them."
 
 EXIT_REFUSED = 1
 
-Most = Annotated[int | None, typer.Option(min=1, help="At most so many.", show_default="no limit")]
+Most = Annotated[
+    int | None, typer.Option(min=1, help="At most this many.", show_default="no limit")
+]
 
 
 @app.command()
@@ -33,8 +35,8 @@ def create(  # noqa: PLR0917 - options have names
     owner: Annotated[
         str | None,
         typer.Option(
-            help="The owner of what it makes and sees; default: the key's name, and for the scope "
-            "predict all owners' models."
+            help="Owner of the objects that it makes and sees; default: the key's name. For the "
+            "scope predict the default is to see all owners' models."
         ),
     ] = None,
     requests_per_minute: Most = None,
@@ -58,8 +60,8 @@ def create(  # noqa: PLR0917 - options have names
         others = [k.name for k in keys.valid() if key.owner and k.owner == key.owner and k != key]
     typer.echo(text)
     if others:
-        shared = f"{key.owner!r} has keys already ({', '.join(others)}): they see the same things"
-        note(f"the owner {shared}; --owner names another")
+        shared = f"{key.owner!r} has keys already ({', '.join(others)}): they see the same objects"
+        note(f"the owner {shared}; --owner sets another")
     note(f"{key.id} ({scope}): keep the key, it cannot be shown again")
 
 
@@ -96,7 +98,7 @@ def revoke(
 
 
 def _line(shown: dict[str, Any]) -> list[Any]:
-    """Limits in one cell."""
+    """The cells of a key, with all limits in one cell."""
     limits = {name.replace("_", " "): value for name, value in shown["limits"].items()}
     text = ", ".join(f"{value} {name}" for name, value in limits.items() if value is not None)
     return [text if name == "limits" else value for name, value in shown.items()]

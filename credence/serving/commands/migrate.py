@@ -9,19 +9,19 @@ WAIT_SECONDS = 60.0  # for a database that starts at the same time
 
 
 def migrate() -> None:
-    """Bring the database's schema to this release, and wait for the database if need be.
+    """Bring the database's schema to this release; wait if the database is not yet reachable.
 
-    API and workers do the same when they start, one process at a time; a deployment of many runs
-    this first, so that a migration that fails is seen once, and before anything is replaced.
+    API and workers also do this when they start, one process at a time. If you run several, run
+    this first: a migration that fails is then reported once, before any process is replaced.
 
     Example: `CREDENCE_DATABASE_URL=postgresql://… credence migrate`
     """
     deadline = time.monotonic() + WAIT_SECONDS
-    while not _tried(deadline):
+    while not _migrated(deadline):
         time.sleep(1.0)
 
 
-def _tried(deadline: float) -> bool:
+def _migrated(deadline: float) -> bool:
     """Migrate; False if the database is not reachable yet."""
     from core.database import database
     from core.exceptions import InvalidSetting, Unavailable

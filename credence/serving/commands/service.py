@@ -1,7 +1,7 @@
 """`credence serve`, `api` and `worker`: run the service.
 
 Imports are in the functions: torch and the web framework take seconds to load, and other commands
-need neither.
+do not need them.
 """
 # ruff: noqa: PLC0415
 
@@ -74,7 +74,7 @@ def worker(
 def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> None:
     """Check address and settings before the imports that take seconds."""
     _let_idle_threads_sleep()
-    from app.access.binding import check_bind
+    from app.access.bind_address import check_bind
     from core.exceptions import InvalidSetting, Unavailable
     from credence.serving.api_thread import CannotStart, listen
 
@@ -92,14 +92,16 @@ def _run(host: str, port: int, data_dir: Path | None, *, with_worker: bool) -> N
 
 
 def _let_idle_threads_sleep() -> None:
-    """Before torch is loaded: API and worker share the cores, and by default OpenMP's threads spin
-    while they wait, which slows small predictions several times when the cores are busy.
+    """Set OpenMP's wait policy, before torch is loaded.
+
+    API and worker share the cores. By default OpenMP's threads spin while they wait, which makes
+    small predictions several times slower when the cores are busy.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def settings_from(data_dir: Path | None) -> "Settings":
-    """Valid settings; a wrong one ends the command with a message."""
+    """Valid settings; an invalid one ends the command with a message."""
     from core.exceptions import InvalidSetting
     from core.release import release
     from core.settings import load_settings
@@ -107,7 +109,7 @@ def settings_from(data_dir: Path | None) -> "Settings":
 
     if release() not in (__version__, "unknown"):
         advice = f"pip install credence-client=={release()}"
-        fail(f"credence {release()} with credence-client {__version__}: {advice}", 2)
+        fail(f"credence-server {release()} with credence-client {__version__}: {advice}", 2)
 
     try:
         settings = load_settings(**({} if data_dir is None else {"data_dir": data_dir}))

@@ -1,6 +1,6 @@
-"""The kinds of panel that the dashboards have, in the types of grafana-foundation-sdk.
+"""The dashboards' kinds of panel, built with grafana-foundation-sdk.
 
-Queries are given as legend → PromQL.
+Queries map a legend to PromQL.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ GREEN, YELLOW, RED = "green", "yellow", "red"
 
 Panel = stat.Panel | timeseries.Panel | heatmap.Panel | table.Panel
 P = TypeVar("P", stat.Panel, timeseries.Panel, heatmap.Panel, table.Panel)
-Rows = Mapping[str, Sequence[Sequence[Panel]]]  # by title; a panel has its share of a row's width
+Rows = Mapping[str, Sequence[Sequence[Panel]]]  # by heading; the panels of a row have equal widths
 
 
 def limits(*steps: tuple[float, str]) -> dashboard.ThresholdsConfig:
@@ -48,7 +48,11 @@ def lines(
     log: bool = False,
     below_zero: bool = False,
 ) -> timeseries.Panel:
-    """Lines over time. Series whose name matches `dashed` are levels to compare with."""
+    """Lines over time.
+
+    Args:
+        dashed: regular expression for the names of series to draw dashed: reference levels.
+    """
     panel = _panel(timeseries.Panel(), title, description, queries).unit(unit).line_width(1)
     panel.fill_opacity(20 if stacked else 5).show_points(kinds.VisibilityMode.NEVER)
     legend = common.VizLegendOptions().display_mode(kinds.LegendDisplayMode.TABLE)
@@ -79,7 +83,7 @@ def number(
     expr: str,
     thresholds: dashboard.ThresholdsConfig | None = None,
 ) -> stat.Panel:
-    """One number, coloured by its thresholds, in front of its course over time."""
+    """One number, coloured by its thresholds, with its graph behind it."""
     panel = _panel(stat.Panel(), title, description, {title: expr}).unit(unit).height(4)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     mode = schema.FieldColorModeId.THRESHOLDS if thresholds else schema.FieldColorModeId.FIXED
@@ -110,7 +114,7 @@ def series(title: str, description: str, expr: str) -> table.Panel:
 
 
 def variable(name: str, labels_of: str, sort: schema.VariableSort) -> dashboard.QueryVariable:
-    """A choice among the values of a label, all of them at first."""
+    """A variable with the values of a label; by default all of them."""
     chosen = schema.VariableOption(text=["All"], value=["$__all"])
     choice = dashboard.QueryVariable(name).label(name.capitalize()).datasource(DATASOURCE)
     choice.query(f"label_values({labels_of}, {name})").current(chosen).sort(sort)

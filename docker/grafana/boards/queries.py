@@ -4,7 +4,7 @@ MODEL = 'model=~"$model"'
 
 
 def rate(selector: str, by: str = "") -> str:
-    """Per second, over all replicas."""
+    """The rate per second, over all replicas."""
     grouped = f"sum by ({by})" if by else "sum"
     return f"{grouped} (rate({selector}[$__rate_interval]))"
 

@@ -10,7 +10,7 @@ JOB = "credence_train_job_seconds"
 
 
 def last_hour(q: float) -> str:
-    """A quantile of what ended in the last hour: jobs are too rare for a shorter time."""
+    """A quantile over jobs that ended in the last hour. Shorter times have too few jobs."""
     return f"histogram_quantile({q}, sum by (kind, le) (increase({JOB}_bucket[1h])))"
 
 

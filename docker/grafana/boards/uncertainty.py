@@ -1,6 +1,6 @@
-"""How uncertain the models are about the rows that they predict: drift shows here first.
+"""The models' uncertainty on the rows that they predict: it shows drift.
 
-Where labels come back, also whether the stated uncertainty was right.
+With feedback, it also shows whether the uncertainty was right.
 """
 
 from grafana_foundation_sdk.models.dashboard import Dashboard, VariableSort
@@ -21,7 +21,7 @@ CALIBRATION = f"model_version:credence_feedback_calibration_error:max{{{MODEL}}}
 EXPECTED_LOG_LIKELIHOOD = f"credence_feedback_expected_log_likelihood{{{MODEL}}}"
 LABELLED = f"credence_feedback_rows_total{{{MODEL}}}"
 CHANCE = f"3 * sqrt(0.9 * 0.1 / {WINDOW})"
-OF_NUMBERS = f"and on (model, version) {COVERAGE}"  # classes have no intervals
+OF_NUMBERS = f"and on (model, version) {COVERAGE}"  # classes have no coverage
 VERSION = "{{model}} v{{version}}"
 
 NUMBERS = [

@@ -147,7 +147,7 @@ def test_a_description_cannot_lead_elsewhere(
     file = {"name": name, "size": 1, "sha256": ""}
     content = {"token": token, "is_directory": True, "files": [file]}
     bucket.put("a/.published", json.dumps(content).encode())
-    with pytest.raises(CorruptArtifact, match=r"is no (name of a file|token)"):
+    with pytest.raises(CorruptArtifact, match=r"is not the (name of a file|token)"):
         store.local_path("a")
 
 

@@ -85,7 +85,7 @@ def test_features_are_picked_and_codes_are_text() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"x": [1, 2], "y": [1]}, "unlike lengths"),
+        ({"x": [1, 2], "y": [1]}, "differ in length"),
         ({"x": [1, "a"]}, "column 'x'"),
         (np.zeros(3), r"shape \[3\]: give a matrix"),
     ],

@@ -145,7 +145,7 @@ def test_a_model_is_told_what_came_true(client: Client, version: Version) -> Non
         model.feedback(rows[:3], [1.0, 2.0])
     with pytest.raises(ValueError, match="no column 'z'"):
         model.feedback(rows, "z")
-    with pytest.raises(ValueError, match="nothing to tell"):
+    with pytest.raises(ValueError, match="no value is known"):
         model.feedback(rows[:2], [None, None])
 
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from credence import AsyncClient, Client, CredenceAPIError, ServiceUnreachable
-from credence.client.calls import Retries, retry_after
+from credence.client.retries import Retries, retry_after
 from tests.credence.client.scripted import DROP, answer, scripted
 from tests.credence.conftest import TINY
 from tests.credence.running import Service

@@ -47,7 +47,7 @@ def test_a_card_tells_what_was_asked_for_and_goes_into_a_file(
     service: Service, version: Version, tmp_path: Path
 ) -> None:
     shown = credence("models", "card", "small", url=service.url).stdout
-    for word in ("54 learned from, 6 held out", "network.hidden", "Known limits", "mean-field"):
+    for word in ("54 for training, 6 held out", "network.hidden", "Known limits", "mean-field"):
         assert word in shown
     assert "network.activation" not in shown
     path = tmp_path / "card.html"

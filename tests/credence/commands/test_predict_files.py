@@ -104,7 +104,7 @@ def test_texts_are_predicted_a_line_each(service: Service, client: Client, tmp_p
         assert float(line.split(",")[1]) == pytest.approx(perplexity)
     assert [len(tokens) for tokens in answer["next_tokens"]] == [3, 3]
     table = invoke(service, "predict", "lines", "--format", "table", stdin="\n".join(texts))
-    assert "may follow" in table.stdout
+    assert "next token" in table.stdout
 
 
 def test_a_forecast_is_told_what_will_be(service: Service, client: Client, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_codes_of_categories_are_text_in_every_format() -> None:
 
 
 def test_a_suffix_that_says_nothing_is_named() -> None:
-    with pytest.raises(BadRows, match=r"'\.xlsx' is none of \.csv, .* --from tells the format"):
+    with pytest.raises(BadRows, match=r"'\.xlsx' is none of \.csv, .* --from sets the format"):
         format_of(Path("rows.xlsx"))
 
 

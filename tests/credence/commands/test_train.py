@@ -72,7 +72,9 @@ def test_a_refused_request_exits_with_1_and_names_the_field(service: Service, ta
 
 
 def test_without_a_target_the_columns_are_named(table: Path) -> None:
-    with pytest.raises(typer.BadParameter, match="predicted, one of x0, x1, kind, y") as caught:
+    with pytest.raises(
+        typer.BadParameter, match="name the column to predict, one of x0, x1, kind, y"
+    ) as caught:
         named_target(None, str(table))
     assert caught.value.exit_code == 2
 

@@ -197,7 +197,7 @@ def test_a_collector_that_is_away_is_told_once_and_harms_nobody(tmp_path: Path) 
 
 def test_without_a_collector_the_sdk_is_not_even_loaded() -> None:
     code = (
-        "import sys, app.main, worker.main; from core import tracing;"
+        "import sys, app.main, worker.main; from core.telemetry import tracing;"
         "tracing.start_tracing('credence-api'); tracing.flush_traces();"
         "assert tracing.current_traceparent() is None;"
         "assert not [m for m in sys.modules if m.startswith('opentelemetry.sdk')]"

@@ -249,7 +249,7 @@ def test_few_groups_and_small_tables_still_train() -> None:
     halves = TrainingConfig(
         validation_fraction=0.5, calibration_fraction=0.2, stopping_fraction=0.4
     )
-    with pytest.raises(InvalidData, match="leaves none of 100 to learn from"):
+    with pytest.raises(InvalidData, match="leaves none of 100 for training"):
         divide_rows(halves, 100, None)
 
 

@@ -33,7 +33,7 @@ from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.priors import GaussianPrior
 from models.training import progress
-from models.training.run import EpochResult
+from models.training.loop import EpochResult
 from tests.models.language.language_cases import (
     STILL,
     random_corpus,

@@ -136,7 +136,7 @@ def _create_models() -> None:
         sa.Column("model", ID, nullable=False),
         sa.Column("alias", ID, nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
-        _of_a_version("aliases", ondelete=None),
+        _of_version("aliases", ondelete=None),
         sa.PrimaryKeyConstraint("model", "alias", name="pk_aliases"),
     )
 
@@ -155,7 +155,7 @@ def _create_predictions() -> None:
         sa.Column("key", ID, server_default="", nullable=False),
         sa.Column("bytes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("created_at", TIME, nullable=False),
-        _of_a_version("predictions"),
+        _of_version("predictions"),
         sa.PrimaryKeyConstraint("id", name="pk_predictions"),
     )
     op.create_index("ix_predictions_created_at", "predictions", ["created_at"])
@@ -171,7 +171,7 @@ def _create_predictions() -> None:
         sa.Column("rows", sa.Integer(), nullable=False),
         sa.Column("scores", sa.JSON(), nullable=False),
         sa.Column("created_at", TIME, nullable=False),
-        _of_a_version("feedback"),
+        _of_version("feedback"),
         sa.PrimaryKeyConstraint("number", name="pk_feedback"),
         sa.UniqueConstraint("id", name="uq_feedback_id"),
         sa.UniqueConstraint("prediction", name="uq_feedback_prediction"),
@@ -183,7 +183,7 @@ def _create_predictions() -> None:
         sa.Column("version", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("metrics", sa.JSON(), nullable=False),
         sa.Column("updated_at", TIME, nullable=False),
-        _of_a_version("feedback_windows"),
+        _of_version("feedback_windows"),
         sa.PrimaryKeyConstraint("model", "version", name="pk_feedback_windows"),
     )
     op.create_index("ix_feedback_windows_updated_at", "feedback_windows", ["updated_at"])
@@ -233,7 +233,7 @@ def _create_requests() -> None:
     )
     op.create_index("ix_audit_time", "audit", ["time"])
     op.create_table(
-        "answers",
+        "replies",
         sa.Column("caller", ID, nullable=False),
         sa.Column("route", NAME, nullable=False),
         sa.Column("idempotency_key", sa.String(255), nullable=False),
@@ -243,13 +243,13 @@ def _create_requests() -> None:
         sa.Column("headers", sa.JSON(), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", TIME, nullable=False),
-        sa.PrimaryKeyConstraint("caller", "route", "idempotency_key", name="pk_answers"),
+        sa.PrimaryKeyConstraint("caller", "route", "idempotency_key", name="pk_replies"),
     )
-    op.create_index("ix_answers_created_at", "answers", ["created_at"])
+    op.create_index("ix_replies_created_at", "replies", ["created_at"])
 
 
 def _number() -> sa.Column[int]:
-    """A key that counts up. SQLite does so for INTEGER alone."""
+    """A key that counts up. SQLite needs the type INTEGER for that."""
     type_ = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     return sa.Column("number", type_, autoincrement=True, nullable=False)
 
@@ -258,7 +258,7 @@ def _owner() -> sa.Column[str]:
     return sa.Column("owner", NAME, server_default="", nullable=False)
 
 
-def _of_a_version(table: str, ondelete: str | None = "CASCADE") -> sa.ForeignKeyConstraint:
+def _of_version(table: str, ondelete: str | None = "CASCADE") -> sa.ForeignKeyConstraint:
     columns = ["versions.model", "versions.version"]
     return sa.ForeignKeyConstraint(
         ["model", "version"], columns, name=f"fk_{table}_model", ondelete=ondelete

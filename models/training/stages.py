@@ -34,9 +34,9 @@ from models.randomness import derive_seed, generator
 from models.tabular.problem import RowProblem
 from models.training.chain_runner import ChainRunner, count_reports
 from models.training.checkpoints import Checkpoints
+from models.training.loop import EpochResult, Run, Task
 from models.training.progress import ProgressReporter
 from models.training.row_profile import RowProfile
-from models.training.run import EpochResult, Run, Task
 from models.training.trainer import Trainer, required
 
 

@@ -1,0 +1,33 @@
+"""Find the season of series: the calendar's, where the values show it."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from models.forecasting.series import Series
+from models.forecasting.spacing import Spacing
+
+
+def find_season(series: Sequence[Series], spacing: Spacing) -> int:
+    """The calendar's season if most of these series show it, otherwise 1."""
+    season = spacing.season
+    alike = [is_seasonal(one.values, season) for one in series]
+    return season if season > 1 and np.mean(alike) > 0.5 else 1
+
+
+def is_seasonal(values: np.ndarray, season: int) -> bool:
+    """Whether changes from step to step are correlated with those a season before.
+
+    The autocorrelation r_s has to exceed 1.645 √((1 + 2 Σ_{i<s} r_i²)/n), the 90 % bound of a
+    moving average without it (Bartlett 1946; so Makridakis et al. 2020 in the M4 competition, on
+    the values; on changes a trend does not pass for a season).
+    """
+    known = values[~np.isnan(values)]
+    changes = np.diff(known)
+    if len(changes) < 3 * season or changes.std() == 0:
+        return False
+    centred = changes - changes.mean()
+    lags = [centred[lag:] @ centred[:-lag] / (centred @ centred) for lag in range(1, season + 1)]
+    bound = 1.645 * math.sqrt((1 + 2 * sum(r**2 for r in lags[:-1])) / len(changes))
+    return bool(lags[-1] > bound)
