@@ -43,12 +43,12 @@ class Services:
 
 
 async def get_services(request: Request) -> Services:
-    """The services that the lifespan has opened."""
+    """The services that `app.main` opened at the start."""
     return cast(Services, request.app.state.services)
 
 
 def caller_of(request: Request) -> Caller:
-    """Who makes a request, as found by `app.http.middleware.check_keys`."""
+    """The caller of a request, which `app.http.middleware.check_keys` has identified."""
     caller: Caller = request.state.caller
     return caller.with_request(correlation_id.get(), getattr(request.state, "operation", None))
 
@@ -80,7 +80,7 @@ async def check_parameters(request: Request) -> None:
 
     Raises:
         NotFound: a path parameter has control characters, which PostgreSQL does not accept.
-        Invalid: the route does not know a query parameter, or it is given twice.
+        Invalid: a query parameter is unknown or given twice.
     """
     for kind, value in request.path_params.items():
         if not str(value).isprintable():
@@ -100,7 +100,9 @@ async def check_parameters(request: Request) -> None:
 
 
 async def or_disconnect(request: Request, work: Awaitable[T]) -> T:
-    """The result of `work`, which is cancelled when the client disconnects. Read the body before.
+    """The result of `work`. It is cancelled when the client disconnects.
+
+    Read the request's body before: this function receives and drops all further messages.
 
     Raises:
         ClientDisconnect: the client has disconnected.
@@ -123,8 +125,8 @@ async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
 class DirectRoute(APIRoute):
     """A route whose endpoint takes the request and the services, and returns a response.
 
-    FastAPI documents it, but resolves and wraps nothing for it: its exit stacks and exception
-    wrappers took a tenth of the event loop's time. The application's exception handlers still work.
+    FastAPI documents the route but does not resolve its dependencies: FastAPI's exit stacks and
+    exception wrappers took a tenth of the event loop's time. Exception handlers still work.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,8 +140,4 @@ class DirectRoute(APIRoute):
 
 
 def _unknown(known: set[str]) -> str:
-    return (
-        f"unknown parameter; known are {', '.join(sorted(known))}"
-        if known
-        else ("unknown parameter; this route has none")
-    )
+    return f"unknown parameter; known are {', '.join(sorted(known)) or 'none'}"

@@ -1,4 +1,4 @@
-"""The one table from exceptions to HTTP responses: `application/problem+json`, RFC 9457."""
+"""HTTP responses for all exceptions: `application/problem+json`, RFC 9457."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -22,8 +22,8 @@ from core.access.keys import Scope
 from models import exceptions as models
 
 MEDIA_TYPE = "application/problem+json"
-INFERENCE_PROTOCOL = "/v2"  # whose clients look for a string `error`
-CLIENT_CLOSED_REQUEST = 499  # nginx's number, for logs and metrics: nobody reads the response
+INFERENCE_PROTOCOL = "/v2"  # its clients read the member `error`
+CLIENT_CLOSED_REQUEST = 499  # nginx's number, for logs and metrics: the client is gone
 RETRY_AFTER_SECONDS = 5
 
 
@@ -32,7 +32,11 @@ class NotAcceptable(core.CredenceError):
 
 
 class Unauthorized(core.CredenceError):
-    """There is no valid key; `code` is RFC 6750's, for a key that was sent."""
+    """The request has no valid key.
+
+    Args:
+        code: the error code of RFC 6750; None if no key was sent.
+    """
 
     def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)
@@ -50,7 +54,7 @@ class Forbidden(core.CredenceError):
 
 
 class TooSlow(core.CredenceError):
-    """The body comes too slowly; the connection is closed."""
+    """The body arrives too slowly. The connection is closed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -99,9 +103,9 @@ def status_of(error: BaseException) -> int:
 
 
 def problem_response(error: Exception, connection: Connection) -> Response:
-    """The response for an exception: a problem document, with `error` added under `/v2`.
+    """The response for an exception: a problem document. Under `/v2` it has a member `error`, too.
 
-    For pages it is a page with the same content, or the sign-in page.
+    For a page of the dashboard: a page with the same content, or a redirect to the sign-in page.
     """
     status, path = status_of(error), connection["path"]
     document = problem(error, status)
@@ -144,7 +148,7 @@ def _detail(error: Exception, status: int) -> str:
             return str(error)
         case models.CorruptArtifact():
             return "the stored model is damaged: its files do not match their checksums"
-    return "an unexpected error; the server's log has it under this request_id"
+    return "an unexpected error: look for this request_id in the server's log"
 
 
 def _field_errors(error: Exception) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Whether the process can work, and the state of the services that it needs."""
+"""The state of the prediction engine and of the services that the process needs."""
 
 import asyncio
 import math
@@ -9,14 +9,14 @@ from app.serving.engine import Engine
 from core.exceptions import Unavailable
 
 BUSY_SECONDS = 2.0
-STUCK_SECONDS = 120.0  # work that takes longer delays everybody, whatever the reason
+STUCK_SECONDS = 120.0  # a computation that takes longer delays all requests, whatever the reason
 
 
 class Health:
     """The engine, which every prediction needs, and the services that some requests need.
 
     Args:
-        checks: by the service's name; each raises `Unavailable` if the service does not work.
+        checks: by name of the service; a check raises `Unavailable` if the service does not work.
     """
 
     def __init__(self, engine: Engine, checks: dict[str, Callable[[], None]]) -> None:
@@ -24,12 +24,12 @@ class Health:
         self._checks = {name: BoundedQuery(check) for name, check in checks.items()}
 
     async def services(self) -> dict[str, str]:
-        """By name `ok`, or what is wrong."""
+        """`ok` or the error, by name of the service."""
         states = await asyncio.gather(*map(_state, self._checks.values()))
         return dict(zip(self._checks, states, strict=True))
 
     def engine(self) -> str:
-        """`ok`, `busy` with work that takes long, `stuck` if it takes too long, or `dead`."""
+        """`ok`; `busy` or `stuck` if a computation takes long; `dead` if the thread has ended."""
         seconds = self._engine.stalled_seconds()
         if math.isinf(seconds):
             return "dead"
@@ -39,7 +39,7 @@ class Health:
 
 
 async def _state(check: BoundedQuery[None]) -> str:
-    running = asyncio.shield(asyncio.wrap_future(check.start()))  # it runs on after the timeout
+    running = asyncio.shield(asyncio.wrap_future(check.start()))  # continues after the timeout
     try:
         await asyncio.wait_for(running, DATABASE_SECONDS)
     except TimeoutError:

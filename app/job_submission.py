@@ -18,10 +18,10 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def find_dataset(context: Context, request: RecipeRequest) -> Dataset:
-    """The data set of a training request: the one that it names, or made of its inline rows.
+    """The data set of a training request: the named one, or a new one of the inline rows.
 
     Raises:
-        Invalid: it has neither or both, or there is no such data set.
+        Invalid: the request has neither or both, or the named data set does not exist.
     """
     if (request.dataset is None) == (request.data is None):
         raise Invalid([("/dataset", "give either dataset or data")])
@@ -32,7 +32,7 @@ def find_dataset(context: Context, request: RecipeRequest) -> Dataset:
 
 
 def named_dataset(context: Context, dataset_id: str, path: str) -> Dataset:
-    """The data set that a field names. Raises `Invalid` with the field's `path`."""
+    """The data set with this id. If there is none, raises `Invalid` with the field's `path`."""
     try:
         return context.datasets.get(dataset_id)
     except NotFound as error:
@@ -44,7 +44,7 @@ def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
 
     Raises:
         Invalid: as `find_dataset`.
-        InvalidData: names the column or setting that cannot work, with a JSON pointer.
+        InvalidData: a column or setting cannot work; the error has its JSON pointer.
     """
     dataset = find_dataset(context, request)
     load = partial(context.datasets.columns, dataset.id)
@@ -63,23 +63,23 @@ def enqueue(context: Context, spec: TrainSpec | EvaluateSpec) -> Job:
     """Create a job and wake a worker.
 
     Raises:
-        Invalid: the data set was deleted meanwhile.
+        Invalid: the data set was deleted in the meantime.
     """
     try:
-        job = context.jobs.create(spec, present_request())
+        job = context.jobs.create(spec, current_request())
     except NotFound as error:
         raise Invalid([("/dataset", str(error))]) from error
     wake(context, job)
     return job
 
 
-def present_request() -> Origin:
-    """The present request, to which the worker's logs and traces will refer."""
+def current_request() -> Origin:
+    """The ids of the current request, for the worker's logs and traces."""
     return Origin(correlation_id.get(), current_traceparent())
 
 
 def wake(context: Context, job: Job) -> None:
-    """Wake workers for a job or its parts. Without a broker it waits for a worker's sweep."""
+    """Wake workers for a job or its parts. Without a broker, a worker's sweep finds the job."""
     try:
         for job_id in context.jobs.queued_ids(job.id):
             context.queue.send(job_id)

@@ -1,4 +1,4 @@
-"""The application. Its lifespan opens and closes everything that the process needs."""
+"""The application, and the services that it opens at the start and closes at the end."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -65,14 +65,14 @@ TELEMETRY: TelemetryConfig = {
     "exclude": lambda scope: str(scope["path"]).startswith(("/health", "/v2/health", "/metrics")),
 }
 MAX_WRITERS = 8  # threads for uploads, besides the 40 that all other routes share
-CLOSE_SECONDS = 1.0  # for work of clients that are gone; requests in flight are answered before
+CLOSE_SECONDS = 1.0  # for computations without a client; running requests are answered before
 
 
 def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
-    """The service. Nothing is opened before it starts.
+    """The service. It opens databases and stores when it starts, not here.
 
     Args:
-        host: the address on which it will listen; a loopback address needs no keys.
+        host: the address on which the service will listen. A loopback address needs no keys.
 
     Raises:
         InvalidSetting: the device does not exist, or the admin key file holds no key.
@@ -119,7 +119,7 @@ def create_app(settings: Settings, host: str = "127.0.0.1") -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Open what the process needs; close it after the requests in flight are answered."""
+    """Open the services, and close them after the running requests are answered."""
     settings: Settings = app.state.settings
     key_ring: KeyRing = app.state.key_ring
     start_tracing("credence-api")

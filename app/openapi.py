@@ -15,14 +15,18 @@ from app.access.required_scopes import required
 from app.errors import MEDIA_TYPE
 from app.http.idempotency import HEADER, MAX_LENGTH
 from app.schemas.access import SharingRequest
-from app.schemas.batch import BatchRequest
 from app.schemas.card import CardResponse
 from app.schemas.common import Problem
 from app.schemas.compare import CompareRequest, CompareResponse
 from app.schemas.feedback import FeedbackRequest, FeedbackResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
-from app.schemas.predictions import PredictRequest, PredictResponse, TextPredictResponse
+from app.schemas.predictions import (
+    BatchRequest,
+    PredictRequest,
+    PredictResponse,
+    TextPredictResponse,
+)
 from app.schemas.training import TrainRequest
 from core.access.keys import Scope
 
@@ -53,12 +57,12 @@ RESPONSES: tuple[type[BaseModel], ...] = (
     FeedbackResponse,
     CardResponse,
 )
-MADE = {"201", "202"}  # responses of routes that make something
+CREATED = {"201", "202"}  # statuses of routes that create something
 Document = dict[str, Any]
 
 
 def problems(*statuses: int) -> dict[int | str, Document]:
-    """The `responses` of a route with problems of these statuses."""
+    """Entries of a route's `responses` for problems of these statuses."""
     return {status: _problem(status) for status in statuses}
 
 
@@ -70,7 +74,7 @@ def json_request(model: type[BaseModel], example: Document) -> Document:
 def request_bodies(
     model: type[BaseModel], example: Document, *, binary: str | None = None
 ) -> Document:
-    """A body in JSON, or in the media type `binary`."""
+    """A body in JSON, or also in the media type `binary`."""
     content = {"application/json": {"schema": _reference(model), "example": example}}
     return {"required": True, "content": content | _binary(binary)}
 
@@ -87,10 +91,10 @@ def binary_response(media_type: str, description: str) -> Document:
 
 
 def option_parameters(model: type[BaseModel], when: str) -> list[Document]:
-    """A schema's members as query parameters, for a route that reads them itself.
+    """The fields of a schema as query parameters, for a route that reads them itself.
 
     Args:
-        when: precedes each description.
+        when: the condition for a parameter, put before each description.
     """
     schema = model.model_json_schema(ref_template=REFERENCE)
     return [
@@ -110,7 +114,7 @@ def json_response(
     """An entry of `responses` for a response that FastAPI does not write.
 
     Args:
-        models: the JSON is of one of them.
+        models: one schema, or the alternative schemas.
         binary: other media types of the response.
     """
     schemas = [_reference(m) for m in (models if isinstance(models, tuple) else (models,))]
@@ -127,7 +131,7 @@ def _binary(media_type: str | None) -> Document:
 
 
 def install(app: FastAPI) -> None:
-    """Replace the application's OpenAPI document by the complete one."""
+    """Make the application return the complete OpenAPI document."""
 
     def openapi() -> Document:
         if app.openapi_schema is None:
@@ -156,20 +160,20 @@ def _describe(app: FastAPI) -> Document:
     document["components"]["securitySchemes"] = {KEY: KEY_SCHEME}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            _leave_out_default_422(operation["responses"])
-            _ask_for_key(operation, required(method.upper(), path))
-            if (
-                "requestBody" in operation
-            ):  # too slow, too large: `app.http.middleware.limit_bodies`
-                operation["responses"] |= {"408": _problem(408), "413": _problem(413)}
-            if method == "post" and (path == "/predict" or MADE & operation["responses"].keys()):
-                _take_idempotency_key(operation)
+            responses = operation["responses"]
+            if "422" in responses:
+                responses["422"] = _problem(422)  # in place of FastAPI's own error
+            _add_key(operation, required(method.upper(), path))
+            if "requestBody" in operation:  # see `app.http.middleware.limit_bodies`
+                responses |= {"408": _problem(408), "413": _problem(413)}
+            if method == "post" and (path == "/predict" or CREATED & responses.keys()):
+                _add_idempotency_key(operation)
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
     return document
 
 
-def _ask_for_key(operation: Document, scope: Scope | None) -> None:
+def _add_key(operation: Document, scope: Scope | None) -> None:
     """Document the key that the middleware checks."""
     if scope is None:
         return
@@ -178,21 +182,15 @@ def _ask_for_key(operation: Document, scope: Scope | None) -> None:
     operation["responses"] |= {"401": _problem(401), "403": too_narrow, "429": _problem(429)}
 
 
-def _take_idempotency_key(operation: Document) -> None:
-    """Document the header of `app.http.idempotency`; `/predict` uses it with `store`."""
+def _add_idempotency_key(operation: Document) -> None:
+    """Document the header of `app.http.idempotency`. `/predict` uses it with `store`."""
     header = {
         "name": HEADER,
         "in": "header",
-        "description": "the same request with the same key gets the first one's response",
+        "description": "the same request with the same key gets the stored response of the first",
         "schema": {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH},
     }
     operation.setdefault("parameters", []).append(header)
-
-
-def _leave_out_default_422(responses: Document) -> None:
-    """Replace FastAPI's own error body by a problem."""
-    if "422" in responses:
-        responses["422"] = _problem(422)
 
 
 def _problem(status: int) -> Document:

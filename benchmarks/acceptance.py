@@ -2,7 +2,7 @@
 
     python -m benchmarks.acceptance --data FOLDER [concrete] [housing] [mnist]
 
-Prints one line per figure. Times are those of this machine and of whatever else runs on it.
+Prints one line per figure. Times depend on the machine and on its other load.
 """
 
 import argparse
@@ -22,7 +22,7 @@ MNIST_SAMPLES = 30
 
 
 def train(client: Client, path: Path, request: Json) -> Json:
-    """Uploads and trains; the version, with the seconds it took."""
+    """Upload and train. Returns the version, with the seconds of the training."""
     dataset = client.upload(path)
     started = time.monotonic()
     job = client.wait(client.submit_train({"dataset": dataset["id"], **request})["id"])
@@ -33,7 +33,7 @@ def train(client: Client, path: Path, request: Json) -> Json:
 
 
 def evaluate(client: Client, model: str, path: Path, prune: float = 0.0) -> Json:
-    """Test metrics by an evaluation job."""
+    """The test metrics of an evaluation job."""
     request = {"version": 1, "dataset": client.upload(path)["id"], "prune": prune}
     job = client.wait(client.submit_evaluate(model, request)["id"])
     if job["status"] != "succeeded":
@@ -42,7 +42,7 @@ def evaluate(client: Client, model: str, path: Path, prune: float = 0.0) -> Json
 
 
 def concrete(client: Client, root: Path, folder: Path) -> None:
-    """uci/concrete, split 0, one hidden layer of 50: the table's setting."""
+    """uci/concrete, split 0, with the usual network of one hidden layer of 50."""
     training, test = data.uci_split(root, "concrete", 0, folder)
     request = {"model": "concrete", "target": "y", "network": {"kind": "mlp", "hidden": [50]}}
     version = train(client, training, request)
@@ -50,7 +50,7 @@ def concrete(client: Client, root: Path, folder: Path) -> None:
 
 
 def housing(client: Client, root: Path, folder: Path) -> None:
-    """California housing as it is: missing values and a categorical column."""
+    """California housing, with its missing values and its categorical column."""
     training, test = data.housing(root, folder)
     version = train(client, training, {"model": "housing", "target": "median_house_value"})
     _print_regression("california housing", version, evaluate(client, "housing", test))
@@ -77,8 +77,8 @@ def _print_mnist(client: Client, root: Path, variant: Json) -> None:
     for start in range(0, len(images), PREDICT_ROWS):
         inputs = {"image": images[start : start + PREDICT_ROWS].tolist()}
         request = {"model": "mnist", "inputs": inputs, "samples": MNIST_SAMPLES}
-        answer = client.submit_predict({**request, "prune": variant["prune"]})
-        probabilities.append(np.array(answer["mean"]))
+        prediction = client.submit_predict({**request, "prune": variant["prune"]})
+        probabilities.append(np.array(prediction["mean"]))
     p = np.concatenate(probabilities)
     accuracy = (p.argmax(1) == labels).mean()
     log_likelihood = np.log(p[np.arange(len(p)), labels].clip(1e-300)).mean()

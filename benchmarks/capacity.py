@@ -2,9 +2,9 @@
 
     python -m benchmarks.capacity --jobs
 
-Medians of repeated runs on one thread, from encoded rows to means, variances and a 90 % interval,
-as a worker predicts offline; with `--device cuda` what one GPU does. `docs/scaling.md` calculates
-with these figures.
+Medians of repeated runs on one thread, or with `--device cuda` on one GPU. A run goes from encoded
+rows to means, variances and a 90 % interval, as in offline predictions. `docs/scaling.md` uses
+these figures.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from models.training.train import train
 NETWORKS = ("13-50-2", "13-50-50-2", "784-400-400-10", "784-1200-1200-10")
 ROWS = (1, 8, 32, 256, 2048)
 SAMPLES = (10, 100, 1000)
-LONGEST_SECONDS = 12.0  # what is predicted to take longer is not measured
+LONGEST_SECONDS = 12.0  # runs that are expected to take longer are skipped
 SECONDS = 2.0  # per cell, and at least three repetitions
 TABLES = ((1_000, 8), (10_000, 8))
 SECONDS_PER_DAY = 86_400
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def measure(network: str, device: str) -> list[dict[str, Any]]:
-    """Rows per second of one network; measurements that would take too long are skipped."""
+    """Seconds by rows and samples of one network. Runs that would take too long are skipped."""
     with tempfile.TemporaryDirectory() as folder:
         model = stored(Shape.parse(network), Path(folder) / "model", device)
     cells: list[dict[str, Any]] = []
@@ -72,13 +72,13 @@ def one(model: TabularModel, inputs: int, rows: int, samples: int) -> float:
     model.predict_rows(x, options)
     while sum(times) < SECONDS or len(times) < 3:
         started = time.perf_counter()
-        model.predict_rows(x, options)  # ends with arrays on the host: nothing is left to wait for
+        model.predict_rows(x, options)  # returns arrays on the host, so the device has finished
         times.append(time.perf_counter() - started)
     return statistics.median(times)
 
 
 def job(rows: int, features: int, device: str) -> dict[str, Any]:
-    """Seconds of one training job with every default: fit, four pruned variants, refit, scores."""
+    """Seconds of one training with all defaults: fit, four pruned variants, refit, scores."""
     random = np.random.default_rng(0)
     x = random.normal(size=(rows, features))
     y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + random.normal(0, 0.2, rows)
@@ -91,7 +91,7 @@ def job(rows: int, features: int, device: str) -> dict[str, Any]:
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    """Rows per second, and the number of such cores needed for a billion rows a day."""
+    """Rows per second, and the cores needed for a billion rows a day."""
     lines = []
     for network in NETWORKS:
         for samples in SAMPLES:
@@ -113,7 +113,7 @@ def table(cells: list[dict[str, Any]]) -> str:
 
 
 def job_table(jobs: list[dict[str, Any]]) -> str:
-    """Jobs per hour of one worker."""
+    """Seconds per job, and jobs per hour of one worker."""
     lines = [
         [f"{j['rows']:,} × {j['features']}", results.figure(j["seconds"]), int(3600 / j["seconds"])]
         for j in jobs

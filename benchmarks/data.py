@@ -5,7 +5,8 @@ They are not part of the project. A data folder contains `uci/<name>.csv[.gz]` w
 `tabular/california-housing.csv.gz` (ageron/handson-ml, datasets/housing),
 `ptb/ptb.{train,valid,test}.txt.gz` (Mikolov's: one sentence per line),
 `series/airline-passengers.csv` (Box and Jenkins 1970, series G: Month, Passengers in thousands) and
-`mnist/{train,test}-{images,labels}.idx.gz` (the original idx files), and `fashion-mnist/` alike.
+`mnist/{train,test}-{images,labels}.idx.gz` (the original idx files), and the same
+in `fashion-mnist/`.
 """
 
 import gzip
@@ -33,7 +34,7 @@ def uci_split(root: Path, name: str, split: int, into: Path) -> tuple[Path, Path
 
 
 def uci_names(root: Path) -> list[str]:
-    """Names of the sets in the folder that have splits."""
+    """The names of the UCI data sets in the folder that have splits."""
     return sorted(path.name.split(".")[0] for path in (root / "uci").glob("*.splits.json"))
 
 
@@ -46,7 +47,7 @@ def uci(root: Path, name: str) -> tuple[dict[str, np.ndarray], list[list[int]]]:
 
 
 def housing(root: Path, into: Path, test_rows: int = 4000) -> tuple[Path, Path]:
-    """California housing as it is, missing values and categories included; random test rows."""
+    """Training rows and random test rows of California housing, as CSV files."""
     lines = _read(root / "tabular" / "california-housing.csv").decode().splitlines()
     header, rows = lines[0], lines[1:]
     order = np.random.default_rng(0).permutation(len(rows))
@@ -79,7 +80,7 @@ def ptb(root: Path, side: str) -> list[str]:
 
 
 def airline(root: Path) -> dict[str, np.ndarray]:
-    """The 144 months of 1949 to 1960 as columns."""
+    """The 144 months of airline passengers, 1949 to 1960, as columns."""
     lines = _read(root / "series" / "airline-passengers.csv").decode().split()[1:]
     months, passengers = zip(*(line.replace('"', "").split(",") for line in lines), strict=True)
     times = np.array(months, "datetime64[M]").astype("datetime64[us]")
@@ -87,6 +88,6 @@ def airline(root: Path) -> dict[str, np.ndarray]:
 
 
 def _read(path: Path) -> bytes:
-    """The content of a file or of its gzipped version."""
+    """The content of a file, or of its gzipped version if that exists."""
     zipped = path.with_name(path.name + ".gz")
     return gzip.decompress(zipped.read_bytes()) if zipped.exists() else path.read_bytes()

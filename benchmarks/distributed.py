@@ -1,9 +1,9 @@
-"""Seconds per epoch of one model (784-400-400-10) with one process and with several, in turns.
+"""Seconds per epoch of one model (784-400-400-10) with one process and with several.
 
     python -m benchmarks.distributed [--processes 2] [--rounds 7] [--batches 128 1024]
 
-Each process computes with one thread. While one works alone the others wait without computing.
-Rows are random, because the time of an epoch does not depend on their values. Nothing is scored.
+Both run in turns. Each process computes with one thread. While one works alone, the others wait.
+Rows are random, because the time of an epoch does not depend on their values.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from models.training.distributed import ALONE, Ranks
 from models.training.trainer import Trainer
 
 WIDTHS = (784, 400, 400, 10)
-STEPS = 16  # in an epoch, whatever the batch
+STEPS = 16  # of an epoch, for every batch size
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def launch(processes: int, options: list[str]) -> None:
-    """Start this module as that many ranks."""
+    """Start this module in several processes, one per rank."""
     torchrun = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     rank = ["-m", "benchmarks.distributed", "--rank", *options]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
@@ -67,7 +67,7 @@ def run_rank(batches: list[int], rounds: int) -> None:
 
 
 def measure(ranks: Ranks, batch: int, rounds: int) -> dict[str, Any]:
-    """Seconds per epoch of each round, alone and together, and the median of their ratios."""
+    """Seconds per epoch by round, with one process and with all, and the median speedup."""
     rows = generated(STEPS * batch)
 
     def alone() -> float:
@@ -80,7 +80,7 @@ def measure(ranks: Ranks, batch: int, rounds: int) -> dict[str, Any]:
         return epoch(rows, batch, ranks)
 
     runs = {"alone": alone, "together": together}
-    interleave(runs, dict.fromkeys(runs, 1))  # the first takes longer
+    interleave(runs, dict.fromkeys(runs, 1))  # untimed: the first run takes longer
     times = interleave(runs, dict.fromkeys(runs, rounds))
     speedup = ratio(times["alone"], times["together"])
     return {"batch": batch, "seconds": times, "speedup": speedup}
@@ -103,7 +103,7 @@ def epoch(rows: Rows, batch: int, ranks: Ranks) -> float:
 
 
 def generated(num_rows: int) -> Rows:
-    """Images of noise, with labels computed from them."""
+    """Images of noise, with labels computed from the pixels."""
     inputs = torch.rand(num_rows, WIDTHS[0], generator=generator(0, "rows"))
     return Rows(inputs, inputs[:, : WIDTHS[-1]].argmax(1))
 

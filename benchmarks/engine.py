@@ -1,10 +1,10 @@
-"""Time of 100 samples compared with a deterministic forward pass and the processor's peak.
+"""Time of 100 samples, compared with a deterministic forward pass and the processor's peak.
 
     python -m benchmarks.engine
 
-Medians over interleaved repetitions. The peak is the machine's matrix product of
-2,048 × 1,200 × 1,200 numbers, run in the same rounds. Also measures the peak memory of 16 rows with
-increasing numbers of samples, which must not grow.
+Medians over interleaved runs. The peak is the speed of a matrix product of 2,048 × 1,200 × 1,200
+numbers in the same rounds. Also measures the peak memory of 16 rows with increasing numbers of
+samples; it must not grow.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def measure(network: str, model: TabularModel, rows: int, repetitions: int) -> dict[str, Any]:
-    """Interleaved times of each sampler, of a forward pass and of the peak's product."""
+    """Interleaved times of each sampler, of a forward pass and of the large product."""
     shape = Shape.parse(network)
     x = torch.randn(rows, shape.inputs, generator=torch.Generator().manual_seed(1))
     weights = model.network.layout.unflatten(model.variant(0.0).state.posterior.loc)
@@ -68,7 +68,7 @@ def predict(model: TabularModel, x: Tensor, sampler: Sampler) -> None:
 
 
 def timed(work: Callable[[], object]) -> Callable[[], float]:
-    """Milliseconds of one run."""
+    """A function that runs `work` and returns milliseconds."""
 
     def run() -> float:
         with torch.inference_mode():
@@ -80,14 +80,14 @@ def timed(work: Callable[[], object]) -> Callable[[], float]:
 
 
 def peak_product() -> Callable[[], Tensor]:
-    """A product large enough to run at full speed."""
+    """A matrix product large enough to run at full speed."""
     x, w = torch.rand(PEAK_ROWS, PEAK_WIDTH), torch.rand(PEAK_WIDTH, PEAK_WIDTH)
     out = torch.empty(PEAK_ROWS, PEAK_WIDTH)
     return lambda: torch.mm(x, w, out=out)
 
 
 def flop(shape: Shape, rows: int) -> float:
-    """Operations in the products for mean and variance; the first layer is computed once."""
+    """Floating-point operations of the products; the first layer is computed once."""
     widths = [shape.inputs, *shape.hidden, shape.outputs]
     first, *later = (2 * 2 * a * b for a, b in pairwise(widths))
     return rows * (first + SAMPLES * sum(later))

@@ -1,11 +1,11 @@
-"""Forecasts of airline passengers, compared with the seasonal naive, AutoETS and AutoARIMA.
+"""Forecasts of airline passengers, compared with seasonal naive, AutoETS and AutoARIMA.
 
     python -m benchmarks.forecasting --data FOLDER [--picture docs/images/airline.png]
 
 The last 24 months are the test: forecasts of 12 months from each of 13 origins. Networks are
-trained once, on the months before (of which the recipe holds out its own last year, for early
-stopping); the classical methods are fitted anew at each origin. `--develop` does the same two years
-earlier, where the recipe's settings were chosen.
+trained once on the months before; the recipe holds out the last year of these for early stopping.
+The classical methods are fitted again at each origin. `--develop` ends two years earlier, where the
+recipe's settings were chosen.
 """
 
 import argparse
@@ -45,7 +45,7 @@ from worker.baselines import score
 TEST, HORIZON, SEASON = 24, 12, 12
 TYPES = {"Month": "datetime", "Passengers": "number"}
 LSTM = RecurrentConfig(kind="lstm", hidden=(16,))
-GRU = MLPConfig()  # what the recipe makes of it
+GRU = MLPConfig()  # for forecasting, the recipe replaces it by a GRU
 MODELS: dict[str, Json] = {
     "bbb, GRU (recipe)": {"network": GRU, "method": BBBConfig()},
     "bbb, LSTM": {"network": LSTM, "method": BBBConfig()},
@@ -74,7 +74,7 @@ def fit(columns: Columns, seed: int, **options: Any) -> Forecaster:
 
 
 def classical(chosen: list[Origin]) -> dict[str, Callable[[], Json]]:
-    """The classical methods, which are fitted at each origin."""
+    """The classical methods, each as a function that returns its scores."""
     targets = torch.from_numpy(np.concatenate([o.targets(HORIZON) for o in chosen]))
     naive = regression_scores(seasonal_naive(chosen, SEASON, HORIZON), targets)
     return {
@@ -85,7 +85,7 @@ def classical(chosen: list[Origin]) -> dict[str, Callable[[], Json]]:
 
 
 def run(columns: Columns, stop: int, seeds: int) -> dict[str, list[Json]]:
-    """Scores per method, of each seed, on the `TEST` months before `stop`."""
+    """Scores by method and seed on the `TEST` months before `stop`."""
     learned = {name: values[: stop - TEST] for name, values in columns.items()}
     known = {name: values[:stop] for name, values in columns.items()}
     series = split_series(known, "Passengers", ForecastConfig(time="Month"))
@@ -111,7 +111,7 @@ def _note(found: dict[str, list[Json]], name: str, scored: Callable[[], Json]) -
 
 
 def table(found: dict[str, list[Json]]) -> str:
-    """Means over the seeds."""
+    """One line per method, with means over the seeds."""
     headers = ["method", "CRPS", "MASE", "log likelihood", "90 % interval covers", "its width"]
 
     def mean(runs: list[Json], read: Callable[[Json], float]) -> float:
@@ -137,9 +137,9 @@ def draw(columns: Columns, path: Path) -> None:
     learned = {name: values[:-TEST] for name, values in columns.items()}
     model = fit(learned, 0, **MODELS["bbb, GRU (recipe)"])
     options = PredictOptions(samples=200, horizon=TEST, intervals=(0.5, 0.9))
-    answer = model.predict(learned, options)
-    half, most = answer.intervals
-    band = 1.645 * np.sqrt(answer.variance["epistemic"])
+    prediction = model.predict(learned, options)
+    half, most = prediction.intervals
+    band = 1.645 * np.sqrt(prediction.variance["epistemic"])
     times, shown = columns["Month"], slice(-84, None)
     ahead = times[-TEST:]
     with picture(path, 1, 1, (8.0, 3.8)) as axes:
@@ -148,15 +148,15 @@ def draw(columns: Columns, path: Path) -> None:
         axis.fill_between(ahead, half.lower, half.upper, color=BLUE, alpha=0.25, label="50 %")
         axis.fill_between(
             ahead,
-            answer.mean - band,
-            answer.mean + band,
+            prediction.mean - band,
+            prediction.mean + band,
             facecolor="none",
             edgecolor=ORANGE,
             linestyle="--",
-            label="90 %, epistemic part alone",
+            label="90 %, only epistemic",
         )
         axis.plot(times[shown], columns["Passengers"][shown], color=GREY, label="passengers")
-        axis.plot(ahead, answer.mean, color=BLUE, label="mean of the forecast")
+        axis.plot(ahead, prediction.mean, color=BLUE, label="mean of the forecast")
         axis.axvline(times[-TEST - 1], color=GREY, linewidth=0.8, linestyle=":")
         axis.set(ylabel="thousand passengers", title="Two years ahead, bbb with a GRU")
         axis.legend(loc="upper left")

@@ -1,4 +1,4 @@
-"""Interleaved runs: a temporary slowdown of the machine affects all contenders alike."""
+"""Interleaved runs, so that a temporary slowdown of the machine affects all of them."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,8 +7,7 @@ Times = dict[str, list[float]]
 
 
 def rounds(names: Sequence[str], repetitions: Mapping[str, int]) -> Iterator[str]:
-    """Who runs next: everyone in turn, starting with another each round, until all have run often
-    enough.
+    """Names in the order to run: in turn, and each round begins with another name.
 
     >>> list(rounds(["a", "b"], {"a": 2, "b": 1}))
     ['a', 'b', 'a']
@@ -21,7 +20,7 @@ def rounds(names: Sequence[str], repetitions: Mapping[str, int]) -> Iterator[str
 
 
 def interleave(runs: Mapping[str, Callable[[], float]], repetitions: Mapping[str, int]) -> Times:
-    """Collect what each run returns (for example milliseconds), in the order of the rounds."""
+    """Call the runs in rounds. Returns their results (such as milliseconds), by round."""
     times: Times = {name: [] for name in runs}
     for name in rounds(list(runs), repetitions):
         times[name].append(runs[name]())
@@ -29,7 +28,7 @@ def interleave(runs: Mapping[str, Callable[[], float]], repetitions: Mapping[str
 
 
 def ratio(times: Sequence[float], reference: Sequence[float]) -> float:
-    """Median over the rounds of time ÷ reference, both from the same round.
+    """The median over the rounds of time ÷ reference of the same round.
 
     >>> ratio([2.0, 30.0], [1.0, 10.0, 7.0])
     2.5

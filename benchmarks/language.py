@@ -2,8 +2,8 @@
 
     python -m benchmarks.language --data FOLDER [--methods mle mc_dropout bbb] [--epochs 2]
 
-Two layers of 100 LSTM units, tied embedding, two epochs. Methods run one after the other, and
-each adds its results to the stored ones; on a busy machine compare CPU seconds.
+Two layers of 100 LSTM units, tied embedding, two epochs. Methods run one after the other. Each adds
+its results to the stored ones. On a busy machine, compare CPU seconds.
 """
 
 import argparse
@@ -51,7 +51,7 @@ METHODS: dict[str, MethodConfig] = {
     ),
 }
 DEFAULT = ["mle", "mc_dropout", "bbb"]
-# Chosen by test perplexity of models of a fifth of the text: docs/method.md has the recipe.
+# Chosen by test perplexity of models trained on a fifth of the text (see docs/method.md).
 TRAINING = TrainingConfig(
     batch_size=20,
     optimizer="sgd",
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def measure(folder: Path, method: MethodConfig, epochs: int, fraction: float) -> dict[str, Any]:
-    """Fit PTB's training text, and evaluate the test text after every epoch."""
+    """Train on PTB, and evaluate the test text after every epoch."""
     lines = data.ptb(folder, "train")
     lines = lines[: round(fraction * len(lines))]
     model = skeleton(lines, method, epochs)
@@ -102,7 +102,7 @@ def measure(folder: Path, method: MethodConfig, epochs: int, fraction: float) ->
 
 
 def skeleton(lines: list[str], method: MethodConfig, epochs: int) -> BayesianLanguageModel:
-    """The model before it is fitted."""
+    """The model before training."""
     request = ModelConfig(
         target="text",
         network=RecurrentConfig(kind="lstm", hidden=(100, 100)),
@@ -120,7 +120,7 @@ def skeleton(lines: list[str], method: MethodConfig, epochs: int) -> BayesianLan
 
 @dataclass
 class Clock:
-    """Test perplexity and seconds of each epoch; after the last one also by Monte Carlo."""
+    """Records test perplexity and seconds of each epoch; after the last also by Monte Carlo."""
 
     model: BayesianLanguageModel
     test: Corpus
@@ -143,7 +143,7 @@ class Clock:
 
 
 def table(stored: dict[str, Any]) -> str:
-    """One line per method; the ratio is of CPU seconds to those of `mle`."""
+    """One line per method; the ratio is CPU seconds ÷ those of `mle`."""
     lines = []
     base = _cpu_seconds(stored.get("mle"))
     for name in METHODS:
@@ -167,7 +167,7 @@ def table(stored: dict[str, Any]) -> str:
 
 
 def _cpu_seconds(run: dict[str, Any] | None) -> float | None:
-    """Mean over the epochs."""
+    """The mean over the epochs, or None."""
     done = [epoch["cpu_seconds"] for epoch in (run or {}).get("epochs_done", [])]
     return sum(done) / len(done) if done else None
 

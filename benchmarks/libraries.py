@@ -2,11 +2,11 @@
 
     python -m benchmarks.libraries [--install] [--rows 1 32 256] [--samples 1 10 100 1000]
 
-Every library runs in its own process and environment, all with the same number of threads, and
-they take turns call by call. A ratio is the median over the turns of its time ÷ ours. Writes
+Every library runs in its own process and environment, with the same number of threads. They take
+turns call by call. A ratio is the median over the turns of its time ÷ ours. Writes
 benchmarks/results/libraries.json after every cell, prints tables and draws a picture. `--resume`
-continues from there if commit and settings are the same. Without `--install`, libraries without an
-environment are skipped with a message.
+continues from that file if commit and settings are the same. Without `--install`, libraries without
+an environment are skipped with a message.
 """
 
 import argparse
@@ -25,7 +25,9 @@ from benchmarks.pictures import draw_libraries
 NAME = "libraries"
 NETWORKS = ("784-1200-1200-10", "13-50-50-2")
 OURS = "credence"
-BLOCK_MS = 100.0  # short calls are repeated for that long per turn: the first ones find cold caches
+BLOCK_MS = (
+    100.0  # short calls are repeated for this time per turn, because caches are cold at first
+)
 MAX_CALLS = 20
 GRACE_SECONDS = 60.0
 
@@ -41,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Limits:
-    """`repetitions` turns each, fewer for libraries that would exceed `budget_seconds`."""
+    """Limits per library and cell: the number of turns, and their time in all."""
 
     repetitions: int
     budget_seconds: float
@@ -65,7 +67,11 @@ class Measured:
 def measure(
     children: dict[str, Child], cell: Cell, limits: Limits, predicted: dict[str, float]
 ) -> Measured:
-    """Make one untimed call each, then turns. A child that fails is removed from `children`."""
+    """Call each child once untimed, then in turns. Remove children that fail from `children`.
+
+    Args:
+        predicted: least milliseconds per call, by child, if known.
+    """
     measured = Measured()
     first: dict[str, float] = {}
     for name in list(children):
@@ -94,8 +100,7 @@ def _call(child: Child, cell: Cell, calls: int, limits: Limits) -> float:
 
 
 def predict(cells: list[dict[str, Any]], cell: Cell) -> dict[str, float]:
-    """The least that the next number of samples should take whoever loops over them: in proportion
-    to the fewer ones. Nobody knows that of us, nor of a single forward pass."""
+    """Least milliseconds per call of libraries that loop over samples, from smaller cells."""
     similar = [c for c in cells if (c["network"], c["rows"]) == (cell.network, cell.rows)]
     predicted: dict[str, float] = {}
     for done in similar:
@@ -106,7 +111,7 @@ def predict(cells: list[dict[str, Any]], cell: Cell) -> dict[str, float]:
 
 
 def tables(data: dict[str, Any]) -> str:
-    """Medians, and their ratios to ours."""
+    """Tables of medians, with their ratios to ours."""
     names = sorted(data["versions"], key=list(PEERS).index)
     parts = []
     for network in dict.fromkeys(cell["network"] for cell in data["cells"]):
@@ -131,7 +136,7 @@ def _entry(cell: dict[str, Any], name: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Measure the missing cells; results are saved after each cell, for `--resume`."""
+    """Measure the missing cells. Save the results after each cell, for `--resume`."""
     settings = {"threads": arguments.threads, "repetitions": arguments.repetitions}
     data = results.resumable(NAME, settings) if arguments.resume else {}
     data = data or {"machine": results.machine(), "settings": settings, "cells": []}
@@ -158,7 +163,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 def _start(
     arguments: argparse.Namespace, stack: ExitStack, data: dict[str, Any]
 ) -> dict[str, Child]:
-    """Start the installed libraries; `data` gets the reasons why others are missing."""
+    """Start the installed libraries. Note in `data` why others are missing."""
     log = results.RESULTS / f"{NAME}.log"
     log.parent.mkdir(exist_ok=True)
     children = {}

@@ -1,11 +1,11 @@
-"""MNIST with the default recipe: error, calibration and detection of foreign images.
+"""MNIST with the default recipe: error, calibration, out-of-distribution detection.
 
     python -m benchmarks.mnist --data FOLDER [--units 400 800 1200] [--seeds 0] [--picture FILE]
 
 Two hidden layers of `units` ReLU units, other options from the recipe, no augmentation. The test
-rows are used once, when a network is trained. The foreign images are Fashion-MNIST's test images;
-AUROC is the probability that one scores above a digit. An interrupted run resumes: trained networks
-are in benchmarks/results/mnist.json, the current one is in a folder beside it.
+rows are used only once, after the training. The out-of-distribution images are Fashion-MNIST's test
+images; AUROC is the probability that one scores above a digit. An interrupted run resumes: results
+are in benchmarks/results/mnist.json, checkpoints in a folder beside it.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from models.training.train import train
 PRUNING = (0.5, 0.75, 0.9, 0.95, 0.98)
 SAMPLES = 100
 TYPES = {"image": "tensor", "digit": "number"}
-SCORED = 0.01  # test images are given: of the others as few as possible are held out for scores
+SCORED = 0.01  # share of training rows to hold out; small, because there are test rows
 SCORES = {
     "entropy": "total_entropy",
     "mutual_information": "mutual_information",
@@ -63,17 +63,17 @@ def main() -> None:
 
 
 def measure(folder: Path, units: int, seed: int) -> dict[str, Any]:
-    """Train one network, and evaluate each of its variants on the test rows.
+    """Train one network, and evaluate its variants on the test rows.
 
-    The minutes are None for a run that was interrupted.
+    Minutes are None if the run was interrupted.
     """
     kept = results.RESULTS / f"mnist-{units}-{seed}"
     resumed, started = kept.exists(), time.process_time()
     model = fit(folder, units, seed, kept)
     minutes = None if resumed else (time.process_time() - started) / 60
     digits = columns(folder, "test")
-    foreign = {"image": data.mnist(folder, "test", "fashion-mnist")[0]}
-    variants = {f"{p:g}": score(model, p, digits, foreign) for p in model.variants}
+    ood = {"image": data.mnist(folder, "test", "fashion-mnist")[0]}
+    variants = {f"{p:g}": score(model, p, digits, ood) for p in model.variants}
     shutil.rmtree(kept, ignore_errors=True)
     return {"cpu_minutes": minutes, "notes": model.notes, "variants": variants}
 
@@ -94,7 +94,7 @@ def fit(folder: Path, units: int, seed: int, kept: Path) -> TabularModel:
     )
     config = resolve(request, profiles, len(rows["image"]))
     print(config.training, config.method, flush=True)
-    trained = train(rows, TYPES, config, on_progress=tell, checkpoint_dir=kept)
+    trained = train(rows, TYPES, config, on_progress=show, checkpoint_dir=kept)
     assert isinstance(trained, TabularModel)
     return trained
 
@@ -105,24 +105,22 @@ def columns(folder: Path, side: str) -> dict[str, np.ndarray]:
     return {"image": images, "digit": labels.astype(np.float64)}
 
 
-def tell(progress: Progress) -> None:
-    """Print progress from time to time."""
+def show(progress: Progress) -> None:
+    """Print the progress of an epoch."""
     print(f"{progress.stage} {progress.epoch}/{progress.epochs} {progress.metrics}", flush=True)
 
 
-def score(model: TabularModel, prune: float, digits: Columns, foreign: Columns) -> dict[str, Any]:
-    """Metrics of the test rows, and the AUROC of each score against foreign images."""
+def score(model: TabularModel, prune: float, digits: Columns, ood: Columns) -> dict[str, Any]:
+    """Metrics of the test rows, and each score's AUROC between them and the others."""
     metrics = model.evaluate(digits, prune=prune, samples=SAMPLES)
-    usual, ood = (ood_scores(model, prune, model.encode(rows)) for rows in (digits, foreign))
+    usual, other = (ood_scores(model, prune, model.encode(rows)) for rows in (digits, ood))
     state = model.variant(prune).state
     size = {"bytes": sum(t.nbytes for t in state.pack().values()), "weights": state.num_weights}
-    return {**size, **metrics, "auroc": {k: auroc(usual[k], ood[k]) for k in SCORES}}
+    return {**size, **metrics, "auroc": {k: auroc(usual[k], other[k]) for k in SCORES}}
 
 
 def ood_scores(model: TabularModel, prune: float, x: Tensor) -> dict[str, Tensor]:
-    """Per row the scores of `models.evaluation.out_of_distribution`, of draws without a
-    temperature.
-    """
+    """The out-of-distribution scores of each row, from draws without a temperature."""
     parts = []
     for rows in x.split(1000):
         outputs, _ = model.engine.outputs(model.fitted(prune), rows, model.default_seed, SAMPLES)

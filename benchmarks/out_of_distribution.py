@@ -2,10 +2,10 @@
 
     python -m benchmarks.out_of_distribution --data FOLDER [tables] [digits] [mnist]
 
-For tables the out-of-distribution rows are the top tenth of one feature's values, which are removed
-from training; the ordinary rows are a random tenth of the rest. For scikit-learn's digits they are
-digits moved by two pixels, with noise, or with shuffled pixels; for MNIST they are Fashion-MNIST.
-After each AUROC comes the share of them that is flagged at a false alarm rate of 1 %.
+In tables, the out-of-distribution rows have the top tenth of one feature's values; they are removed
+from training. The ordinary rows are a random tenth of the rest. For scikit-learn's digits they are
+moved by two pixels, with noise, or with shuffled pixels; for MNIST they are Fashion-MNIST. Each
+AUROC is followed by the share of them that is flagged at a false alarm rate of 1 %.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from models.tabular.model import TabularModel
 PRUNING = (0.9, 0.95)
 SAMPLES = 100
 TABLES = ("concrete", "energy", "yacht")
-FEATURES = 2  # of each table, in turn: their first ones
+FEATURES = 2  # of each table, the first ones, in turn
 MNIST_ROWS, TEST_ROWS = 20_000, 2_000
 
 Columns = dict[str, np.ndarray]
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def tables(root: Path) -> Iterator[Case]:
-    """One case per feature, whose largest values are not in the training rows."""
+    """One case per feature. Its largest values are not in the training rows."""
     for name in TABLES:
         columns, _ = data.uci(root, name)
         y, x = columns["y"], np.stack([v for k, v in columns.items() if k != "y"], axis=1)
@@ -83,7 +83,7 @@ def tables(root: Path) -> Iterator[Case]:
 
 
 def small_digits(root: Path) -> Iterator[Case]:
-    """Images of 8 × 8; their changes keep every pixel within its range."""
+    """Digits of 8 × 8 pixels, changed such that every pixel stays in its range."""
     columns, random = digits(), np.random.default_rng(0)
     is_usual = random.random(len(columns["y"])) < 0.2
     train, usual = ({k: v[s] for k, v in columns.items()} for s in (~is_usual, is_usual))
@@ -98,7 +98,7 @@ def small_digits(root: Path) -> Iterator[Case]:
 
 
 def mnist(root: Path) -> Iterator[Case]:
-    """MNIST with a part of the training images, to save time."""
+    """MNIST, with some of the training images to save time."""
     images, labels = data.mnist(root, "train")
     train = {"x": images[:MNIST_ROWS], "y": np.array(labels[:MNIST_ROWS].astype(str), object)}
     usual = {"x": data.mnist(root, "test")[0][:TEST_ROWS]}
@@ -141,7 +141,7 @@ def scores(
 
 
 def table(cells: list[dict[str, Any]]) -> str:
-    """One line per case and variant, averaged over features; per score AUROC and flagged share."""
+    """One line per case and variant: per score AUROC and flagged share, means over features."""
     names = list(dict.fromkeys(cell["score"] for cell in cells))
     keys = dict.fromkeys((cell["case"], cell["prune"]) for cell in cells)
     lines = [

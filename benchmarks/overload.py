@@ -4,8 +4,8 @@
 
 A real `credence serve` with one compute thread and the model of `benchmarks.servers`
 (784-400-400-10, 100 samples) gets requests over loopback from other processes. The capacity is the
-rate of 64 clients in a closed loop. Then requests come at a multiple of that rate, whether or not
-they are answered. Prints a table in Markdown; writes benchmarks/results/overload.json.
+rate of 64 clients in a closed loop. Then requests are sent at a multiple of that rate, in an open
+loop. Prints a table in Markdown; writes benchmarks/results/overload.json.
 """
 
 import argparse
@@ -37,14 +37,14 @@ from benchmarks.http.systems import INPUTS, MODEL, SYSTEMS
 
 NAME = "overload"
 CLIENTS = 64
-MAX_CONNECTIONS = 8000  # more than ever wait at once: nobody queues in the generator
+MAX_CONNECTIONS = 8000  # so many that no request waits in the generator
 MEBIBYTE = 2**20
-IDLE = 1000
-RECOVERED = 2.0  # times the latency from before
+IDLE = 1000  # connections
+RECOVERED = 2.0  # times the latency before the overload
 
 
 def run(seconds: float, times: float) -> dict[str, Any]:
-    """Make all measurements, one after the other, each with a new server."""
+    """Start a server and make all measurements, one after the other."""
     with _serving() as server:
         return _measure(server, seconds, times)
 
@@ -98,15 +98,15 @@ def _request() -> bytes:
 
 
 def _alone(port: int, count: int) -> dict[str, float]:
-    """Milliseconds of that many sequential requests."""
+    """Percentiles of `count` sequential requests, in milliseconds."""
 
     async def ask() -> list[float]:
         client, seconds = Client(port), []
         for _ in range(count):
             started = time.perf_counter()
-            answer = await client.post(_request())
+            response = await client.post(_request())
             seconds.append(time.perf_counter() - started)
-            assert answer.status == 200, answer.body
+            assert response.status == 200, response.body
         await client.close()
         return seconds
 
@@ -121,23 +121,23 @@ async def _capacity(port: int, seconds: float) -> float:
 
 
 def _recovery(port: int, usual: float) -> float:
-    """Seconds until requests are about as fast as before the load."""
+    """Seconds until requests are about as fast as before the overload."""
     started = time.perf_counter()
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
         head, _, body = _request().partition(b"\r\n\r\n")
         assert head
         while time.perf_counter() - started < 60:
             begun = time.perf_counter()
-            answer = client.post("/predict", content=body)
+            response = client.post("/predict", content=body)
             took = 1000 * (time.perf_counter() - begun)
-            if answer.status_code == 200 and took < RECOVERED * usual + 5:
+            if response.status_code == 200 and took < RECOVERED * usual + 5:
                 break
             time.sleep(0.05)
     return time.perf_counter() - started
 
 
 def _idle_connections(server: Server) -> dict[str, float]:
-    """Memory and processor time of a thousand idle connections after one response each."""
+    """Memory and CPU of `IDLE` idle connections, after one response each."""
 
     async def hold() -> dict[str, float]:
         before = _rss(server)
@@ -159,7 +159,7 @@ def _idle_connections(server: Server) -> dict[str, float]:
 
 
 def _beside(load: Callable[[int, threading.Event], None], port: int) -> dict[str, float]:
-    """Milliseconds of small requests while another load runs."""
+    """Percentiles of small requests beside another load, in milliseconds."""
     stop = threading.Event()
     thread = threading.Thread(target=load, args=(port, stop))
     thread.start()
@@ -172,7 +172,7 @@ def _beside(load: Callable[[int, threading.Event], None], port: int) -> dict[str
 
 
 def _largest_request(port: int, stop: threading.Event) -> None:
-    """Send the largest allowed request, 10 million rows × samples; disconnect at the end."""
+    """Send the largest allowed request (10 million rows × samples). Disconnect at the end."""
     inputs = {"x": [[0.5] * INPUTS] * 1000}
     body = json.dumps({"model": MODEL, "inputs": inputs, "samples": 10_000}).encode()
     with socket.create_connection(("127.0.0.1", port)) as client:
@@ -181,7 +181,7 @@ def _largest_request(port: int, stop: threading.Event) -> None:
 
 
 def _uploads_trainings_and_lists(port: int, stop: threading.Event) -> None:
-    """Send each request after the last response; the data is 1 MB and new each time."""
+    """Send one request after the other. Each upload of 1 MB is a new data set."""
     data = {"columns": {"x": list(range(30)), "y": list(range(30))}}
     train = {"model": "line", "target": "y", "data": data, "training": {"epochs": 1}}
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
@@ -210,16 +210,16 @@ def _generating(port: int, rate: float, seconds: float) -> Iterator[subprocess.P
 
 
 async def generate(port: int, rate: float, seconds: float) -> None:
-    """Send when it is due; print a line when all is sent, and another when all is answered."""
+    """Send requests when due. Print a line when all are sent, and the summary at the end."""
     client, request = Client(port, MAX_CONNECTIONS), _request()
     found: list[tuple[int, float, int | None]] = []
 
     async def ask() -> None:
         started = time.perf_counter()
         try:
-            answer = await asyncio.wait_for(client.post(request), 30)
-            found.append((answer.status, time.perf_counter() - started, answer.retry_after))
-        except OSError:  # a timeout among them
+            response = await asyncio.wait_for(client.post(request), 30)
+            found.append((response.status, time.perf_counter() - started, response.retry_after))
+        except OSError:  # also a timeout
             found.append((0, time.perf_counter() - started, None))
 
     began, tasks = time.perf_counter(), []
@@ -281,7 +281,7 @@ def _peak_rss(server: Server) -> Iterator[list[float]]:
 
 
 def table(data: dict[str, Any]) -> str:
-    """The table in the documentation of reliability."""
+    """The table of docs/reliability.md."""
 
     def both(times: dict[str, float]) -> str:
         return f"{times['p50']:.1f} / {times['p99']:.1f} ms"
@@ -325,7 +325,9 @@ def main() -> None:
     if arguments.generate is not None:
         uvloop.run(generate(arguments.generate, arguments.rate, arguments.seconds))
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds, and so stops the server
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(1)
+    )  # leaves the `with` blocks, which stop the server
     if arguments.serve:
         with suppress(KeyboardInterrupt):
             serve()

@@ -36,7 +36,7 @@ def picture(
 
 
 def colours(names: list[str]) -> dict[str, Any]:
-    """Line styles: ours is blue and thicker, a plain forward pass grey."""
+    """Line styles by name: ours is blue and thick, a plain forward pass is grey."""
     others = iter(OTHERS * 2)
     styles: dict[str, Any] = {}
     for name in names:
@@ -86,7 +86,7 @@ def draw_servers(data: dict[str, Any], path: Path) -> None:
     with picture(path, 1, 3, (9.5, 3.6)) as axes:
         for axis, quantile in zip(axes[0], ("p50", "p99"), strict=False):
             _draw_rates(axis, data, quantile, styles)
-        axes[0][0].set_ylabel("milliseconds from when it was due")
+        axes[0][0].set_ylabel("milliseconds from the due time")
         rates = [report.over_rounds(data, s, "closed", most, "throughput") or 0 for s in systems]
         axes[0][2].barh(systems, rates, color=[styles[s]["color"] for s in systems])
         axes[0][2].invert_yaxis()
@@ -133,8 +133,8 @@ def _draw_errors(axes: Axes, cells: list[dict[str, Any]], name: str) -> None:
         samples = [c["samples"] for c in points]
         axes.plot(samples, [c[name] for c in points], color=colour, marker="o", label=sampler)
         if name == "mean":
-            said = [c["said"] for c in points]
-            axes.plot(samples, said, color=colour, linestyle=":", label=f"{sampler}: mc_error")
+            claimed = [c["mc_error"] for c in points]
+            axes.plot(samples, claimed, color=colour, linestyle=":", label=f"{sampler}: mc_error")
     moments = next(c for c in cells if c["sampler"] == "moments")
     axes.axhline(moments[name], color=GREY, linestyle="--", label="moments")
     axes.set(xscale="log", yscale="log")

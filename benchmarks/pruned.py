@@ -2,8 +2,8 @@
 
     python -m benchmarks.pruned [--artifact DIRECTORY] [--data FOLDER]
 
-Without arguments a 64-400-400-10 network is trained on scikit-learn's digits; with a folder of
-data sets, 784-400-400-10 on MNIST (some minutes); or the directory of a stored version is read.
+By default it trains a 64-400-400-10 network on scikit-learn's digits. With `--data` it trains
+784-400-400-10 on MNIST (some minutes). With `--artifact` it reads a stored version.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def store(folder: Path | None, directory: Path) -> Path:
-    """Train on MNIST if the folder is given, else on the digits, and write the artifact."""
+    """Train on MNIST if its folder is given, else on digits, and write the artifact."""
     columns, epochs = digits(), 40
     if folder:
         images, labels = data.mnist(folder, "train")
@@ -73,7 +73,7 @@ def table(model: TabularModel, repetitions: int) -> str:
 
 
 def measure(model: TabularModel, rows: int, repetitions: int) -> dict[str, list[float]]:
-    """Milliseconds of every variant, in turns."""
+    """Milliseconds of every variant, interleaved."""
     width = model.encoder.width
     x = torch.rand(rows, width, generator=torch.Generator().manual_seed(1))
 

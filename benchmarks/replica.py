@@ -3,8 +3,8 @@
     python -m benchmarks.replica
 
 16 clients in a closed loop, JSON, 100 samples, a 90 % interval, one compute thread; the generator
-runs on the same machine. CPU is that of the API's process per second: where it is near 2 (the event
-loop and the engine), the replica is full. `docs/scaling.md` calculates with these figures.
+runs on the same machine. CPU is in busy cores of the API's process. Near 2 (the event loop and the
+engine) the replica is full. `docs/scaling.md` uses these figures.
 """
 
 import argparse
@@ -57,12 +57,12 @@ def main() -> None:
 
 
 def measure(server: Server, network: str, seconds: float) -> list[dict[str, Any]]:
-    """Measure one network with increasing rows per request."""
+    """Results of one network by rows per request."""
     shape = Shape.parse(network)
     publish(server.port, network, shape)
     cells = []
     for rows in ROWS:
-        requests = questions(network, shape, rows)
+        requests = requests_for(network, shape, rows)
         asyncio.run(load(server.port, requests, 1.0))  # warm
         before = server.cpu_seconds()
         summary = asyncio.run(load(server.port, requests, seconds))
@@ -99,8 +99,8 @@ def publish(port: int, network: str, shape: Shape) -> None:
         raise RuntimeError(f"training for the benchmark {job['status']}: {job['error']}")
 
 
-def questions(network: str, shape: Shape, rows: int) -> list[bytes]:
-    """Requests with different rows and the same options, which the service may batch."""
+def requests_for(network: str, shape: Shape, rows: int) -> list[bytes]:
+    """Requests with different rows and the same options, so that the service may batch them."""
     random = np.random.default_rng(1)
     inputs = random.normal(size=(DIFFERENT, rows, 1, shape.inputs)).round(4).tolist()
     bodies = ({"model": network, "inputs": rows_of_one} for rows_of_one in inputs)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"  # not kept in git: they are of one machine
+RESULTS = Path(__file__).parent / "results"  # not in git: results depend on the machine
 
 
 def machine() -> dict[str, Any]:
@@ -25,7 +25,7 @@ def machine() -> dict[str, Any]:
 
 
 def save(name: str, data: dict[str, Any]) -> Path:
-    """Write by rename, so that an interrupted run leaves the last complete file."""
+    """Write results. An interrupted run leaves the last complete file."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     part = path.with_suffix(".part")

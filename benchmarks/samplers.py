@@ -3,8 +3,9 @@
     python -m benchmarks.samplers [--picture docs/images/samplers.png]
 
 Models are trained on generated rows and on scikit-learn's digits. Errors are root mean squares over
-rows and seeds: of the mean in predictive standard deviations, of the total variance relative to it.
-The reference is a mean over 200,000 independent samples. Only times depend on the machine.
+rows and seeds. Errors of the mean are in predictive standard deviations, errors of the total
+variance are relative. The reference uses 200,000 independent samples. Only times depend on the
+machine.
 """
 
 import argparse
@@ -54,7 +55,7 @@ def main() -> None:
 
 
 def models() -> dict[str, tuple[TabularModel, Columns]]:
-    """A table with one and with two hidden layers, and images."""
+    """Models with their test rows: a table with one and with two hidden layers, and images."""
     table, images = generated(2000, 0), digits()
     unseen = {name: values[:ROWS] for name, values in generated(ROWS, 1).items()}
     chosen = {name: values[:: len(values) // ROWS][:ROWS] for name, values in images.items()}
@@ -66,7 +67,7 @@ def models() -> dict[str, tuple[TabularModel, Columns]]:
 
 
 def generated(rows: int, seed: int) -> dict[str, np.ndarray]:
-    """Thirteen columns, four of which matter, and noise that depends on one."""
+    """Rows with 13 features, of which 3 set the mean and 1 the noise."""
     random = np.random.default_rng(seed)
     x = random.normal(size=(rows, 13))
     mean = np.sin(2 * x[:, 0]) * x[:, 1] + np.abs(x[:, 2])
@@ -75,7 +76,7 @@ def generated(rows: int, seed: int) -> dict[str, np.ndarray]:
 
 
 def digits() -> dict[str, np.ndarray]:
-    """1,797 images of 8 × 8."""
+    """Scikit-learn's 1,797 digits of 8 × 8 pixels."""
     data = load_digits()
     return {"x": data.images, "y": np.array([str(digit) for digit in data.target], dtype=object)}
 
@@ -86,7 +87,7 @@ def fit(
     epochs: int,
     pruning: tuple[float, ...] = (),
 ) -> TabularModel:
-    """Train with the recipe, and these widths, epochs and variants."""
+    """Train with the recipe, and with these widths, epochs and pruned variants."""
     x, kind = columns["x"], "category" if columns["y"].dtype == object else "number"
     profiles = [ColumnProfile(name="x", type="tensor", shape=x.shape[1:])]
     profiles.append(ColumnProfile(name="y", type=kind))
@@ -119,8 +120,8 @@ def exact(model: TabularModel, x: Tensor) -> tuple[np.ndarray, np.ndarray]:
         options = PredictOptions(
             sampler="monte_carlo", samples=TRUTH_SAMPLES, seed=10_000 + seed, intervals=()
         )
-        answer = model.predict_rows(x, options)
-        parts.append((answer.mean, answer.variance["total"]))
+        prediction = model.predict_rows(x, options)
+        parts.append((prediction.mean, prediction.variance["total"]))
     means, variances = (np.stack(values) for values in zip(*parts, strict=True))
     return means.mean(0), variances.mean(0) + means.var(0)
 
@@ -132,16 +133,18 @@ def run(
     truth: tuple[np.ndarray, np.ndarray],
 ) -> dict[str, float]:
     """Squared errors of one seed, and the time of a repeated request."""
-    answer = model.predict_rows(x, options)
+    prediction = model.predict_rows(x, options)
     started = time.perf_counter()
     model.predict_rows(x, options)
     milliseconds = 1000 * (time.perf_counter() - started)
     mean, variance = truth
-    said = np.zeros(1) if answer.mc_error is None else np.square(answer.mc_error) / variance
+    claimed = (
+        np.zeros(1) if prediction.mc_error is None else np.square(prediction.mc_error) / variance
+    )
     return {
-        "mean": float((np.square(answer.mean - mean) / variance).mean()),
-        "variance": float(np.square(answer.variance["total"] / variance - 1).mean()),
-        "said": float(said.mean()),
+        "mean": float((np.square(prediction.mean - mean) / variance).mean()),
+        "variance": float(np.square(prediction.variance["total"] / variance - 1).mean()),
+        "mc_error": float(claimed.mean()),
         "milliseconds": milliseconds,
     }
 
@@ -149,7 +152,8 @@ def run(
 def pooled(runs: list[dict[str, float]]) -> dict[str, float]:
     """Root mean square errors over the seeds, and the median of the times."""
     root = {
-        name: statistics.mean(r[name] for r in runs) ** 0.5 for name in ("mean", "variance", "said")
+        name: statistics.mean(r[name] for r in runs) ** 0.5
+        for name in ("mean", "variance", "mc_error")
     }
     return root | {"milliseconds": statistics.median(r["milliseconds"] for r in runs)}
 
@@ -161,7 +165,7 @@ def table(cells: list[dict[str, Any]]) -> str:
             cell["model"],
             cell["sampler"],
             cell["samples"] or "–",
-            *(results.figure(cell[name], 2) for name in ("mean", "said", "variance")),
+            *(results.figure(cell[name], 2) for name in ("mean", "mc_error", "variance")),
             results.figure(cell["milliseconds"]),
         ]
         for cell in cells
@@ -171,7 +175,7 @@ def table(cells: list[dict[str, Any]]) -> str:
 
 
 def time_to_error(cells: list[dict[str, Any]]) -> str:
-    """Milliseconds to the error of the mean that 300 independent samples have."""
+    """Milliseconds of Sobol to reach the error of the mean of 300 independent samples."""
     lines = []
     for name in dict.fromkeys(cell["model"] for cell in cells):
         mine = [cell for cell in cells if cell["model"] == name]

@@ -3,11 +3,11 @@
     python -m benchmarks.servers [--install] [--rounds 5] [--seconds 4] [--rates 100 200 400 800]
 
 All serve the same stored model (784-400-400-10) through `TabularModel.predict`; only the servers
-differ. They take turns in rounds, each round starting with another. Every turn starts a new server:
-an idle one may use a fifth of a core, and one that adapts to overload keeps waiting after. Closed
-loop: 1 and 64 clients. Open loop: requests come at times fixed beforehand, and latency counts from
-then. Writes benchmarks/results/servers.json after every turn, prints tables and draws a picture.
-`--resume` continues from there if commit and settings are the same.
+differ. They take turns in rounds, and each round starts with another server. Every turn starts the
+server anew, because an idle one may use a fifth of a core, and one that adapts to overload stays
+slow afterwards. Closed loop: 1 and 64 clients. Open loop: requests have fixed due times, and
+latency counts from these. Writes benchmarks/results/servers.json after every turn, prints tables
+and draws a picture. `--resume` continues from that file if commit and settings are the same.
 """
 
 import argparse
@@ -29,13 +29,13 @@ from benchmarks.http import artifact
 from benchmarks.http.process import Server, running
 from benchmarks.http.report import tables
 from benchmarks.http.systems import SYSTEMS, Place, System
-from benchmarks.http.turn import NotServing, Plan, first_answer, take
+from benchmarks.http.turn import NotServing, Plan, first_response, take
 from benchmarks.interleaving import rounds
 from benchmarks.peers import environments
 from benchmarks.pictures import draw_servers
 
 NAME = "servers"
-TOLERANCE = 1e-3  # between the probabilities of two servers: the order of float32 sums differs
+TOLERANCE = 1e-3  # between probabilities of two servers, whose float32 sums may differ in order
 T = TypeVar("T")
 
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _installed(arguments: argparse.Namespace, data: dict[str, Any]) -> list[str]:
-    """The installed systems; `data` gets the reasons why others are missing."""
+    """The installed systems. Note in `data` why others are missing."""
     names = []
     for name in arguments.systems:
         system = SYSTEMS[name]
@@ -99,13 +99,13 @@ class _Bench:
         """Start a server, check its response, measure it, and stop it.
 
         Raises:
-            NotServing, OSError: if its response is missing or differs from the first server's.
+            NotServing, OSError: its response is missing or differs from the first server's.
         """
         with tempfile.TemporaryDirectory(dir=self.place.folder) as folder:
             place = replace(self.place, folder=Path(folder))
             launch = system.launch(system.python, place)
             with running(launch.command, launch.environment, launch.port, self.log) as server:
-                mean = _await(first_answer(server, system))
+                mean = _await(first_response(server, system))
                 self.expected = self.expected or mean
                 _check(system.name, mean, self.expected)
                 idle = {"system": system.name, "idle_cores": _idle(server, self.idle_seconds)}
@@ -113,15 +113,17 @@ class _Bench:
 
 
 def _check(name: str, mean: list[float], expected: list[float]) -> None:
-    """Check that the server has the same predictor."""
+    """Raise `NotServing` if the means differ by more than `TOLERANCE`."""
     difference = max(abs(a - b) for a, b in zip(mean, expected, strict=True))
     if difference > TOLERANCE:
-        raise NotServing(f"{name} answers otherwise: probabilities differ by {difference:.3g}")
+        raise NotServing(
+            f"{name}: its probabilities differ by {difference:.3g} from the first server's"
+        )
 
 
 def _idle(server: Server, seconds: float) -> float:
     """Processor cores that the idle server uses."""
-    time.sleep(1.0)  # what a start leaves to be done
+    time.sleep(1.0)  # until the start is over
     before, started = server.cpu_seconds(), time.monotonic()
     time.sleep(seconds)
     return (server.cpu_seconds() - before) / (time.monotonic() - started)
@@ -148,7 +150,9 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="keep the turns measured so far")
     parser.add_argument("--picture", type=Path, default=results.RESULTS / f"{NAME}.png")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # unwinds, and so stops the servers
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(1)
+    )  # leaves the `with` blocks, which stop the servers
     data = run(arguments)
     print(f"\n{tables(data)}\n")
     draw_servers(data, arguments.picture)

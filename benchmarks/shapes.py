@@ -1,6 +1,6 @@
-"""Networks to measure, named by their widths, as trained artifacts.
+"""Models to measure, named by the widths of their networks.
 
-Speed does not depend on what a model has learned, so two epochs on random rows are enough.
+Speed does not depend on what a model has learned, so they train for two epochs on random rows.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ ROWS = 120
 
 @dataclass(frozen=True)
 class Shape:
-    """Widths of a multilayer perceptron. Two outputs are mean and log variance, more are classes.
+    """Widths of a multilayer perceptron. Two outputs mean regression, more mean classes.
 
     >>> Shape.parse("13-50-50-2")
     Shape(inputs=13, hidden=(50, 50), outputs=2)
@@ -42,7 +42,7 @@ class Shape:
 
 
 def columns(shape: Shape) -> dict[str, np.ndarray]:
-    """Random rows in one tensor column, which costs as little to encode as a plain tensor."""
+    """Random rows with one tensor column, because that is fast to encode."""
     random = np.random.default_rng(0)
     classes = np.arange(ROWS) % shape.outputs
     target = random.normal(size=ROWS) if shape.task == "regression" else classes.astype(float)
@@ -50,7 +50,7 @@ def columns(shape: Shape) -> dict[str, np.ndarray]:
 
 
 def configure(shape: Shape, pruning: tuple[float, ...] = ()) -> ModelConfig:
-    """The recipe for this network, with few epochs."""
+    """The recipe's configuration for this network, with two epochs."""
     config = ModelConfig(
         target=TARGET,
         task=shape.task,
@@ -72,6 +72,6 @@ def build(shape: Shape, pruning: tuple[float, ...] = ()) -> TabularModel:
 
 
 def stored(shape: Shape, directory: Path, device: str = "cpu") -> TabularModel:
-    """Write the model to a directory and read it back, as a service does."""
+    """Build the model, write it to a directory and read it back."""
     write_model(build(shape), directory)
     return read_model(directory, device)

@@ -1,14 +1,13 @@
-"""Seconds per epoch of Bayes by Backprop compared with a deterministic network, interleaved.
+"""Seconds per epoch of Bayes by Backprop, compared with a deterministic network.
 
     python -m benchmarks.training [--network 784-400-400-10] [--rows 60000] [--data FOLDER]
                                   [--rounds 5] [--threads 2] [--clock wall|cpu]
                                   [--profile "bbb local, auto"] [--methods mle "bbb local, auto" …]
 
 Every method uses the same loop (`models.training.trainer.Trainer`) with the recipe's clipping and
-checks. The first line, plain torch, has none of that: `nn.Sequential`, fused Adam, no reports. It
-shows that the comparison is not with a slow loop of our own. The ratio to the deterministic
-network (`mle`) is the median over the rounds of one round's times. On a machine that others use,
-`--threads 1 --clock cpu` counts the processor's seconds, not those in which it was away.
+checks, in interleaved runs. The first line is plain torch without these (`nn.Sequential`, fused
+Adam); it shows that the loop itself is not slow. The ratio to the deterministic network (`mle`) is
+the median of the rounds' ratios. On a busy machine, `--threads 1 --clock cpu` counts CPU seconds.
 """
 
 import argparse
@@ -103,7 +102,7 @@ def main() -> None:
 
 
 def contenders() -> dict[str, MethodConfig]:
-    """The deterministic network, and each estimator with each prior."""
+    """The methods: the deterministic network, and each estimator with each prior."""
     kl = KLConfig(weight="uniform")
     bayesian = {
         f"bbb {estimator}, {name}": BBBConfig(estimator=estimator, prior=prior, kl=kl)
@@ -114,7 +113,7 @@ def contenders() -> dict[str, MethodConfig]:
 
 
 def generated(shape: Shape, num_rows: int) -> Rows:
-    """Noise, with targets computed from it: an epoch's time does not depend on the values."""
+    """Rows of noise, with targets computed from it. Speed does not depend on the values."""
     inputs = torch.rand(num_rows, shape.inputs, generator=generator(0, "rows"))
     if shape.task == "regression":
         return Rows(inputs, inputs.sum(1) - shape.inputs / 2)
@@ -122,7 +121,7 @@ def generated(shape: Shape, num_rows: int) -> Rows:
 
 
 def mnist(root: Path) -> Rows:
-    """The training images as numbers of mean 0 and deviation 1, as the service encodes them."""
+    """The training images with mean 0 and deviation 1, as the service encodes them."""
     images, labels = data.mnist(root, "train")
     pixels = torch.from_numpy(images.reshape(len(images), -1)).float()
     inputs = (pixels - pixels.mean()) / pixels.std()
@@ -130,7 +129,7 @@ def mnist(root: Path) -> Rows:
 
 
 def measure(problem: Problem, configs: Configs, clock: Clock, rounds: int) -> Times:
-    """Seconds per epoch, after one short untimed turn each, because first runs take longer."""
+    """Seconds per epoch by method. A short untimed run comes first, because it takes longer."""
     short = Problem(problem.shape, problem.rows[slice(0, 20 * BATCH)])
     for run in runs(short, configs, clock).values():
         run()
@@ -179,7 +178,7 @@ def plain_epoch(problem: Problem, clock: Clock) -> float:
 
 
 def breakdown(problem: Problem, config: MethodConfig, steps: int = 100) -> str:
-    """Operators by their own time, over some steps."""
+    """The profiler's table: operators by their own time, over some steps."""
     trainer = build_trainer(Problem(problem.shape, problem.rows[slice(0, steps * BATCH)]), config)
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
         trainer.run()

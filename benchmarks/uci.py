@@ -2,12 +2,12 @@
 
     python -m benchmarks.uci --data FOLDER [yacht energy …] [--splits 20] [--table] [--picture FILE]
 
-Any folder in the format of `benchmarks/data.py` will do: every `uci/<name>.csv[.gz]` that has a
-`uci/<name>.splits.json`. One network per split, by the recommended recipe, with the table's one
-hidden layer of 50 units (100 where there are more than 20,000 rows). A split's test
-rows are used once, when the trained model is scored; the rows that the recipe holds out come from
-the training rows. Results are stored after each split, and an interrupted run resumes. `--table`
-only prints the stored results.
+Reads every `uci/<name>.csv[.gz]` with a `uci/<name>.splits.json` in a folder as
+`benchmarks/data.py` describes. Trains one network per split with the recommended recipe, and the
+usual one hidden layer of 50 units (100 for more than 20,000 rows). A split's test rows are used
+only to score the trained model; rows that the recipe holds out come from the training rows. Results
+are stored after each split, and an interrupted run resumes. `--table` only prints the stored
+results.
 """
 
 import argparse
@@ -29,8 +29,7 @@ from models.training.train import train
 
 TARGET = "y"
 HIDDEN, HIDDEN_LARGE, LARGE = 50, 100, 20_000
-# Test rows are given: of the training side as little as possible is held out for scores.
-SCORED = 0.01
+SCORED = 0.01  # share of training rows to hold out; small, because there are test rows
 
 # Mean test log likelihood, 1×50 ReLU (100 for protein): MC dropout, tuned (Gal and Ghahramani 2016,
 # yaringal/DropoutUncertaintyExps); deep ensemble of five (Lakshminarayanan et al. 2017); MCVI and
@@ -57,7 +56,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print stored results, run nothing")
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
-    torch.set_num_threads(1)  # networks this small gain nothing from a second
+    torch.set_num_threads(1)  # more threads do not speed up networks this small
     names = arguments.sets or data.uci_names(arguments.data)
     if not arguments.table:
         for name in names:
@@ -123,7 +122,7 @@ def _file(name: str, seed: int) -> str:
 
 
 def table(measured: dict[str, list[dict[str, Any]]]) -> str:
-    """Mean ± standard error over the splits, beside published values."""
+    """One line per data set: means ± standard errors over the splits, and published values."""
     headers = (
         "data",
         "splits",
@@ -192,7 +191,7 @@ def _mean(splits: list[dict[str, Any]], key: str) -> float:
 
 
 def _covered(splits: list[dict[str, Any]], kind: str) -> float:
-    """Mean coverage over the splits, which have equally many rows."""
+    """The mean 90 % coverage over the splits, which have equally many rows."""
     return float(np.mean([split[kind]["0.9"] for split in splits]))
 
 

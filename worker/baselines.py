@@ -1,8 +1,8 @@
 """Scores of AutoETS, a classical method, on the held-out steps of a forecaster.
 
-AutoETS is exponential smoothing chosen by AICc (Hyndman and Khandakar 2008). It is fitted anew at
-each origin of the back-test, to the history that the forecaster has there. statsforecast is
-imported where it is used: it takes some seconds and 200 MB, which other jobs do not need.
+AutoETS selects a model of exponential smoothing by AICc (Hyndman and Khandakar 2008). It is fitted
+again at each origin of the back-test, to the same history as the forecaster's. statsforecast is
+imported only where it is used, because the import takes some seconds and 200 MB.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from models.forecasting.model import Forecaster
 from models.model import TrainedModel
 from models.prediction.predictive import GaussianMixture
 
-MAX_LENGTH = 500  # steps: a seasonal fit of so many takes a second; time grows in proportion
+MAX_LENGTH = 500  # steps: a seasonal fit of 500 takes a second; the time grows in proportion
 _LEVEL = 90  # %
 
 log = structlog.get_logger()
@@ -32,12 +32,12 @@ log = structlog.get_logger()
 def with_baselines(
     model: TrainedModel, columns: Columns, should_stop: Callable[[], bool] = lambda: False
 ) -> TrainedModel:
-    """The model, if it is a forecaster with the scores of AutoETS among those of every variant.
+    """The model. If it is a forecaster, the metrics of each variant have the scores of AutoETS.
 
-    Nothing is added if a series is longer than `MAX_LENGTH`, or AutoETS cannot be fitted.
+    No scores are added if a series is longer than `MAX_LENGTH`, or AutoETS cannot be fitted.
 
     Raises:
-        Stopped: before the import and before each fit, once `should_stop` says so.
+        Stopped: `should_stop` returned True before the import or before a fit.
     """
     if model.task != "forecasting":
         return model
@@ -67,10 +67,13 @@ def score(
     horizon: int,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Json:
-    """Scores of one of statsforecast's automatic models.
+    """Scores of a model of statsforecast.
+
+    Args:
+        name: the class of the model, such as AutoETS.
 
     Raises:
-        Stopped: before the import and before each fit, once `should_stop` says so.
+        Stopped: `should_stop` returned True before the import or before a fit.
     """
     _check_stop(should_stop)
     from statsforecast import models  # noqa: PLC0415

@@ -16,9 +16,9 @@ log = structlog.get_logger()
 
 
 class CheckpointUploader:
-    """Watches the folder that a training writes its checkpoints to.
+    """Uploads the folder to which a training writes its checkpoints, once per interval.
 
-    It uploads what the training has written last: at most two intervals of work are lost.
+    At most two intervals of work are lost: one since the last checkpoint, one since its upload.
     """
 
     def __init__(
@@ -29,15 +29,15 @@ class CheckpointUploader:
         self._uploaded, self._uploaded_at = self._files(), time.monotonic()
 
     def upload_if_due(self) -> None:
-        """As `upload`, once per interval; costs next to nothing in between."""
+        """Upload the folder if the interval has passed; otherwise cheap."""
         if time.monotonic() - self._uploaded_at >= self._seconds:
             self.upload()
 
     def upload(self) -> None:
-        """Uploads the folder if it has changed. A store that is away does not stop the training.
+        """Upload the folder if it has changed. If the store is away, log it and continue.
 
         Raises:
-            LostClaim: another worker has the job by now.
+            LostClaim: another worker has taken over the job.
         """
         files = self._files()
         if files == self._uploaded:
@@ -52,7 +52,7 @@ class CheckpointUploader:
         log.debug("checkpoint uploaded", seconds=round(self._uploaded_at - started, 3))
 
     def _files(self) -> set[tuple[str, int]]:
-        """The names of the files and when each was written."""
+        """The names of the files and their times of change."""
         files = self._folder.glob("*.safetensors")
         return {(file.name, file.stat().st_mtime_ns) for file in files}
 
@@ -61,13 +61,13 @@ class CheckpointUploader:
 def uploading(
     context: Context, claim: Claim, folder: Path, should_stop: Callable[[], bool]
 ) -> Iterator[Callable[[], bool]]:
-    """Fetches what earlier attempts saved into the folder, and uploads what this one saves.
+    """Fetch the checkpoints of earlier attempts into the folder, and upload those of this one.
 
-    Yields a `should_stop` that uploads what is due before it returns. At an exception all that is
-    saved is uploaded.
+    Yields a `should_stop` that first uploads the folder if due. After an exception, the folder is
+    uploaded a last time.
     """
     if context.checkpoints.fetch(claim.job_id, folder):
-        context.jobs.event(claim, "log", {"message": "goes on from a checkpoint"})
+        context.jobs.event(claim, "log", {"message": "continues from a checkpoint"})
     seconds = context.settings.checkpoint_seconds
     uploader = CheckpointUploader(context.checkpoints, claim, folder, seconds)
 

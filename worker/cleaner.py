@@ -1,4 +1,4 @@
-"""Removes expired rows, and files that crashes have left in the store and on this disk."""
+"""Removes expired rows, and files that crashes left in the store and on this disk."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -12,11 +12,11 @@ from core.storage.orphans import Orphans
 log = structlog.get_logger()
 
 CLEAN_SECONDS = 600.0
-ARRIVAL_SECONDS = 3600.0  # a row follows its file within this time: it takes one transaction
+ARRIVAL_SECONDS = 3600.0  # a file without a row for longer is an orphan: a row follows its file
 
 
-def forget(context: Context) -> None:
-    """Remove the rows whose time is up: stored predictions, first answers, lines of the audit."""
+def remove_expired(context: Context) -> None:
+    """Remove expired stored predictions, stored responses and entries of the audit log."""
     settings, now = context.settings, datetime.now(UTC)
     context.stored_predictions.sweep(now - timedelta(days=settings.stored_days))
     context.replies.sweep(now - timedelta(hours=settings.idempotency_hours))
@@ -24,7 +24,7 @@ def forget(context: Context) -> None:
 
 
 class Cleaner:
-    """Cleans in a thread of its own, so that a store that hangs delays no other work."""
+    """Cleans in its own thread, so that a store that hangs delays no other work."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -34,12 +34,12 @@ class Cleaner:
         self.start = self._periodic.start
 
     def stop(self) -> None:
-        """Start no other round. Does not wait: the next process continues what is interrupted."""
+        """Start no other round. Does not wait for a running one: the next process continues it."""
         self._periodic.stop(wait=False)
 
     def clean(self) -> None:
-        """Remove what there is to remove now."""
-        forget(self._context)
+        """Remove expired rows, leftovers and orphans now."""
+        remove_expired(self._context)
         self._context.scratch.remove_leftovers()
         self._context.store.remove_leftovers()
         for key in self._orphans.find():
@@ -48,5 +48,5 @@ class Cleaner:
             self._remove(key)
 
     def _remove(self, key: str) -> None:
-        log.info("removing a file that no row refers to", key=key)
+        log.info("removing a file without a row", key=key)
         self._context.store.delete(key)

@@ -1,4 +1,4 @@
-"""An evaluation job: a stored version scored on labelled rows."""
+"""Runs an evaluation job: scores a version on labelled rows."""
 
 from core.context import Context
 from core.datasets.inputs import check_inputs
@@ -9,13 +9,17 @@ from models.exceptions import InvalidData
 
 
 def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
-    """The version's metrics on the data set's labelled rows."""
+    """The metrics of a version on the rows of a data set.
+
+    Raises:
+        InvalidData: the data set does not have the target.
+    """
     version = context.registry.get(spec.model, spec.version)
     model = read_model(context.registry.path(version))
     names = [feature.name for feature in model.features] + [model.config.target]
     profiles = context.datasets.get(spec.dataset).columns
     check_inputs(model.inputs, profiles)
     if model.config.target not in {profile.name for profile in profiles}:
-        raise InvalidData(f"the data set has no column {model.config.target!r} to compare with")
+        raise InvalidData(f"the data set has no column {model.config.target!r}, the target")
     columns = context.datasets.columns(spec.dataset, names)
     return model.evaluate(columns, prune=spec.prune)

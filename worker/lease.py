@@ -1,4 +1,4 @@
-"""The lease of a running job: renewed by a thread, which also watches cancellation and limits."""
+"""The lease of a running job. A thread renews it, and checks cancellation and limits."""
 
 from core.context import Context
 from core.exceptions import LostClaim
@@ -6,13 +6,13 @@ from core.jobs.jobs import Claim, JobStatus
 from core.process.periodic import Periodic
 from worker.limits import Limits, OverLimit
 
-_RENEW_SECONDS = 1.0  # how soon a cancellation, or too much memory, is noticed
+_RENEW_SECONDS = 1.0  # how soon a cancellation or an exceeded limit is noticed
 
 
 class Lease:
-    """Renews a claim while its job runs; a context manager.
+    """A context manager that renews a claim while its job runs.
 
-    While the database is away, renewals are repeated: the lease may still hold.
+    While the database is away, it keeps trying, because the lease may still be valid.
     """
 
     def __init__(self, context: Context, claim: Claim) -> None:
@@ -32,8 +32,8 @@ class Lease:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the job must stop at the next mini-batch: it was cancelled, another worker has
-        it, or it is over a limit.
+        """Whether the job must stop after its mini-batch: it was cancelled, another worker took it
+        over, or it exceeds a limit.
         """
         return self.cancelled or self._lost or self.over_limit is not None
 

@@ -8,7 +8,7 @@ from core.settings import GIBIBYTE, Settings
 
 
 class OverLimit(Exception):
-    """A job took more than it may; `code` is for programs, the message for people."""
+    """A job exceeds a limit. `code` is for programs, the message for people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -16,19 +16,19 @@ class OverLimit(Exception):
 
 
 class Limits:
-    """The limits of an attempt that starts when this object is made."""
+    """The limits of an attempt, which starts when this object is created."""
 
     def __init__(self, settings: Settings) -> None:
         self._seconds, self._bytes = settings.max_job_seconds, settings.max_job_bytes
         self._started = time.monotonic()
 
     def exceeded(self) -> OverLimit | None:
-        """The limit that the job exceeds now, if any."""
+        """An error for a limit that the job exceeds now; None if there is none."""
         if time.monotonic() - self._started > self._seconds:
             return OverLimit(
                 "time_limit",
                 f"the job ran for {self._seconds:g} s, the most that CREDENCE_MAX_JOB_SECONDS "
-                "allows: resume it to go on from where it is, or give fewer training.epochs",
+                "allows: resume it to continue, or give fewer training.epochs",
             )
         if (used := used_bytes()) > self._bytes:
             return OverLimit(
@@ -41,9 +41,9 @@ class Limits:
 
 
 def used_bytes() -> int:
-    """Memory of this process and of those that it started, in bytes, without pages of files.
+    """Bytes of memory of this process and its children, without pages of files.
 
-    The system drops such pages (libraries, mapped data sets) when memory is short.
+    The system can drop pages of files (libraries, mapped data sets) when memory is short.
     """
     own = psutil.Process()
     return sum(_own_bytes(process) for process in (own, *own.children(recursive=True)))
@@ -54,4 +54,4 @@ def _own_bytes(process: psutil.Process) -> int:
         memory = process.memory_info()
     except psutil.NoSuchProcess:  # it has just ended
         return 0
-    return memory.rss - getattr(memory, "shared", 0)  # only Linux tells these apart
+    return memory.rss - getattr(memory, "shared", 0)  # only Linux has `shared`

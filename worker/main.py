@@ -1,4 +1,4 @@
-"""The worker process: one job at a time, in the main thread, until it is told to stop."""
+"""The worker process. It runs one job at a time, in the main thread, until it is stopped."""
 
 import logging
 import os
@@ -29,10 +29,10 @@ log = structlog.get_logger()
 
 
 def run_worker(settings: Settings) -> None:
-    """Run until SIGTERM or SIGINT; a running job then goes back to the queue with its checkpoint.
+    """Run until SIGTERM or SIGINT. A running job then returns to the queue with its checkpoint.
 
     Raises:
-        InvalidSetting: if a setting cannot be met on this machine.
+        InvalidSetting: a setting does not work on this machine.
     """
     configure_logging(settings.log_format, settings.log_level)
     start_tracing("credence-worker")
@@ -61,13 +61,13 @@ def run_worker(settings: Settings) -> None:
 
 
 def _consume(settings: Settings, runner: JobRunner, stopping: threading.Event) -> None:
-    """Celery's consumer loop. The solo pool runs jobs here, in the process that owns CUDA."""
+    """Run Celery's consumer loop. The solo pool runs jobs in this process, which uses CUDA."""
 
     def stop(**_: object) -> None:
         stopping.set()
 
     def keep_logging(**_: object) -> None:
-        """A receiver keeps Celery from replacing the service's own logging."""
+        """Because this signal has a receiver, Celery does not replace the service's logging."""
 
     _quieten_celery()
     worker_shutting_down.connect(stop)
@@ -81,7 +81,7 @@ def _consume(settings: Settings, runner: JobRunner, stopping: threading.Event) -
 
 
 def _celery(settings: Settings, runner: JobRunner) -> Celery:
-    """An application with one task, under the name that `core.jobs.queue` sends to."""
+    """An application with one task, under the name in `core.jobs.queue`."""
     app = Celery("credence-worker", set_as_current=False)
     app.conf.update(celery_options(settings))
 
@@ -95,8 +95,8 @@ def _celery(settings: Settings, runner: JobRunner) -> Celery:
 def _quieten_celery() -> None:
     """Drop log lines that repeat the runner's, and two warnings.
 
-    Celery warns of running as root because a pickled message could run code. This worker accepts
-    JSON only.
+    Celery warns about running as root, because a pickled message could run code. This worker
+    accepts only JSON.
     """
     for name in ("celery", "kombu"):
         logging.getLogger(name).setLevel(logging.ERROR)

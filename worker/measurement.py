@@ -1,6 +1,6 @@
-"""What a comparison measures of a trained model: size, speed, detection of unlike rows.
+"""Measures a trained model for a comparison: its size, speed and out-of-distribution detection.
 
-All is measured on the model that is read back from its files, as it will be served.
+The model is first read from its files, as for serving.
 """
 
 import statistics
@@ -27,10 +27,10 @@ from models.prediction.options import PredictOptions
 from models.tabular.preparation import prepare
 
 SAMPLES = 100  # the default of a prediction
-MOST_ROWS = 5_000  # on either side: the AUROC's standard error is below 0.006 then (Hanley 1982)
+MOST_ROWS = 5_000  # of each kind: the AUROC's standard error is below 0.006 (Hanley 1982)
 BLOCK_ROWS = 500  # between two calls of `should_stop`
 _WARM_UP = 3  # predictions that fill caches
-_LEAST, _MOST, _SECONDS = 5, 50, 1.0  # predictions that are timed, and what they may take
+_LEAST, _MOST, _SECONDS = 5, 50, 1.0  # timed predictions, and their total time
 
 
 def measure(
@@ -40,10 +40,14 @@ def measure(
     directory: Path,
     should_stop: Callable[[], bool],
 ) -> Json:
-    """Metrics of the training job, with `ood_auroc` if the comparison names a data set for it.
+    """The measurements, with `ood_auroc` if the comparison has an out-of-distribution data set.
+
+    Args:
+        types: the stored type of each column that the model was trained on.
+        directory: of the model's files.
 
     Raises:
-        Stopped: between two predictions, once `should_stop` returns True.
+        Stopped: `should_stop` returned True between two predictions.
     """
     with tracing.span("measure"):
         torch.set_num_threads(context.settings.threads)
@@ -62,12 +66,12 @@ def measure(
 
 
 def predict_ms(model: TrainedModel, columns: Columns, should_stop: Callable[[], bool]) -> float:
-    """Milliseconds that one row takes with 100 samples, a forecast, or a text of 50 tokens at most.
+    """Median milliseconds of a prediction with 100 samples.
 
-    The median of several predictions.
+    It predicts one row, one forecast, or one text of at most 50 tokens.
 
     Raises:
-        Stopped: as `measure` does.
+        Stopped: as `measure`.
     """
     options, seconds = PredictOptions(samples=SAMPLES), list[float]()
 
@@ -90,14 +94,14 @@ def ood_auroc(
     unlike: Columns,
     should_stop: Callable[[], bool],
 ) -> float:
-    """AUROC of the full posterior's score as a detector of unlike rows among held-out ones.
+    """AUROC of the full posterior's score, as a detector of `unlike` rows among held-out rows.
 
     Args:
-        columns, types: those that the model was trained on. The split is made again.
-        unlike: columns of rows unlike them.
+        columns, types: the training data. Its split is computed again.
+        unlike: columns of the out-of-distribution rows.
 
     Raises:
-        Stopped: as `measure` does.
+        Stopped: as `measure`.
     """
     held_out = prepare(columns, types, model.config).scores.inputs.to(model.device)
     some = {name: values[_spread(len(values))] for name, values in unlike.items()}
@@ -114,7 +118,7 @@ def _ood_scores(
     x: Float[Tensor, "rows inputs"],
     should_stop: Callable[[], bool],
 ) -> Float[Tensor, "rows"]:
-    """The scores, computed in blocks so that a worker can stop within seconds."""
+    """The scores of rows, computed in blocks so that a worker can stop within seconds."""
     parts = []
     for block in x.split(BLOCK_ROWS):
         if should_stop():
@@ -124,7 +128,7 @@ def _ood_scores(
 
 
 def _spread(rows: int) -> np.ndarray:
-    """At most `MOST_ROWS` row numbers, evenly spread, since a data set may be sorted."""
+    """At most `MOST_ROWS` row numbers, evenly spread, because a data set may be sorted."""
     return np.linspace(0, rows - 1, min(rows, MOST_ROWS)).astype(np.int64)
 
 

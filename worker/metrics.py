@@ -1,4 +1,4 @@
-"""What the worker exposes to Prometheus, on a port of its own."""
+"""The worker's metrics for Prometheus, on their own port."""
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Histogram, start_http_server
@@ -13,8 +13,6 @@ _JOB_BUCKETS = (1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10_800, 36_000, 86_400)
 
 
 class WorkerMetrics:
-    """The worker's series, in a registry of their own."""
-
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self.epoch_seconds = Histogram(
@@ -50,19 +48,19 @@ class WorkerMetrics:
         )
         self.beat = self._heartbeat.set_to_current_time
 
-    def forget(self, model: str) -> None:
-        """Remove the gauges of a job that ended: they are for running jobs only."""
+    def remove(self, model: str) -> None:
+        """Remove the gauges of a job that ended, because they are only for running jobs."""
         for gauge in (self.nelbo, self.kl):
             gauge.remove_by_labels({"model": model})
 
 
 def serve_metrics(metrics: WorkerMetrics, settings: Settings) -> int:
-    """Start the exposition; its port.
+    """Start serving the metrics, and return the port.
 
-    If another worker has the default port, a free one is taken, with a warning.
+    If the default port is in use, log a warning and take a free one.
 
     Raises:
-        InvalidSetting: a port that was set explicitly is in use.
+        InvalidSetting: the port was set explicitly and is in use.
     """
     wanted = settings.worker_metrics_port
     try:

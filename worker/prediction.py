@@ -1,4 +1,4 @@
-"""A chunk of an offline prediction: some rows of a data set, predicted into one Parquet file."""
+"""Runs a chunk of an offline prediction: predicts some rows of a data set into a Parquet file."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,17 +17,18 @@ from models.artifact.files import read_model
 from models.exceptions import InvalidData, Stopped
 from models.model import TrainedModel
 
-BLOCK_BYTES = 2**25  # of inputs and answers that are in memory at a time
-MAX_BLOCK_ROWS = 2**13  # between two looks at whether to stop
+BLOCK_BYTES = 2**25  # of inputs and predictions in memory at a time
+MAX_BLOCK_ROWS = 2**13  # between two calls of `should_stop`
 
 
 def run_chunk(
     context: Context, claim: Claim, spec: ChunkSpec, should_stop: Callable[[], bool]
 ) -> JobStatus:
-    """Predicts, then publishes the file and ends the chunk; what it ended as.
+    """Predict the rows, publish the file and end the chunk. Returns the chunk's status.
 
     Raises:
-        Stopped: if `should_stop` said so between two blocks of rows.
+        InvalidData: the model's rows are not independent.
+        Stopped: `should_stop` returned True between two blocks of rows.
     """
     version = context.registry.get(spec.model, spec.version)
     model = read_model(context.registry.path(version), service_device(context.settings))
@@ -44,7 +45,7 @@ def run_chunk(
 def _tables(
     context: Context, model: TrainedModel, spec: ChunkSpec, should_stop: Callable[[], bool]
 ) -> Iterator[pa.Table]:
-    """The same as `POST /predict` answers for the same rows, block by block."""
+    """The predictions in blocks, with the same values as those of `POST /predict`."""
     names = [column.name for column in model.inputs]
     step, options = block_rows(model), model.resolve(spec)
     for start in range(spec.start, spec.stop, step):
@@ -57,7 +58,7 @@ def _tables(
 
 
 def block_rows(model: TrainedModel) -> int:
-    """As many rows as fit with their encoding and their predictions."""
+    """The rows that fit into a block with their encoding and their predictions."""
     return max(1, min(MAX_BLOCK_ROWS, BLOCK_BYTES // model.bytes_per_row))
 
 

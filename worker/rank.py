@@ -16,8 +16,8 @@ from models.exceptions import ModelError, Stopped
 from models.training.train import train
 from worker.shared_folder import SharedFolder
 
-# The others notice at once when a rank ends, because its connections close. This is for a rank that
-# vanishes with its machine; no wait is longer than writing a checkpoint takes.
+# If a rank ends, its connections close and the others fail at once. The timeout is for a rank whose
+# machine disappears. It must exceed the longest wait, which is for a checkpoint.
 _TIMEOUT = timedelta(minutes=5)
 
 
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def run_rank(folder: SharedFolder) -> None:
-    """Trains with the other ranks. An error that all of them meet is written as the outcome."""
+    """Train with the other ranks. Rank 0 writes the model, or the error that all ranks have."""
     training, columns = folder.read_training()
     device = _join(training.device)
     model, error = None, None
@@ -60,14 +60,14 @@ def run_rank(folder: SharedFolder) -> None:
 
 
 def _join(device: str) -> str:
-    """Joins the process group and returns this rank's device; on CUDA each rank has a card."""
+    """Join the process group and return this rank's device. On CUDA each rank has a card."""
     if device == "cpu":
         dist.init_process_group("gloo", timeout=_TIMEOUT)
         return device
-    mine = torch.device("cuda", dist.get_node_local_rank())
-    torch.cuda.set_device(mine)
-    dist.init_process_group("cpu:gloo,cuda:nccl", timeout=_TIMEOUT, device_id=mine)
-    return str(mine)
+    card = torch.device("cuda", dist.get_node_local_rank())
+    torch.cuda.set_device(card)
+    dist.init_process_group("cpu:gloo,cuda:nccl", timeout=_TIMEOUT, device_id=card)
+    return str(card)
 
 
 if __name__ == "__main__":

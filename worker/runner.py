@@ -1,4 +1,4 @@
-"""Runs one job from claim to end, and writes how it ended to its row."""
+"""Runs one job from claim to end, and writes its outcome to its row."""
 
 import gc
 import time
@@ -26,7 +26,7 @@ from worker.training import run_training
 log = structlog.get_logger()
 
 WRITE_AGAIN_SECONDS = 1.0
-PAUSE_SECONDS = 20.0  # while store or database is away; another job would need them, too
+PAUSE_SECONDS = 20.0  # if store or database is away: other jobs would need them, too
 CODES: dict[type[Exception], str] = {  # the first that matches
     Diverged: "diverged",
     NotFound: "not_found",
@@ -38,19 +38,23 @@ CODES: dict[type[Exception], str] = {  # the first that matches
 
 @dataclass
 class JobRunner:
-    """Runs one job at a time in the calling thread."""
+    """Runs one job at a time in the calling thread.
+
+    Args:
+        wake_ups: the number of wake-ups received so far.
+    """
 
     context: Context
     worker_id: str
     metrics: WorkerMetrics
     should_stop: Callable[[], bool]
     busy: bool = field(default=False, init=False)
-    wake_ups: int = field(default=0, init=False)  # received so far
+    wake_ups: int = field(default=0, init=False)
 
     def run(self, job_id: str) -> None:
-        """Claim and run a job; do nothing if another worker has it, or it has ended.
+        """Claim and run a job. Do nothing if another worker has it, or it has ended.
 
-        A wake-up may come twice, late, or for a job that was deleted: the row decides.
+        A wake-up may come twice, late, or for a deleted job: only the job's row decides.
         """
         self.wake_ups += 1
         if self.should_stop():
@@ -81,15 +85,17 @@ class JobRunner:
                 self._stop(claim, lease)
             except Unavailable as error:
                 log.warning(
-                    "a service is away: the job waits", error=str(error), seconds=PAUSE_SECONDS
+                    "a service is unavailable: the job waits",
+                    error=str(error),
+                    seconds=PAUSE_SECONDS,
                 )
-                self._pause(lease, PAUSE_SECONDS)
+                self._pause(lease)
                 self._hand_back(claim, lease)
             except Exception as error:
                 self._fail(claim, error)
             finally:
-                self.metrics.forget(job.model)
-                gc.collect()  # memory that a failed job holds in cycles must not count for the next
+                self.metrics.remove(job.model)
+                gc.collect()  # frees cycles of a failed job, which would count as the next job's
 
     def _work(self, job: Job, claim: Claim, should_stop: Callable[[], bool]) -> None:
         if job.kind == "train":
@@ -106,14 +112,14 @@ class JobRunner:
             )
 
     def _stop(self, claim: Claim, lease: Lease) -> None:
-        """End or requeue a job that stopped between two mini-batches; its checkpoint is kept."""
+        """End or requeue a job that stopped between two mini-batches, with its checkpoint."""
         if lease.over_limit and not lease.cancelled:
             self._fail(claim, lease.over_limit)
         else:
             self._hand_back(claim, lease)
 
     def _hand_back(self, claim: Claim, lease: Lease) -> None:
-        """Requeue the job, because this worker cannot continue it; a cancelled one is cancelled."""
+        """Requeue the job, or set it to cancelled if it was cancelled."""
         if not self._write(lambda: self.context.jobs.release(claim)):
             return
         outcome = "job cancelled" if lease.cancelled else "job handed back"
@@ -122,26 +128,25 @@ class JobRunner:
         if not lease.cancelled:
             self._wake(claim.job_id)
 
-    def _pause(self, lease: Lease, seconds: float) -> None:
-        """Sleep, unless the job or the worker is to stop."""
-        end = time.monotonic() + seconds
+    def _pause(self, lease: Lease) -> None:
+        """Sleep for `PAUSE_SECONDS`, or until the job or the worker must stop."""
+        end = time.monotonic() + PAUSE_SECONDS
         while time.monotonic() < end and not (lease.interrupted or self.should_stop()):
             time.sleep(0.1)
 
     def _write(self, change: Callable[[], object]) -> bool:
-        """Write how the job ended; False if another attempt has it, or this worker must stop.
+        """Write the outcome of the job; False if another worker has it, or this one must stop.
 
-        It waits for a database that is away: a job that is only left counts as having lost its
-        worker.
+        While the database is away it retries: otherwise the job would count as lost by its worker.
         """
         while True:
             try:
                 change()
             except LostClaim:
-                log.warning("job was taken over before its end was written")
+                log.warning("job was taken over before its outcome was written")
                 return False
             except Unavailable as error:
-                log.warning("the end of the job is not written yet", error=str(error))
+                log.warning("the outcome of the job is not written yet", error=str(error))
                 if self.should_stop():
                     return False  # another worker takes it when the lease ends
                 time.sleep(WRITE_AGAIN_SECONDS)
@@ -167,14 +172,14 @@ class JobRunner:
     def _observe(self, job_id: str, seconds: float) -> None:
         try:
             job = self.context.jobs.get(job_id)
-        except Unavailable:  # the metric is not worth waiting for
+        except Unavailable:  # do not wait for a metric
             return
         self.metrics.job_seconds.labels(job.kind, str(job.status)).observe(seconds)
 
 
 @contextmanager
 def _logging_for(job: Job) -> Iterator[None]:
-    """A block whose log lines and spans carry the ids of the job and of its request."""
+    """Add the ids of the job and of its request to the log lines and spans of the block."""
     ids = {"request_id": job.origin.request_id, "parent_job_id": job.parent}
     attributes: dict[str, tracing.Attribute] = {
         "credence.job.id": job.id,
@@ -192,7 +197,7 @@ def _logging_for(job: Job) -> Iterator[None]:
 
 
 def describe(error: Exception) -> tuple[str, str]:
-    """A code for programs and a message for people, without internals of unknown errors."""
+    """A code for programs and a message for people, without details of unknown errors."""
     if isinstance(error, OverLimit):
         return error.code, str(error)
     for kind, code in CODES.items():

@@ -1,12 +1,12 @@
 """The folder through which a worker and its training processes share files.
 
-training.json, data.arrow   what to train; written by the worker
-stop                        exists once the worker wants the training to stop
+training.json, data.arrow   the configuration and the columns; written by the worker
+stop                        exists after the worker has requested a stop
 progress.jsonl              one line per report; written by rank 0, as are the next three
 checkpoints/                checkpoints of the training
 model/                      the artifact
 outcome.json                written last: null, or the error that ended the training
-out-of-memory               exists once any rank has run out of memory
+out-of-memory               exists after a rank has run out of memory
 """
 
 import json
@@ -26,11 +26,11 @@ from models.training.progress import Progress
 
 @dataclass(frozen=True)
 class Training:
-    """What the ranks train, as plain data.
+    """The configuration of a training in several processes.
 
     Args:
         types: the stored type of each column that is read.
-        device: a CPU, or CUDA, of which each rank takes a card.
+        device: `cpu`, or `cuda` with one card per rank.
         checkpoint_seconds: between two checkpoints.
     """
 
@@ -81,7 +81,7 @@ class SharedFolder:
     def read_progress(self, offset: int) -> tuple[list[Progress], int]:
         """The reports from an offset on, and the offset of the next one.
 
-        The start of a line that is still being written is left for the next call.
+        A line that is still being written is left for the next call.
         """
         path = self.path / "progress.jsonl"
         if not path.exists():
@@ -106,14 +106,11 @@ class SharedFolder:
         (self.path / "outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
 
     def has_outcome(self) -> bool:
-        """Whether rank 0 has come to the end, with a model or with an error."""
+        """Whether rank 0 has finished, with a model or with an error."""
         return (self.path / "outcome.json").exists()
 
     def raise_outcome(self) -> None:
-        """
-        Raises:
-            InvalidData, Diverged, Stopped: the error that ended the training, if one did.
-        """
+        """Raise the error that ended the training, if any: InvalidData, Diverged or Stopped."""
         outcome = json.loads((self.path / "outcome.json").read_text(encoding="utf-8"))
         if outcome is not None:
             kind = getattr(exceptions, outcome["error"], InvalidData)

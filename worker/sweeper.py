@@ -1,4 +1,4 @@
-"""Repeats what a worker does beside its job: heartbeats, lost workers' jobs, lost wake-ups."""
+"""The periodic tasks of a worker: heartbeats, jobs of lost workers, lost wake-ups."""
 
 import os
 import signal
@@ -21,19 +21,19 @@ log = structlog.get_logger()
 
 _BEAT_SECONDS = 2.0
 _SWEEP_EVERY = 5  # beats
-_MOST_SENT = 100  # wake-ups in one sweep: the chunks of a job may be a thousand
-_DEAF_AFTER = 6  # sweeps; a broker that was away is found again within half a minute
+_MOST_SENT = 100  # wake-ups in one sweep: a job may have a thousand chunks
+_MAX_UNDELIVERED = 6  # sweeps in a row: Celery reconnects to a broker within half a minute
 _STOP_SECONDS = 10.0
 
 
 class Sweeper:
-    """A thread that stores heartbeats, takes back lost workers' jobs, and resends wake-ups.
+    """A thread that stores heartbeats, requeues jobs of lost workers, and resends wake-ups.
 
-    Wake-ups of queued jobs are sent again only while this worker is idle: then a message was lost,
-    because a busy worker would simply not have read it yet. A job that is woken twice runs once.
+    It resends wake-ups of queued jobs only while this worker is idle: a busy worker has not read
+    them yet, but an idle one has missed them. A job runs once even if it is woken twice.
 
-    A worker that sends wake-ups while it is idle, and never receives one, has lost its connection
-    to the broker. It ends, so that its supervisor starts another.
+    If this worker sends wake-ups while it is idle and receives none, it has lost its connection to
+    the broker. It then ends, so that its supervisor starts another one.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Sweeper:
         self._context, self._runner, self._metrics = context, runner, metrics
         self._device, self._started_at = device, datetime.now(UTC)
         self._claims: Watch[str, Pulse] = Watch(context.settings.lease_seconds)
-        self._beats, self._heard, self._unheard = 0, 0, 0
+        self._beats, self._received, self._undelivered = 0, 0, 0
         self._periodic = Periodic("sweep", _BEAT_SECONDS, self._run, at_once=True)
         self.start = self._periodic.start
 
@@ -62,10 +62,10 @@ class Sweeper:
             self._resend_wake_ups()
 
     def _take_back_lost_jobs(self) -> None:
-        """Requeue the jobs whose lease nobody renewed for `lease_seconds` of this process's clock.
+        """Requeue the jobs whose lease was not renewed for `lease_seconds` of this process's clock.
 
-        An error clears what was observed: while the database is away nobody renews anything, and
-        each worker gets a full lease to do so when it is back.
+        An error clears the observations: while the database is away no worker can renew a lease, so
+        each gets a full lease after that.
         """
         jobs = self._context.jobs
         try:
@@ -74,7 +74,7 @@ class Sweeper:
         except Exception:
             self._claims.forget()
             raise
-        for job_id in taken:  # the lost worker can write neither log nor trace
+        for job_id in taken:  # written here, because the lost worker cannot
             origin, about = jobs.get(job_id).origin, {"credence.job.id": job_id}
             with tracing.continued("worker lost", origin.traceparent, **about):
                 log.warning(
@@ -85,14 +85,14 @@ class Sweeper:
         waiting = self._context.jobs.queued_ids()[:_MOST_SENT]
         for job_id in waiting:
             self._context.queue.send(job_id)
-        self._check_hearing(bool(waiting))
+        self._check_delivery(bool(waiting))
 
-    def _check_hearing(self, has_sent: bool) -> None:
-        """End this worker after `_DEAF_AFTER` sweeps whose wake-ups did not reach it."""
-        was_woken = self._runner.wake_ups > self._heard
-        self._heard = self._runner.wake_ups
-        self._unheard = self._unheard + 1 if has_sent and not was_woken else 0
-        if self._unheard >= _DEAF_AFTER:
+    def _check_delivery(self, has_sent: bool) -> None:
+        """End this worker after `_MAX_UNDELIVERED` sweeps whose wake-ups did not reach it."""
+        was_woken = self._runner.wake_ups > self._received
+        self._received = self._runner.wake_ups
+        self._undelivered = self._undelivered + 1 if has_sent and not was_woken else 0
+        if self._undelivered >= _MAX_UNDELIVERED:
             log.error("jobs are queued, but the broker delivers no wake-ups: this worker ends")
             os.kill(os.getpid(), signal.SIGTERM)
             if not self._periodic.stopped.wait(_STOP_SECONDS):

@@ -1,6 +1,6 @@
-"""Trains one model in several processes under torchrun, and follows them.
+"""Trains one model in several processes with torchrun.
 
-The worker itself only keeps the lease, passes progress on, and publishes.
+The worker itself renews the lease, forwards progress, and publishes the model.
 """
 
 import math
@@ -19,7 +19,7 @@ from models.training.progress import Progress
 from worker.shared_folder import SharedFolder
 
 _POLL_SECONDS = 0.1
-_STOP_SECONDS = 6.0  # the service gives a worker 10 to stop
+_STOP_SECONDS = 6.0  # the service gives a worker 10 s to stop
 _LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
@@ -28,7 +28,7 @@ class ProcessLost(Exception):
 
 
 def processes_for(device: str, settings: Settings) -> int:
-    """How many processes train a model on a device. Each needs a card; a named card is one."""
+    """The number of processes that train on a device. On CUDA each needs its own card."""
     if device == "cpu":
         return settings.train_processes
     return min(settings.train_processes, torch.cuda.device_count()) if device == "cuda" else 1
@@ -41,15 +41,15 @@ def train_in_processes(
     on_progress: Callable[[Progress], None],
     should_stop: Callable[[], bool],
 ) -> None:
-    """Trains what the folder describes; the model is in the folder afterwards.
+    """Run the training that the folder describes, and write the model into the folder.
 
     Args:
         threads: of each process.
 
     Raises:
-        InvalidData, Diverged, Stopped: as `models.training.train.train` does.
-        MemoryError: if one of the processes ran out of memory.
-        ProcessLost: if one ended in any other way; the checkpoints hold what was reached.
+        InvalidData, Diverged, Stopped: as `models.training.train.train`.
+        MemoryError: a process ran out of memory.
+        ProcessLost: a process ended in another way. The checkpoints remain.
     """
     with _launched(folder, processes, threads) as launcher:
         _follow(launcher, folder, on_progress, should_stop)
@@ -60,7 +60,7 @@ def train_in_processes(
     else:
         raise ProcessLost(
             f"one of {processes} training processes was lost (the worker's log has more): "
-            "resume the job to go on from its last checkpoint"
+            "resume the job to continue from its last checkpoint"
         )
 
 
@@ -70,10 +70,10 @@ def _follow(
     on_progress: Callable[[Progress], None],
     should_stop: Callable[[], bool],
 ) -> None:
-    """Passes progress on, and the request to stop.
+    """Forward progress from the processes, and a stop to them.
 
     Raises:
-        Stopped: if the processes have not stopped in time; their last checkpoint counts then.
+        Stopped: the processes did not stop in time. Their last checkpoint is used.
     """
     offset, deadline = 0, math.inf
     running = True
@@ -95,9 +95,9 @@ def _follow(
 def _launched(
     folder: SharedFolder, processes: int, threads: int
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """torchrun, in a process group that Ctrl-C does not reach.
+    """torchrun, in its own process group, so that it does not receive Ctrl-C.
 
-    All its processes read this process's pipe, and end when it closes.
+    All its processes read a pipe from this process, and end when it closes.
     """
     process = subprocess.Popen(  # noqa: S603 – our own command
         _command(folder, processes),

@@ -1,4 +1,4 @@
-"""A training job: columns from the store, a model from `models`, a version in the registry."""
+"""Runs a training job: reads the columns, trains the model, and publishes a version."""
 
 import tempfile
 import time
@@ -38,7 +38,7 @@ def run_training(
     metrics: WorkerMetrics,
     should_stop: Callable[[], bool],
 ) -> Version:
-    """Trains, then publishes and ends the job in one transaction."""
+    """Train a model, then publish it and end the job in one transaction."""
     reporter = _Reporter(context, claim, spec.model, metrics)
     with tempfile.TemporaryDirectory(dir=context.scratch.path) as temporary:
         folder = SharedFolder(Path(temporary))
@@ -77,14 +77,14 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
     on_progress: Callable[[Progress], None],
     should_stop: Callable[[], bool],
 ) -> TrainedModel:
-    """Trains in this process or in several others. The model's files are in the folder then."""
+    """Train in this process or in several others, and write the model's files to the folder."""
     config, names = training.config, list(training.types)
-    # A chain's step needs the one before, a text's window, too; series are short.
-    alone = isinstance(config.method, ChainConfig) or config.task in (
+    # Steps of a chain and windows of a text depend on the ones before. Series are short.
+    is_sequential = isinstance(config.method, ChainConfig) or config.task in (
         "language_model",
         "forecasting",
     )
-    processes = 1 if alone else processes_for(training.device, context.settings)
+    processes = 1 if is_sequential else processes_for(training.device, context.settings)
     threads = training_threads(config, context.settings.threads, processes)
     if processes > 1:
         with tracing.span("load data"):
@@ -112,7 +112,7 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
 
 
 def columns_needed(config: ModelConfig) -> list[str]:
-    """Names of the features, target, row weights, split column and series' key, each once."""
+    """The distinct names of the features, target, row weights, split column and series' key."""
     names = [feature.name for feature in config.features or ()]
     names.append(config.target)
     if config.weight is not None:
@@ -126,7 +126,7 @@ def columns_needed(config: ModelConfig) -> list[str]:
 
 
 class _Reporter:
-    """Passes progress to the job's row and events, and to Prometheus."""
+    """Writes progress to the job's row, its events and Prometheus."""
 
     def __init__(self, context: Context, claim: Claim, model: str, metrics: WorkerMetrics) -> None:
         self._context, self._claim = context, claim
@@ -142,7 +142,7 @@ class _Reporter:
         self._observe_epochs(progress)
 
     def _observe_epochs(self, progress: Progress) -> None:
-        """A report stands for all epochs since the last one: it comes every half second at most."""
+        """Observe the epochs since the last report: there is at most one report per half second."""
         now = time.monotonic()
         if self._last is not None and self._last[0] == progress.stage:
             epochs = progress.epoch - self._last[1]

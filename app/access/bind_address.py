@@ -1,4 +1,4 @@
-"""On which addresses the service may listen: without a key only on this machine."""
+"""Checks the address on which the service listens: other machines may reach it only with keys."""
 
 import ipaddress
 
@@ -12,16 +12,16 @@ def check_bind(settings: Settings, host: str) -> None:
     """Check that the service may listen on `host`.
 
     Raises:
-        InvalidSetting: `host` is no loopback address, there is no key in the database or a file,
+        InvalidSetting: `host` is not a loopback address, no key exists in the database or a file,
             and `CREDENCE_AUTH` is not `off`.
-        Unavailable: the database is needed to find a key, and does not answer.
+        Unavailable: the database, which may contain a key, does not answer.
     """
     if settings.auth == "off" or is_loopback(host) or settings.admin_key_file or _has_key(settings):
         return
     raise InvalidSetting(
         f"{host!r} can be reached from other machines, and no key protects the service: "
-        "make one with `credence keys create` or name a file in CREDENCE_ADMIN_KEY_FILE; "
-        "else bind 127.0.0.1, or set CREDENCE_AUTH=off where the network itself is trusted"
+        "create one with `credence keys create`, or name a file in CREDENCE_ADMIN_KEY_FILE; "
+        "or bind 127.0.0.1, or set CREDENCE_AUTH=off if you trust the network"
     )
 
 

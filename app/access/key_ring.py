@@ -1,6 +1,7 @@
-"""Which keys a running service accepts: looked up in memory, refreshed from the database.
+"""The keys that a running service accepts, in memory and refreshed from the database.
 
-No request waits for the database. While it is away, the keys that were read last stay valid.
+No request waits for the database. While it does not answer, the keys that were read last stay
+valid.
 """
 
 import hmac
@@ -24,19 +25,19 @@ from core.process.periodic import Periodic
 from core.settings import Settings
 
 REFRESH_SECONDS = 1.0  # how soon a new key works, and a revoked one no longer does
-TOUCH_EVERY = 60  # refreshes: `last_used_at` is for people, a minute is exact enough
-INDEX_BYTES = 8  # of a hash: enough to find a key, the rest is compared in constant time
+TOUCH_EVERY = 60  # refreshes: `last_used_at` is for people, and a minute is exact enough
+INDEX_BYTES = 8  # of a hash, to find a key; the whole hash is then compared in constant time
 
-ADMIN = Caller(view=View("admin"), actor="admin")  # of the key in CREDENCE_ADMIN_KEY_FILE
-OPEN = Caller()  # of a service that needs no keys
-STRANGER = Caller(view=View(sees_all=False))  # of routes that need no key
+ADMIN = Caller(view=View("admin"), actor="admin")  # has the key in CREDENCE_ADMIN_KEY_FILE
+OPEN = Caller()  # any caller of a service that needs no keys
+ANONYMOUS = Caller(view=View(sees_all=False))  # any caller of a route that needs no key
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class KnownKey:
-    """The hash of a key, what it permits, and whom."""
+    """The hash of a key, its scope, its caller and its limit of requests per minute."""
 
     sha256: bytes
     scope: Scope
@@ -44,15 +45,15 @@ class KnownKey:
     per_minute: int | None = None
 
 
-NO_KEY = KnownKey(b"", Scope.PREDICT, STRANGER)
+NO_KEY = KnownKey(b"", Scope.PREDICT, ANONYMOUS)
 ANY_KEY = KnownKey(b"", Scope.ADMIN, OPEN)
 
 
 class KeyRing:
-    """Finds out who makes a request, and whether they may.
+    """Identifies the caller of a request and checks its scope.
 
-    A service that only this machine can reach is open until the first key is made. From then on it
-    stays locked: revoking the last key does not open it.
+    A service that only this machine can reach needs no keys until the first key is created. From
+    then on it needs keys, even after the last key is revoked.
     """
 
     def __init__(self, settings: Settings, host: str) -> None:
@@ -65,12 +66,11 @@ class KeyRing:
         self._off = settings.auth == "off"
         self._locked = bool(self._from_file) or not is_loopback(host)
         self._used: set[str] = set()
-        self._refreshes, self._is_away = 0, False
+        self._refreshes, self._is_failing = 0, False
         self._periodic: Periodic | None = None
 
     @property
     def needs_key(self) -> bool:
-        """Whether requests need a key."""
         return self._locked and not self._off
 
     def start(self, keys: Keys) -> None:
@@ -86,17 +86,16 @@ class KeyRing:
         self._periodic.start()
 
     def stop(self) -> None:
-        """Read no more."""
         if self._periodic is not None:
             self._periodic.stop(wait=False)
 
     def admit(self, connection: Connection) -> Caller:
-        """Count a request, and return who makes it.
+        """Count a request and return its caller.
 
         Raises:
-            ForeignOrigin: it changes something, and comes from another site's page.
+            ForeignOrigin: the request changes something and comes from another site's page.
             Unauthorized, Forbidden: as `identify`.
-            LimitReached: its key has made as many requests as it may.
+            LimitReached: the key has reached its requests per minute.
         """
         check_origin(connection)
         key = self._key_of(connection)
@@ -105,10 +104,10 @@ class KeyRing:
         return key.caller
 
     def identify(self, connection: Connection) -> Caller:
-        """Who makes a request; called repeatedly while a stream is open.
+        """The caller of a request. An open stream calls this repeatedly.
 
         Raises:
-            Unauthorized: it has no key, or one that is not known.
+            Unauthorized: the request has no key or an unknown one.
             Forbidden: the scope of its key is too narrow.
         """
         return self._key_of(connection).caller
@@ -134,15 +133,15 @@ class KeyRing:
             return False
 
     def find(self, text: bytes | None) -> KnownKey:
-        """What is known of a key.
+        """The known key with this text.
 
         Raises:
-            Unauthorized: `text` is None, or no valid key.
+            Unauthorized: `text` is None or not a valid key.
         """
         if text is None:
             raise Unauthorized(
                 "this needs a key: send it as `Authorization: Bearer KEY`; the command line sends "
-                "what CREDENCE_KEY holds"
+                "the key in CREDENCE_KEY"
             )
         sha256 = digest(text)
         known = self._known.get(sha256[:INDEX_BYTES], NO_KEY)
@@ -153,17 +152,17 @@ class KeyRing:
         return known
 
     def _refresh(self, keys: Keys) -> None:
-        """Read the keys, and sometimes store which were used; log the first failure of a row."""
+        """Read the keys, and sometimes store which were used. Log the first of several failures."""
         self._refreshes += 1
         try:
             self._read(keys)
             if self._refreshes % TOUCH_EVERY == 0:
                 self._touch(keys)
-            self._is_away = False
+            self._is_failing = False
         except (SQLAlchemyError, CredenceError) as error:
-            if not self._is_away:
-                log.warning("keys are not read: those known stay valid", reason=str(error))
-            self._is_away = True
+            if not self._is_failing:
+                log.warning("keys cannot be read: known ones stay valid", reason=str(error))
+            self._is_failing = True
 
     def _read(self, keys: Keys) -> None:
         rows = keys.list()
@@ -184,21 +183,22 @@ class KeyRing:
 
 
 class RateLimit:
-    """Limits requests per minute with one token bucket per key, for this process alone.
+    """Limits the requests per minute of each key in this process, with token buckets.
 
-    A bucket holds the tokens of one second, at least one. A request takes one, and they come back
-    evenly. A store that all processes share would be read before every prediction.
+    A bucket holds the tokens of one second, at least one. A request takes a token; tokens are
+    refilled at a constant rate. Processes do not share the buckets: otherwise every prediction
+    would first read a shared store.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._buckets: dict[str, tuple[float, float]] = {}  # by key: tokens, and when it had them
+        self._buckets: dict[str, tuple[float, float]] = {}  # by key: tokens, and when counted
 
     def take(self, key: str, per_minute: int) -> None:
         """Take a token.
 
         Raises:
-            LimitReached: there is none; the error says when there will be one.
+            LimitReached: the bucket is empty; the error has the seconds until the next token.
         """
         rate = per_minute / 60.0
         most, now = max(1.0, rate), self._clock()

@@ -1,8 +1,8 @@
-"""The scope that each route needs: one table, of which the first matching rule holds.
+"""The scope that each route needs, in one table. The first matching rule applies.
 
-A rule holds for its path and all paths below it; `*` is any one segment. Routes without a rule need
-`admin`. Health and metrics are open, because monitoring must work when keys are lost, and they show
-no caller's data. Documentation, scripts and styles are open: they are in this repository.
+A rule applies to its path and all paths below it; `*` is any one segment. Routes without a rule
+need `admin`. Health and metrics need no key: monitoring must work when keys are lost, and they show
+no caller's data. Documentation, scripts and styles need none: they are public in this repository.
 """
 
 from core.access.keys import Scope
@@ -19,7 +19,7 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/v2/health", None),
     (ANY, "/v2", Scope.PREDICT),
     (READ, "/models/*/versions/*/card", Scope.TRAIN),  # it shows statistics of the rows
-    (READ, "/models/*/versions/*/archive", Scope.TRAIN),  # which contains the card
+    (READ, "/models/*/versions/*/archive", Scope.TRAIN),  # it contains the card
     (READ, "/models", Scope.PREDICT),
     (WRITE, "/models", Scope.TRAIN),
     (ANY, "/train", Scope.TRAIN),
@@ -30,11 +30,11 @@ RULES: tuple[tuple[tuple[str, ...], str, Scope | None], ...] = (
     (READ, "/health", None),
     (READ, "/metrics", None),
     (READ, "/docs", None),
-    (READ, "/", Scope.PREDICT),  # which redirects a key of this scope to the models
+    (READ, "/", Scope.PREDICT),  # it redirects a key of this scope to the models
     (READ, "/ui/static", None),
     (READ, "/ui/plotly", None),
     (READ, "/ui/sign-in", None),
-    (WRITE, "/ui/session", None),  # which only sets a cookie
+    (WRITE, "/ui/session", None),  # it only sets or deletes a cookie
     (READ, "/ui/models", Scope.PREDICT),
     (READ, "/ui/predict", Scope.PREDICT),
     (READ, "/ui/system", Scope.PREDICT),

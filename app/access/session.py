@@ -1,8 +1,8 @@
 """The key of a request, from a header or, for browsers, from a cookie.
 
-Scripts cannot read the cookie, and other sites cannot use it (`SameSite=Strict`). But ports of one
-host are one site, and a service without keys needs no cookie. So a page's request that changes
-something must come from this service's own page.
+Scripts cannot read the cookie, and other sites cannot use it (`SameSite=Strict`). But all ports of
+a host are one site, and a service without keys needs no cookie. So `check_origin` also refuses
+requests of other pages that change something.
 """
 
 from http.cookies import CookieError, SimpleCookie
@@ -19,12 +19,12 @@ _SAFE = ("GET", "HEAD", "OPTIONS")
 
 
 class ForeignOrigin(CredenceError):
-    """A page of another site tries to change something with the user's rights."""
+    """A page of another site sent a request that changes something."""
 
     def __init__(self, origin: str) -> None:
         super().__init__(
-            f"a page of {origin} may change nothing here: only pages of this service may, and "
-            "programs, which send a key as `Authorization: Bearer KEY` and no `Origin`"
+            f"a page of {origin} may change nothing here: use a page of this service, or a program "
+            "that sends a key as `Authorization: Bearer KEY` and no `Origin`"
         )
 
 
@@ -44,31 +44,30 @@ def is_signed_in(connection: Scope) -> bool:
 
 
 def check_origin(connection: Scope) -> None:
-    """Check that a request does not come from another site's page, unless it changes nothing.
+    """Check that a request that changes something does not come from another site's page.
 
-    A key in the header means that it comes from a program. Browsers send the origin's relation in
-    `Sec-Fetch-Site`; over plain HTTP only `Origin`, which is compared with the requested host, also
-    as a proxy forwards it.
+    A request with a key in the header comes from a program. Browsers say in `Sec-Fetch-Site`
+    whether the page is of the same origin. Over plain HTTP they send only `Origin`: it must equal
+    the requested host, or the host that a proxy forwards.
 
     Raises:
-        ForeignOrigin: it changes something, and comes from another site's page.
+        ForeignOrigin: the request changes something and comes from another site's page.
     """
     headers = Headers(scope=connection)
     origin = headers.get("origin")
     if connection["method"] in _SAFE or origin is None or "authorization" in headers:
         return
-    asked = (headers.get("host"), headers.get("x-forwarded-host"))
-    if headers.get("sec-fetch-site") != "same-origin" and urlsplit(origin).netloc not in asked:
+    hosts = (headers.get("host"), headers.get("x-forwarded-host"))
+    if headers.get("sec-fetch-site") != "same-origin" and urlsplit(origin).netloc not in hosts:
         raise ForeignOrigin(origin[:200])
 
 
 def sign_in(response: Response, key: str, *, is_secure: bool) -> None:
-    """Set the cookie with the key, until the browser is closed."""
+    """Set the cookie with the key. The browser deletes it when it is closed."""
     response.set_cookie(COOKIE, key, secure=is_secure, httponly=True, samesite="strict")
 
 
 def sign_out(response: Response) -> None:
-    """Delete the cookie."""
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
 
 

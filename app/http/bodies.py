@@ -1,7 +1,7 @@
-"""Bodies held in memory: read once; JSON parsed strictly, non-finite numbers refused by name.
+"""Request bodies that are read into memory, and strict parsing of JSON.
 
-jiter parses: it is as fast as orjson on arrays, and sees duplicate keys, of which any other parser
-silently drops one.
+The parser is jiter: it is as fast as orjson on arrays, and refuses duplicate keys, of which other
+parsers silently drop one.
 """
 
 import asyncio
@@ -20,10 +20,10 @@ from app.http.content_encoding import WINDOWS, BodyWriter, body_writer
 from app.http.validation import MAX_ERRORS, Location, Model, pointer, validate
 from core.exceptions import Invalid, NotParseable, TooLarge, UnsupportedFormat
 
-MAX_BYTES = 64 * 2**20  # parsed JSON takes up to ten times as many; more rows go to /datasets
-MAX_DOCUMENT_BYTES = MAX_BYTES // 4  # of those that pydantic reads, which holds them three times
-MAX_CONTAINERS = 2**20  # objects and lists, which take up to 25 times their bytes in memory
-INLINE_BYTES = 64 * 2**10  # smaller ones take less than a millisecond: no thread is worth it
+MAX_BYTES = 64 * 2**20  # parsed JSON takes up to ten times as much; more rows go to /datasets
+MAX_DOCUMENT_BYTES = MAX_BYTES // 4  # of a body for pydantic, which keeps three copies
+MAX_CONTAINERS = 2**20  # objects and lists: they take up to 25 times their bytes in memory
+INLINE_BYTES = 64 * 2**10  # smaller bodies take less than a millisecond, so they need no thread
 
 Document = dict[str, Any]
 P = ParamSpec("P")
@@ -50,8 +50,8 @@ async def read_body(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
     """All bytes of a JSON body.
 
     Raises:
-        UnsupportedFormat: if the headers say that it is something else.
-        TooLarge: if it has more than `max_bytes`.
+        UnsupportedFormat: the headers name another format, or an encoding.
+        TooLarge: the body has more than `max_bytes`.
     """
     check_json(request)
     refuse_encoding(request)
@@ -59,7 +59,7 @@ async def read_body(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 async def read_bytes(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
-    """All bytes of a body as they come; `TooLarge` if there are more than `max_bytes`."""
+    """All bytes of a body, not decoded. Raises `TooLarge` above `max_bytes`."""
     chunks, num_bytes = [], 0
     async for chunk in request.stream():
         num_bytes += len(chunk)
@@ -70,12 +70,12 @@ async def read_bytes(request: Request, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 async def read_inflated(request: Request) -> bytes:
-    """As `read_bytes`, with a `Content-Encoding` undone.
+    """All bytes of a body, inflated if it is compressed.
 
     Raises:
-        UnsupportedFormat: for an encoding other than gzip and deflate (which is zlib's format).
-        NotParseable: if the body is not what its encoding says.
-        TooLarge: if it has, or inflates to, more than `MAX_BYTES`.
+        UnsupportedFormat: the encoding is neither gzip nor deflate (which is zlib's format).
+        NotParseable: the body does not have the named encoding.
+        TooLarge: the body has, or inflates to, more than `MAX_BYTES`.
     """
     encoding = request.headers.get("content-encoding", "identity")
     if encoding == "identity":
@@ -99,21 +99,21 @@ def _limit(max_bytes: int) -> str:
 
 
 async def off_loop(num_bytes: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run `work` here if it is small, else in a thread, so that the event loop stays free."""
+    """Call `work` here if `num_bytes` is small, else in a thread, to keep the event loop free."""
     if num_bytes <= INLINE_BYTES:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
 def parse(body: bytes) -> Document:
-    """Bytes → object. NaN and Infinity pass: who knows the fields refuses them with a path.
+    """The JSON object in a body. It may contain NaN and Infinity; see `refuse_non_finite`.
 
     Raises:
-        NotParseable: if it is not JSON, or has a key twice.
-        Invalid: if it is something other than an object.
-        TooLarge: if it has so many objects and lists that they would fill the memory.
+        NotParseable: the body is not JSON, or has a key twice.
+        Invalid: the body is not an object.
+        TooLarge: there are more than `MAX_CONTAINERS` objects and lists.
     """
-    containers = body.count(b"{") + body.count(b"[")  # and those in texts, which is harmless
+    containers = body.count(b"{") + body.count(b"[")  # also counts brackets in texts: harmless
     if containers > MAX_CONTAINERS:
         raise TooLarge(
             f"the body has {containers} objects and lists and may have {MAX_CONTAINERS}: give "
@@ -129,7 +129,7 @@ def parse(body: bytes) -> Document:
 
 
 def refuse_non_finite(document: Document) -> None:
-    """Raise `Invalid` for each NaN and Infinity, and for a number that overflows to one."""
+    """Raise `Invalid` for each NaN and Infinity, and each number that overflows to Infinity."""
     message = "NaN, Infinity and numbers outside float64 are refused"
     wrong = ((pointer(location), message) for location in _non_finite(document, ()))
     if first := list(islice(wrong, MAX_ERRORS)):
@@ -137,7 +137,7 @@ def refuse_non_finite(document: Document) -> None:
 
 
 def _non_finite(value: dict[str, Any] | list[Any], location: Location) -> Iterator[Location]:
-    """Where they stand. Numbers are looked at where their list is: a call for each takes longer."""
+    """The places of numbers that are not finite. One call per list: one per number is slower."""
     items: Iterable[tuple[int | str, Any]] = (
         value.items() if isinstance(value, dict) else enumerate(value)
     )
@@ -157,7 +157,7 @@ def media_type(request: Request) -> str | None:
 
 
 def check_json(request: Request) -> None:
-    """Raise `UnsupportedFormat` if the headers say that the body is anything but JSON in UTF-8."""
+    """Raise `UnsupportedFormat` if the headers name anything other than JSON in UTF-8."""
     content = _content(request.headers.get("content-type", "application/json"))
     subtype = content.get_content_subtype()
     charset = (content.get_content_charset("utf-8")).replace("-", "")
@@ -177,7 +177,7 @@ def refuse_encoding(request: Request) -> None:
 
 @lru_cache(maxsize=64)
 def _content(content_type: str) -> Message:
-    """A parsed header; clients send the same few over and over."""
+    """The parsed header. It is cached, because clients send few different ones."""
     content = Message()
     content["content-type"] = content_type
     return content

@@ -1,4 +1,4 @@
-"""Bodies written to a file piece by piece, inflated on the way where they are compressed."""
+"""Writes bodies to a file piece by piece, and inflates compressed ones."""
 
 import hashlib
 import zlib
@@ -8,14 +8,19 @@ from typing import BinaryIO
 from core.exceptions import NotParseable, TooLarge, UnsupportedFormat
 
 WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
-"""How zlib is told which header and checksum to expect."""
+"""The `wbits` of zlib, which select the header and the checksum."""
 
-PIECE_BYTES = 2**14  # of compressed bytes, inflated together
-INFLATED_BYTES = 2**20  # at most, made of them before they are written
+PIECE_BYTES = 2**14  # compressed bytes that are inflated in one call
+INFLATED_BYTES = 2**20  # that one call makes at most
 
 
 class BodyWriter:
-    """Writes a body to a file, at most `max_bytes` of it, and takes its SHA-256 on the way."""
+    """Writes a body to a file and computes its SHA-256.
+
+    Args:
+        max_bytes: that may be written.
+        limit: the message of the error when there are more.
+    """
 
     def __init__(self, file: BinaryIO, max_bytes: int, limit: str) -> None:
         self._file = file
@@ -24,7 +29,7 @@ class BodyWriter:
         self._sha256 = hashlib.sha256()
 
     def write(self, data: bytes) -> None:
-        """Raises `TooLarge`, whose message is `limit`, before more than `max_bytes` are written."""
+        """Write some bytes. Raises `TooLarge` before more than `max_bytes` are written."""
         self._room -= len(data)
         if self._room < 0:
             raise TooLarge(self._limit)
@@ -32,12 +37,12 @@ class BodyWriter:
         self._file.write(data)
 
     def finish(self) -> str:
-        """The SHA-256 of what was written, in hexadecimal; `NotParseable` if the end is missing."""
+        """The SHA-256 in hexadecimal. Raises `NotParseable` if the end of the body is missing."""
         return self._sha256.hexdigest()
 
 
 class InflatingWriter(BodyWriter):
-    """Inflates piece by piece: a small body that inflates to a huge one is never in memory."""
+    """Inflates piece by piece, so that the inflated body is never in memory as a whole."""
 
     def __init__(self, file: BinaryIO, max_bytes: int, limit: str, encoding: str) -> None:
         super().__init__(file, max_bytes, limit)
@@ -52,9 +57,9 @@ class InflatingWriter(BodyWriter):
             raise NotParseable(f"the body is not {self._encoding}: {error}") from None
 
     def _inflate(self, data: bytes) -> None:
-        """zlib copies what follows a member, so pieces are small: they may have many members."""
+        """Inflate a small piece: zlib copies the rest of it at the end of each gzip member."""
         while data:
-            if self._inflater.eof:  # a gzip file may be several members, one after the other
+            if self._inflater.eof:  # a gzip file may have several members, one after the other
                 self._inflater = zlib.decompressobj(WINDOWS[self._encoding])
             super().write(self._inflater.decompress(data, INFLATED_BYTES))
             data = self._inflater.unconsumed_tail or self._inflater.unused_data
@@ -68,10 +73,13 @@ class InflatingWriter(BodyWriter):
 def body_writer(
     file: BinaryIO, max_bytes: int, limit: str, encoding: str | None, known: Collection[str]
 ) -> BodyWriter:
-    """The writer for a `Content-Encoding`, of which the route takes the `known` ones.
+    """The writer for a `Content-Encoding`.
+
+    Args:
+        known: the encodings that the route takes, besides identity.
 
     Raises:
-        UnsupportedFormat: for another encoding.
+        UnsupportedFormat: the encoding is another one.
     """
     encoding = (encoding or "identity").lower()
     if encoding == "identity":

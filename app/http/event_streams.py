@@ -1,9 +1,9 @@
 """A job's events as server-sent events: past ones, then new ones until the job has ended.
 
-Streams at the same event of a job share one poll: a hundred read the database as often as one, and
-without streams nothing is read. A stream holds one page of events, and continues when its client
-has received it. It ends between two events; a client that returns with `Last-Event-ID` misses none
-(HTML, §9.2: https://html.spec.whatwg.org/#server-sent-events).
+Streams that wait for the same event share one poll, so that a hundred streams read the database as
+often as one. A stream keeps one page of events in memory, and reads the next page after the client
+has received it. A stream ends between two events, so a client that reconnects with `Last-Event-ID`
+misses none (HTML, §9.2: https://html.spec.whatwg.org/#server-sent-events).
 """
 
 import asyncio
@@ -24,20 +24,20 @@ from core.jobs.events import Event
 from core.jobs.jobs import FINAL, Jobs
 
 POLL_SECONDS = 0.5
-KEEP_ALIVE_SECONDS = 15.0  # HTML, §9.2.7: some proxies drop what is silent for longer
-KEEP_ALIVE = b": ping\n"  # no empty line after it: httpx-sse would make it an event without data
+KEEP_ALIVE_SECONDS = 15.0  # HTML, §9.2.7: some proxies close connections that are silent for longer
+KEEP_ALIVE = b": ping\n"  # with an empty line after it, httpx-sse would emit an event without data
 RETRY_SECONDS = 15
 PAGE_EVENTS = 100  # in the memory of one stream
 MAX_STREAMS = 1000  # of one process; each is a connection and a page
-MAX_OF_A_CALLER = 100  # so that one key cannot take all
-READERS = 2  # threads: streams and requests must not wait for each other's
+MAX_OF_A_CALLER = 100  # so that one key cannot use all of them
+READERS = 2  # threads for streams alone, so that streams and requests do not delay each other
 
-Position = tuple[View, str, int]  # who sees which job, and the last event that was sent
+Position = tuple[View, str, int]  # the caller's view, the job, and the last event that was sent
 
 
 @dataclass(frozen=True)
 class _Page:
-    """Some events as bytes, made once for all streams that wait for them."""
+    """Events as bytes, for all streams that wait for them."""
 
     content: bytes
     last: int
@@ -46,7 +46,7 @@ class _Page:
 
 @dataclass
 class _Poll:
-    """A poll, and how many streams wait for it."""
+    """A poll of the database, and the number of streams that wait for it."""
 
     task: asyncio.Task[_Page]
     listeners: int = 0
@@ -59,10 +59,10 @@ class EventStreams:
         self._polls: dict[Position, _Poll] = {}
         self._ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._readers = CapacityLimiter(READERS)
-        self._open: Counter[str] = Counter()  # by the key of who listens
+        self._open: Counter[str] = Counter()  # streams by the caller's key
 
     def check_room(self, caller: Caller) -> None:
-        """Check that another stream may begin.
+        """Check that another stream may start.
 
         Raises:
             LimitReached: the caller has `MAX_OF_A_CALLER` streams.
@@ -77,17 +77,20 @@ class EventStreams:
             )
 
     def end(self) -> None:
-        """End all streams because the process stops; clients continue at another."""
+        """End all streams, because the process stops. Clients reconnect to another process."""
         if not self._ending.done():
             self._ending.set_result(None)
 
     async def stream(
         self, jobs: Jobs, job_id: str, after: int, identify: Callable[[], Caller]
     ) -> AsyncGenerator[bytes]:
-        """The bytes of a stream that begins after the event `after`.
+        """The bytes of a stream, from the event after `after` on.
 
-        It waits while the database is away. It ends when `identify` raises, such as for a revoked
-        key, and when the job is no longer shared with the caller.
+        The stream waits while the database does not answer. It ends early when the job is no longer
+        shared with the caller.
+
+        Args:
+            identify: the caller. The stream ends when it raises, such as for a revoked key.
         """
         listener = identify().key or ""
         self._open[listener] += 1
@@ -110,7 +113,7 @@ class EventStreams:
             self._open[listener] -= 1
 
     async def _next(self, jobs: Jobs, position: Position) -> _Page | None:
-        """The next page after a position; None if there is none for `KEEP_ALIVE_SECONDS`."""
+        """The page after a position; None if there are no events within `KEEP_ALIVE_SECONDS`."""
         poll = self._polls.get(position)
         if poll is None:
             _, job_id, after = position
@@ -141,7 +144,7 @@ class EventStreams:
 
 
 class EventStreamResponse(EventSourceResponse):
-    """A response that closes its events when the client has disconnected."""
+    """A response that closes its generator when the client disconnects."""
 
     def __init__(self, events: AsyncGenerator[bytes]) -> None:
         unbuffered = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -154,7 +157,7 @@ class EventStreamResponse(EventSourceResponse):
 
 
 def _page(events: Sequence[Event]) -> _Page:
-    """The page of `events`, of which one more than fits was read if there are so many."""
+    """The page of the first `PAGE_EVENTS` events; one more event means that others follow."""
     page = events[:PAGE_EVENTS]
     is_end = len(events) == len(page) and is_final(page[-1])
     return _Page(b"".join(map(_to_bytes, page)), page[-1].id, is_end)
@@ -166,6 +169,6 @@ def is_final(event: Event) -> bool:
 
 
 def _to_bytes(event: Event) -> bytes:
-    """An event in the JSON of the list, with type and id also as fields of the stream."""
+    """An event in the JSON of `GET /jobs/{id}/events`, with type and id as fields of the stream."""
     data = EventResponse.model_validate(event).model_dump_json()
     return format_sse_event(data_str=data, event=event.type, id=str(event.id))

@@ -1,8 +1,8 @@
-"""`Idempotency-Key`: a repeated request gets the first one's response, and makes nothing again.
+"""`Idempotency-Key`: a repeated request gets the first response, and creates nothing again.
 
-A request is the same if caller, route, key and body are. Its response is stored in the transaction
-that makes something (`core.access.idempotency`), for `CREDENCE_IDEMPOTENCY_HOURS`. A request that
-makes nothing, such as a refused one, is not stored.
+Two requests are the same if caller, route, key and body are equal. The response is stored in the
+transaction that creates the object (`core.access.idempotency`), for `CREDENCE_IDEMPOTENCY_HOURS`.
+The response of a request that creates nothing, such as a refused one, is not stored.
 """
 
 import hashlib
@@ -41,14 +41,14 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class CreatingRoute(APIRoute):
-    """A route whose `POST` makes a job, a data set, a version or feedback."""
+    """A route whose `POST` creates a job, a data set, a version or feedback."""
 
     def get_route_handler(self) -> Handler:
         return idempotent(super().get_route_handler())
 
 
 def idempotent(handle: Handler) -> Handler:
-    """The handler, preceded by a look for the stored response of the same request."""
+    """A handler that returns the stored response of the same request, if there is one."""
 
     async def handle_once(request: Request) -> Response:
         if request.method != "POST":
@@ -75,10 +75,10 @@ def idempotent(handle: Handler) -> Handler:
 def with_idempotency_key(
     request: Request, reply: Callable[[Any], Reply] = lambda made: NO_REPLY
 ) -> tuple[Request, IdempotentOperation | None]:
-    """A request that hashes its body while it is read, and its operation if it has a key.
+    """A request that hashes its body while it is read; its operation, if it has a key.
 
     Args:
-        reply: makes the response for what the request has made.
+        reply: the response for the object that the request has created.
 
     Raises:
         Invalid: the key is empty, too long, or not printable ASCII.
@@ -98,12 +98,16 @@ def with_idempotency_key(
 
 
 def write_reply(made: Job | Version | tuple[Dataset, bool]) -> Reply:
-    """The response of the routes that make a job, a version or a data set."""
+    """The response of a route that creates a job, a version or a data set.
+
+    Args:
+        made: the object; for a data set, also whether it is new.
+    """
     if isinstance(made, Job):
         return _reply(202, f"/jobs/{made.id}", JobResponse.model_validate(made))
     if isinstance(made, Version):
-        place = f"/models/{made.model}/versions/{made.version}"
-        return _reply(201, place, VersionResponse.model_validate(made))
+        location = f"/models/{made.model}/versions/{made.version}"
+        return _reply(201, location, VersionResponse.model_validate(made))
     dataset, is_new = made
     body = DatasetResponse.model_validate(dataset)
     return _reply(201 if is_new else 200, f"/datasets/{dataset.id}", body)
@@ -128,7 +132,7 @@ class _HashedRequest(Request):
         super().__init__(request.scope, self._hashing(request))
 
     def fingerprint(self) -> str:
-        """The hash of what has been read so far."""
+        """The hash of the bytes that have been read so far."""
         return self._sha256.hexdigest()
 
     def _hashing(self, request: Request) -> Callable[[], Coroutine[Any, Any, Message]]:

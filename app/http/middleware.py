@@ -1,4 +1,4 @@
-"""What happens around every request: its id, a log line, its key, limits on its body."""
+"""Middleware of every request: its id, a log line, its key, and limits on its body."""
 
 import asyncio
 from time import perf_counter
@@ -15,9 +15,9 @@ from app.errors import Forbidden, TooSlow, Unauthorized, problem_response
 from core.exceptions import LimitReached, TooLarge
 
 MAX_REQUEST_ID = 128
-MIN_BYTES_PER_SECOND = 8192  # of a body, once its first seconds are over: a bad mobile connection
+MIN_BYTES_PER_SECOND = 8192  # of a body after its first seconds: a bad mobile connection
 PROBES = ("/health", "/metrics")
-KEEPS_VERSIONS = (
+KEEPS_VERSIONS = (  # paths of responses that show no change of versions
     *("/predict", "/v2", "/health", "/metrics", "/docs", "/openapi.json"),
     *("/ui/static", "/ui/plotly"),
 )
@@ -25,13 +25,13 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def middleware(max_body_bytes: int, body_seconds: float, key_ring: KeyRing) -> list[Middleware]:
-    """The stack, outermost first."""
+    """The middleware, outermost first."""
     return [
         Middleware(CorrelationIdMiddleware, header_name="X-Request-ID", validator=is_request_id),
         Middleware(log_requests),
         Middleware(check_keys, key_ring=key_ring),
         Middleware(answer_head_as_get),
-        Middleware(forget_versions),
+        Middleware(clear_versions),
         Middleware(limit_bodies, max_body_bytes=max_body_bytes, body_seconds=body_seconds),
     ]
 
@@ -42,13 +42,13 @@ def is_request_id(value: str) -> bool:
 
 
 def log_requests(app: ASGIApp) -> ASGIApp:
-    """Write one line per request; an exception without a handler becomes a 500 without a trace."""
+    """Log one line per request. An unhandled exception becomes a 500 without its traceback."""
 
     async def logged(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
-        # Never unbound: every request has a task, and with it a context, of its own.
+        # No unbind is needed: every request has its own task and so its own context.
         structlog.contextvars.bind_contextvars(request_id=correlation_id.get())
         started, status = perf_counter(), 0
 
@@ -62,7 +62,7 @@ def log_requests(app: ASGIApp) -> ASGIApp:
             await app(scope, receive, note_status)
         except Exception as error:
             log.exception("unhandled exception", method=scope["method"], path=scope["path"])
-            if status:  # half a response is sent: only cutting the connection tells the client
+            if status:  # the response has started: only a closed connection shows the error
                 raise
             await problem_response(error, scope)(scope, receive, note_status)
         finally:
@@ -80,13 +80,13 @@ def log_requests(app: ASGIApp) -> ASGIApp:
 
 
 def check_keys(app: ASGIApp, key_ring: KeyRing) -> ASGIApp:
-    """Refuse requests without a valid key before anything of them is read.
+    """Refuse requests without a valid key before their body is read.
 
-    This stands in front of all routes, so that none can be added without it.
+    This is middleware, so that no route can be added without it.
     """
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":  # there are none; one that is added must check the key
+        if scope["type"] == "websocket":  # no route has one; a new one must check the key itself
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] == "http":
@@ -104,7 +104,7 @@ def check_keys(app: ASGIApp, key_ring: KeyRing) -> ASGIApp:
 
 
 def answer_head_as_get(app: ASGIApp) -> ASGIApp:
-    """Handle HEAD as GET. The server leaves out the body, because its own scope still says HEAD."""
+    """Handle HEAD as GET. The server drops the body, because its own scope still says HEAD."""
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "HEAD":
@@ -114,32 +114,31 @@ def answer_head_as_get(app: ASGIApp) -> ASGIApp:
     return answered
 
 
-def forget_versions(app: ASGIApp) -> ASGIApp:
-    """Clear the resolver's memory with every response that may show a change of versions.
+def clear_versions(app: ASGIApp) -> ASGIApp:
+    """Clear the cache of `VersionLookup` before every response that may show a change of versions.
 
-    Predictions remember for a moment which version a name means. A client that moved an alias here,
-    or saw here that a job succeeded, must find the change in its next prediction.
+    After a client moved an alias here, or saw here that a job succeeded, its next prediction must
+    use the new version.
     """
 
-    async def forgetting(scope: Scope, receive: Receive, send: Send) -> None:
+    async def clearing(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"].startswith(KEEPS_VERSIONS):
             await app(scope, receive, send)
             return
 
-        async def forget_and_send(message: Message) -> None:
-            scope["app"].state.services.predictor.versions.forget()
+        async def clear_and_send(message: Message) -> None:
+            scope["app"].state.services.predictor.versions.clear()
             await send(message)
 
-        await app(scope, receive, forget_and_send)
+        await app(scope, receive, clear_and_send)
 
-    return forgetting
+    return clearing
 
 
 def limit_bodies(app: ASGIApp, max_body_bytes: int, body_seconds: float) -> ASGIApp:
     """Refuse bodies that are too large or too slow, whatever Content-Length says.
 
-    A slow body would hold its temporary file, or its memory, for as long as the client likes. A
-    longer body has more time.
+    A slow body would occupy a temporary file or memory without limit. A longer body gets more time.
     """
 
     def too_large() -> TooLarge:
@@ -165,9 +164,8 @@ def limit_bodies(app: ASGIApp, max_body_bytes: int, body_seconds: float) -> ASGI
                     message = await receive()
             except TimeoutError:
                 raise TooSlow(
-                    f"{num_bytes} bytes of the body have come: it has {body_seconds:g} s "
-                    f"(CREDENCE_BODY_SECONDS), and a second more for each {MIN_BYTES_PER_SECOND} "
-                    "bytes"
+                    f"only {num_bytes} bytes of the body arrived in time: it has {body_seconds:g} "
+                    f"s (CREDENCE_BODY_SECONDS), and a second for each {MIN_BYTES_PER_SECOND} bytes"
                 ) from None
             num_bytes += len(message.get("body", b""))
             more = message.get("more_body", False)

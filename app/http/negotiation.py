@@ -10,16 +10,16 @@ Range = tuple[str, float]  # such as "application/*", and its quality from 0 to 
 
 
 def negotiate(request: Request, offered: Sequence[str]) -> str:
-    """The offered media type with the highest quality; the first of several.
+    """The offered media type with the highest quality; the first one if several are equal.
 
     Raises:
-        NotAcceptable: none is accepted; the message lists them.
+        NotAcceptable: the request accepts none of them.
     """
     accept = ",".join(request.headers.getlist("accept")) or "*/*"
     ranges = [_range(part) for part in accept.split(",")]
     best = max(offered, key=lambda media_type: _quality(media_type, ranges))
     if _quality(best, ranges) == 0:
-        raise NotAcceptable(f"responses come as {' or '.join(offered)}: Accept one of them")
+        raise NotAcceptable(f"Accept must allow {' or '.join(offered)}")
     return best
 
 

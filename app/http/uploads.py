@@ -12,7 +12,7 @@ from fastapi import Request
 from app.http.content_encoding import BodyWriter, body_writer
 from core.process.disks import on_disk
 
-WRITE_BYTES = 2**20  # one hop to a thread for about so much
+WRITE_BYTES = 2**20  # bytes that are collected before a thread writes them
 ENCODINGS = ("gzip", "x-gzip")
 
 
@@ -28,13 +28,16 @@ class Upload:
 async def received(
     request: Request, directory: Path, max_bytes: int, writers: CapacityLimiter
 ) -> AsyncIterator[Upload]:
-    """The body in a temporary file in `directory`, written by some of the `writers`' threads.
+    """The body in a temporary file in `directory`.
+
+    Args:
+        writers: limits the threads that write.
 
     Raises:
-        TooLarge: if it has, or inflates to, more than `max_bytes`.
-        NotParseable: if it is said to be gzip and is not.
-        UnsupportedFormat: if it is encoded in another way.
-        Unavailable: if the disk is full.
+        TooLarge: the body has, or inflates to, more than `max_bytes`.
+        NotParseable: `Content-Encoding` is gzip and the body is not.
+        UnsupportedFormat: `Content-Encoding` is another one.
+        Unavailable: the disk is full.
     """
     limit = f"the body has, or inflates to, more than {max_bytes} bytes (CREDENCE_MAX_BODY_BYTES)"
     encoding = request.headers.get("content-encoding")

@@ -1,8 +1,8 @@
-"""Pydantic's errors → one message per field, under a JSON pointer into the request.
+"""Converts pydantic's errors to one message per field, with a JSON pointer into the request.
 
 Pydantic puts names of union branches into locations ("prior", "GaussianPriorConfig", "sigma"), and
-reports errors of every branch. Here the names are removed, and so are errors of branches whose
-`kind` is not the one in the request.
+reports errors of every branch. This module removes the names, and the errors of branches whose
+`kind` differs from the request's.
 """
 
 import json
@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 DISCRIMINATOR = "kind"
 MAX_ERRORS = 100  # in one response
-MAX_VALUES = 2**18  # in a document: pydantic needs a kilobyte per wrong one
+MAX_VALUES = 2**18  # in a document: pydantic needs a kilobyte per wrong value
 MESSAGES = {
     "missing": "required",
     "extra_forbidden": "unknown field",
@@ -40,8 +40,8 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
     """Read an object strictly: "5" is not a number, true is not 1, unknown fields are errors.
 
     Raises:
-        TooLarge: it has more than `MAX_VALUES`.
-        Invalid: has pointer and message of each wrong field.
+        TooLarge: the object has more than `MAX_VALUES` values.
+        Invalid: with pointer and message of each wrong field.
     """
     if (count := _num_values(document)) > MAX_VALUES:
         raise TooLarge(
@@ -55,7 +55,7 @@ def validate(model: type[Model], document: dict[str, Any]) -> Model:
 
 
 def _num_values(value: object) -> int:
-    """The number of values and names; a column of inline data is one."""
+    """The number of values and names. A column of inline data counts once."""
     if isinstance(value, dict):
         own = (
             len(v) if name == "columns" and isinstance(v, dict) else _num_values(v)
@@ -72,7 +72,7 @@ def _num_values(value: object) -> int:
 def field_errors(errors: Sequence[ErrorDetails], document: object) -> list[tuple[str, str]]:
     """Pointer and message per field; several messages about one field are joined by "or"."""
     messages: dict[str, list[str]] = {}
-    for path, error in _of_deepest_branches(_of_meant_branches(errors, document), document):
+    for path, error in _of_deepest_branches(_of_matching_kinds(errors, document), document):
         message = describe(error)
         if message not in messages.setdefault(path, []):
             messages[path].append(message)
@@ -80,7 +80,7 @@ def field_errors(errors: Sequence[ErrorDetails], document: object) -> list[tuple
 
 
 def pointer(location: Iterable[int | str]) -> str:
-    """RFC 6901: ("network", "hidden", 0) → "/network/hidden/0"."""
+    """A JSON pointer, RFC 6901: ("network", "hidden", 0) → "/network/hidden/0"."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in location)
 
 
@@ -106,15 +106,16 @@ def _holds(here: object, part: int | str) -> bool:
     return isinstance(here, list) and isinstance(part, int) and part < len(here)
 
 
-def _of_meant_branches(errors: Sequence[ErrorDetails], document: object) -> list[ErrorDetails]:
+def _of_matching_kinds(errors: Sequence[ErrorDetails], document: object) -> list[ErrorDetails]:
+    """The errors of branches whose `kind` is the request's; if no branch has it, that error."""
     rejected = {error["loc"][:-1] for error in errors if _is_other_kind(error, document)}
-    meant = [e for e in errors if not any(e["loc"][: len(r)] == r for r in rejected)]
+    matching = [e for e in errors if not any(e["loc"][: len(r)] == r for r in rejected)]
     unions = {branch[:-1] for branch in rejected}
-    answered = {union for union in unions if any(e["loc"][: len(union)] == union for e in meant)}
+    matched = {union for union in unions if any(e["loc"][: len(union)] == union for e in matching)}
     unknown_kind = [
-        e for e in errors if _is_other_kind(e, document) and e["loc"][:-2] not in answered
+        e for e in errors if _is_other_kind(e, document) and e["loc"][:-2] not in matched
     ]
-    return meant + unknown_kind
+    return matching + unknown_kind
 
 
 def _of_deepest_branches(
@@ -122,8 +123,8 @@ def _of_deepest_branches(
 ) -> list[tuple[str, ErrorDetails]]:
     """The errors with their pointers.
 
-    If a union's branch has errors inside a value, the request meant that branch: errors of others
-    about the value's type are left out.
+    If a branch of a union has errors inside a value, the request uses that branch. So errors of
+    other branches about the type of the value are left out.
     """
     known = [_known(error, document) for error in errors]
     paths = [pointer(location) for location in known]
@@ -143,7 +144,7 @@ def _is_other_kind(error: ErrorDetails, document: object) -> bool:
 
 
 def describe(error: ErrorDetails) -> str:
-    """The message of an error, without the value in the request."""
+    """The message of an error, without the value that was sent."""
     kind = error["type"]
     if kind in MESSAGES:
         return MESSAGES[kind]

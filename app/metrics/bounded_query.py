@@ -13,8 +13,8 @@ T = TypeVar("T")
 class BoundedQuery(Generic[T]):
     """A database query with a time limit.
 
-    It runs in a daemon thread, and is started again only after it has returned: a database that
-    hangs takes one thread, not one per scrape, and does not keep the process from ending.
+    It runs in a daemon thread, and starts again only after it has returned. So a database that
+    hangs blocks one thread, not one per scrape, and the process can still end.
     """
 
     def __init__(self, read: Callable[[], T]) -> None:
@@ -23,7 +23,7 @@ class BoundedQuery(Generic[T]):
         self._lock = threading.Lock()
 
     def start(self) -> "Future[T]":
-        """What `read` will return or raise: of the call that runs, or else of a new one."""
+        """The result of the running call of `read`, or of a new call if none is running."""
         with self._lock:
             if self._running is None or self._running.done():
                 self._running = Future()
@@ -31,10 +31,10 @@ class BoundedQuery(Generic[T]):
             return self._running
 
     def result(self) -> T:
-        """What `read` returns.
+        """The result of `read`. Also raises its exceptions.
 
         Raises:
-            TimeoutError: it has not returned within `DATABASE_SECONDS`.
+            TimeoutError: `read` has not returned within `DATABASE_SECONDS`.
         """
         return self.start().result(DATABASE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""What /metrics reads anew at each scrape: the database, the loaded models, the queue."""
+"""Metrics that are read at each scrape: of the database, the loaded models and the queue."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -16,7 +16,7 @@ from core.jobs.backlog import Backlog
 from core.predictions.feedback import Rolling
 from models.config import FALSE_ALARMS
 
-FEEDBACK = {  # by the end of the metric's name: the member of the window, and what it is
+FEEDBACK = {  # by the end of the metric's name: the key in `Rolling.metrics`, and the help text
     "log_likelihood": (
         "log_likelihood",
         "Mean log likelihood of the labelled rows in the window, in nats",
@@ -37,7 +37,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 class BacklogCollector(Collector):
-    """Jobs and workers in the database; while it is away, only `credence_database_up`.
+    """Jobs and workers in the database. While it does not answer, only `credence_database_up`.
 
     Every replica exposes the same numbers: aggregate by the maximum, not the sum.
     """
@@ -77,25 +77,25 @@ def _backlog(backlog: Backlog) -> list[Metric]:
         _gauge("credence_job_queue_length", "Queued jobs and chunks", backlog.queued),
         _gauge(
             "credence_job_queue_oldest_seconds",
-            "Since the first in the queue was queued; 0 if none waits",
+            "Time since the first job in the queue was queued; 0 if none is queued",
             backlog.oldest_seconds,
         ),
-        _gauge("credence_jobs_claimed", "Jobs and chunks that a worker has", backlog.claimed),
+        _gauge("credence_jobs_claimed", "Jobs and chunks that workers have", backlog.claimed),
         _gauge(
             "credence_jobs_lease_ended",
-            "Claimed jobs and chunks whose lease has ended, not yet taken back",
+            "Claimed jobs and chunks whose lease has ended, not yet queued again",
             backlog.lease_ended,
         ),
         _gauge(
             "credence_job_silent_seconds",
-            "Longest time since the last event of a claimed one; 0 if none is claimed",
+            "Longest time since the last event of a claimed job or chunk; 0 if none is claimed",
             backlog.silent_seconds,
         ),
     ]
 
 
 class FeedbackCollector(Collector):
-    """Gauges of each version that was labelled recently; absent while the database is away.
+    """Gauges of each version with recent labels; absent while the database does not answer.
 
     Every replica exposes the same numbers: aggregate by the maximum.
     """
@@ -116,7 +116,7 @@ class FeedbackCollector(Collector):
 
 
 def _feedback(windows: Sequence[Rolling]) -> Iterator[Metric]:
-    """A metric that is null, as of a forecast that diverges, has no sample."""
+    """The gauges. A metric that is null, such as of a forecast that diverges, has no sample."""
     yield _labelled(
         "credence_feedback_coverage",
         "Share of the labelled rows in the window inside the central interval of the level",
@@ -141,7 +141,7 @@ def _feedback(windows: Sequence[Rolling]) -> Iterator[Metric]:
 
 
 class ModelsCollector(Collector):
-    """The models in memory, and the values to expect for inputs like those of training."""
+    """The models in memory, and the metrics to expect on rows like those of training."""
 
     def __init__(self, loaded: Callable[[], Sequence[LoadedModel]]) -> None:
         self._loaded = loaded
@@ -153,7 +153,7 @@ class ModelsCollector(Collector):
         loaded = self._loaded()
         num_bytes = sum(entry.model.num_bytes for entry in loaded)
         yield _gauge("credence_models_loaded", "Model versions in memory", len(loaded))
-        yield _gauge("credence_models_loaded_bytes", "Memory that they take", num_bytes)
+        yield _gauge("credence_models_loaded_bytes", "Memory of the loaded models", num_bytes)
         labels = ["model", "version"]
         full = [
             ([entry.version.model, str(entry.version.version)], entry.model.variant(0.0))
@@ -181,7 +181,7 @@ class ModelsCollector(Collector):
 
 
 def watch_queue(registry: CollectorRegistry, admission: Admission, engine: Engine) -> None:
-    """Add gauges of the work that waits for the engine, and of the engine's progress."""
+    """Add gauges of the queue and of the engine's progress."""
     gauges: list[tuple[str, str, Callable[[], float]]] = [
         (
             "credence_predict_queued_work",
@@ -195,7 +195,7 @@ def watch_queue(registry: CollectorRegistry, admission: Admission, engine: Engin
         ),
         (
             "credence_engine_stalled_seconds",
-            "Since when work makes no progress; 0 without work, +Inf once the engine is dead",
+            "Time without progress; 0 without work, +Inf if the engine has died",
             engine.stalled_seconds,
         ),
     ]

@@ -33,7 +33,7 @@ from models.prediction.prediction import Prediction
 
 SAMPLE_STEPS = (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000)
 STAGES = ("decode", "queue", "compute", "encode")
-NO_MODEL = ""  # for requests without an existing model: callers must not create label values
+NO_MODEL = ""  # if the model does not exist: names in requests must not create label values
 
 # Four per decade around the latencies of interest.
 SECONDS = tuple(digit * 10.0**exponent for exponent in range(-4, 2) for digit in (1, 2, 3, 5))
@@ -43,8 +43,6 @@ SHARES = tuple(round(0.05 * i, 2) for i in range(21))
 
 
 class Metrics:
-    """The API's metrics of the contract's table."""
-
     def __init__(self, data_dir: Path, read_backlog: Callable[[], Backlog]) -> None:
         self.registry = registry = CollectorRegistry()
         register_process(registry, data_dir)
@@ -103,12 +101,12 @@ class Metrics:
         )
 
     def watch(self, cache: ModelCache, admission: Admission, engine: Engine) -> None:
-        """Add what each scrape reads of loaded models, the queue and the engine."""
+        """Add the metrics of loaded models, the queue and the engine, read at each scrape."""
         self.registry.register(ModelsCollector(cache.loaded))
         watch_queue(self.registry, admission, engine)
 
     def watch_feedback(self, read: Callable[[], Sequence[Rolling]]) -> None:
-        """Add what each scrape reads of the models' labelled rows."""
+        """Add the metrics of labelled rows, read at each scrape."""
         self.registry.register(FeedbackCollector(read))
 
     def count_refusal(self) -> None:
@@ -117,7 +115,7 @@ class Metrics:
 
     @contextmanager
     def predict_request(self) -> Iterator["PredictMeasure"]:
-        """A block that counts a request by its status, and observes its stages if that is 200."""
+        """A block that counts a request by its status, and observes the stages of a 200."""
         measure = PredictMeasure()
         try:
             yield measure
@@ -134,7 +132,7 @@ class Metrics:
         self.batch_requests.observe(len(batch.entries))
 
     def observe_prediction(self, measure: "PredictMeasure", prediction: Prediction) -> None:
-        """Observe a prediction's latency, and its rows for drift."""
+        """Observe the latency of a prediction, and the metrics of drift."""
         labels = (
             measure.model,
             samples_label(prediction.samples),
@@ -150,9 +148,9 @@ class Metrics:
 
 
 class PredictMeasure:
-    """A prediction request: its model, and how long each stage took.
+    """The model of a prediction request, and the seconds of each stage.
 
-    If `exploring`, its rows do not count for drift: the dashboard deliberately predicts outside the
+    If `exploring`, the rows do not count for drift: the dashboard deliberately predicts outside the
     range of the training rows.
     """
 
@@ -169,16 +167,16 @@ class PredictMeasure:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """A block whose time is added to a stage."""
+        """Add the time of the block to a stage."""
         started = perf_counter()
         yield
         self.stages[name] = self.stages.get(name, 0.0) + perf_counter() - started
 
     def record_spans(self, version: int, prediction: Prediction) -> None:
-        """Add the stages to the request's span, once the response is written.
+        """Add spans of the stages to the request's span, after the response is written.
 
-        Decoding begins with the request; the others end with it, one after the other. Between them
-        the model is looked up and loaded.
+        Decoding starts with the request. Queue, compute and encode are the last stages, one after
+        the other. In between, the model is looked up and loaded.
         """
         request = trace.get_current_span()
         if not request.is_recording():
@@ -202,7 +200,7 @@ class PredictMeasure:
 
 
 class RowHistogram(Collector):
-    """A histogram by model that takes a million rows at once, which prometheus_client's cannot."""
+    """A histogram by model that observes arrays; prometheus_client's takes one value at a time."""
 
     def __init__(self, name: str, documentation: str, bounds: Sequence[float]) -> None:
         self._family = partial(HistogramMetricFamily, name, documentation, labels=["model"])
@@ -212,7 +210,7 @@ class RowHistogram(Collector):
         self._lock = threading.Lock()
 
     def observe(self, model: str, values: np.ndarray) -> None:
-        """Count each finite value in the first bucket whose bound is not below it."""
+        """Count each finite value in the first bucket whose bound is at least the value."""
         finite = values[np.isfinite(values)]
         buckets = np.searchsorted(self._bounds, finite)
         counts = np.bincount(buckets, minlength=len(self._bounds) + 1)

@@ -35,7 +35,7 @@ TAR = "application/x-tar"
     responses={200: binary_response(TAR, "the version's files"), **problems(404, 503)},
 )
 def export_version(context: ContextDep, name: str, version: str) -> Response:
-    """A version's files as a tar: safetensors and JSON, with their SHA-256 sums."""
+    """Export a version: a tar of its files (safetensors and JSON) with their SHA-256 sums."""
     found = context.registry.get(name, version)
     pieces = archives.pack(context.registry.path(found), imports.describe_origin(found))
     disposition = f'attachment; filename="{found.model}-{found.version}.tar"'
@@ -56,7 +56,7 @@ async def import_version(  # noqa: PLR0917 - what FastAPI passes
     name: str,
     alias: Annotated[str | None, Query(max_length=63)] = None,
 ) -> VersionResponse:
-    """Import a version; every file is checked before it is published."""
+    """Import a version. Every file is checked before the version is published."""
     check_model_name(name, "name")
     if alias is not None:
         check_alias(alias, "alias")
@@ -73,7 +73,7 @@ async def import_version(  # noqa: PLR0917 - what FastAPI passes
 
 
 def publish_archive(context: Context, name: str, alias: str | None, archive: Path) -> Version:
-    """Unpack and examine an archive, check that it can be shown, and publish it."""
+    """Unpack and check an archive, and publish it as a version."""
     with (
         on_disk("the archive"),
         tempfile.TemporaryDirectory(prefix="import-", dir=context.scratch.path) as folder,
@@ -85,7 +85,7 @@ def publish_archive(context: Context, name: str, alias: str | None, archive: Pat
 
 
 def _check_shown(context: Context, name: str, imported: Imported) -> None:
-    """Render the version's responses and card once; raise `Invalid` if that fails."""
+    """Raise `Invalid` if the version's response or its card cannot be rendered."""
     about = imported.description
     version = Version(
         model=name, owner="", version=1, aliases=(), description=about, dataset="", job="",
@@ -95,5 +95,5 @@ def _check_shown(context: Context, name: str, imported: Imported) -> None:
         VersionResponse.model_validate(version).model_dump_json()
         card = CardResponse.model_validate(cards.compose(context, version, imported.card))
         render_card(card.model_dump(mode="json"))
-    except Exception as error:  # whatever it is: metrics or card.json have a wrong form
+    except Exception as error:  # of any type: metrics or card.json have a wrong form
         raise Invalid([("/card.json", f"is not a model card: {error!r}"[:500])]) from error

@@ -18,6 +18,9 @@ Text = Annotated[str | None, Query(max_length=256)]
 def list_audit(
     context: ContextDep, paging: PagingDep, owner: Text = None, object: Text = None
 ) -> PageResponse[AuditResponse]:
-    """What was made, changed, shared and deleted, newest first; of one owner, or of one thing."""
+    """Entries of the audit log, newest first, optionally of one owner or one object.
+
+    An entry says what a caller created, changed, shared or deleted.
+    """
     page = context.audit.list(owner=owner, object=object, limit=paging.limit, cursor=paging.cursor)
     return PageResponse[AuditResponse].model_validate(page)

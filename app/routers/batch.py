@@ -1,4 +1,4 @@
-"""`POST /predict/batch`: a whole data set becomes a job, and the job's result one Parquet file."""
+"""`POST /predict/batch`: a job predicts a whole data set; its result is one Parquet file."""
 
 from typing import Annotated
 
@@ -8,10 +8,10 @@ from fastapi import APIRouter, Depends, Response
 from app.dependencies import ContextDep, Services, ServicesDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
-from app.job_submission import present_request, wake
+from app.job_submission import current_request, wake
 from app.openapi import json_request, problems
-from app.schemas.batch import BatchRequest
 from app.schemas.jobs import JobResponse
+from app.schemas.predictions import BatchRequest
 from app.serving.predictor import check_independent_rows
 from core.datasets.datasets import Dataset
 from core.datasets.inputs import check_inputs
@@ -36,14 +36,14 @@ def predict_batch(
     services: ServicesDep,
     context: ContextDep,
 ) -> JobResponse:
-    """Queue a job that predicts every row of a data set; `GET /jobs/{id}/result` has the answers.
+    """Queue a job that predicts every row of a data set. `GET /jobs/{id}/result` has its result.
 
-    What the version's name means, the seed and the sampler are resolved now, for all rows.
+    The version, the seed and the sampler are resolved now, for all rows.
     """
     dataset = context.datasets.get(request.dataset)
     version = context.registry.get(request.model, request.version)
     spec = _spec(services, request, dataset, version)
-    job = context.jobs.create_batch(spec, dataset.rows, present_request())
+    job = context.jobs.create_batch(spec, dataset.rows, current_request())
     wake(context, job)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)
@@ -52,8 +52,8 @@ def predict_batch(
 def _spec(
     services: Services, request: BatchRequest, dataset: Dataset, version: Version
 ) -> PredictSpec:
-    """What is to be done, once it is known that the model can do it with these data."""
-    services.predictor.limits.check_samples(request.samples)  # of rows there may be any number
+    """The job's specification. Checks that the model can predict this data set."""
+    services.predictor.limits.check_samples(request.samples)  # the rows have no limit
     model: TrainedModel = from_thread.run(services.predictor.cache.get, version)
     check_independent_rows(model)
     options = model.resolve(request)

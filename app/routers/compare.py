@@ -1,4 +1,4 @@
-"""`POST /compare`: several methods on the same rows, each a training job, one job above them."""
+"""`POST /compare`: one job with a training job for each of several methods, on the same rows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Response
 from app.dependencies import ContextDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
-from app.job_submission import find_dataset, named_dataset, present_request, wake
+from app.job_submission import current_request, find_dataset, named_dataset, wake
 from app.openapi import json_request, problems
 from app.schemas.common import Json
 from app.schemas.compare import CompareRequest
@@ -49,9 +49,9 @@ def compare(
     response: Response,
     context: ContextDep,
 ) -> JobResponse:
-    """Train several methods on the same rows; each becomes a version of the model.
+    """Train several methods on the same rows. Each becomes a version of the model.
 
-    `GET /jobs/{id}/result` has the table of their scores, or a page with charts of them.
+    `GET /jobs/{id}/result` has the scores, as a table or as a page with charts.
     """
     dataset = find_dataset(context, request)
     configs = _resolve(context, request, dataset)
@@ -74,7 +74,7 @@ def compare(
         methods=tuple(config.method for config in configs),
         pruning=next((config.pruning for config in configs if config.pruning), ()),
     )
-    job = context.jobs.create_comparison(whole, specs, present_request())
+    job = context.jobs.create_comparison(whole, specs, current_request())
     wake(context, job)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)
@@ -84,16 +84,16 @@ def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> lis
     """The configuration of every method, with all defaults filled in.
 
     Raises:
-        Invalid: with the error of each method, or the one error that all of them share.
+        Invalid: has the error of each method, or the one error that all methods share.
     """
     load = partial(context.datasets.columns, dataset.id)
     methods = request.method_configs(dataset.columns)
     configs, errors = [], []
     for i, method in enumerate(methods):
-        wanted = request.config(dataset.columns, method)
-        wanted = replace(wanted, pruning=_pruning(request, method, methods))
+        config = request.config(dataset.columns, method)
+        config = replace(config, pruning=_pruning(request, method, methods))
         try:
-            configs.append(resolve(wanted, dataset.columns, dataset.rows, load))
+            configs.append(resolve(config, dataset.columns, dataset.rows, load))
         except InvalidData as error:
             errors.append((i, error))
     if errors:
@@ -104,9 +104,9 @@ def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> lis
 def _pruning(
     request: CompareRequest, method: MethodConfig, methods: Sequence[MethodConfig]
 ) -> Pruning | None:
-    """The pruned variants of a method. Only `bbb` has any, if the request names them.
+    """The pruned variants of a method: the request's for `bbb`, none for other methods.
 
-    Without `bbb` in the request, `resolve` refuses them.
+    If no method is `bbb`, every method gets them, so that `resolve` refuses the request.
     """
     prunable = any(isinstance(other, BBBConfig) for other in methods)
     return () if prunable and not isinstance(method, BBBConfig) else request.pruning or ()
@@ -115,7 +115,7 @@ def _pruning(
 def _public_errors(
     errors: Sequence[tuple[int, InvalidData]], methods: int
 ) -> list[tuple[str, str]]:
-    """Errors at their place in the request; an error that all methods share appears once."""
+    """Errors with paths in the request. An error that all methods share appears once."""
     distinct = {(error.path, error.message) for _, error in errors}
     if len(errors) == methods and len(distinct) == 1:
         return list(distinct)
@@ -123,7 +123,7 @@ def _public_errors(
 
 
 def _below_method(path: str) -> str:
-    """The part after `/method`; empty for a path outside of the method."""
+    """The part of a path after `/method`; empty if the path is outside of the method."""
     below = path.removeprefix("/method")
     return below if below != path and below[:1] in ("", "/") else ""
 

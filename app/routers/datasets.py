@@ -23,7 +23,7 @@ router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
     responses={
         200: {
             "model": DatasetResponse,
-            "description": "these bytes are a data set already",
+            "description": "the data set that already has these bytes",
         },
         **problems(400, 413, 415, 422, 503),
     },
@@ -36,7 +36,7 @@ async def upload(
     context: ContextDep,
     name: Annotated[str, Query(min_length=1, max_length=256)],
 ) -> DatasetResponse:
-    """Upload a file as it is; `Content-Encoding: gzip` is allowed. The same bytes are kept once."""
+    """Upload a file, optionally with `Content-Encoding: gzip`. The same bytes are stored once."""
     media_type = request.headers.get("content-type")
     if media_type is None:
         raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(FORMATS)}")
@@ -68,7 +68,7 @@ def get_dataset(context: ContextDep, dataset_id: str) -> DatasetResponse:
 def get_rows(
     context: ContextDep, dataset_id: str, limit: Annotated[Limit, Query()] = 20
 ) -> RowsResponse:
-    """The first rows."""
+    """The first rows of a data set."""
     return RowsResponse(data=list(context.datasets.rows(dataset_id, limit)))
 
 

@@ -1,4 +1,4 @@
-"""`/docs`, from files of a package, so that it works without a network."""
+"""`/docs`, from files of a Python package, so that it works without the internet."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`/feedback`: what came true, and what it says of a model's honesty."""
+"""`/feedback`: labels of predicted rows, and the scores of a model on them."""
 
 from functools import partial
 from typing import Any
@@ -31,7 +31,7 @@ from core.predictions.feedback import Added, Rolling, describe
 router = APIRouter(tags=["feedback"], route_class=CreatingRoute)
 
 EXAMPLE = {"prediction": "pred_7c1e", "truth": [41.9, None]}
-ANSWER = "the scores of these rows, and what the window says with them"
+ANSWER = "the scores of these rows, and of the version's window with them"
 
 
 @router.post(
@@ -39,16 +39,16 @@ ANSWER = "the scores of these rows, and what the window says with them"
     response_class=Response,
     status_code=201,
     responses={
-        200: json_response(FeedbackResponse, f"labels that replace others: {ANSWER}"),
+        200: json_response(FeedbackResponse, f"the labels replace earlier ones: {ANSWER}"),
         201: json_response(FeedbackResponse, ANSWER),
         **problems(400, 404, 413, 415, 422, 503),
     },
     openapi_extra=json_request(FeedbackRequest, EXAMPLE),
 )
 async def add_feedback(request: Request, services: ServicesDep) -> Response:
-    """Send the labels of a stored prediction, or of rows that come with them.
+    """Send the labels of a stored prediction, or rows with their labels.
 
-    Labels of a prediction that has some replace those; labels of rows count each time they come.
+    New labels of a stored prediction replace its earlier ones. Rows with labels count each time.
     """
     body = await read_body(request)
     parameters, rows, truth = await off_loop(len(body), _read, body)
@@ -72,25 +72,24 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
 
 @router.delete("/predictions/{prediction_id}", status_code=204, responses=problems(404, 503))
 def delete_prediction(context: ContextDep, prediction_id: str) -> None:
-    """Delete a stored prediction: it takes no more labels; the scores of earlier ones stay."""
+    """Delete a stored prediction. It takes no more labels. The scores of earlier labels stay."""
     context.stored_predictions.delete(prediction_id)
 
 
 @router.get("/models/{name}/feedback", responses=problems(404, 503))
 def get_feedback(context: ContextDep, name: str, version: str | None = None) -> RollingResponse:
-    """What the labels of a version say, by number or alias; of the newest by default."""
+    """The scores of a version on its newest labelled rows; by default of the newest version."""
     found = context.registry.get(name, version)
     rolling = context.feedback.rolling(found.model, found.version)
     return RollingResponse.model_validate(_rolling(rolling, context.settings.feedback_rows))
 
 
 def _read(body: bytes) -> tuple[FeedbackParameters, Json, object]:
-    """The parameters, the rows where there are any, and the labels.
+    """The parameters, the rows if there are any, and the labels.
 
     Raises:
-        NotParseable, Invalid: see `app.http.bodies`; or if it says both, or neither, whose labels
-        they
-            are.
+        NotParseable, Invalid: see `app.http.bodies`. Also `Invalid` if the body names both a stored
+            prediction and a model, or neither.
     """
     document = parse(body)
     rows: Json = {name: document.pop(name) for name in ("inputs", "future") if name in document}

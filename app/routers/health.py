@@ -13,16 +13,16 @@ router = APIRouter(tags=["operation"])
 
 @router.get("/health/live")
 async def live() -> LiveResponse:
-    """The process answers."""
+    """The process responds."""
     return LiveResponse()
 
 
 @router.get("/health/ready", responses=problems(503))
 async def ready(services: ServicesDep) -> ReadyResponse:
-    """The prediction engine makes progress; the body has the state of everything else.
+    """The prediction engine makes progress. The response has the state of the other services.
 
-    Without database, broker or store the service stays ready: predictions from loaded models need
-    none of them.
+    The service is ready even without database, broker and store: predictions from loaded models
+    need none of them.
     """
     engine = services.health.engine()
     if engine in ("stuck", "dead"):
@@ -32,5 +32,5 @@ async def ready(services: ServicesDep) -> ReadyResponse:
 
 @router.get("/metrics", response_class=Response)
 def metrics(services: ServicesDep) -> Response:
-    """Prometheus' text format."""
+    """Metrics in Prometheus' text format."""
     return Response(generate_latest(services.metrics.registry), media_type=CONTENT_TYPE_LATEST)

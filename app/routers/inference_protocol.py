@@ -1,6 +1,6 @@
-"""`/v2`: the Open Inference Protocol, for clients that were written for KServe or Triton.
+"""`/v2`: the Open Inference Protocol, for clients of KServe or Triton.
 
-Every path is there with and without a slash at its end: these clients follow no redirect.
+Every path also exists with a slash at its end, because these clients do not follow redirects.
 """
 
 import re
@@ -59,7 +59,7 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 def _route(method: str, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
-    """The path, and the same one with a slash at its end."""
+    """Register an endpoint for a path, also with a slash at its end."""
 
     def register(endpoint: Endpoint) -> Endpoint:
         router.add_api_route(path, endpoint, methods=[method], **options)
@@ -72,13 +72,13 @@ def _route(method: str, path: str, **options: Any) -> Callable[[Endpoint], Endpo
 
 @_route("GET", "")
 async def server() -> ServerMetadata:
-    """What answers, and which extensions it has."""
+    """The name of the server, its version and its extensions."""
     return ServerMetadata(version=release())
 
 
 @_route("GET", "/health/live")
 async def live() -> ServerLive:
-    """The process answers."""
+    """The process responds."""
     return ServerLive()
 
 
@@ -91,7 +91,7 @@ async def ready(services: ServicesDep) -> ServerReady:
 
 @_route("GET", "/models/{model}", responses=problems(404, 503))
 async def describe_newest(services: ServicesDep, context: ContextDep, model: str) -> ModelMetadata:
-    """The tensors of a model's newest version, and all versions."""
+    """The tensors of a model's newest version, and the numbers of all versions."""
     return await _describe(services, context, model, None)
 
 
@@ -99,13 +99,13 @@ async def describe_newest(services: ServicesDep, context: ContextDep, model: str
 async def describe(
     services: ServicesDep, context: ContextDep, model: str, version: str
 ) -> ModelMetadata:
-    """The tensors of a version, by number or alias, and all versions."""
+    """The tensors of a version, by number or alias, and the numbers of all versions."""
     return await _describe(services, context, model, version)
 
 
 @_route("GET", "/models/{model}/ready", responses=problems(404, 503))
 async def newest_ready(request: Request, services: ServicesDep, model: str) -> ModelReady:
-    """The newest version exists; this request loads it."""
+    """The newest version exists. This request loads it."""
     await _load(services, caller_of(request).view, model, None)
     return ModelReady(name=model)
 
@@ -114,7 +114,7 @@ async def newest_ready(request: Request, services: ServicesDep, model: str) -> M
 async def version_ready(
     request: Request, services: ServicesDep, model: str, version: str
 ) -> ModelReady:
-    """The version exists; this request loads it."""
+    """The version exists. This request loads it."""
     await _load(services, caller_of(request).view, model, version)
     return ModelReady(name=model)
 
@@ -162,14 +162,14 @@ async def _load(services: Services, view: View, model: str, version: str | None)
 
 
 def _check_names(model: str, version: str | None) -> None:
-    """A name that nothing can have is not found: it stands in the path."""
+    """Raise `NotFound` for a name in the path that no model or version can have."""
     for kind, name in (("model", model), ("version", version)):
         if name is not None and not re.fullmatch(MODEL_NAME, name):
             raise NotFound(kind, name[:128])
 
 
 def _header_length(request: Request) -> int | None:
-    """The length of the JSON if binary data follow. Triton's client then says no `Content-Type`."""
+    """The length of the JSON if binary data follow. Triton then sends no `Content-Type`."""
     length = request.headers.get(HEADER_LENGTH)
     if length is None:
         if media_type(request) != OCTETS:

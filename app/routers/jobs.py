@@ -21,10 +21,10 @@ router = APIRouter(tags=["jobs"])
 EVENTS = "events"  # the kind of cursors of event lists
 JSON, STREAM = "application/json", "text/event-stream"
 STREAM_SCHEMA = {
-    "schema": {"type": "string", "description": "`event`, `id` and, as `data`, an event in JSON"}
+    "schema": {"type": "string", "description": "`event`, `id`, and an event in JSON as `data`"}
 }
 LAST_EVENT_ID = Header(
-    ge=0, le=2**31 - 1, alias="Last-Event-ID", description="begin after this event"
+    ge=0, le=2**31 - 1, alias="Last-Event-ID", description="start after this event"
 )
 
 
@@ -43,19 +43,19 @@ def list_jobs(
 
 @router.get("/jobs/{job_id}", responses=problems(404, 503))
 def get_job(context: ContextDep, job_id: str) -> JobResponse:
-    """A job in its present state."""
+    """The current state of a job."""
     return JobResponse.model_validate(context.jobs.get(job_id))
 
 
 @router.post("/jobs/{job_id}/cancel", responses=problems(404, 409, 503))
 def cancel(context: ContextDep, job_id: str) -> JobResponse:
-    """Cancel a queued job at once, and a running one between two mini-batches."""
+    """Cancel a job: a queued one at once, a running one after its mini-batch."""
     return JobResponse.model_validate(context.jobs.cancel(job_id))
 
 
 @router.post("/jobs/{job_id}/resume", responses=problems(404, 409, 503))
 def resume(context: ContextDep, job_id: str) -> JobResponse:
-    """Queue a failed or cancelled job again; it continues from its checkpoint."""
+    """Queue a failed or cancelled job again. It continues from its checkpoint."""
     job = context.jobs.resume(job_id)
     wake(context, job)
     return JobResponse.model_validate(job)
@@ -66,8 +66,8 @@ def resume(context: ContextDep, job_id: str) -> JobResponse:
     response_model=PageResponse[EventResponse],
     responses=problems(404, 406, 422, 503)
     | {
-        200: {"description": "a page, or a stream to its end", "content": {STREAM: STREAM_SCHEMA}},
-        204: {"description": "to a stream's `Last-Event-ID`: that was the last event of the job"},
+        200: {"description": "a page, or a stream", "content": {STREAM: STREAM_SCHEMA}},
+        204: {"description": "of a stream: `Last-Event-ID` is the last event of the job"},
     },
 )
 def list_events(
@@ -81,7 +81,7 @@ def list_events(
 ) -> PageResponse[EventResponse] | Response:
     """The events of a job, oldest first: state, progress, metrics, log.
 
-    With `Accept: text/event-stream` also future events, until the job has ended.
+    With `Accept: text/event-stream`, a stream that also sends new events until the job ends.
     """
     if negotiate(request, (JSON, STREAM)) == STREAM:
         return _stream(request, services, context, job_id, last_event_id)
@@ -94,16 +94,16 @@ def list_events(
 def _stream(
     request: Request, services: Services, context: Context, job_id: str, after: int
 ) -> Response:
-    """A stream, after all checks: once its first byte is sent, no error can be reported.
+    """The stream. All checks run before it: after its first byte, no error can be reported.
 
-    A browser reconnects after every end of a stream; 204 tells it to stop.
+    A browser reconnects when a stream ends. Status 204 stops it.
     """
     jobs, caller = context.jobs, context.caller
     services.event_streams.check_room(caller)
     if "limit" in request.query_params or "cursor" in request.query_params:
-        raise Invalid([("limit", "a stream has no pages: Last-Event-ID says where it begins")])
+        raise Invalid([("limit", "a stream has no pages: give Last-Event-ID as its start")])
     if after and not (last := jobs.events(job_id, after - 1, 2)):
-        raise Invalid([("Last-Event-ID", f"{after} is no event of job {job_id}: give one's id")])
+        raise Invalid([("Last-Event-ID", f"{after} is not an event of job {job_id}: give its id")])
     if after and len(last) == 1 and is_final(last[0]):
         return Response(status_code=204)
     jobs.events(job_id, after, 1)

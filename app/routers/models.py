@@ -68,9 +68,9 @@ def get_version(context: ContextDep, name: str, version: str) -> VersionResponse
     },
 )
 def get_card(request: Request, context: ContextDep, name: str, version: str) -> Response:
-    """The model card of a version: its training, its scores, its limitations.
+    """The model card of a version: its training, its scores and its limits.
 
-    JSON, or with `Accept: text/html` a page that loads nothing from other servers.
+    JSON, or with `Accept: text/html` a page without resources from other servers.
     """
     wanted = negotiate(request, (JSON, HTML))
     card = CardResponse.model_validate(cards.read(context, context.registry.get(name, version)))
@@ -86,7 +86,7 @@ def get_card(request: Request, context: ContextDep, name: str, version: str) -> 
     responses=problems(404, 409, 503),
 )
 def delete_version(context: ContextDep, name: str, version: str) -> None:
-    """Delete a version to which no alias points; its number is not used again."""
+    """Delete a version without aliases. Its number is not used again."""
     context.registry.delete_version(name, context.registry.get(name, version).version)
 
 
@@ -101,14 +101,14 @@ def set_alias(
     name: str,
     alias: str,
 ) -> VersionResponse:
-    """Create or move an alias; the response is its version."""
+    """Create or move an alias. The response is the version that it now names."""
     context.registry.set_alias(name, alias, request.version)
     return VersionResponse.model_validate(context.registry.get(name, request.version))
 
 
 @router.delete("/models/{name}/aliases/{alias}", status_code=204, responses=problems(404, 503))
 def delete_alias(context: ContextDep, name: str, alias: str) -> None:
-    """Delete an alias; the version stays."""
+    """Delete an alias. Its version stays."""
     context.registry.delete_alias(name, alias)
 
 
@@ -124,7 +124,7 @@ def evaluate(
     context: ContextDep,
     name: str,
 ) -> JobResponse:
-    """Queue a job that scores a version on labelled data; its `metrics` are the result."""
+    """Queue a job that scores a version on labelled data. Its `metrics` are the result."""
     version = context.registry.get(name, request.version)
     _check_variant(version, request.prune)
     _check_columns(context, version, request.dataset)

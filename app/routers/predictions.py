@@ -1,4 +1,4 @@
-"""`POST /predict`. Bytes go in and come out: arrays meet neither pydantic nor FastAPI's encoder."""
+"""`POST /predict`. It reads and writes bytes, without pydantic and FastAPI's encoder for arrays."""
 
 from collections.abc import Callable
 from functools import partial
@@ -46,21 +46,21 @@ EXAMPLE = {
     responses={
         200: json_response(
             (PredictResponse, TextPredictResponse),
-            "means, variances and intervals, in row order; of a language model the other form",
+            "means, variances and intervals, in row order; a language model has the second form",
             ARROW,
         ),
         **problems(400, 404, 406, 413, 415, 422, 503),
     },
     openapi_extra={
         "requestBody": request_bodies(PredictRequest, EXAMPLE, binary=ARROW),
-        "parameters": option_parameters(PredictParameters, "with an Arrow body alone"),
+        "parameters": option_parameters(PredictParameters, "only with an Arrow body"),
     },
 )
 async def predict(request: Request, services: ServicesDep) -> Response:
-    """Predict rows: a mean, an aleatoric and an epistemic variance, intervals, for each.
+    """Predict rows: a mean, an aleatoric and an epistemic variance, and intervals for each.
 
-    Rows come as JSON or, with the options in the query, as an Arrow stream; answers leave as what
-    `Accept` asks for.
+    The body is JSON, or an Arrow stream with the options in the query. `Accept` chooses the format
+    of the response.
     """
     request, _ = with_idempotency_key(request)
     with services.metrics.predict_request() as measure:
@@ -79,12 +79,12 @@ async def predict(request: Request, services: ServicesDep) -> Response:
 
 
 async def _receive(request: Request) -> tuple[Callable[[bytes], PredictionRequest], bytes]:
-    """The body, and what reads it."""
+    """The function that reads the body, and the body."""
     if media_type(request) == ARROW:
         refuse_encoding(request)
         read = partial(arrow_format.read_request, request.query_params)
         return read, await read_bytes(request)
     if names := list(request.query_params):
-        where = "options of a JSON body stand in it"
-        raise Invalid([(name, f"unknown parameter; {where}") for name in names])
+        message = "unknown parameter; put the options of a JSON request into its body"
+        raise Invalid([(name, message) for name in names])
     return json_format.read_request, await read_body(request)

@@ -1,4 +1,4 @@
-"""`GET /jobs/{id}/result`: the predictions of an offline prediction, the table of a comparison."""
+"""`GET /jobs/{id}/result`: the rows of an offline prediction, or the table of a comparison."""
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -21,8 +21,8 @@ JSON = "application/json"
 PARQUET = "application/vnd.apache.parquet"
 HTML = "text/html"
 DESCRIPTION = (
-    "of an offline prediction one row per row of the data set, in its order; of a comparison one "
-    "row per method, as JSON or as a page with charts"
+    "offline prediction: one row per row of the data set, in its order; comparison: one row per "
+    "method, as JSON or as a page with charts"
 )
 
 
@@ -35,8 +35,9 @@ DESCRIPTION = (
     },
 )
 def get_result(request: Request, context: ContextDep, job_id: str) -> Response:
-    """Predictions as one Parquet file. A comparison's table as JSON; for `Accept: text/html`, as
-    browsers ask, a page with charts.
+    """The result of a job: predictions as one Parquet file, or a comparison's table as JSON.
+
+    With `Accept: text/html`, which browsers send, a comparison is a page with charts.
     """
     job = context.jobs.get(job_id)
     return _compared(request, context, job) if job.kind == "compare" else _predicted(context, job)

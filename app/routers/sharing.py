@@ -1,4 +1,4 @@
-"""`…/sharing`: other owners who see a data set, a job or a model."""
+"""`…/sharing`: the other owners who may see a data set, a job or a model."""
 
 from typing import Annotated, Any
 
@@ -24,37 +24,37 @@ Readers = Annotated[SharingRequest, Depends(json_body(SharingRequest))]
 
 @router.get("/datasets/{dataset_id}/sharing", responses=READING)
 def get_dataset_sharing(context: ContextDep, dataset_id: str) -> SharingResponse:
-    """The other owners who see a data set."""
+    """The other owners who may see a data set."""
     return _get(context, DATASET, dataset_id)
 
 
 @router.put("/datasets/{dataset_id}/sharing", **WRITING)
 def share_dataset(request: Readers, context: ContextDep, dataset_id: str) -> SharingResponse:
-    """Let only these other owners see a data set and train on it; `*` is everybody."""
+    """Let exactly these other owners see a data set and train on it; `*` is everybody."""
     return _set(context, DATASET, dataset_id, request)
 
 
 @router.get("/jobs/{job_id}/sharing", responses=READING)
 def get_job_sharing(context: ContextDep, job_id: str) -> SharingResponse:
-    """The other owners who see a job."""
+    """The other owners who may see a job."""
     return _get(context, JOB, job_id)
 
 
 @router.put("/jobs/{job_id}/sharing", **WRITING)
 def share_job(request: Readers, context: ContextDep, job_id: str) -> SharingResponse:
-    """Let only these other owners see a job, its events and its result."""
+    """Let exactly these other owners see a job, its events and its result."""
     return _set(context, JOB, job_id, request)
 
 
 @router.get("/models/{name}/sharing", responses=READING)
 def get_model_sharing(context: ContextDep, name: str) -> SharingResponse:
-    """The other owners who see a model."""
+    """The other owners who may see a model."""
     return _get(context, MODEL, name)
 
 
 @router.put("/models/{name}/sharing", **WRITING)
 def share_model(request: Readers, context: ContextDep, name: str) -> SharingResponse:
-    """Let only these other owners see a model and predict with all its versions."""
+    """Let exactly these other owners see a model and predict with all its versions."""
     return _set(context, MODEL, name, request)
 
 

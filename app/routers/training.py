@@ -1,4 +1,4 @@
-"""`POST /train`: a request becomes a queued job."""
+"""`POST /train`: queues a training job."""
 
 from typing import Annotated
 
@@ -35,7 +35,7 @@ def train(
     response: Response,
     context: ContextDep,
 ) -> JobResponse:
-    """Queue a training job; everything left out is filled in with the recommended recipe."""
+    """Queue a training job. The recommended recipe supplies all settings that are left out."""
     job = enqueue(context, resolve_training(context, request))
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobResponse.model_validate(job)

@@ -1,4 +1,4 @@
-"""Who may do what, and who did what: sharing, signing in, the audit log."""
+"""Sharing, signing in and the audit log in requests and responses."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,13 +14,13 @@ Readers = Annotated[list[Reader], Field(alias="with", max_length=MAX_READERS)]
 
 
 class SharingRequest(Request):
-    """The owners who are to see something; an empty list makes it private again."""
+    """The other owners who may see an object. An empty list makes it private again."""
 
     readers: Readers
 
 
 class SharingResponse(Response):
-    """The other owners who see something, by name."""
+    """The other owners who may see an object, by name."""
 
     readers: Readers
 
@@ -30,16 +30,16 @@ class SharingResponse(Response):
 
 
 class SignInRequest(Request):
-    """A key, to be kept in a cookie."""
+    """A key to store in a cookie."""
 
     key: str = Field(min_length=1, max_length=512)
 
 
 class AuditResponse(Response):
-    """Something that somebody did; lines are never changed."""
+    """An entry of the audit log. Entries are never changed."""
 
     time: datetime
-    actor: str = Field(description="the name of the key, or who else it was")
+    actor: str = Field(description="the name of the key, or the actor without a key")
     key: str | None = Field(description="the id of the key")
     owner: Owner
     request_id: str | None

@@ -1,4 +1,4 @@
-"""A model card as HTTP tells it: what a version was trained on and how, how it did, its limits."""
+"""A model card in responses."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from app.schemas.models import FeatureResponse, Label, VariantResponse
 
 
 class CardColumn(Response):
-    """A column in the training rows; statistics ignore missing values."""
+    """A column of the training rows. Its statistics ignore missing values."""
 
     name: str
     role: str = Field(description="feature or target")
@@ -23,55 +23,55 @@ class CardColumn(Response):
     levels: list[tuple[str, int]] | None = Field(
         None,
         exclude_if=is_none,
-        description="the 50 most frequent ones, each with its rows; of a target every class",
+        description="the 50 most frequent with their number of rows; all classes of a target",
     )
     num_levels: int | None = Field(None, exclude_if=is_none)
 
 
 class CardRows(Response):
-    """Rows, lines of a text or windows of series, and how they were split."""
+    """Numbers of rows (or lines of text, or windows of series) in each part of the split."""
 
-    learned: int = Field(description="to which the weights were fitted")
+    learned: int = Field(description="rows to which the weights were fitted")
     stopping: int | None = Field(
-        None, exclude_if=is_none, description="by which only the epoch was chosen"
+        None, exclude_if=is_none, description="rows that only chose the epoch"
     )
     calibration: int | None = Field(
-        None, exclude_if=is_none, description="by which only the calibration was fitted"
+        None, exclude_if=is_none, description="rows to which only the calibration was fitted"
     )
-    held_out: int = Field(description="on which the metrics were computed")
+    held_out: int = Field(description="rows on which the metrics were computed")
     split: str | Json
     columns: list[CardColumn]
 
 
 class Setting(Response):
-    """A setting of the training job by its dotted path."""
+    """A setting of the training job, named by its dotted path."""
 
     setting: str
     value: object
     given: bool | None = Field(
-        description="true: asked for; false: filled in by the recipe; null: imported"
+        description="true: from the request; false: from the recipe; null: imported"
     )
 
 
 class CardEpoch(Response):
-    """Means over an epoch's mini-batches, in nats per row; at most 200 epochs are kept."""
+    """Means over the mini-batches of an epoch, in nats per row. At most 200 epochs are kept."""
 
     epoch: int
     nelbo: float
     nll: float
-    kl: float = Field(description="before its weight")
+    kl: float = Field(description="not multiplied by its weight")
     held_out_log_likelihood: float | None
 
 
 class Cut(Response):
-    """The ratio below which a variant's fraction of the full posterior's weights lies."""
+    """The signal-to-noise ratio below which a fraction `prune` of the weights lies."""
 
     prune: float
     at: float
 
 
 class SignalToNoise(Response):
-    """Weights per bin of 1 dB of 20 log₁₀ |μ|/σ; the first bin begins at `first`."""
+    """A histogram of 20 log₁₀ |μ|/σ of the weights, in bins of 1 dB from `first` on."""
 
     unit: str
     first: int
@@ -86,16 +86,16 @@ class CardVariant(VariantResponse):
 
 
 class CardDetector(Response):
-    """Rows whose `score` is above the threshold are called out of distribution."""
+    """Flags rows as out of distribution if their `score` is above the threshold."""
 
     prune: float
     score: str
     threshold: float | None
-    false_alarm_rate: float = Field(description="share of held-out rows that are above it")
+    false_alarm_rate: float = Field(description="share of held-out rows above the threshold")
 
 
 class CardResponse(Response):
-    """A model card: what a version was trained on and how, how it did, its limits."""
+    """A model card: the training rows of a version, its settings, its scores and its limits."""
 
     model: str
     version: int

@@ -1,4 +1,4 @@
-"""Parts of several schemas: names, pages, problems."""
+"""Types that several schemas use: names, pages, problems."""
 
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -21,31 +21,31 @@ T = TypeVar("T")
 
 
 def is_none(value: object) -> bool:
-    """For `Field(exclude_if=…)`: leave out members that are null."""
+    """Whether a value is None, for `Field(exclude_if=…)`."""
     return value is None
 
 
 class Request(BaseModel):
-    """A JSON body; unknown members are errors."""
+    """A JSON body. Unknown members are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Response(BaseModel):
-    """A response, read from the attributes of a record of `core`."""
+    """A response, made from the attributes of a record of `core`."""
 
     model_config = ConfigDict(from_attributes=True, frozen=True)
 
 
 class PageResponse(Response, Generic[T]):
-    """A page of a list; `next_cursor` leads to the next one, null at the end."""
+    """A page of a list. `next_cursor` is the `cursor` of the next page, null at the end."""
 
     data: list[T]
     next_cursor: str | None = None
 
 
 class FieldProblem(Response):
-    """What is wrong with one field of a request."""
+    """An error in one field of a request."""
 
     path: str = Field(description="JSON pointer into the body, or the name of a parameter")
     message: str

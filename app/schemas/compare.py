@@ -1,4 +1,4 @@
-"""`POST /compare`: the request, like that of `POST /train` with several methods, and the table."""
+"""The request of `POST /compare`, and the table of its result."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -16,7 +16,7 @@ from models.features.columns import ColumnProfile
 MethodKind = Literal[
     "bbb", "map", "mle", "ensemble", "mc_dropout", "swag", "sgld", "csgld", "metropolis"
 ]
-# One of each family, and a point estimate for reference. Chains take ten times as long.
+# One method of each family, and a point estimate for reference. Chains take ten times as long.
 USUAL: tuple[MethodKind, ...] = ("bbb", "mc_dropout", "ensemble", "swag", "map")
 _METHOD: TypeAdapter[MethodConfig] = TypeAdapter(MethodConfig)
 
@@ -25,19 +25,20 @@ Methods = tuple[MethodKind | MethodConfig, ...]
 MAX_METHODS = 16
 
 
-def _several(methods: Methods) -> Methods:
-    """Check the number here: pydantic's check would report an invalid method twice."""
+def _check_count(methods: Methods) -> Methods:
+    """Check the number of methods. Pydantic's own check would report an invalid method twice."""
     if not 2 <= len(methods) <= MAX_METHODS:
         raise ValueError(f"names {len(methods)}: give 2 to {MAX_METHODS} methods")
     return methods
 
 
 class CompareRequest(RecipeRequest):
-    """Required are `model`, `target` and one of `dataset` and `data`."""
+    """A comparison. `model`, `target` and one of `dataset` and `data` are required."""
 
-    methods: Annotated[Methods, AfterValidator(_several)] = Field(
+    methods: Annotated[Methods, AfterValidator(_check_count)] = Field(
         USUAL,
-        description="the default for texts is without swag, which cannot be fitted to them",
+        description="kinds or settings of methods; the default for texts leaves out swag, which "
+        "cannot be fitted to them",
         json_schema_extra={"minItems": 2, "maxItems": MAX_METHODS},
     )
     out_of_distribution: DatasetId | None = Field(
@@ -45,14 +46,14 @@ class CompareRequest(RecipeRequest):
     )
 
     def method_configs(self, columns: Sequence[ColumnProfile]) -> list[MethodConfig]:
-        """The methods; a kind alone has its defaults."""
+        """The settings of all methods. A method given as its kind has default settings."""
         is_text = any(column.name == self.target and column.type == "text" for column in columns)
         leaves_out = is_text and "methods" not in self.model_fields_set
         entries: list[Any] = [m for m in self.methods if not (leaves_out and m == "swag")]
         return [_METHOD.validate_python({"kind": m} if isinstance(m, str) else m) for m in entries]
 
     def given_of(self, index: int) -> tuple[str, ...]:
-        """Paths of the settings in the request that apply to one method."""
+        """Dotted paths of the settings in the request that apply to one method."""
         sent = self._sent.get("methods")
         method = {} if sent is None else sent[index]
         return self.given({"kind": method} if isinstance(method, str) else method)
@@ -66,14 +67,14 @@ def _describe_scores(schema: Json) -> None:
 
 
 class ComparedMethod(Response):
-    """One row of the table: a method, the scores of its task, and what was measured.
+    """One row of the table: a method, its scores, its size and its speed.
 
-    The scores of a training that failed are null.
+    The scores of a failed training are null.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_describe_scores)
     name: str = Field(
-        description="the kind, and what distinguishes it from others of the same kind"
+        description="the kind, with the settings that differ from other methods of that kind"
     )
     method: MethodKind
     job: str

@@ -8,7 +8,7 @@ from app.schemas.common import Json, Owner, Response, is_none
 
 
 class ColumnResponse(Response):
-    """One column; statistics ignore missing values."""
+    """A column. Its statistics ignore missing values."""
 
     name: str
     type: str = Field(description="number, category, boolean, datetime, text or tensor")
@@ -21,13 +21,13 @@ class ColumnResponse(Response):
     levels: tuple[str, ...] | None = Field(
         None,
         exclude_if=is_none,
-        description="the most frequent ones first, at most 100",
+        description="at most 100 levels, the most frequent first",
     )
     num_levels: int | None = Field(None, exclude_if=is_none)
 
 
 class DatasetResponse(Response):
-    """A data set; `bytes` and `sha256` are those of the uploaded file."""
+    """A data set. `bytes` and `sha256` describe the uploaded file."""
 
     id: str
     owner: Owner = Field(

@@ -1,4 +1,4 @@
-"""Labels that come back, as HTTP says it. Rows and labels never pass through these classes."""
+"""Feedback in requests and responses. Rows and labels are not parsed with these classes."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ PredictionId = Annotated[str, Field(pattern="^[!-~]{1,64}$", examples=["pred_7c1
 
 
 class FeedbackParameters(Request):
-    """Whose labels they are: a stored prediction's, or a model's whose rows come with them."""
+    """The stored prediction that the labels belong to, or the model for the rows in the request."""
 
     prediction: PredictionId | None = Field(None, description="the `id` of a stored prediction")
     model: ModelName | None = None
@@ -22,45 +22,45 @@ class FeedbackParameters(Request):
 
     @property
     def options(self) -> PredictOptions:
-        """As in a prediction that says nothing else."""
+        """The options for predicting the rows, with defaults for all others."""
         return PredictOptions(prune=self.prune, horizon=self.horizon, intervals=())
 
 
 class FeedbackRequest(FeedbackParameters):
-    """The whole body, for the documentation."""
+    """The whole body. This class only documents it."""
 
     inputs: SkipValidation[list[Json] | list[list[Any]] | dict[str, list[Any]] | None] = Field(
-        None, description="in place of a prediction: rows as in POST /predict"
+        None, description="rows as in POST /predict, if there is no `prediction`"
     )
     future: SkipValidation[dict[str, list[Any]] | None] = Field(
-        None, description="forecasting only: columns of the covariates, a value for each step ahead"
+        None, description="forecasting only: columns of the covariates, one value per step ahead"
     )
     truth: SkipValidation[list[str | float | bool | None]] = Field(
-        description="the target of each row (of a forecast: each step), null where it is not known"
+        description="the target of each row (or step of a forecast), null if it is not known"
     )
 
 
 class RollingResponse(Response):
-    """What the newest labelled rows of a version say; `metrics` are as those of a version.
+    """The scores of a version on its newest labelled rows, the window.
 
-    Beside them `calibration_error`, and the version's own on its held-out rows
-    (`expected_log_likelihood`).
+    `metrics` has the metrics of a version, `calibration_error`, and the log likelihood on held-out
+    rows (`expected_log_likelihood`) for comparison.
     """
 
     model: str
     version: int
-    window: int = Field(description="labelled rows that count at most, CREDENCE_FEEDBACK_ROWS")
-    updated_at: datetime | None = Field(description="when labels came last")
+    window: int = Field(description="most rows that count, CREDENCE_FEEDBACK_ROWS")
+    updated_at: datetime | None = Field(description="time of the newest labels")
     metrics: Json
 
 
 class FeedbackResponse(Response):
-    """What became of labels."""
+    """The scores of the labelled rows, and of the version's window."""
 
     id: str
     prediction: str | None
     model: str
     version: int
-    rows: int = Field(description="those whose truth is known")
-    metrics: Json = Field(description="of these rows alone")
+    rows: int = Field(description="number of rows with a known target")
+    metrics: Json = Field(description="scores of these rows")
     rolling: RollingResponse

@@ -8,16 +8,16 @@ from app.schemas.common import Response
 
 
 class LiveResponse(Response):
-    """The process answers; there is no other response."""
+    """The process responds. There is no other status."""
 
     status: Literal["alive"] = "alive"
 
 
 class ReadyResponse(Response):
-    """`ok`, or what is wrong, for each part; the engine may be `busy` as well."""
+    """`ok` or the error of each service. The engine may also be `busy`."""
 
     status: Literal["ready"] = "ready"
     engine: str
-    database: str = Field(description="needed for everything but predictions from loaded models")
-    broker: str = Field(description="needed to wake workers; jobs wait meanwhile")
+    database: str = Field(description="needed for all but predictions from loaded models")
+    broker: str = Field(description="needed to wake workers; without it, jobs start later")
     artifact_store: str = Field(description="needed to store data sets and to load models")

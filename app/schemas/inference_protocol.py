@@ -1,4 +1,4 @@
-"""The Open Inference Protocol v2 as HTTP says it. Tensors' data never pass through here."""
+"""Messages of the Open Inference Protocol v2. Data of tensors are not parsed with these classes."""
 
 from typing import Annotated, Any, Literal
 
@@ -24,15 +24,15 @@ Datatype = Literal[
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Size = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Scalar = bool | int | float | str | None
-MAX_DIMENSIONS = 9  # rows, and eight axes of a tensor in each
+MAX_DIMENSIONS = 9  # the rows, and the eight axes that a tensor of a row may have
 MAX_TENSORS = 100_000  # as many columns as a data set may have
 
 
 class InputParameters(Request):
-    """How the data of an input comes."""
+    """The place of an input's data."""
 
     binary_data_size: Size | None = Field(
-        None, description="bytes of it after the JSON, instead of `data`"
+        None, description="number of its bytes after the JSON, instead of `data`"
     )
 
 
@@ -48,21 +48,21 @@ class InputHeader(Request):
 
 
 class InferInput(InputHeader):
-    """A whole input tensor, for the documentation."""
+    """A whole input tensor. This class only documents it."""
 
     data: SkipValidation[list[Any]] | None = Field(
-        None, description="row-major, flat or nested; left out if the data are binary"
+        None, description="row-major, flat or nested; absent if the data are binary"
     )
 
 
 class OutputParameters(Request):
-    """How the data of an output are wanted."""
+    """The format of an output's data."""
 
     binary_data: bool | None = None
 
 
 class OutputHeader(Request):
-    """An output tensor that is wanted."""
+    """A requested output tensor."""
 
     name: Name
     parameters: OutputParameters | None = None
@@ -71,8 +71,10 @@ class OutputHeader(Request):
 class InferHeader(Request):
     """A request without the data of its tensors."""
 
-    id: Annotated[str, Field(max_length=256)] | None = Field(None, description="is returned")
-    model_name: str | None = Field(None, description="if given, that of the path")
+    id: Annotated[str, Field(max_length=256)] | None = Field(
+        None, description="any text; the response has the same"
+    )
+    model_name: str | None = Field(None, description="must be the model in the path")
     parameters: dict[str, Scalar] | None = Field(
         None,
         description="`samples`, `seed`, `prune`, `sampler`, `target_mc_error`, `deadline_ms`, "
@@ -81,18 +83,18 @@ class InferHeader(Request):
     )
     inputs: Annotated[tuple[InputHeader, ...], Field(min_length=1, max_length=MAX_TENSORS)]
     outputs: tuple[OutputHeader, ...] | None = Field(
-        None, max_length=64, description="default: all but those that come on request"
+        None, max_length=64, description="default: the standard outputs; others must be named"
     )
 
 
 class InferRequest(InferHeader):
-    """The whole request, for the documentation."""
+    """The whole request. This class only documents it."""
 
     inputs: tuple[InferInput, ...]
 
 
 class TensorMetadata(Response):
-    """A tensor that a model takes or gives; −1 is a size that depends on the request."""
+    """An input or output tensor of a model. A size of −1 depends on the request."""
 
     name: str
     datatype: Datatype
@@ -100,14 +102,14 @@ class TensorMetadata(Response):
 
 
 class InferOutput(TensorMetadata):
-    """An output tensor; binary data stand after the JSON, in the order of the outputs."""
+    """An output tensor. Binary data follow the JSON, in the order of the outputs."""
 
     data: list[Any] | None = None
     parameters: dict[str, Scalar] | None = None
 
 
 class InferResponse(Response):
-    """The response; its parameters are the samples, the seed, the sampler and the variant used."""
+    """The response. Its parameters are the samples, the seed, the sampler and the variant used."""
 
     model_name: str
     model_version: str
@@ -117,7 +119,7 @@ class InferResponse(Response):
 
 
 class ServerMetadata(Response):
-    """What answers."""
+    """The server: its name, its version and its extensions."""
 
     name: str = "credence"
     version: str
@@ -125,7 +127,7 @@ class ServerMetadata(Response):
 
 
 class ServerLive(Response):
-    """The process answers."""
+    """The process responds."""
 
     live: bool = True
 
@@ -144,7 +146,7 @@ class ModelReady(Response):
 
 
 class ModelMetadata(Response):
-    """The tensors of a version, and all versions."""
+    """The tensors of a version, and the numbers of all versions."""
 
     name: str
     versions: list[str]

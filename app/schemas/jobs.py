@@ -34,7 +34,7 @@ class JobError(Response):
 
 
 class JobResponse(Response):
-    """A job; `request` shows what was asked with every default filled in."""
+    """A job. `request` is the request with all defaults filled in."""
 
     id: str
     parent: str | None = Field(
@@ -59,7 +59,7 @@ class JobResponse(Response):
 
 
 class EventResponse(Response):
-    """Something that happened to a job; further members depend on `type`."""
+    """An event of a job. Other members depend on `type`."""
 
     model_config = ConfigDict(extra="allow")
     id: int

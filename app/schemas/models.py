@@ -20,14 +20,13 @@ class FeatureResponse(Response):
 
 
 class DetectorResponse(Response):
-    """Flags rows as out of distribution if their score is above the threshold.
-
-    `false_alarm_rate` is the share of rows like those of training that it flags.
-    """
+    """Flags rows as out of distribution if their `score` is above the threshold."""
 
     score: str
     threshold: float
-    false_alarm_rate: float
+    false_alarm_rate: float = Field(
+        description="share of rows like those of training that it flags"
+    )
 
 
 class VariantResponse(Response):
@@ -37,14 +36,14 @@ class VariantResponse(Response):
     num_weights: int
     bytes: int
     calibration: Json | None = Field(
-        None, description="variance_scale or temperature, and the rows it was fitted to"
+        None, description="variance_scale or temperature, and the number of rows of its fit"
     )
     metrics: Json
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)
 
 
 class OriginResponse(Response):
-    """Where a version was exported, by its archive's own account."""
+    """The version that was exported, as its archive describes it."""
 
     model: str
     version: int
@@ -54,14 +53,14 @@ class OriginResponse(Response):
 
 
 class ImportedResponse(Response):
-    """Of an imported version; `origin` is null if it was trained without a service."""
+    """The origin of an imported version; null if it was trained without a service."""
 
     origin: OriginResponse | None
     bytes: int
 
 
 class _OfVersion(Response):
-    """Read from a `Version`: its own fields, and those of its description."""
+    """A response made from a `Version`: from its fields and those of its description."""
 
     @model_validator(mode="before")
     @classmethod
@@ -70,7 +69,7 @@ class _OfVersion(Response):
 
 
 class VersionResponse(_OfVersion):
-    """One immutable version; `metrics` are on held-out rows."""
+    """One immutable version. Its `metrics` are of held-out rows."""
 
     model: str
     version: int
@@ -116,7 +115,7 @@ class ModelSummary(_OfVersion):
     owner: Owner = Field(
         None, exclude_if=is_none, description="the owner, unless it belongs to everybody"
     )
-    version: int = Field(description="the newest")
+    version: int = Field(description="the newest version")
     task: str
     target: str
     num_weights: int
@@ -124,7 +123,7 @@ class ModelSummary(_OfVersion):
 
 
 class ModelResponse(Response):
-    """A model: its versions, newest first, and what its aliases mean."""
+    """A model: its versions, newest first, and the version of each alias."""
 
     name: str
     owner: Owner = Field(
@@ -135,7 +134,7 @@ class ModelResponse(Response):
 
     @classmethod
     def of(cls, name: str, versions: Sequence[Version]) -> "ModelResponse":
-        """The model with these versions, newest first."""
+        """The model with these versions, which are newest first."""
         return cls(
             name=name,
             owner=versions[0].owner,
@@ -151,7 +150,7 @@ class AliasRequest(Request):
 
 
 class EvaluateRequest(Request):
-    """A version, by default the newest, and labelled data on which it is evaluated."""
+    """A version (by default the newest) and the labelled data set on which it is evaluated."""
 
     version: Reference | None = None
     dataset: DatasetId

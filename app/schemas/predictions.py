@@ -1,47 +1,56 @@
-"""Requests and responses of `/predict`. Rows and arrays never pass through these classes."""
+"""Requests and responses of predictions. Rows and arrays are not parsed with these classes."""
 
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
-from app.schemas.common import Json, ModelName, Reference, Response
+from app.schemas.common import DatasetId, Json, ModelName, Reference, Response
 from models.prediction.options import BatchOptions, IntervalKind, PredictOptions, Sampler
 
-MAX_DEADLINE_MS = 600_000  # longer than any client holds a connection
+MAX_DEADLINE_MS = 600_000  # longer than any client keeps a connection
 
 
 class VersionOptions(BaseModel, BatchOptions, frozen=True):
-    """Which model predicts, and how: the same for some rows and for a whole data set."""
+    """The model and the options that `POST /predict` and `POST /predict/batch` share."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
     model: ModelName
     version: Reference | None = Field(None, description="number or alias; default: the newest")
 
 
+class BatchRequest(VersionOptions, frozen=True):
+    """A model, a data set, and those options of `POST /predict` that apply to a data set."""
+
+    dataset: DatasetId
+    chunk_rows: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = Field(
+        None, description="rows that a worker predicts at a time; default: some seconds of work"
+    )
+
+
 class PredictParameters(VersionOptions, PredictOptions, frozen=True):
-    """All of a request but its rows."""
+    """A request without its rows."""
 
     deadline_ms: Annotated[float, Field(gt=0.0, le=MAX_DEADLINE_MS)] | None = Field(
         None,
-        description="milliseconds from the arrival of the request: fewer samples are drawn where "
-        "that makes it possible to answer in time (`samples` in the answer), else 503",
+        description="milliseconds from the arrival of the request; if the requested samples take "
+        "longer, fewer are drawn (`samples` in the response), or the status is 503",
     )
     store: bool = Field(
         False,
-        description="keep the request, so that its labels can come back by the answer's `id`; "
-        "not for language models",
+        description="store the request, so that you can send its labels with the response's `id` "
+        "to /feedback; not for language models",
     )
 
 
 class PredictRequest(PredictParameters, frozen=True):
-    """The whole body, for the documentation: `inputs` are read by `app.serving.inputs`."""
+    """The whole body. This class only documents it: `app.serving.inputs` reads the rows."""
 
     inputs: SkipValidation[list[Json] | list[list[Any]] | list[str] | dict[str, list[Any]]] = Field(
-        description="records, lists in feature order, or columns; null is a missing value; "
-        "of a language model a list of strings; of a forecast the history, in the order of time"
+        description="records, lists in feature order, or columns; null is a missing value; for a "
+        "language model a list of strings; for a forecast the history, oldest first"
     )
     future: SkipValidation[dict[str, list[Any]] | None] = Field(
-        None, description="forecasting only: columns of the covariates, a value for each step ahead"
+        None, description="forecasting only: columns of the covariates, one value per step ahead"
     )
 
 
@@ -54,7 +63,7 @@ class Variances(Response):
 
 
 class IntervalResponse(Response):
-    """Bounds per row, noise included; null where a conformal interval is unbounded."""
+    """Bounds per row, including the noise; null if a conformal interval is unbounded."""
 
     level: float
     kind: IntervalKind
@@ -63,7 +72,7 @@ class IntervalResponse(Response):
 
 
 class TimingsResponse(Response):
-    """Milliseconds in the queue, in the engine, and in all."""
+    """Milliseconds in the queue, in the engine, and in total."""
 
     queue: float
     compute: float
@@ -71,9 +80,9 @@ class TimingsResponse(Response):
 
 
 class PredictResponse(Response):
-    """The answer, for the documentation: arrays in row order, classes on their second axis."""
+    """The response. This class only documents it. Arrays are in row order, then by class."""
 
-    id: str | None = Field(None, description="with store: by which its labels can come back")
+    id: str | None = Field(None, description="with store: the `prediction` of /feedback")
     model: str
     version: int
     prune: float
@@ -83,22 +92,22 @@ class PredictResponse(Response):
     labels: list[Any] | None = Field(None, description="classification only")
     classes: list[Any] | None = Field(None, description="classification only")
     probabilities: list[list[float]] | None = Field(None, description="classification only")
-    times: list[Any] | None = Field(None, description="forecasting only: of the steps ahead")
+    times: list[Any] | None = Field(None, description="forecasting only: times of the steps ahead")
     paths: int | None = Field(None, description="forecasting only: paths per weight draw")
     mean: list[Any]
     variance: Variances
     intervals: list[IntervalResponse]
-    mc_error: list[Any] | None = Field(description="null where it cannot be estimated")
+    mc_error: list[Any] | None = Field(description="null if it cannot be estimated")
     entropy: Variances | None = Field(None, description="classification only, in nats")
     out_of_distribution: list[bool] = Field(description="rows unlike those of training")
     ood_score: list[float | None] = Field(
-        description="what the version's variant compares with its threshold"
+        description="a row is out of distribution if this is above the variant's threshold"
     )
     abstained: list[bool] | None = Field(
-        None, description="with abstain_above: rows to leave to a human; their numbers stay"
+        None, description="with abstain_above: rows for a human to decide; they keep their values"
     )
     draws: list[Any] | None = Field(
-        None, description="with return_draws: samples × rows; of a forecast paths × steps"
+        None, description="with return_draws: samples × rows; for a forecast, paths × steps"
     )
     timings_ms: TimingsResponse
 
@@ -111,7 +120,7 @@ class NextTokenResponse(Response):
 
 
 class Entropies(Response):
-    """Per text, of the next token, in nats; total = aleatoric + epistemic."""
+    """Entropies of the next token of each text, in nats; total = aleatoric + epistemic."""
 
     total: list[float]
     aleatoric: list[float]
@@ -119,7 +128,7 @@ class Entropies(Response):
 
 
 class TextPredictResponse(Response):
-    """The answer of a language model, for the documentation: arrays in the order of the texts."""
+    """The response of a language model. This class only documents it. Arrays are in text order."""
 
     model: str
     version: int
@@ -127,9 +136,9 @@ class TextPredictResponse(Response):
     samples: int
     seed: int
     sampler: Sampler
-    log_likelihood: list[float] = Field(description="nats, with the end of the sequence")
-    perplexity: list[float] = Field(description="per token, the end of the sequence among them")
-    token_log_likelihoods: list[list[float]] = Field(description="they add up to the text's")
-    next_tokens: list[list[NextTokenResponse]] = Field(description="`top` of them, likeliest first")
+    log_likelihood: list[float] = Field(description="in nats, with the end of the sequence")
+    perplexity: list[float] = Field(description="per token, with the end of the sequence")
+    token_log_likelihoods: list[list[float]] = Field(description="their sum is log_likelihood")
+    next_tokens: list[list[NextTokenResponse]] = Field(description="the `top` most likely ones")
     entropy: Entropies
     timings_ms: TimingsResponse

@@ -32,7 +32,7 @@ _COPIED = SETTINGS - {"features", "method", "out_of_distribution"}
 
 
 class InlineData(Request):
-    """A small data set within the request. Larger ones go to `POST /datasets`."""
+    """A small data set inside the request. Upload larger ones to `POST /datasets`."""
 
     columns: dict[ColumnName, list[Any]] = Field(min_length=1)
 
@@ -61,14 +61,14 @@ class RecipeRequest(Request):
     pruning: Pruning | None = None
     language: LanguageConfig | None = None
     forecast: ForecastConfig | None = Field(
-        None, description="forecasting: which column tells the time, how far ahead and back"
+        None, description="forecasting: the column of time, and the steps ahead and back"
     )
     metadata: Metadata = Field(default_factory=dict)
     _sent: Json = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
     def _keep_document(self, info: ValidationInfo) -> Self:
-        """Keeps what was sent, since a parsed request does not distinguish it from defaults."""
+        """Keep what was sent: a parsed request does not distinguish it from defaults."""
         self._sent = info.context or {}
         return self
 
@@ -91,11 +91,11 @@ class TrainRequest(RecipeRequest):
     method: MethodConfig = _DEFAULTS.method
     alias: Alias | None = None
     out_of_distribution: OutOfDistributionConfig | None = Field(
-        None, description="how often a row like those of training may be flagged as unlike them"
+        None, description="how often a row like those of training may be flagged"
     )
 
     def config(self, columns: Sequence[ColumnProfile], method: MethodConfig) -> ModelConfig:
-        """As for all, with `out_of_distribution`, which names a data set in a comparison."""
+        """The configuration with `out_of_distribution`, which in a comparison is a data set."""
         config = super().config(columns, method)
         return replace(config, out_of_distribution=self.out_of_distribution)
 
@@ -103,7 +103,7 @@ class TrainRequest(RecipeRequest):
 def _feature_configs(
     features: Sequence[str | FeatureConfig] | None, columns: Sequence[ColumnProfile]
 ) -> tuple[FeatureConfig, ...] | None:
-    """Features of the named columns, of their stored types. `resolve` checks them."""
+    """The features, with the stored type of a column that is only named. `resolve` checks them."""
     if features is None:
         return None
     types = {column.name: column.type for column in columns}

@@ -1,8 +1,8 @@
-"""Which requests may wait for the engine: limits on each, and on all of them together.
+"""Limits on each prediction request, and on all requests that wait for the engine.
 
-A request that is admitted waits for about the limit in seconds at most. A request that would wait
-longer is refused at once, with the seconds after which to come back. A large request counts with
-one slice (`app.serving.throughput`), which is how long others wait for it at a time.
+An admitted request waits for about `CREDENCE_MAX_QUEUED_SECONDS` at most. A request that would wait
+longer is refused at once, with the seconds after which to retry. A large request counts as one
+slice (`app.serving.throughput`), because other requests run between its slices.
 """
 
 import math
@@ -15,18 +15,18 @@ from app.serving.throughput import SLICE_SECONDS, Throughput
 from core.exceptions import Invalid, TooLarge, Unavailable
 
 MAX_RETRY_AFTER_SECONDS = 60
-MAX_QUEUED_REQUESTS = 4096  # small ones cost memory and turns of the event loop, not work
+MAX_QUEUED_REQUESTS = 4096  # small ones need little work, but memory and time of the event loop
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The operator's bounds; work is rows × samples."""
+    """The operator's limits. Work is rows × samples."""
 
     max_samples: int
     max_work: int
 
     def check_samples(self, samples: int) -> None:
-        """Raise `Invalid` with more than `max_samples` samples."""
+        """Raise `Invalid` if there are more than `max_samples` samples."""
         if samples > self.max_samples:
             limit = f"must be at most {self.max_samples} (CREDENCE_MAX_SAMPLES)"
             raise Invalid([("/samples", limit)])
@@ -35,11 +35,11 @@ class Limits:
         """The work of a request.
 
         Args:
-            per_sample: values, or steps, that each sample of a row takes.
+            per_sample: values or steps (`unit`) of each sample of a row.
 
         Raises:
-            Invalid: with more than `max_samples` samples.
-            TooLarge: with more than `max_work` of work.
+            Invalid: there are more than `max_samples` samples.
+            TooLarge: the work is more than `max_work`.
         """
         self.check_samples(samples)
         work = rows * samples * per_sample
@@ -54,12 +54,12 @@ class Limits:
         return work
 
 
-_Kind = tuple[Hashable, int]  # a speed, and samples
+_Kind = tuple[Hashable, int]  # the key for `Throughput`, and the number of samples
 
 
-class _Turns:
-    """How long a small request waits for those before it: for all small ones, and for a slice of
-    each large one. Kept up to date kind by kind, since every request reads it.
+class _Wait:
+    """The seconds that a small request waits: for all small requests before it, and for one slice
+    of each large one. The sum is updated kind by kind, because every request reads it.
     """
 
     def __init__(self, throughput: Throughput) -> None:
@@ -69,7 +69,11 @@ class _Turns:
         self.seconds = 0.0
 
     def count(self, kind: _Kind | None, rows: int) -> None:
-        """So many rows more, or fewer; of large ones, requests."""
+        """Add rows (or remove them, if negative) of a kind.
+
+        Args:
+            kind: None for large requests, of which `rows` counts requests.
+        """
         self._rows[kind] += rows
         seconds = self._of(kind)
         self.seconds += seconds - self._seconds.pop(kind, 0.0)
@@ -78,7 +82,7 @@ class _Turns:
         else:
             del self._rows[kind]
         if not self._rows:
-            self.seconds = 0.0  # what rounding has left
+            self.seconds = 0.0  # removes the rounding errors
 
     def _of(self, kind: _Kind | None) -> float:
         rows = self._rows[kind]
@@ -89,7 +93,7 @@ class _Turns:
 
 
 class Admission:
-    """Counts the work that waits or runs, and when it will be done. Belongs to the event loop."""
+    """Counts the work that waits or runs, and estimates its time. For use on the event loop."""
 
     def __init__(
         self, max_queued_work: int, throughput: Throughput, max_seconds: float = math.inf
@@ -98,7 +102,7 @@ class Admission:
         self._max_seconds = max_seconds
         self._throughput = throughput
         self._queued: Counter[_Kind] = Counter()  # rows by speed and samples
-        self._turns = _Turns(throughput)
+        self._wait = _Wait(throughput)
         self._queued_work = 0
         self._queued_requests = 0
 
@@ -116,26 +120,28 @@ class Admission:
     def entered(
         self, speed: Hashable, rows: int, samples: int, work: int, requests: int = 1
     ) -> Iterator[None]:
-        """Count a request while it is answered; `speed` is its key for `Throughput`.
+        """Count a request while the block runs.
 
-        `requests` is 0 for a request that entered before and turned out to be more work.
+        Args:
+            speed: the key of the request for `Throughput`.
+            requests: 0 to add work to a request that was counted before.
 
         Raises:
-            Unavailable: if too much waits already, with the time in which it will be done.
+            Unavailable: too much work waits; the error has the seconds until it will be done.
         """
         self._check(work, requests)
         is_large = self._throughput.seconds(speed, rows, samples) > SLICE_SECONDS
-        turn = (None, 1) if is_large else ((speed, samples), rows)
+        kind, count = (None, 1) if is_large else ((speed, samples), rows)
         self._count(speed, samples, rows, work, requests)
-        self._turns.count(*turn)
+        self._wait.count(kind, count)
         try:
             yield
         finally:
             self._count(speed, samples, -rows, -work, -requests)
-            self._turns.count(turn[0], -turn[1])
+            self._wait.count(kind, -count)
 
     def drain_seconds(self) -> int:
-        """Until all that waits is done, in whole seconds from 1 to `MAX_RETRY_AFTER_SECONDS`."""
+        """Whole seconds until the work is done, from 1 to `MAX_RETRY_AFTER_SECONDS`."""
         seconds = sum(
             self._throughput.seconds(speed, rows, samples)
             for (speed, samples), rows in self._queued.items()
@@ -145,15 +151,15 @@ class Admission:
     def _check(self, work: int, requests: int) -> None:
         if self._queued_work and self._queued_work + work > self._max_queued_work:
             raise Unavailable(
-                f"{self._queued_work} rows × samples wait already, "
-                f"{self._max_queued_work} may (CREDENCE_MAX_QUEUED_WORK)",
+                f"{self._queued_work} rows × samples wait already; "
+                f"at most {self._max_queued_work} may (CREDENCE_MAX_QUEUED_WORK)",
                 self.drain_seconds(),
             )
-        if requests and self._turns.seconds > self._max_seconds:
+        if requests and self._wait.seconds > self._max_seconds:
             raise Unavailable(
-                f"what waits takes {self._turns.seconds:.1f} s already, "
-                f"{self._max_seconds:g} may (CREDENCE_MAX_QUEUED_SECONDS)",
-                _whole(self._turns.seconds),
+                f"the waiting requests take {self._wait.seconds:.1f} s; "
+                f"at most {self._max_seconds:g} s may wait (CREDENCE_MAX_QUEUED_SECONDS)",
+                _whole(self._wait.seconds),
             )
         if self._queued_requests + requests > MAX_QUEUED_REQUESTS:
             message = f"{self._queued_requests} requests wait already"

@@ -1,7 +1,7 @@
-"""`POST /predict` in Arrow's stream format: bytes to a request, a response to bytes.
+"""Reads requests and writes responses of `POST /predict` in Arrow's stream format.
 
-A column per feature, in any order; null is a missing value. Numbers stay in the memory that they
-came in until they are standardised.
+A request has a column per feature, in any order. Null is a missing value. Numbers are not copied
+until they are standardised.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from core.predictions.prediction_table import to_table, with_metadata
 from models.features.columns import Columns, InputColumn
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
-MAX_TABLE_BYTES = 4 * MAX_BYTES  # dictionaries and compression may expand, but not without end
+MAX_TABLE_BYTES = 4 * MAX_BYTES  # limits how far dictionaries and compression expand
 ROWS = "/inputs"
 WANTED = {
     "number": "integers, floats or decimals",
@@ -41,12 +41,12 @@ WANTED = {
 
 
 def read_request(query: QueryParams, body: bytes) -> PredictionRequest:
-    """Rows from the body, everything else from the query.
+    """The request: its rows are in the body, its options in the query.
 
     Raises:
         NotParseable: the body is not an Arrow stream, or damaged.
-        TooLarge: it takes more than `MAX_TABLE_BYTES` once decoded.
-        Invalid: naming the parameter or column.
+        TooLarge: the decoded body takes more than `MAX_TABLE_BYTES`.
+        Invalid: a parameter or column is wrong; the error names it.
     """
     parameters = read_options(query)
     table = _read_table(body)
@@ -60,8 +60,8 @@ def to_columns(table: pa.Table, features: Sequence[InputColumn]) -> Columns:
     """Arrays by feature, in the convention of `models.features.columns`.
 
     Raises:
-        Invalid: naming the column, and the row where there is one: a feature that is absent, a
-            column that is no feature, another type, a value that is not finite or out of range.
+        Invalid: a feature is missing, a column is not a feature, or a type or value is wrong. The
+            error names the column and, for a value, the row.
     """
     refuse_texts(features)
     check_names(table.column_names, features, ("inputs",))
@@ -69,7 +69,7 @@ def to_columns(table: pa.Table, features: Sequence[InputColumn]) -> Columns:
 
 
 def write_response(response: PredictionResponse) -> bytes:
-    """One record batch with a row per predicted row; its origin is in the schema's metadata."""
+    """One record batch with a row per predicted row. The schema's metadata name the version."""
     version, prediction = response.version, response.prediction
     table = with_metadata(to_table(prediction), version.model, version.version, prediction)
     more = {"timings_ms": orjson.dumps(response.timings.milliseconds())}
@@ -111,12 +111,12 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
 
 
 def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:
-    """The same reading as of JSON's columns."""
+    """The array of a column, read as a column in JSON."""
     return read_values(feature, values, lambda i: pointer(("inputs", feature.name, i)))
 
 
 def _numbers(column: Column, place: Place) -> np.ndarray:
-    """float64 with NaN where null stands; a NaN that was sent is refused, as in JSON."""
+    """float64 with NaN for null. A NaN in the request is refused, as in JSON."""
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.float64())
     values = column.to_numpy().astype(np.float64, copy=False)
@@ -130,7 +130,7 @@ def _numbers(column: Column, place: Place) -> np.ndarray:
 
 
 def _tensors(column: Column, shape: tuple[int, ...] | None, place: Place) -> np.ndarray:
-    """float32 [rows, …]; a tensor lacks no value."""
+    """float32 [rows, …], without missing values."""
     column = tensors.checked(column, place)
     given = tuple(column.type.shape)
     if shape is not None and given != shape:

@@ -1,9 +1,9 @@
-"""Which waiting requests are computed together, and with how many samples each.
+"""Selects the waiting requests that the engine computes as one batch, and their samples.
 
-Requests share a batch if all that the computation depends on is equal; only their rows, their
-intervals, levels and kinds, and their bounds of abstaining may differ. The oldest request leads;
-who waits longest is never passed by another key. What takes long is computed a slice at a time,
-with others in between. Nothing here knows threads or clocks, so every decision can be tested.
+Requests share a batch if they agree in all that the computation depends on. Their rows, intervals
+and `abstain_above` may differ. The oldest request is always in the next batch. A long computation
+is split into slices, with other requests in between. This module uses no threads and reads no
+clock, so that tests control every decision.
 """
 
 import asyncio
@@ -21,23 +21,23 @@ from models.model import Encoded
 from models.prediction.options import ResolvedOptions
 from models.prediction.prediction import RowPrediction
 
-# Measured on a CPU with 784-400-400-10 and 100 samples, per row: 3.2 ms alone, 2.2 by two, 1.8 by
-# four, 1.5 by eight, 1.5 by 32, 2.0 by 128. More company than this only makes others wait.
+# Measured on a CPU with 784-400-400-10 and 100 samples, ms per row in batches of n rows: 3.2 (n=1),
+# 2.2 (2), 1.8 (4), 1.5 (8), 1.5 (32), 2.0 (128). Larger batches only make other requests wait.
 CHEAPER_ROWS = 8
 BATCH_SECONDS = 0.05
-SAMPLE_STEPS = (10_000, 3000, 1000, 300, 100, 30, 10)  # few, so that reduced requests meet
-MARGIN = 1.25  # predicted times scatter by about a quarter
+SAMPLE_STEPS = (10_000, 3000, 1000, 300, 100, 30, 10)  # few, so that reduced requests share batches
+MARGIN = 1.25  # predicted times vary by about a quarter
 
 
 class Predicts(Protocol):
-    """What the engine needs of a model. What it gives has the number of its `samples`."""
+    """The method of a model that the engine calls. The result has an attribute `samples`."""
 
     def predict_rows(self, x: Encoded, options: ResolvedOptions) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Computed:
-    """A prediction, how long it waited for the engine, and how long its batch ran."""
+    """A prediction, its seconds in the queue, and its seconds of computation."""
 
     prediction: Any
     queue_seconds: float
@@ -50,14 +50,15 @@ def _new_future() -> "asyncio.Future[Computed]":
 
 @dataclass(eq=False)
 class Entry:
-    """A request that waits.
+    """A waiting request.
 
     Args:
-        artifact: names the model's parameters, wherever they are loaded.
-        deadline: by `perf_counter`.
-        whole: the work of inputs that are computed alone and at once: texts have lengths of their
-            own, steps of a forecast depend on each other. None: `x` is a tensor of rows.
-        parts: what is computed already, of the rows before `x`.
+        artifact: identifies the model's parameters.
+        deadline: in seconds of `perf_counter`.
+        is_started: whether the engine has computed a part of it, or is computing it.
+        parts: predictions of the rows before `x`.
+        joint_work: the work of inputs that must be computed alone and in one piece: texts differ
+            in length, steps of a forecast depend on each other. None if `x` has independent rows.
     """
 
     artifact: str
@@ -67,59 +68,59 @@ class Entry:
     deadline: float = math.inf
     submitted: float = field(default_factory=perf_counter)
     future: "asyncio.Future[Computed]" = field(default_factory=_new_future)
-    taken: bool = False
+    is_started: bool = False
     parts: list[RowPrediction] = field(default_factory=list)
     compute_seconds: float = 0.0
-    whole: int | None = None
+    joint_work: int | None = None
 
     @property
     def rows(self) -> int:
-        """The work that time is learned by."""
-        return len(self.x) if self.whole is None else self.whole
+        """The work, as `Throughput` counts it."""
+        return len(self.x) if self.joint_work is None else self.joint_work
 
     @property
     def speed_key(self) -> Hashable:
-        """What decides the time per work."""
+        """The key for `Throughput`."""
         return speed_key(self.artifact, self.options)
 
     @cached_property
     def _own_key(self) -> object | None:
         """A unique key if this request must not share a batch, else None.
 
-        Draws are of whole functions, and an early stop depends on all rows.
+        Each draw is one function over all rows, and `target_mc_error` depends on all rows.
         """
         options = self.options
-        alone = options.return_draws or options.target_mc_error is not None
-        return object() if alone or self.whole is not None else None
+        is_alone = options.return_draws or options.target_mc_error is not None
+        return object() if is_alone or self.joint_work is not None else None
 
     @property
     def is_divisible(self) -> bool:
-        """Whether its rows may be computed some at a time."""
+        """Whether the rows may be computed in slices."""
         return self._own_key is None
 
     def first_rows(self, rows: int | None) -> Encoded:
-        """Of what is not computed yet; None: all."""
+        """The first rows that are not computed yet; all of them for None."""
         return self.x if rows is None else self.x[:rows]
 
     def keep(self, part: RowPrediction, samples: int) -> None:
-        """Put away what is computed of the first rows; the others will have as many samples."""
+        """Store the prediction of the first rows. The other rows will get as many samples."""
         self.parts.append(part)
         self.x = self.x[part.num_rows :]
         self.options = replace(self.options, samples=samples)
 
     def complete(self, last: Any) -> Any:
-        """The prediction for all rows, of which `last` was missing."""
+        """The prediction for all rows, from the stored parts and `last`."""
         return RowPrediction.joined([*self.parts, last]) if self.parts else last
 
     def batch_key(self, samples: int) -> Hashable:
-        """Entries with an equal key may be computed as one."""
+        """The key of entries that may share a batch."""
         o = self.options
         return (self.artifact, o.prune, samples, o.seed, o.sampler, self._own_key)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Entries that are computed at once, all with as many samples; or some rows of a single one."""
+    """Entries that are computed together with the same samples, or a slice of a single entry."""
 
     entries: Sequence[Entry]
     samples: int
@@ -134,7 +135,7 @@ class Batch:
         return self.entries[0].speed_key
 
     def compute(self) -> list[Any]:
-        """One prediction per entry, by one call of the model."""
+        """One prediction per entry, from one call of the model."""
         first = self.entries[0]
         options = replace(first.options, samples=self.samples)
         if len(self.entries) == 1:
@@ -145,16 +146,16 @@ class Batch:
             options,
             intervals=tuple(sorted(levels)),
             interval_kinds=tuple(sorted(kinds)),
-            abstain_above=None,  # each has its own
+            abstain_above=None,  # applied to each entry below
         )
         x = torch.cat([entry.x for entry in self.entries])
-        return list(self._cut(first.model.predict_rows(x, options)))
+        return list(self._of_entries(first.model.predict_rows(x, options)))
 
     def split(self) -> list["Batch"]:
-        """Each entry alone."""
+        """One batch per entry."""
         return [Batch([entry], self.samples) for entry in self.entries]
 
-    def _cut(self, prediction: RowPrediction) -> Iterator[RowPrediction]:
+    def _of_entries(self, prediction: RowPrediction) -> Iterator[RowPrediction]:
         start = 0
         for entry in self.entries:
             stop = start + entry.rows
@@ -165,33 +166,37 @@ class Batch:
 
 @dataclass(frozen=True)
 class Taken:
-    """What leaves the queue at once: a batch to compute, and requests that are too late."""
+    """Requests that leave the queue: a batch to compute, and those that miss their deadline."""
 
     batch: Batch | None
     late: Sequence[Entry]
 
 
 def take(waiting: Iterable[Entry], now: float, throughput: Throughput) -> Taken:
-    """The oldest request with those that may share its batch, and whoever cannot be in time."""
+    """The batch of the oldest request and those that may share it, and the late requests.
+
+    Args:
+        waiting: oldest first.
+        now: in seconds of `perf_counter`.
+    """
     late: list[Entry] = []
-    forming: _Forming | None = None
+    builder: _BatchBuilder | None = None
     for entry in waiting:
-        if entry.future.done():  # nobody waits for it any more
+        if entry.future.done():  # cancelled
             continue
         samples = affordable_samples(entry, now, throughput)
         if not samples:
             late.append(entry)
-        elif forming is None:
-            forming = _Forming(entry, samples, now, throughput)
+        elif builder is None:
+            builder = _BatchBuilder(entry, samples, now, throughput)
         else:
-            forming.offer(entry, samples)
-    return Taken(forming.batch if forming else None, late)
+            builder.add_if_fits(entry, samples)
+    return Taken(builder.batch if builder else None, late)
 
 
-class _Forming:
-    """A batch that grows up to `CHEAPER_ROWS`, and further while it is predicted to end within
-    `BATCH_SECONDS`; but never so that it ends too late for the most urgent in it. Its oldest
-    request is there whatever it takes.
+class _BatchBuilder:
+    """A batch that grows up to `CHEAPER_ROWS`, and further while its predicted time is within
+    `BATCH_SECONDS`. It must also meet every deadline in it. The oldest request is always in it.
     """
 
     def __init__(self, oldest: Entry, samples: int, now: float, throughput: Throughput) -> None:
@@ -208,8 +213,7 @@ class _Forming:
         rows = rows_of_slice(oldest.speed_key, oldest.rows, self._samples, throughput)
         return Batch(self._entries, self._samples, rows)
 
-    def offer(self, entry: Entry, samples: int) -> None:
-        """Take it in if it is alike and there is room."""
+    def add_if_fits(self, entry: Entry, samples: int) -> None:
         if entry.batch_key(samples) != self._key:
             return
         rows, left = self._rows + entry.rows, min(self._left_seconds, self._left(entry))
@@ -223,12 +227,13 @@ class _Forming:
 
 
 def affordable_samples(entry: Entry, now: float, throughput: Throughput) -> int:
-    """The most samples, up to the requested ones, that will be done by the deadline; 0 if none.
+    """The most samples, up to the requested ones, that meet the deadline; 0 if none do.
 
-    Fewer than ten say nothing of an epistemic variance. Moments draw no samples to do without.
+    Fewer than ten samples do not estimate an epistemic variance. The sampler `moments` draws none,
+    so there are none to reduce.
     """
     requested, left = entry.options.samples, entry.deadline - now
-    if math.isinf(left) or entry.parts:  # what is begun is ended: a late answer is better than none
+    if math.isinf(left) or entry.parts:  # started: a late response is better than none
         return requested
     steps = () if entry.options.sampler == "moments" else SAMPLE_STEPS
     for samples in (requested, *(step for step in steps if step < requested)):
@@ -238,16 +243,16 @@ def affordable_samples(entry: Entry, now: float, throughput: Throughput) -> int:
     return 0
 
 
-def behind_one(waiting: Iterable[Entry], begun: Entry) -> dict[Entry, None]:
-    """The queue with `begun` behind the first that has had no turn yet, or at the end.
+def requeue(waiting: Iterable[Entry], sliced: Entry) -> dict[Entry, None]:
+    """The queue with `sliced` behind the first entry that has no parts, or else at the end.
 
-    So one of those gets its turn between two slices, and who has begun ends however many come.
+    So one new request runs between two slices, and new requests cannot delay `sliced` for ever.
     """
     queue = list(waiting)
     first = next((i for i, entry in enumerate(queue) if not entry.parts), len(queue))
-    return dict.fromkeys([*queue[: first + 1], begun, *queue[first + 1 :]])
+    return dict.fromkeys([*queue[: first + 1], sliced, *queue[first + 1 :]])
 
 
 def speed_key(artifact: str, options: ResolvedOptions) -> Hashable:
-    """What has a throughput of its own: moments draw nothing, and draws are of all weights."""
+    """The key for `Throughput`. `moments` draws nothing, and `return_draws` draws all weights."""
     return (artifact, options.prune, options.sampler == "moments", options.return_draws)

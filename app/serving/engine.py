@@ -1,9 +1,9 @@
-"""The one thread that computes predictions, and the queue in front of it.
+"""The thread that computes predictions, and its queue.
 
-One thread, because torch parallelises inside an operation: two at once would only fight for cores.
-When it is free it takes at once whatever waits: an idle engine adds no wait, and a busy one finds
-larger batches. A request of many rows is computed in slices, and others have their turn in between.
-It sleeps on a condition, so that being idle costs nothing.
+There is one thread, because torch uses all cores inside each operation. When the thread is free, it
+takes a batch of the waiting requests at once: an idle engine adds no delay, and a busy one finds
+larger batches. A request of many rows is computed in slices, with other requests in between. The
+idle thread sleeps on a condition.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from typing import Any
 import structlog
 import torch
 
-from app.serving.batching import Batch, Computed, Entry, behind_one, take
+from app.serving.batching import Batch, Computed, Entry, requeue, take
 from app.serving.throughput import Throughput
 from core.exceptions import Unavailable
 from models.prediction.prediction import RowPrediction
 
-# The engine gives the interpreter away in each of its products, some sixty per batch, and must have
-# it back between two. With CPython's 5 ms it waits that long each time while the loop is busy: 64
-# clients got 281 answers a second, with this 450 to 490 (docs/benchmarks.md).
+# The engine releases the interpreter's lock in each matrix product, some sixty per batch, and needs
+# it again after each one. With CPython's 5 ms it waits that long each time while the event loop is
+# busy: 64 clients got 281 responses a second, with this value 450 to 490 (docs/benchmarks.md).
 SWITCH_SECONDS = 5e-5
 
 Outcome = tuple[Entry, Computed | Exception]
@@ -34,7 +34,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 class Engine:
-    """Computes entries in batches; entries are submitted, awaited and dropped on an event loop."""
+    """Computes entries in batches. An event loop submits, awaits and cancels them."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class Engine:
         self._thread.start()
 
     async def compute(self, entry: Entry) -> Computed:
-        """The answer to `entry`. Cancelling this takes it out of the queue.
+        """The result of `entry`. Cancelling this removes it from the queue.
 
         Raises:
-            TimeoutError: it cannot be computed before its deadline.
+            TimeoutError: the entry cannot be computed before its deadline.
             Unavailable: the engine has stopped.
         """
         self._submit(entry)
@@ -72,7 +72,7 @@ class Engine:
                 self._waiting.pop(entry, None)
 
     def stalled_seconds(self) -> float:
-        """Since when work makes no progress; 0 without work, infinite once the thread is dead."""
+        """Seconds without progress; 0 without work, infinite if the thread has ended."""
         if not self._thread.is_alive():
             return float("inf")
         with self._changed:
@@ -80,7 +80,7 @@ class Engine:
             return 0.0 if is_idle else perf_counter() - self._progress
 
     def close(self, timeout_seconds: float) -> bool:
-        """Finish what was submitted, then stop; False if that takes longer than the timeout."""
+        """Compute all submitted entries, then stop; False if that exceeds the timeout."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()
@@ -90,7 +90,7 @@ class Engine:
     def _submit(self, entry: Entry) -> None:
         with self._changed:
             if self._is_closing:
-                raise _gone()
+                raise _stopped()
             if not self._waiting and self._running is None:
                 self._progress = perf_counter()
             self._waiting[entry] = None
@@ -104,10 +104,10 @@ class Engine:
         except BaseException:
             log.critical("the prediction engine has died", exc_info=True)
         finally:
-            self._give_up()
+            self._fail_remaining()
 
     def _next(self) -> Batch | None:
-        """Wait for a batch; None when the engine closes and nothing is left."""
+        """Wait for a batch; None if the engine closes and the queue is empty."""
         with self._changed:
             self._running = None
             while True:
@@ -123,17 +123,17 @@ class Engine:
     def _begin(self, batch: Batch) -> None:
         self._running, self._progress = batch, perf_counter()
         for entry in batch.entries:
-            entry.taken = True
+            entry.is_started = True
             self._waiting.pop(entry, None)
 
     def _refuse(self, late: Iterable[Entry]) -> None:
         for entry in late:
             self._waiting.pop(entry, None)
-            self._throughput.doubt(entry.speed_key)
-        _deliver([(entry, _too_late()) for entry in late])
+            self._throughput.lower(entry.speed_key)
+        _deliver([(entry, _late()) for entry in late])
 
     def _run(self, batch: Batch) -> None:
-        """Compute a batch. If it fails, each entry runs alone: only the culprit shall fail."""
+        """Compute a batch. If it fails, compute each entry alone, so that only wrong ones fail."""
         started = perf_counter()
         try:
             predictions = batch.compute()
@@ -144,36 +144,36 @@ class Engine:
                 self._run(alone)
         else:
             seconds = perf_counter() - started
-            samples = predictions[0].samples or batch.samples  # fewer where it was exact enough
+            samples = predictions[0].samples or batch.samples  # fewer if target_mc_error was met
             self._throughput.observe(batch.speed_key, batch.rows, samples, seconds)
             for entry in batch.entries:
                 entry.compute_seconds += seconds
             self._on_batch(batch)
             if batch.slice_rows is None:
-                _deliver(_answers(batch.entries, predictions))
+                _deliver(_results(batch.entries, predictions))
             else:
-                self._wait_again(batch, predictions[0])
+                self._requeue(batch, predictions[0])
         finally:
             self._progress = perf_counter()
 
-    def _wait_again(self, batch: Batch, part: RowPrediction) -> None:
-        """Let whoever has waited longest without a turn go first; unless nobody wants the rest."""
+    def _requeue(self, batch: Batch, part: RowPrediction) -> None:
+        """Keep the slice, and queue the other rows, unless the request was cancelled."""
         (entry,) = batch.entries
         entry.keep(part, batch.samples)
         with self._changed:
             if not entry.future.done():
-                self._waiting = behind_one(self._waiting, entry)
+                self._waiting = requeue(self._waiting, entry)
 
-    def _give_up(self) -> None:
+    def _fail_remaining(self) -> None:
         with self._changed:
             self._is_closing = True
             left = [*self._waiting, *(self._running.entries if self._running else ())]
             self._waiting.clear()
-        _deliver([(entry, _gone()) for entry in left])
+        _deliver([(entry, _stopped()) for entry in left])
 
 
-def _answers(entries: Sequence[Entry], predictions: Sequence[Any]) -> list[Outcome]:
-    """The result of each entry; time that was not spent computing was spent waiting."""
+def _results(entries: Sequence[Entry], predictions: Sequence[Any]) -> list[Outcome]:
+    """The result of each entry. All time without computation is time in the queue."""
     now = perf_counter()
     return [
         (
@@ -189,30 +189,30 @@ def _answers(entries: Sequence[Entry], predictions: Sequence[Any]) -> list[Outco
 
 
 def _at_deadline(entry: Entry) -> asyncio.TimerHandle | None:
-    """Refuse it when its time is up, unless it runs: a late answer is better than none."""
+    """A timer that refuses an entry at its deadline, unless it has started."""
 
     def expire() -> None:
-        if not entry.taken and not entry.future.done():
-            entry.future.set_exception(_too_late())
+        if not entry.is_started and not entry.future.done():
+            entry.future.set_exception(_late())
 
     if math.isinf(entry.deadline):
         return None
     return entry.future.get_loop().call_later(entry.deadline - perf_counter(), expire)
 
 
-def _too_late() -> TimeoutError:
-    return TimeoutError("the deadline passes before an answer could be computed")
+def _late() -> TimeoutError:
+    return TimeoutError("the prediction cannot be computed before its deadline")
 
 
-def _gone() -> Unavailable:
-    return Unavailable("the prediction engine has stopped: the process must be started again")
+def _stopped() -> Unavailable:
+    return Unavailable("the prediction engine has stopped: restart the process")
 
 
 def _deliver(outcomes: list[Outcome]) -> None:
-    """Hand out results with a single wake-up of the event loop."""
+    """Set the results of futures, with a single wake-up of the event loop."""
     if outcomes:
         loop = outcomes[0][0].future.get_loop()
-        with contextlib.suppress(RuntimeError):  # a closed loop: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no request waits
             loop.call_soon_threadsafe(_resolve, outcomes)
 
 
@@ -228,7 +228,7 @@ def _resolve(outcomes: list[Outcome]) -> None:
 
 @contextlib.contextmanager
 def frequent_thread_switches() -> Iterator[None]:
-    """Within, threads of this process take turns a hundred times as often."""
+    """In the block, the threads of this process switch a hundred times as often."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:

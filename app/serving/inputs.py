@@ -1,4 +1,4 @@
-"""`inputs` of a prediction, in any of their three forms → the columns that the model names."""
+"""`inputs` of a prediction (records, lists or columns) → the columns of the model."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -12,11 +12,11 @@ from app.serving.values import blocks, check_types, read_numbers, read_values
 from core.exceptions import Invalid
 from models.features.columns import Columns, InputColumn
 
-MAX_NAMES = 20  # that a message lists
+MAX_NAMES = 20  # in a message
 
 
 def num_rows(inputs: object, where: str = "inputs") -> int:
-    """Rows in `inputs`, of whatever form; raises `Invalid` if it has none that could be counted."""
+    """The number of rows in `inputs` of any form. Raises `Invalid` if there are none."""
     match inputs:
         case list() if inputs:
             return len(inputs)
@@ -33,8 +33,8 @@ def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) 
     """Arrays by feature, in the convention of `models.features.columns`.
 
     Raises:
-        Invalid: with the path and what would be right: a feature that is absent (null stands for
-            a missing value), a field that is no feature, a value of another type or out of range.
+        Invalid: a feature is missing, a field is not a feature, or a value has a wrong type or
+            range. The error has the path and what would be right.
     """
     if _is_text(features):
         return _from_texts(inputs, features[0])
@@ -46,7 +46,7 @@ def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) 
 
 
 def refuse_texts(features: Sequence[InputColumn]) -> None:
-    """Raise `Invalid` for a language model where only columns of features can be read."""
+    """Raise `Invalid` for a language model, for formats that only have columns of features."""
     if _is_text(features):
         message = "is a language model: send its texts as JSON to POST /predict"
         raise Invalid([("/model", message)])
@@ -57,7 +57,7 @@ def _is_text(features: Sequence[InputColumn]) -> bool:
 
 
 def _from_texts(inputs: Any, feature: InputColumn) -> Columns:
-    """The column of a list of strings, of which any may be empty."""
+    """The column of a list of strings, which may be empty strings."""
     if not isinstance(inputs, list):
         raise Invalid([("/inputs", "must be a list of strings: this is a language model")])
     check_types(inputs, lambda i: pointer(("inputs", i)), {str}, "must be a string")
@@ -67,7 +67,11 @@ def _from_texts(inputs: Any, feature: InputColumn) -> Columns:
 def decode_columns(
     inputs: object, features: Sequence[InputColumn], where: str = "inputs"
 ) -> Columns:
-    """Arrays by feature of an object of columns; `where` it stands in the request."""
+    """Arrays by feature, from an object of columns.
+
+    Args:
+        where: the name of `inputs` in the request.
+    """
     if not isinstance(inputs, dict):
         raise _wrong((where,), "must be an object of columns")
     check_names(inputs, features, (where,))
@@ -76,7 +80,7 @@ def decode_columns(
         if not isinstance(values, list):
             raise _wrong((where, name), "must be a list with one value per row")
         if len(values) != expected:
-            message = f"has {len(values)} values where the first column has {expected}"
+            message = f"has {len(values)} values, but the first column has {expected}"
             raise _wrong((where, name), message)
     return {
         f.name: read_values(f, inputs[f.name], partial(_place_in_column, where, f.name))
@@ -115,7 +119,7 @@ def _from_rows(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
 
 
 def _from_matrix(inputs: list[list[Any]], features: Sequence[InputColumn]) -> Columns:
-    """Numbers alone are read row by row: a thousand columns then cost no more than one."""
+    """Columns of numbers, read row by row: a thousand columns then need no thousand passes."""
     width = len(features)
     matrix = blocks(
         lambda rows, place: read_numbers(
@@ -134,7 +138,11 @@ def check_names(
     where: tuple[int | str, ...],
     required: str = "required; null stands for a missing value",
 ) -> None:
-    """Raise `Invalid` with every feature that is not given, and every name that is no feature."""
+    """Raise `Invalid` with every feature that is missing and every name that is not a feature.
+
+    Args:
+        required: the message for a missing feature.
+    """
     known, present = {feature.name for feature in features}, set(given)
     missing = [feature.name for feature in features if feature.name not in present]
     unknown = [name for name in given if name not in known]
@@ -154,7 +162,7 @@ def _place_in_row(key: int | str, row: int) -> str:
 
 
 def listed(features: Sequence[InputColumn]) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of other names."""
     names = ", ".join(feature.name for feature in features[:MAX_NAMES])
     more = len(features) - MAX_NAMES
     return f"{names} and {more} more" if more > 0 else names

@@ -1,4 +1,4 @@
-"""`POST /predict` in JSON: bytes to a request, a response to bytes."""
+"""Reads requests and writes responses of `POST /predict` in JSON."""
 
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from models.prediction.prediction import Interval
 
 
 def read_request(body: bytes) -> PredictionRequest:
-    """Separate the rows, which no schema checks, from the parameters.
+    """The request in a body. No schema checks its rows; they are decoded later.
 
     Raises:
         NotParseable, Invalid: see `app.http.bodies`.
@@ -34,7 +34,7 @@ def read_request(body: bytes) -> PredictionRequest:
 
 
 def write_response(response: PredictionResponse) -> bytes:
-    """The JSON of the contract. What is not finite becomes null, never `NaN`."""
+    """The JSON of a response. Numbers that are not finite become null."""
     prediction = response.prediction
     document: dict[str, Any] = {} if response.id is None else {"id": response.id}
     document |= {
@@ -56,7 +56,7 @@ def write_response(response: PredictionResponse) -> bytes:
 
 
 def _ready(values: Any) -> Any:
-    """As orjson reads it: arrays contiguous in memory, instants by RFC 3339."""
+    """Values for orjson: arrays are contiguous in memory, times are RFC 3339 texts."""
     if not isinstance(values, np.ndarray):
         return values
     if np.issubdtype(values.dtype, np.datetime64):

@@ -1,4 +1,4 @@
-"""`truth` of labelled rows: JSON → the target's values, with a pointer to each that is wrong."""
+"""`truth` of labelled rows in JSON → values of the target."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,28 +10,28 @@ from app.serving.values import blocks, check_types, read_numbers
 from core.exceptions import Invalid
 from models.prediction.prediction import ClassName
 
-MAX_CLASSES = 20  # that a message lists
+MAX_CLASSES = 20  # in a message
 LABEL_TYPES = {str, int, float, bool, type(None)}
 
 
 def check_length(truth: object, rows: int) -> list[Any]:
-    """The labels, one per row; raises `Invalid`."""
+    """The labels. Raises `Invalid` unless there is one per row."""
     if not isinstance(truth, list):
         raise Invalid([("/truth", "must be a list with the target of each row, or null")])
     if len(truth) != rows:
-        message = f"has {len(truth)} values for {rows} rows; null stands for what is not known"
+        message = f"has {len(truth)} values for {rows} rows; give null if one is not known"
         raise Invalid([("/truth", message)])
     return truth
 
 
 def read_labels(truth: list[Any], classes: Sequence[ClassName] | None) -> np.ndarray:
-    """Numbers with NaN, or classes with None, where nothing is known.
+    """Numbers, with NaN for unknown ones; or classes, with None for unknown ones.
 
     Raises:
-        Invalid: where a value is no finite number, or no class of the model; or if none is known.
+        Invalid: a value is not a finite number, or not a class of the model; or all are unknown.
     """
     if all(value is None for value in truth):
-        raise Invalid([("/truth", "holds null alone: give the target of one row at least")])
+        raise Invalid([("/truth", "has only null: give the target of at least one row")])
     if classes is None:
         return blocks(read_numbers, truth, _place)
     check_types(truth, _place, LABEL_TYPES, "must be a class of the model, or null")
@@ -39,7 +39,7 @@ def read_labels(truth: list[Any], classes: Sequence[ClassName] | None) -> np.nda
     if unknown := [i for i, value in enumerate(truth) if _key(value) not in known]:
         listed = ", ".join(str(name) for name in classes[:MAX_CLASSES])
         more = f" and {len(classes) - MAX_CLASSES} more" if len(classes) > MAX_CLASSES else ""
-        message = f"is no class of the model, which has {listed}{more}"
+        message = f"is not a class of the model, which has {listed}{more}"
         raise Invalid([(_place(i), message) for i in unknown[:MAX_ERRORS]])
     return np.array([*(known[_key(value)] for value in truth), None], dtype=object)[:-1]
 
@@ -49,5 +49,5 @@ def _place(i: int) -> str:
 
 
 def _key(value: ClassName | None) -> tuple[bool, ClassName | None]:
-    """To Python true is 1, and to a model it is not."""
+    """A key that differs for True and 1, which are equal in Python."""
     return isinstance(value, bool), value

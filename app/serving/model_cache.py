@@ -1,4 +1,4 @@
-"""Loaded models, the least recently used ones dropped when they take too many bytes."""
+"""Loaded models. The least recently used ones are dropped if they take too many bytes."""
 
 import asyncio
 from collections import OrderedDict
@@ -13,14 +13,14 @@ Load = Callable[[Version], TrainedModel]
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A version and what is in memory of it."""
+    """A version and its model in memory."""
 
     version: Version
     model: TrainedModel
 
 
 class ModelCache:
-    """Belongs to the event loop; loading happens in a thread, once for all who wait for it."""
+    """For use on the event loop. A thread loads a model once for all requests that wait for it."""
 
     def __init__(self, load: Load, max_bytes: int) -> None:
         self._load = load
@@ -29,14 +29,14 @@ class ModelCache:
         self._loading: dict[str, asyncio.Task[TrainedModel]] = {}
 
     async def get(self, version: Version) -> TrainedModel:
-        """The model of `version`, loaded if need be.
+        """The model of `version`, loaded if necessary.
 
-        A load outlives the request that began it, since others may wait for the same one.
+        Loading continues if this request is cancelled, because others may wait for it.
 
         Raises:
-            NotFound, CorruptArtifact: from loading; the next call tries again.
+            NotFound, CorruptArtifact: loading failed; the next call tries again.
         """
-        key = version.artifact_key  # unlike a name and a number, never used twice
+        key = version.artifact_key  # unlike name and number, it is never used twice
         if key in self._loaded:
             self._loaded.move_to_end(key)
             return self._loaded[key].model
@@ -51,7 +51,7 @@ class ModelCache:
         return sum(loaded.model.num_bytes for loaded in self._loaded.values())
 
     def loaded(self) -> tuple[LoadedModel, ...]:
-        """The loaded models, the least recently used first; may be called in any thread."""
+        """The loaded models, the least recently used first. Any thread may call this."""
         return tuple(self._loaded.values())
 
     async def _read(self, version: Version) -> TrainedModel:

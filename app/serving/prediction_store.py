@@ -1,6 +1,6 @@
-"""Requests that are stored so that labels can come back: written before they are answered.
+"""Stores prediction requests for later labels, before their responses are sent.
 
-The database may hang: the writers have threads of their own, so that nobody else waits for it.
+The writers have threads of their own: a database that hangs delays no other requests.
 """
 
 from collections.abc import Callable
@@ -25,22 +25,22 @@ from models.prediction.prediction import Prediction
 TIMEOUT_SECONDS = 5.0
 T = TypeVar("T")
 
-MAX_WRITERS = 8  # threads that may hang in a database that neither answers nor refuses
+MAX_WRITERS = 8  # threads that may wait for a database that hangs
 
 
 class PredictionStore:
-    """What stands between predictions and the table of stored ones; of the event loop."""
+    """Writes to the table of stored predictions, with a time limit. For use on the event loop."""
 
     def __init__(self, stored: Callable[[Caller], StoredPredictions]) -> None:
         self._stored = stored
         self._threads = anyio.CapacityLimiter(MAX_WRITERS)
 
     def pack(self, model: TrainedModel, request: PredictionRequest) -> PackedRows:
-        """The rows of a request in bytes.
+        """The rows of a request as bytes.
 
         Raises:
-            Invalid: if the model takes no labels, or a value is wrong.
-            TooLarge: if they take more than may be stored.
+            Invalid: the model takes no labels, or a value is wrong.
+            TooLarge: the bytes exceed the limit of a stored prediction.
         """
         if not model.takes_labels:
             raise Invalid([("/store", "texts are not stored: a language model takes no labels")])
@@ -58,10 +58,10 @@ class PredictionStore:
         packed: PackedRows,
         seconds: float,
     ) -> str:
-        """Store a request within so many seconds, at most `TIMEOUT_SECONDS`; returns its id.
+        """Store a request within `seconds`, at most `TIMEOUT_SECONDS`, and return its id.
 
         Raises:
-            Unavailable: when the database does not take it in time.
+            Unavailable: the database does not store it in time.
         """
         write = partial(self._stored(caller).add, version.model, version.version, options, packed)
         try:
@@ -72,7 +72,7 @@ class PredictionStore:
             return made.id
 
     async def made_before(self, caller: Caller) -> StoredPrediction | None:
-        """What the same request has stored before; see `StoredPredictions.made_before`."""
+        """The prediction that the same request stored before; None if there is none."""
         if caller.operation is None:
             return None
         return await self._in_time(self._stored(caller).made_before, TIMEOUT_SECONDS)
@@ -82,18 +82,18 @@ class PredictionStore:
             with anyio.fail_after(max(0.0, seconds)):
                 return await to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._threads)
         except TimeoutError:
-            message = "the database does not store the prediction in time: ask without store"
+            message = "the database does not store the prediction in time: send it without store"
             raise Unavailable(message) from None
 
 
 def with_samples(options: ResolvedOptions, prediction: Prediction) -> ResolvedOptions:
-    """The options with the samples that were drawn: as many again, and no target or fewer."""
+    """Options that draw exactly the samples of this prediction again."""
     samples = prediction.samples or options.samples  # moments draw none
     return replace(options, samples=samples, target_mc_error=None, return_draws=False)
 
 
 def request_of(stored: StoredPrediction) -> PredictionRequest:
-    """The stored request, as if it came again."""
+    """The request of a stored prediction."""
     packed = stored.packed
     future = packed.future
     return PredictionRequest(

@@ -1,4 +1,4 @@
-"""From the bytes of a request to those of its response: read, find the model, compute, write."""
+"""Makes the response of a prediction request: read, find the model, compute, write."""
 
 import asyncio
 import math
@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 Write = Callable[[PredictionResponse], T]
 Read = Callable[[bytes], tuple[PredictionRequest, Write[T]]]
-"""Reads a body; gives the request and what writes its response."""
+"""Reads a body. Returns the request and the function that writes its response."""
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """What all predictions of a process share."""
+    """The objects that all predictions of a process share."""
 
     limits: Limits
     versions: VersionLookup
@@ -47,15 +47,18 @@ class Predictor:
     async def respond(
         self, body: bytes, read: Read[T], measure: PredictMeasure, caller: Caller
     ) -> T:
-        """What `read`'s writer makes of the response; large bodies and responses, in threads.
+        """The written response. Large bodies and responses are processed in threads.
+
+        Args:
+            read: reads the body; also returns the function that writes the response.
 
         Raises:
-            NotParseable, Invalid: from reading. And whatever `predict` raises.
+            NotParseable, Invalid: `read` refuses the body. Also the exceptions of `predict`.
         """
         with measure.stage("decode"):
             request, write = await off_loop(len(body), read, body)
         requests = [request]
-        del body, request  # several times the size of the columns: not kept in the queue
+        del body, request  # frees several times the size of the columns before the queue
         response = await self.predict(requests.pop(), measure, caller)
         with measure.stage("encode"):
             written = await off_loop(response.num_bytes, write, response)
@@ -70,16 +73,19 @@ class Predictor:
         Raises:
             Invalid, InvalidInput: the request is wrong.
             NotFound: there is no such model or version.
-            TooLarge, Unavailable: it is too much, ever or now, or cannot be answered in time, or
-                cannot be stored.
+            TooLarge: the request exceeds a limit, whatever waits.
+            Unavailable: too many requests wait, the deadline cannot be met, or the request cannot
+                be stored.
         """
         seconds = request.deadline_seconds
-        self.limits.check_samples(request.options.samples)  # what a row is depends on the model
+        self.limits.check_samples(
+            request.options.samples
+        )  # rows are checked once the model is known
         deadline = math.inf if seconds is None else measure.started + seconds
         with self._in_time(seconds):
             async with asyncio.timeout(None if seconds is None else deadline - perf_counter()) as t:
                 known = await self.store.made_before(caller) if request.store else None
-                if known is not None:  # the version that the name meant when it was stored
+                if known is not None:  # use the version that was resolved at that time
                     request = replace(request, version=known.version, store=False)
                 version = await self.versions.find(caller.view, request.model, request.version)
                 measure.model = version.model
@@ -92,14 +98,16 @@ class Predictor:
                     with measure.stage("decode"):
                         encode = partial(self.encode, model, request, options)
                         x, packed = await off_loop(request.num_bytes, encode)
-                    del request  # its rows take several times the size of the tensor
-                    t.reschedule(None)  # from here on the engine watches the deadline
-                    whole = None if model.has_independent_rows else model.size(x)
-                    entry = Entry(version.artifact_key, model, x, options, deadline, whole=whole)
+                    del request  # frees its rows, several times the size of the tensor
+                    t.reschedule(None)  # from here on, the engine checks the deadline
+                    joint_work = None if model.has_independent_rows else model.size(x)
+                    entry = Entry(
+                        version.artifact_key, model, x, options, deadline, joint_work=joint_work
+                    )
                     computed = await self._compute(entry, rows)
         prediction = computed.prediction
         stored = None if known is None else known.id
-        if packed is not None:  # before the response: an id that is returned exists
+        if packed is not None:  # before the response, so that its id exists
             again, left = with_samples(options, prediction), deadline - perf_counter()
             stored = await self.store.add(caller, version, again, packed, left)
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
@@ -107,10 +115,13 @@ class Predictor:
         return PredictionResponse(version, prediction, timings, stored)
 
     async def _compute(self, entry: Entry, counted: int) -> Computed:
-        """Wait for the engine; count the steps of texts beyond their number as work, too.
+        """The result of the engine. Counts the work of the entry that was not counted before.
+
+        Args:
+            counted: rows that were counted before: a text counted as one.
 
         Raises:
-            Unavailable: as `predict` does.
+            Unavailable: too many requests wait, or the engine has stopped.
         """
         more, samples = entry.rows - counted, entry.options.samples
         with self.admission.entered(entry.speed_key, more, samples, more * samples, requests=0):
@@ -119,18 +130,18 @@ class Predictor:
     def encode(
         self, model: TrainedModel, request: PredictionRequest, options: ResolvedOptions
     ) -> tuple[Encoded, PackedRows | None]:
-        """The rows as the model takes them, and packed if they are to be stored.
+        """The encoded rows for the model, and the packed rows if the request is stored.
 
         Raises:
-            TooLarge: if the model takes more steps through them than may be, before there is
-                memory for them, or if there is more to store than may be.
+            TooLarge: the rows need too many steps (checked before memory is allocated), or are too
+                large to be stored.
         """
         packed = self.store.pack(model, request) if request.store else None
         if request.rows_only:
             check_independent_rows(model)
         decode_future = request.decode_future
         if decode_future is not None and not model.future_inputs:
-            message = "this model has no covariates, and needs nothing of the future"
+            message = "this model has no covariates: leave out future"
             raise Invalid([("/future", message)])
         columns = request.decode(model.inputs)
         rows = model.num_rows(len(next(iter(columns.values()))), options)
@@ -140,7 +151,7 @@ class Predictor:
 
     @contextmanager
     def _in_time(self, deadline_seconds: float | None) -> Iterator[None]:
-        """Raise `Unavailable` with the seconds to wait where the deadline was missed."""
+        """Turn a missed deadline into `Unavailable` with the seconds after which to retry."""
         try:
             yield
         except TimeoutError:
@@ -151,7 +162,7 @@ class Predictor:
 
 
 def check_independent_rows(model: TrainedModel) -> None:
-    """Raise `Invalid` unless the model predicts each row by itself."""
+    """Raise `Invalid` unless the model predicts each row independently."""
     if not model.has_independent_rows:
         task = model.task.replace("_", " ")
         message = f"is for {task}, which does not predict rows one by one: send POST /predict"

@@ -1,4 +1,4 @@
-"""The options of a prediction as query parameters, for bodies that have no place for them."""
+"""The options of a prediction as query parameters, for formats whose body has only rows."""
 
 import re
 from typing import Any
@@ -18,12 +18,12 @@ NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,4})?")
 
 
 def read_options(query: QueryParams) -> PredictParameters:
-    """What a JSON body of the same options would give, and the same errors.
+    """The options, checked as those in a JSON body.
 
-    A list is given by commas, or by giving the parameter several times.
+    The values of a list are separated by commas, or are several parameters of the same name.
 
     Raises:
-        Invalid: with a path such as `/samples`, as for the member of a JSON body.
+        Invalid: an option is wrong; its path is the same as in a JSON body, such as `/samples`.
     """
     given: dict[str, list[str]] = {}
     for name, text in query.multi_items():
@@ -43,7 +43,7 @@ def _value(name: str, texts: list[str]) -> Any:
 
 
 def scalar(text: str) -> str | bool | int | float:
-    """A number or a boolean as in JSON; what is neither stays text, which the schema refuses."""
+    """The number or boolean in a text; else the text itself, which the schema refuses."""
     if text in BOOLEANS:
         return BOOLEANS[text]
     if INTEGER.fullmatch(text):

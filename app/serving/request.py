@@ -1,4 +1,4 @@
-"""One prediction, whatever the wire format: its request and its response."""
+"""The request and the response of a prediction, independent of the wire format."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ Decode = Callable[[Sequence[InputColumn]], Columns]
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionRequest:
-    """Which model predicts what.
+    """A prediction request.
 
     Args:
-        num_bytes: of the rows as they came; decides which thread decodes them.
-        decode: makes columns of the rows as they came.
-        decode_future: the same for the columns of the steps ahead.
-        rows_only: whether the format has room for independent rows alone.
-        store: whether the request is kept, so that labels can come back.
+        num_bytes: of the body; decides which thread decodes the rows.
+        decode: the columns of the rows.
+        decode_future: the columns of the steps ahead; None if there are none.
+        rows_only: whether the format supports only independent rows.
+        store: whether to store the request for later labels.
     """
 
     model: str
@@ -47,7 +47,7 @@ class PredictionRequest:
         decode_future: Decode | None = None,
         rows_only: bool = False,
     ) -> "PredictionRequest":
-        """The parameters of a request with the rows that came beside them."""
+        """The request with these parameters and rows."""
         milliseconds = parameters.deadline_ms
         return cls(
             model=parameters.model,
@@ -65,21 +65,21 @@ class PredictionRequest:
 
 @dataclass(frozen=True)
 class Timings:
-    """Where the time of a request went, in seconds."""
+    """Seconds of a request in the queue, in the engine and in total."""
 
     queue: float
     compute: float
     total: float
 
     def milliseconds(self) -> dict[str, float]:
-        """As responses show them."""
+        """Milliseconds by stage, for responses."""
         seconds = {"queue": self.queue, "compute": self.compute, "total": self.total}
         return {stage: round(1000 * value, 3) for stage, value in seconds.items()}
 
 
 @dataclass(frozen=True)
 class PredictionResponse:
-    """What a wire format writes; `id` is that of the stored request, if it was stored."""
+    """A response, which a wire format writes. `id` is that of the stored request, if any."""
 
     version: Version
     prediction: Prediction
@@ -88,5 +88,5 @@ class PredictionResponse:
 
     @property
     def num_bytes(self) -> int:
-        """About the size as text; decides which thread writes it."""
+        """The approximate size as text; decides which thread writes it."""
         return 20 * self.prediction.num_values

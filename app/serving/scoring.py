@@ -1,4 +1,4 @@
-"""Scores of labelled rows: predicted within the limits and by the engine of all predictions."""
+"""Scores of labelled rows, computed by the engine within the limits of predictions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ from models.features.targets import present
 from models.model import Encoded, TrainedModel
 from models.prediction.options import ResolvedOptions
 
-# The scores of a row cost many predictions (CRPS compares all pairs of samples): other requests
-# wait for this many rows at most, and not for all of them.
+# Scores take much longer than predictions (CRPS compares all pairs of samples). So the rows are
+# scored in parts of this size, with other requests in between.
 ROWS_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """The scores of the rows whose truth is known, by this version."""
+    """The version, and its scores of the rows with a known target."""
 
     version: Version
     scores: PerRowScores
@@ -36,7 +36,7 @@ class ScoredRows:
 
 @dataclass(frozen=True)
 class _Scores:
-    """What the engine computes of labelled rows."""
+    """The engine's result for labelled rows."""
 
     samples: int
     scores: PerRowScores
@@ -44,7 +44,11 @@ class _Scores:
 
 @dataclass(frozen=True)
 class _LabelledRows:
-    """A model with the truth of the rows that the engine gives it; unknown is NaN or None."""
+    """Stands in for a model in the engine: scores rows with their labels.
+
+    Args:
+        truth: the labels of the rows; NaN or None if unknown.
+    """
 
     model: TrainedModel
     truth: np.ndarray
@@ -60,9 +64,10 @@ async def score(
     """The scores of the rows of a request.
 
     Raises:
-        Invalid, InvalidInput: rows or labels are wrong, or the model takes none.
+        Invalid, InvalidInput: rows or labels are wrong, or the model takes no labels.
         NotFound: there is no such model or version.
-        TooLarge, Unavailable: it is too much, ever or now.
+        TooLarge: the request exceeds a limit.
+        Unavailable: too many requests wait.
     """
     version = await predictor.versions.find(view, request.model, request.version)
     model = await predictor.cache.get(version)
@@ -72,7 +77,7 @@ async def score(
     rows, samples = model.num_rows(request.num_rows, options), options.samples
     labels: list[Any] = check_length(truth, rows)
     work = predictor.limits.work(rows, samples, model.values_per_sample(options))
-    artifact = f"{version.artifact_key} labelled"  # takes longer: it learns its own speed
+    artifact = f"{version.artifact_key} labelled"  # scoring is slower, so it needs its own estimate
     with predictor.admission.entered(speed_key(artifact, options), rows, samples, work):
         encode = partial(predictor.encode, model, request, options)
         x, _ = await off_loop(request.num_bytes, encode)
@@ -80,7 +85,7 @@ async def score(
         parts = []
         for some, truths in _parts(model, x, known):
             labelled = _LabelledRows(model, truths)
-            entry = Entry(artifact, labelled, some, options, whole=model.size(some))
+            entry = Entry(artifact, labelled, some, options, joint_work=model.size(some))
             parts.append((await predictor.engine.compute(entry)).prediction.scores)
     return ScoredRows(version, {n: torch.cat([part[n] for part in parts]) for n in parts[0]})
 
@@ -88,7 +93,7 @@ async def score(
 def _parts(
     model: TrainedModel, x: Encoded, known: np.ndarray
 ) -> Iterator[tuple[Encoded, np.ndarray]]:
-    """Some rows at a time, and only where a truth is known; rows that depend on others at once."""
+    """Parts of `ROWS_AT_ONCE` rows that have known labels; all at once if rows are dependent."""
     if not model.has_independent_rows:
         yield x, known
         return

@@ -1,20 +1,20 @@
-"""How long computing will take, learned from what was computed, and how much to do at a time."""
+"""Estimates the seconds of computations from earlier ones, and the size of slices."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 
-# Measured with one thread, per row: 784-400-400-10 with 100 samples 14 ms alone, 1.6 ms in slices
-# of 32 (50 ms), 3.3 in one of 256; 13-50-2 with 10,000 samples 21 ms alone, 7 in slices of 16
-# (108 ms), 15 in one of 256. So slices this long cost nothing.
+# Measured with one thread, ms per row. 784-400-400-10 with 100 samples: 14 alone, 1.6 in slices of
+# 32 rows (50 ms), 3.3 in one of 256. 13-50-2 with 10,000 samples: 21 alone, 7 in slices of 16
+# (108 ms), 15 in one of 256. So slices of this length do not make a request slower.
 SLICE_SECONDS = 0.1
-LEARNING_RATE = 0.2  # of a moving average: the last few computations count
-DOUBT = 0.9  # seven refusals halve the time that is believed in
+LEARNING_RATE = 0.2  # of an exponential moving average: the last few computations count
+LOWERING = 0.9  # per refusal: seven refusals halve an estimate
 
 
 @dataclass(frozen=True)
 class _Mean:
-    """Computations of about one size, on average."""
+    """The mean rows, samples and seconds of computations of about the same size."""
 
     rows: float
     samples: float
@@ -28,16 +28,20 @@ class _Mean:
         )
 
     def bound(self, rows: int, samples: int) -> float:
-        """More is never slower per row or per sample than less, and less never slower than more."""
+        """An upper bound on the seconds of another size.
+
+        It assumes that a larger computation is not slower per row or sample, and that a smaller one
+        is not slower in total.
+        """
         return self.seconds * max(1.0, rows / self.rows) * max(1.0, samples / self.samples)
 
 
 class Throughput:
-    """Seconds by rows and samples, for each key: whatever has a speed of its own.
+    """Estimates the seconds of a computation from its key, rows and samples.
 
-    Sizes are grouped by powers of two, and each of them bounds what any other may take: the
-    least of these bounds is the estimate. Nothing is assumed of how costs add up.
-    Values are replaced whole, so that any thread may read and write; at worst one is lost.
+    Sizes are grouped by powers of two. The mean of each group gives an upper bound for any other
+    size (`_Mean.bound`); the estimate is the least bound. Any thread may read and write, because
+    values are replaced and not changed: at worst an observation is lost.
     """
 
     def __init__(self) -> None:
@@ -50,25 +54,28 @@ class Throughput:
         self._means[key] = means | {size: mean.towards(rows, samples, seconds)}
 
     def seconds(self, key: Hashable, rows: int, samples: int) -> float:
-        """What `rows` × `samples` will take at once; 0 while nothing is known."""
+        """The estimate for `rows` × `samples` in one computation; 0 without observations."""
         means = self._means.get(key, {}).values()
         return min((mean.bound(rows, samples) for mean in means), default=0.0)
 
-    def doubt(self, key: Hashable) -> None:
-        """Believe in less time: what is refused is never measured, and must be tried again."""
+    def lower(self, key: Hashable) -> None:
+        """Lower the estimates after a refusal, so that after several ones a request is tried again.
+
+        Refused requests are not measured, so an estimate that is too high would never change.
+        """
         means = self._means.get(key, {})
         self._means[key] = {
-            size: _Mean(mean.rows, mean.samples, DOUBT * mean.seconds)
+            size: _Mean(mean.rows, mean.samples, LOWERING * mean.seconds)
             for size, mean in means.items()
         }
 
 
 def rows_of_slice(key: Hashable, rows: int, samples: int, throughput: Throughput) -> int | None:
-    """How many rows of a large request are computed before others have their turn; None: all.
+    """The rows of a slice; None if the whole request fits into one slice.
 
-    Where one row alone takes longer than a slice should, the slice takes half as long again as one
-    row: it is one row, unless most of that time is spent once for all rows, such as on draws of
-    whole weights.
+    A slice takes at most `SLICE_SECONDS`, or 1.5 times as long as one row if that is longer. It has
+    at least one row. It has more if most of the time does not depend on the number of rows, such as
+    for draws of all weights.
     """
     seconds = partial(throughput.seconds, key, samples=samples)
     most = max(SLICE_SECONDS, 1.5 * seconds(1))

@@ -1,8 +1,8 @@
-"""JSON values of one column → an array, with a pointer to the first value that is wrong.
+"""JSON values of one column → an array. Errors point to the first wrong value.
 
-Values never go through pydantic: types are checked as sets over whole blocks, at the speed of C,
-and only a block that fails is searched for the culprit. Blocks, because one call of C holds the
-interpreter's lock until it ends, and with it the event loop.
+Values do not go through pydantic. The types of a whole block are checked as a set, at the speed of
+C; only a block that fails is searched for the wrong value. A block is small, because one call of C
+holds the interpreter's lock until it ends and so blocks the event loop.
 """
 
 import re
@@ -19,9 +19,9 @@ from core.exceptions import Invalid
 from models.features.columns import InputColumn
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-BLOCK_VALUES = 65_536  # about two milliseconds' worth
+BLOCK_VALUES = 65_536  # take about two milliseconds
 MISSING = type(None)
-# What `core` reads as times in a data set: RFC 3339, without an offset too, dates, months
+# The times that `core` reads in a data set: RFC 3339 with or without offset, dates, and months
 TIMESTAMP = re.compile(
     r"\d{4}-\d\d(-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d(:?\d\d)?)?)?)?"
 )
@@ -36,7 +36,7 @@ def read_values(column: InputColumn, values: Values, place: Place) -> np.ndarray
     """The array of an input column, in the convention of `models.features.columns`.
 
     Raises:
-        Invalid: at the first value of another type, or that float32 cannot hold.
+        Invalid: a value has another type, or is outside float32.
     """
     if column.type == "tensor":
         return read_tensors(values, place, column.shape)
@@ -44,7 +44,7 @@ def read_values(column: InputColumn, values: Values, place: Place) -> np.ndarray
 
 
 def blocks(read: Reader, rows: Values, place: Place, values_per_row: int = 1) -> np.ndarray:
-    """The arrays that `read` makes of some rows at a time, joined."""
+    """The array of all rows, which `read` makes block by block."""
     step = max(1, BLOCK_VALUES // values_per_row)
     starts = range(0, len(rows), step)
     return np.concatenate(
@@ -57,7 +57,7 @@ def _later(place: Place, start: int, i: int) -> str:
 
 
 def read_numbers(values: Values, place: Place) -> np.ndarray:
-    """float64 with NaN where null stands."""
+    """float64, with NaN for null."""
     check_types(values, place, {float, int, MISSING}, "must be a number or null")
     return _floats(values, place)
 
@@ -65,7 +65,11 @@ def read_numbers(values: Values, place: Place) -> np.ndarray:
 def read_tensors(
     values: Values, place: Place, expected: tuple[int, ...] | None = None
 ) -> np.ndarray:
-    """float32 [rows, …] of the expected shape, else that of the first; no missing values."""
+    """float32 [rows, …], without missing values.
+
+    Args:
+        expected: the shape of each row; None for the shape of the first one.
+    """
     shape = _shape(values[0]) if expected is None else expected
     size = prod(shape)
 
@@ -82,19 +86,19 @@ def read_tensors(
 
 
 def _booleans(values: Values, place: Place) -> np.ndarray:
-    """float64 of 0, 1 and NaN."""
+    """float64: 0, 1, and NaN for null."""
     check_types(values, place, {bool, MISSING}, "must be true, false or null")
     return np.array(values, dtype=np.float64)
 
 
 def _categories(values: Values, place: Place) -> np.ndarray:
-    """Objects, str or None. A level that training never saw is the model's to handle."""
+    """Objects: str or None. The model handles levels that are not in its training rows."""
     check_types(values, place, {str, MISSING}, "must be a string or null")
-    return np.array([*values, None], dtype=object)[:-1]  # None: never an array of fixed-size text
+    return np.array([*values, None], dtype=object)[:-1]  # None prevents fixed-size text
 
 
 def _datetimes(values: Values, place: Place) -> np.ndarray:
-    """datetime64[us] in UTC, NaT where null stands; a time without an offset is UTC."""
+    """datetime64[us] in UTC, with NaT for null. A time without an offset is UTC."""
     expected = "must be an RFC 3339 time such as 2026-01-31T08:00:00Z, or null"
     check_types(values, place, {str, MISSING}, expected)
     times = [None if value is None else _instant(value) for value in values]
@@ -113,7 +117,7 @@ READERS: dict[str, Reader] = {
 
 
 def _instant(text: str) -> datetime | None:
-    """Naive UTC, as NumPy wants it; None if the text is no time."""
+    """The time in UTC, without a time zone for NumPy; None if the text is not a time."""
     if not TIMESTAMP.fullmatch(text):
         return None
     try:
@@ -124,7 +128,7 @@ def _instant(text: str) -> datetime | None:
 
 
 def _shape(value: object) -> tuple[int, ...]:
-    """The shape of nested lists, going by the first element of each."""
+    """The shape of nested lists, from the first element of each."""
     if not isinstance(value, list) or not value:
         return ()
     return (len(value), *_shape(value[0]))
@@ -137,7 +141,7 @@ def _numbers(rows: Values, shape: tuple[int, ...]) -> list[Any] | None:
 
 
 def flatten(rows: Values, shape: Sequence[int]) -> list[Any] | None:
-    """All values of nested lists in order; None if a row has not this shape."""
+    """All values of nested lists in order; None if a row does not have this shape."""
     level = list(rows)
     for size in shape:
         if set(map(type, level)) != {list} or set(map(len, level)) != {size}:
@@ -147,7 +151,7 @@ def flatten(rows: Values, shape: Sequence[int]) -> list[Any] | None:
 
 
 def _floats(values: Values, place: Place) -> np.ndarray:
-    """float64, None as NaN; what float32 cannot hold is refused."""
+    """float64, with NaN for None. Raises `Invalid` for a number outside float32."""
     try:
         array = np.array(values, dtype=np.float64)
     except OverflowError:  # an integer beyond float64
@@ -163,7 +167,7 @@ def _bounded(value: float | None) -> float | None:
 
 
 def check_types(values: Values, place: Place, allowed: set[type], message: str) -> None:
-    """Raise `Invalid` at the first value of another type; to Python, true is an integer."""
+    """Raise `Invalid` at the first value of another type. A bool is not an int."""
     if not set(map(type, values)) <= allowed:
         row = next(i for i, value in enumerate(values) if type(value) not in allowed)
         raise _wrong(place(row), message)

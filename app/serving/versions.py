@@ -1,4 +1,4 @@
-"""Which version a name means now. The last answer stands in while the database is away."""
+"""Looks up the version of a name. The last known one is used while the database is away."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,13 +17,13 @@ Reference = int | str | None
 Key = tuple[View, str, Reference]
 Lookup = Callable[[View, str, Reference], Version]
 
-FRESH_SECONDS = 0.25  # then the registry is read again, and nobody waits for it
-STALE_SECONDS = 1.0  # then requests wait for it: no change by another process is missed for longer
+FRESH_SECONDS = 0.25  # an older result is read again in the background
+STALE_SECONDS = 1.0  # with an older result, requests wait for a new one: limits what they may miss
 TIMEOUT_SECONDS = 1.0
-PATIENCE_SECONDS = 2.0  # between two keys to a database that did not answer
-MAX_LOOKUPS = 8  # threads that may hang in a database that neither answers nor refuses
+RETRY_SECONDS = 2.0  # between two background lookups while the database is away
+MAX_LOOKUPS = 8  # threads that may wait for a database that hangs
 
-ALL = View()  # whoever sees everything gets the same answers
+ALL = View()  # shared by all callers who see everything
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -32,13 +32,14 @@ log = structlog.stdlib.get_logger(__name__)
 class _Known:
     version: Version
     epoch: int
-    asked_at: float
+    read_at: float
 
 
 class VersionLookup:
-    """Reads the registry, once for all requests of a moment. Belongs to the event loop.
+    """Reads the registry once for concurrent requests. For use on the event loop.
 
-    An answer holds for `STALE_SECONDS` at most, and never beyond a `forget`.
+    A result is used for at most `STALE_SECONDS`, and not after a `clear`. While the database is
+    away, it is used without a limit.
     """
 
     def __init__(self, lookup: Lookup) -> None:
@@ -51,11 +52,11 @@ class VersionLookup:
         self._threads = anyio.CapacityLimiter(MAX_LOOKUPS)
 
     async def find(self, view: View, model: str, reference: Reference) -> Version:
-        """The version that a number, an alias or None (the newest) means to who has this view.
+        """The version with a number or alias, or the newest one for None.
 
         Raises:
-            NotFound: there is none that is seen.
-            Unavailable: the database is away, and this was never read before.
+            NotFound: there is none, or the view does not include it.
+            Unavailable: the database is away, and the version is not known yet.
         """
         key = (ALL if view.sees_all else view, model, reference)
         known = self._known.get(key)
@@ -69,16 +70,16 @@ class VersionLookup:
         except Unavailable:
             if known is None:
                 raise
-            log.warning("the database is away: last known versions answer", model=model)
+            log.warning("the database is away: using the last known versions", model=model)
             return known.version
 
-    def forget(self) -> None:
-        """Read again from now on: a change was just confirmed to a client."""
+    def clear(self) -> None:
+        """Use no earlier result from now on, because a client knows of a change."""
         self._epoch += 1
-        self._lookups.clear()  # who waits gets an answer, who comes now another
+        self._lookups.clear()  # requests that wait get their results, new ones start new lookups
 
     def _holds(self, key: Key, known: _Known) -> bool:
-        age = monotonic() - known.asked_at
+        age = monotonic() - known.read_at
         if known.epoch != self._epoch or age >= STALE_SECONDS:
             return False
         if age >= FRESH_SECONDS:
@@ -86,7 +87,7 @@ class VersionLookup:
         return True
 
     def _task(self, key: Key) -> "asyncio.Task[Version]":
-        """The lookup that all who ask this now wait for."""
+        """The running lookup of a key, or a new one."""
         if key not in self._lookups:
             task = asyncio.create_task(self._look_up(key, self._epoch))
             self._lookups[key] = task
@@ -97,10 +98,10 @@ class VersionLookup:
         if self._lookups.get(key) is task:
             del self._lookups[key]
         if not task.cancelled():
-            task.exception()  # seen, even if all who waited went away
+            task.exception()  # marks it as retrieved, even if no request waits
 
     async def _look_up(self, key: Key, epoch: int) -> Version:
-        asked_at = monotonic()
+        read_at = monotonic()
         lookup = to_thread.run_sync(
             self._lookup, *key, abandon_on_cancel=True, limiter=self._threads
         )
@@ -108,7 +109,7 @@ class VersionLookup:
             version = await asyncio.wait_for(lookup, TIMEOUT_SECONDS)
         except NotFound:
             self._is_away = False
-            self._forget(*key[:2])
+            self._drop(*key[:2])
             raise
         except TimeoutError:
             self._is_away = True
@@ -119,22 +120,22 @@ class VersionLookup:
         self._is_away = False
         view, model, _ = key
         for known in (key, (view, model, version.version)):
-            self._remember(known, _Known(version, epoch, asked_at))
+            self._remember(known, _Known(version, epoch, read_at))
         return version
 
-    def _forget(self, view: View, model: str) -> None:
-        """What is gone, or no longer shared, does not stand in; nor what else was known of it."""
+    def _drop(self, view: View, model: str) -> None:
+        """Delete all results of a model of which a version is deleted or no longer shared."""
         for key in [known for known in self._known if known[:2] == (view, model)]:
             del self._known[key]
 
     def _remember(self, key: Key, known: _Known) -> None:
-        """Keep the result of the later lookup: results may overtake each other."""
+        """Store a result, unless that of a later lookup is already there."""
         before = self._known.get(key)
-        if before is None or before.asked_at <= known.asked_at:
+        if before is None or before.read_at <= known.read_at:
             self._known[key] = known
 
     def _refresh_in_background(self, key: Key) -> None:
-        """See whether the database is back, without a request that waits for it."""
+        """Try the database again without making a request wait."""
         if monotonic() >= self._retry_at:
-            self._retry_at = monotonic() + PATIENCE_SECONDS
+            self._retry_at = monotonic() + RETRY_SECONDS
             self._task(key)

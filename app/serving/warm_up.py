@@ -1,4 +1,4 @@
-"""The first predictions of a model that was just loaded, before a caller waits for one."""
+"""Predicts with a model right after it is loaded, so that its first request is not slow."""
 
 from time import perf_counter
 
@@ -10,16 +10,16 @@ from models.model import Encoded, TrainedModel
 from models.prediction.options import PredictOptions, ResolvedOptions
 
 RUNS = 3
-LONG_SECONDS = 0.5  # what is made once is then a small part of it
-SIZES = ((1, 10), (1, 100), (64, 10))  # rows × samples: what more of either costs
+LONG_SECONDS = 0.5  # the first run of a slower computation is not much slower than the next ones
+SIZES = ((1, 10), (1, 100), (64, 10))  # rows × samples: shows the cost of more rows and samples
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
-    """Predict blank rows with every variant, which also shows how long requests take.
+    """Predict blank rows with every variant, and observe the times in `throughput`.
 
-    A model that cannot do it is served all the same: its first requests are slower, no more.
+    An error is only logged: the first requests of the model are then slower.
     """
     try:
         for prune in model.variants:
@@ -34,7 +34,7 @@ def warm_up(artifact: str, model: TrainedModel, throughput: Throughput) -> None:
 
 
 def _seconds(model: TrainedModel, x: Encoded, options: ResolvedOptions) -> float:
-    """The least of a few runs, the first of which make what is made once; of long ones fewer."""
+    """The shortest of up to three runs: the first ones fill caches. Stops after a long run."""
     seconds = []
     for _ in range(RUNS):
         started = perf_counter()

@@ -10,7 +10,7 @@ DIAGONAL: Line = ("ideal", [0, 1], [0, 1])
 
 
 def calibration_charts(name: str, measured: Sequence[Measured]) -> list[Chart]:
-    """One chart; none if the metrics of no model have what it takes, as those of texts."""
+    """One chart; none if no model has metrics of calibration, such as for texts."""
     if lines := measured_lines(measured, _reliability):
         title, x, y = "Confidence and accuracy", "confidence", "accuracy"
         reading = (
@@ -35,7 +35,7 @@ def _reliability(metrics: Json) -> Line | None:
 
 
 def _coverage(metrics: Json) -> Line | None:
-    """A target is inside the central interval if F(y) is within ½ ± ½ level: a sum of PIT bins."""
+    """Coverage by level, from the PIT histogram: a target is covered if |F(y) − ½| ≤ ½ level."""
     counts = metrics.get("pit")
     if not counts or not sum(counts):
         return None

@@ -1,7 +1,7 @@
-"""Charts as plotly's JSON, without colours: the script of the page adds those of its theme.
+"""Charts as plotly's JSON, without colours, which the script of the page adds for its theme.
 
-Each chart has its numbers as a table. A trace's `meta` names its role: "reference" is where a
-perfect model would be.
+Each chart also has its numbers as a table. The `meta` of a trace is its role, which decides its
+style: "reference" is the line of a perfect model.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ Cell = str | float | None
 Line = tuple[str, Sequence[float], Sequence[float | None]]  # its name, x and y
 Measured = tuple[str, Json]  # the name of a model or variant, and its metrics
 
-MOST_LETTERS = 20  # of a label beside a bar: on a phone, they take half of the width
+MOST_LETTERS = 20  # of a label beside a bar: on a phone, this is half of the width
 MARKED_POINTS = 30  # of a line: the dots of more points overlap
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of numbers. A cell that is None is empty."""
+    """A table of numbers. An empty cell is None."""
 
     caption: str
     headers: tuple[str, ...]
@@ -28,7 +28,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Chart:
-    """`reading` says how to read it; `name` is the element's id."""
+    """A chart. `reading` explains how to read it. `name` is the id of the element."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class Chart:
     table: Table
 
 
-Content = tuple[Sequence[Table], Sequence[Chart]]  # of a section
+Content = tuple[Sequence[Table], Sequence[Chart]]  # the content of a section
 
 
 def line_chart(  # noqa: PLR0917 - a title and two axes
@@ -60,8 +60,8 @@ def line_chart(  # noqa: PLR0917 - a title and two axes
     if reference is not None:
         traces.append(_trace(reference) | {"mode": "lines", "meta": "reference"})
     layout = {
-        "xaxis": _axis(x_title, percent=percent, whole=reference is not None),
-        "yaxis": _axis(y_title, percent=reference is not None, whole=reference is not None),
+        "xaxis": _axis(x_title, percent=percent, is_unit=reference is not None),
+        "yaxis": _axis(y_title, percent=reference is not None, is_unit=reference is not None),
         "showlegend": len(traces) > 1,
     }
     rows = [[line[0], *point] for line in lines for point in zip(line[1], line[2], strict=True)]
@@ -82,7 +82,12 @@ def bar_chart(  # noqa: PLR0917 - a title and two axes
     level: float | None = None,
     marks: Sequence[tuple[str, float]] = (),
 ) -> Chart:
-    """A histogram of bins that begin at `starts`, with a level and named vertical lines."""
+    """A histogram of bins that begin at `starts`.
+
+    Args:
+        level: the expected count, drawn as a horizontal line.
+        marks: names and places of vertical lines.
+    """
     middles = [start + width / 2 for start in starts]
     ends = [start + width for start in starts]
     bars = {"type": "bar", "name": y_title, "x": middles, "y": list(counts), "width": width}
@@ -105,7 +110,7 @@ def bar_chart(  # noqa: PLR0917 - a title and two axes
 
 
 def level_chart(name: str, title: str, y_title: str, levels: Sequence[tuple[str, int]]) -> Chart:
-    """The count of each level, the first one on top."""
+    """A bar for the count of each level, the first one on top."""
     counts = [count for _, count in levels]
     bars = {"type": "bar", "orientation": "h", "name": y_title, "x": counts}
     trace = bars | {"y": list(range(len(levels))), "hovertemplate": "%{x}<extra></extra>"}
@@ -125,7 +130,12 @@ def dot_chart(
     level: float | None = None,
     log: bool = False,
 ) -> Chart:
-    """A dot for each named value, the first one on top; those that are the best stand out."""
+    """A dot for each named value, the first one on top.
+
+    Args:
+        best: the value whose dots get another style.
+        level: the place of a vertical line.
+    """
     dots = [(value, place) for place, (_, value) in enumerate(values) if value is not None]
     traces = [
         {"type": "scatter", "mode": "markers", "meta": role, "x": xs, "y": ys, "name": ""}
@@ -140,7 +150,7 @@ def dot_chart(
 
 
 def _labelled(x_title: str, labels: Sequence[str]) -> Json:
-    """A layout with a labelled row for each of 0, 1, 2, …, the first one on top."""
+    """A layout with a labelled row at each of y = 0, 1, 2, …, the first one on top."""
     rows = {"tickvals": list(range(len(labels))), "ticktext": [plain(label) for label in labels]}
     ends = {"automargin": True, "range": [len(labels) - 0.5, -0.5]}
     return {"xaxis": _axis(x_title), "yaxis": ends | rows, "showlegend": False}
@@ -163,11 +173,11 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
     return [x for x, _ in points], [y for _, y in points]
 
 
-def _axis(title: str, *, percent: bool = False, whole: bool = False) -> Json:
+def _axis(title: str, *, percent: bool = False, is_unit: bool = False) -> Json:
     axis: Json = {"title": {"text": title, "font": {"size": 13}}, "automargin": True}
     if percent:
         axis["tickformat"] = ".0%"
-    if whole:  # a dot at an end is not cut
+    if is_unit:  # from 0 to 1, with a margin so that dots at the ends are not cut
         axis["range"] = [-0.02, 1.02]
     return axis
 
@@ -189,7 +199,7 @@ def _label(text: str, x: float) -> Json:
 
 
 def measured_lines(measured: Sequence[Measured], read: Callable[[Json], Line | None]) -> list[Line]:
-    """A line per model or variant whose metrics have what it takes, under its name."""
+    """The lines that `read` returns for the metrics of models or variants, with their names."""
     found = ((name, read(metrics)) for name, metrics in measured)
     return [(name, line[1], line[2]) for name, line in found if line is not None]
 

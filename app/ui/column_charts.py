@@ -1,4 +1,4 @@
-"""A chart of the distribution of each column, from rows spread evenly over the data set."""
+"""Charts of the distributions of columns, from rows spread evenly over the data set."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from models.features.columns import ColumnProfile, level_text
 MOST_ROWS = 10_000  # enough for the shape of a histogram
 MOST_CHARTS = 24
 _BINS = 24
-_LEVELS = 12  # with their own bar
+_LEVELS = 12  # that have their own bar
 _DAY = np.timedelta64(1, "D")
 
 
@@ -42,7 +42,7 @@ def _chart(name: str, column: ColumnProfile, values: np.ndarray) -> Chart | None
         case "datetime":
             known = values[~np.isnat(values)]
             days = (known - np.datetime64("1970-01-01")) / _DAY
-            return _instants(name, column.name, days)
+            return _time_histogram(name, column.name, days)
     return _histogram(name, column.name, plain(column.name), values[~np.isnan(values)])
 
 
@@ -55,29 +55,29 @@ def _histogram(name: str, title: str, x_title: str, known: np.ndarray) -> Chart 
 
 
 def _bins(known: np.ndarray) -> np.ndarray:
-    """The edges of the bins: one bin per value for small integers."""
+    """The edges of the bins. Integers in a small range get one bin per value."""
     low, high = float(known.min()), float(known.max())
     if high - low < 2 * _BINS and np.array_equal(known, np.round(known)):
         return np.arange(low - 0.5, high + 1)
     return np.histogram_bin_edges(known, _BINS)
 
 
-def _instants(name: str, title: str, days: np.ndarray) -> Chart | None:
+def _time_histogram(name: str, title: str, days: np.ndarray) -> Chart | None:
     """A histogram over days since 1970, labelled with dates."""
     chart = _histogram(name, title, "time (UTC)", days)
     if chart is None:
         return None
     bars, middles = chart.figure["data"][0], chart.figure["data"][0]["x"]
-    bars["x"] = [_instant(day) for day in middles]
-    bars["width"] = bars["width"] * 86_400_000  # of dates in milliseconds
+    bars["x"] = [_time(day) for day in middles]
+    bars["width"] = bars["width"] * 86_400_000  # milliseconds, plotly's unit for dates
     for row, middle in zip(chart.table.rows, bars["x"], strict=True):
         row[0] = f"around {middle}"  # type: ignore[index]
     return chart
 
 
-def _instant(days: float) -> str:
-    moment = np.datetime64("1970-01-01", "s") + np.timedelta64(round(days * 86_400), "s")
-    return str(moment).replace("T", " ")
+def _time(days: float) -> str:
+    time = np.datetime64("1970-01-01", "s") + np.timedelta64(round(days * 86_400), "s")
+    return str(time).replace("T", " ")
 
 
 def _levels(name: str, column: ColumnProfile, values: np.ndarray) -> Chart | None:

@@ -1,4 +1,4 @@
-"""How the methods of a comparison did: a table, and a chart for each score."""
+"""The scores of a comparison of methods: a table, and a chart for each score."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,17 @@ MOST_RATIO = 30  # between the largest time or size and the smallest, on a linea
 
 
 def render_comparison(model: str, rows: Sequence[Json]) -> str:
-    """An HTML page with the charts and the table of `core.jobs.comparison.table`."""
+    """An HTML page with the charts and the table of a comparison.
+
+    Args:
+        rows: from `core.jobs.comparison.table`.
+    """
     template = templates().get_template("comparison.html")
     return template.render(model=model, charts=method_charts(rows), table=method_table(rows))
 
 
 def method_table(rows: Sequence[Json]) -> Table:
-    """A row per method, a column per score that any method has."""
+    """A row per method, and a column per score that any method has."""
     scores = _known(rows)
     headers = ("method", "version", *(score.title for score in scores))
     cells = [
@@ -28,7 +32,7 @@ def method_table(rows: Sequence[Json]) -> Table:
 
 
 def method_charts(rows: Sequence[Json]) -> list[Chart]:
-    """A chart per score that any method has, with a dot per method. The best one stands out."""
+    """A chart per score that any method has, with a dot per method. It marks the best one."""
     return [_chart(score, rows) for score in _known(rows) if score.best is not None]
 
 

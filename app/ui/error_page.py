@@ -1,4 +1,4 @@
-"""The page that people see in place of a problem document, with advice on what to do."""
+"""The page that the dashboard shows for a problem, with advice on what to do."""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -12,8 +12,8 @@ from core.database.schema import Json
 ADVICE: Mapping[int, str] = {
     403: "Sign in with another key, or ask the operator of this service for one. "
     "Every key may read models and make predictions.",
-    404: "It may have been deleted, or it belongs to somebody else. The lists show what you may "
-    "see.",
+    404: "It may have been deleted, or it belongs to somebody else. The lists show all that you "
+    "may see.",
     422: "Go back and correct the input.",
     429: "Wait a moment, then load the page again.",
     503: "Wait a moment, then load the page again.",
@@ -22,7 +22,7 @@ GENERAL_ADVICE = "Load the page again. If that does not help, ask the operator o
 
 
 def error_page(problem: Json, headers: Mapping[str, str], connection: Connection) -> Response:
-    """The problem as a page. Without a valid key, a redirect to the page that asks for one."""
+    """The problem as a page; without a valid key, a redirect to the sign-in page."""
     if problem["status"] == 401:
         return RedirectResponse(f"{SIGN_IN}?next={quote(connection['path'])}", 303)
     advice = ADVICE.get(problem["status"], GENERAL_ADVICE)

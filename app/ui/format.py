@@ -15,7 +15,7 @@ _MOST_TEXT = 80  # of a cell: the data set has the rest
 
 
 def format_value(value: Cell) -> str:
-    """A fraction with four significant digits, a whole number with all of its digits."""
+    """The text of a cell: a float with four significant digits, an integer with all digits."""
     match value:
         case None:
             return ""
@@ -58,5 +58,5 @@ def format_cell(value: object) -> str:
 
 
 def script_json(document: Json) -> Markup:
-    """JSON for a script element. It has no `<`, so that no text can end the element."""
+    """JSON for a script element. Every `<` is escaped, so that no text can end the element."""
     return Markup(orjson.dumps(document).decode().replace("<", "\\u003c"))  # noqa: S704

@@ -1,4 +1,4 @@
-"""Pages and their templates. Their policy allows only scripts and styles of this service."""
+"""Pages and their templates. Their security policy allows only scripts and styles from here."""
 
 from functools import cache
 from importlib.util import find_spec
@@ -30,8 +30,8 @@ HOME = "/"
 PAGES = "/ui/"
 SIGN_IN = "/ui/sign-in"
 SESSION = "/ui/session"
-# The one style that plotly puts inline, for maps, which no page has. If it changes with another
-# release of plotly, the browser's console shows its new hash.
+# The hash of the only style that plotly writes inline. It is for maps, which no page has. If a new
+# release of plotly changes it, the browser's console shows the new hash.
 _PLOTLY_STYLE = "'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' {_PLOTLY_STYLE}; "
@@ -51,18 +51,18 @@ _HERE = Path(__file__).parent
 
 
 def is_page(path: str) -> bool:
-    """Whether the path is a page for people, whose errors are pages too."""
+    """Whether the path is a page for people. Its errors are pages, too."""
     others = (ASSETS_URL, PLOTLY_URL, SESSION)
     return path == HOME or (path.startswith(PAGES) and not path.startswith(others))
 
 
 def show(request: Request, template: str, **values: Any) -> HTMLResponse:
-    """A page of the dashboard, from its template and the template's values."""
+    """A page of the dashboard, from a template and its values."""
     return page(templates().get_template(template).render(frame(request.scope) | values))
 
 
 def frame(connection: Connection) -> dict[str, Any]:
-    """The values that every page needs: its reader, and the menu of the pages open to their key."""
+    """The values that every page needs: its reader, and the menu of the pages that they may see."""
     ring = connection["app"].state.key_ring
     caller = connection.get("state", {}).get("caller")  # None if the key was refused
     return {
@@ -80,12 +80,12 @@ def frame(connection: Connection) -> dict[str, Any]:
 
 
 def page(html: str, status: int = 200) -> HTMLResponse:
-    """A page as a response, with the headers that protect it."""
+    """A page as a response, with its security headers."""
     headers = {
         "Content-Security-Policy": POLICY,
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-store",  # its contents depend on the caller
+        "Cache-Control": "no-store",  # the contents depend on the caller
         "Vary": "Accept",
     }
     return HTMLResponse(html, status, headers)
@@ -93,7 +93,7 @@ def page(html: str, status: int = 200) -> HTMLResponse:
 
 @cache
 def templates() -> Environment:
-    """The templates. Names from data are escaped, and a missing value is an error."""
+    """The templates. They escape all values, and a missing value is an error."""
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
@@ -116,8 +116,8 @@ def templates() -> Environment:
 class Assets(StaticFiles):
     """Static files that the browser revalidates each time.
 
-    Modules import each other without a release in their addresses, and modules of two releases do
-    not fit together.
+    Modules import each other by addresses without a release. Without revalidation, the browser
+    could mix modules of two releases.
     """
 
     def file_response(self, *args: Any, **options: Any) -> Response:
@@ -134,7 +134,7 @@ def mount_assets(app: FastAPI) -> None:
 
 
 def _plotly_data() -> Path:
-    """The folder, without an import of plotly, which costs 0.4 s and 30 MB."""
+    """The folder of plotly's script. Importing plotly for it would take 0.4 s and 30 MB."""
     spec = find_spec("plotly")
     assert spec is not None
     assert spec.origin is not None

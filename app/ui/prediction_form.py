@@ -1,4 +1,4 @@
-"""What the scripts of a prediction form need: the features of a version, and a typical row."""
+"""Data for the scripts of a prediction form: the features of a version, and a typical row."""
 
 from datetime import datetime
 from typing import Any
@@ -6,11 +6,16 @@ from typing import Any
 from core.database.schema import Json
 from models.evaluation.scores import COMPARED
 
-OF_TABLES = ("regression", "classification")
+TABLE_TASKS = ("regression", "classification")
 
 
 def form_data(about: Json, card: Json | None, max_samples: int) -> Json:
-    """The form as JSON. Without a card, it has no ranges and no typical values."""
+    """The form as JSON.
+
+    Args:
+        about: the version, as in `VersionResponse`.
+        card: None if the reader may not see it; the form then has no ranges and typical values.
+    """
     columns = {c["name"]: c for c in (card["rows"]["columns"] if card else ())}
     return {
         "model": about["model"],
@@ -35,7 +40,7 @@ def _variant(variant: Json) -> Json:
 
 
 def _feature(feature: Json, column: Json | None) -> Json:
-    """A feature with the range or levels, and the typical value, of the rows of training."""
+    """A feature with its range or levels, and its typical value, in the training rows."""
     known = column or {}
     field = {key: feature[key] for key in ("name", "type")}
     field |= {key: known[key] for key in ("min", "max", "shape", "missing") if key in known}
@@ -45,7 +50,7 @@ def _feature(feature: Json, column: Json | None) -> Json:
 
 
 def _typical(field: Json, column: Json) -> Any:
-    """The mean, the most frequent level, or the middle of the times; None if it is not known."""
+    """The mean, the most frequent level, or the middle of the times; None if unknown."""
     if field["type"] == "number":
         return None if column.get("mean") is None else float(f"{column['mean']:.4g}")
     if field["type"] == "datetime" and column.get("min") is not None:
@@ -59,7 +64,7 @@ def _level(kind: str, level: str) -> str | bool:
 
 
 def can_fill_in(form: Json) -> bool:
-    """Whether a form can have fields for a row: there are none for tensors."""
-    return form["task"] in OF_TABLES and all(
+    """Whether a form can have a field for each feature. Tensors have none."""
+    return form["task"] in TABLE_TASKS and all(
         field["type"] != "tensor" for field in form["features"]
     )

@@ -16,7 +16,12 @@ QUANTILES = (("median", 0.5), ("95th percentile", 0.95))
 
 @dataclass(frozen=True)
 class Drift:
-    """How far the predicted rows of a model are from its training rows."""
+    """The number of predicted rows of a model, and signs that they differ from its training rows.
+
+    Args:
+        epistemic_share: mean epistemic ÷ total variance of the rows.
+        ood_share: share of the rows that are out of distribution.
+    """
 
     model: str
     rows: int
@@ -25,7 +30,7 @@ class Drift:
 
 
 def latency_chart(metrics: Metrics) -> Chart | None:
-    """Latency by sample count; None before the first prediction."""
+    """The latency by number of samples; None before the first prediction."""
     found = _buckets(metrics.predict_latency.collect(), "samples")
     counts = sorted(found, key=int)
     if not counts:
@@ -49,13 +54,13 @@ def latency_chart(metrics: Metrics) -> Chart | None:
 
 
 def quantile(buckets: Buckets, share: float) -> float:
-    """A quantile as in Prometheus: linear within a bucket, the last bound beyond it."""
+    """A quantile as in Prometheus: linear within a bucket, at most the last finite bound."""
     bounds = sorted(buckets)
     wanted = share * buckets[bounds[-1]]
     for low, high in pairwise([0.0, *bounds]):
-        below, upto = buckets.get(low, 0.0), buckets[high]
-        if upto >= wanted and upto > below:
-            inside = (wanted - below) / (upto - below)
+        below, up_to = buckets.get(low, 0.0), buckets[high]
+        if up_to >= wanted and up_to > below:
+            inside = (wanted - below) / (up_to - below)
             return low if high == float("inf") else low + inside * (high - low)
     return bounds[-1]
 
@@ -69,7 +74,7 @@ def requests_by_status(metrics: Metrics) -> Mapping[str, int]:
 
 
 def drift(metrics: Metrics) -> list[Drift]:
-    """By model, over the rows predicted since this process started."""
+    """Drift by model, of the rows predicted since this process started."""
     shares = list(metrics.epistemic_share.collect())
     rows = {s.labels["model"]: int(s.value) for s in _samples(shares, "_count")}
     sums = {s.labels["model"]: s.value for s in _samples(shares, "_sum")}
@@ -93,7 +98,7 @@ def _samples(families: Iterable[Metric], suffix: str) -> list:  # type: ignore[t
 
 
 def _buckets(families: Iterable[Metric], label: str) -> dict[str, Buckets]:
-    """Buckets by one label, summed over all others."""
+    """Buckets by the values of one label, summed over the other labels."""
     found: dict[str, Buckets] = defaultdict(lambda: defaultdict(float))
     for sample in _samples(families, "_bucket"):
         found[sample.labels[label]][float(sample.labels["le"])] += sample.value

@@ -8,7 +8,7 @@ from app.ui.charts import Chart, line_chart, variant_name
 from core.database.schema import Json
 from models.evaluation.scores import BY_NAME, COMPARED, SCORES, main_scores
 
-TRUSTED = "0.9"  # the level of the intervals that are shown everywhere
+LEVEL = "0.9"  # of the intervals whose coverage is shown
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Scored:
 
     @property
     def key(self) -> str:
-        """Its name in the address of the page."""
+        """Its id in the address of the page."""
         return f"{self.model}/{self.version}/{self.variant['prune']:g}"
 
     @property
@@ -33,36 +33,36 @@ class Scored:
 
 @dataclass(frozen=True)
 class ScoreCell:
-    """A cell of a table: the value, None if it was not measured, and whether it is the best."""
+    """A cell of a table: a value (None if not measured), and whether it is the best."""
 
     value: float | None
     is_best: bool
 
 
 def headline(metrics: Json) -> list[tuple[str, float]]:
-    """Labels and values of the scores that stand for a version."""
+    """Labels and values of the main scores of a version."""
     return [(score.label, metrics[score.name]) for score in main_scores(metrics)]
 
 
 def known_scores(metrics: Json) -> list[tuple[str, float]]:
-    """Titles and values of all scores that were measured, without coverages and counts."""
+    """Titles and values of all measured scores, without coverages and counts."""
     scores = [score for score in SCORES if score.best is not None and not score.path]
     return [(s.title, value) for s in scores if (value := s.read(metrics)) is not None]
 
 
 def trust(metrics: Json) -> tuple[str, str] | None:
-    """How well the model's own uncertainty held: the coverage of its intervals, or its ECE."""
-    held = (metrics.get("coverage") or {}).get(TRUSTED)
-    if held is not None:
+    """A label and a value of calibration: the coverage of the intervals, or the ECE."""
+    share = (metrics.get("coverage") or {}).get(LEVEL)
+    if share is not None:
         rows = f"{metrics['rows']:,} {'held-out row' if metrics['rows'] == 1 else 'held-out rows'}"
-        return f"inside the {100 * float(TRUSTED):g} % interval", f"{100 * held:.0f} % of {rows}"
+        return f"inside the {100 * float(LEVEL):g} % interval", f"{100 * share:.0f} % of {rows}"
     if metrics.get("ece") is not None:
         return "calibration error (ECE), held out", f"{100 * metrics['ece']:.1f} %"
     return None
 
 
 def score_table(metrics: Sequence[Json]) -> tuple[list[str], list[list[ScoreCell]]]:
-    """Titles of the scores that any of them has, and a row of cells for each."""
+    """Titles of the scores that any of `metrics` has, and a row of cells for each of them."""
     columns = [(score, [score.read(m) for m in metrics]) for score in COMPARED]
     known = [(s, values) for s, values in columns if any(v is not None for v in values)]
     cells = [_cells(values, score.choose(values)) for score, values in known]
@@ -75,7 +75,11 @@ def _cells(values: Sequence[float | None], best: float | None) -> list[ScoreCell
 
 
 def comparison_charts(group: str, chosen: Sequence[Scored]) -> list[Chart]:
-    """Charts of quality by size and of calibration; `group` distinguishes charts of a page."""
+    """Charts of log likelihood by size, and of calibration.
+
+    Args:
+        group: the start of the charts' names, unique on the page.
+    """
     measured = [(scored.name, scored.variant["metrics"]) for scored in chosen]
     return [_by_size(group, chosen), *calibration_charts(f"{group}-calibration", measured)]
 

@@ -11,7 +11,7 @@ declare var Charts: { show(place: HTMLElement, figure: Figure): void; read(part:
 /** A cell of a table of data. */
 type Value = string | number | boolean | null;
 type Row = Record<string, Value>;
-/** What an element of the page can contain; numbers are rounded, null is empty. */
+/** The content of an element of the page. Numbers are rounded, null is empty. */
 type Content = Node | Value | undefined;
 type TableRow = Content[] | { cells: Content[]; class: string | null };
 /** Name, value, and the class of the line. */
@@ -49,7 +49,7 @@ interface Variant {
   scores: Record<string, number | undefined>;
 }
 
-/** What a page must know of a version to predict with it: `form_data` in prediction_form.py. */
+/** The data of a prediction form, made by `form_data` in prediction_form.py. */
 interface Question {
   model: string;
   version: number;
@@ -86,7 +86,7 @@ interface Parts {
   epistemic: number[];
   total: number[];
 }
-/** What an answer of any task has. */
+/** The members that responses of all tasks have. */
 interface AnyAnswer {
   samples: number;
   timings_ms: { compute: number; total: number };
@@ -119,13 +119,13 @@ interface TextAnswer extends AnyAnswer {
   entropy: Parts;
 }
 
-/** What a page shows of an answer. */
+/** What a page shows of a response. `isUnreliable`: its only row is out of distribution. `isFlagged` is per row. */
 interface Digest {
-  isBeyond?: boolean | null;
+  isUnreliable?: boolean | null;
   portrait?: HTMLElement | null;
   headers: string[];
   rows: Content[][];
-  needsLook: boolean[];
+  isFlagged: boolean[];
   legend?: string[];
   facts: Fact[];
   summary: string;
@@ -133,7 +133,7 @@ interface Digest {
   file: string;
 }
 
-/** A row of a regression that a strip draws; an end that is null is unbounded. */
+/** A row of a regression, for a strip. A bound that is null is infinite. */
 interface StripRow {
   mean: number;
   aleatoric: number;

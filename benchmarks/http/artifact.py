@@ -1,4 +1,4 @@
-"""A stored model for the servers, trained through the service as a user does."""
+"""A stored model for the servers, trained through the service."""
 
 import sys
 import time
@@ -17,8 +17,9 @@ START_SECONDS = 60.0
 
 
 def make(data_dir: Path, log: Path) -> Path:
-    """Train on random rows for two epochs, since speed does not depend on what was learned; the
-    artifact's directory.
+    """Train on random rows for two epochs. Returns the artifact's directory.
+
+    Speed does not depend on what the model learned.
 
     Raises:
         RuntimeError: if the service does not start or training fails.
@@ -57,7 +58,7 @@ def _rows(folder: Path) -> Path:
 
 
 def wait_until_ready(url: str) -> None:
-    """Raises `RuntimeError` if the service does not come up in time."""
+    """Raise `RuntimeError` if the service is not ready in time."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         try:

@@ -1,4 +1,4 @@
-"""Plain FastAPI: a model for the body, the predictor in a thread, no batching."""
+"""Plain FastAPI: a pydantic body, the predictor in a thread, no batching."""
 
 import asyncio
 import sys
@@ -14,16 +14,16 @@ from benchmarks.http.predictor import Predictor, split
 
 app = FastAPI()
 predictor = Predictor()
-pool = ThreadPoolExecutor(max_workers=1)  # one compute thread, as for all
+pool = ThreadPoolExecutor(max_workers=1)  # one compute thread, as in all servers
 
 
-class Question(BaseModel):
+class Body(BaseModel):
     x: list[list[float]]
 
 
 @app.post("/predict")
-async def predict(question: Question) -> dict[str, Any]:
-    rows = np.array(question.x, dtype=np.float32)
+async def predict(body: Body) -> dict[str, Any]:
+    rows = np.array(body.x, dtype=np.float32)
     loop = asyncio.get_running_loop()
     return split(await loop.run_in_executor(pool, predictor.predict, rows))[0]
 

@@ -1,7 +1,7 @@
 """Load: open loop (scheduled requests) and closed loop (each request waits for the last).
 
-In the open loop latency is measured from the scheduled time: a server that stalls cannot hide the
-requests that were due meanwhile (no coordinated omission).
+In the open loop, latency is measured from the scheduled time. So requests that were due while a
+server stalled count with their delay (no coordinated omission).
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from itertools import cycle
 from benchmarks.http.connection import Client
 from benchmarks.http.load import Outcome, Summary, arrivals, summarise
 
-ANSWER_SECONDS = 5.0  # after which a request counts as never answered
+RESPONSE_SECONDS = 5.0  # later, a request counts as not answered
 LEAD_SECONDS = 0.05
 
 
 async def open_loop(
     client: Client, requests: Sequence[bytes], rate: float, seconds: float
 ) -> Summary:
-    """`rate` requests per second for that long, and the answers that come in time."""
+    """Send `rate` requests per second for `seconds`."""
     loop = asyncio.get_running_loop()
     payloads = cycle(requests)
     tasks: list[asyncio.Task[Outcome]] = []
@@ -34,7 +34,7 @@ async def open_loop(
 
 
 def _tick(due: Sequence[float], send: Callable[[float], object]) -> None:
-    """Wait in a thread, which is exact to 0.1 ms; the event loop's timers are rounded to 1 ms."""
+    """Call `send` at each due time. A thread is exact to 0.1 ms, an event loop to 1 ms."""
     for moment in due:
         time.sleep(max(0.0, moment - time.perf_counter()))
         send(moment)
@@ -43,9 +43,9 @@ def _tick(due: Sequence[float], send: Callable[[float], object]) -> None:
 async def closed_loop(
     client: Client, requests: Sequence[bytes], concurrency: int, seconds: float
 ) -> Summary:
-    """That many clients, each of which asks again as soon as it has its answer.
+    """Clients that each send a request as soon as they have the last response.
 
-    Answers that come after the end are left out, since nobody asks any more while they come.
+    Responses after the end are left out, because the load has ended by then.
     """
     end = time.perf_counter() + seconds
     payloads = cycle(requests)
@@ -66,9 +66,9 @@ async def _outcome(client: Client, request: bytes, due: float) -> Outcome:
     started = time.perf_counter()
     failure = None
     try:
-        async with asyncio.timeout(due + ANSWER_SECONDS - started):
-            answer = await client.post(request)
-        failure = None if answer.status == 200 else str(answer.status)
-    except OSError as error:  # a timeout among them
-        failure = str(error) or "no answer"
+        async with asyncio.timeout(due + RESPONSE_SECONDS - started):
+            response = await client.post(request)
+        failure = None if response.status == 200 else str(response.status)
+    except OSError as error:  # also a timeout
+        failure = str(error) or "no response"
     return Outcome(time.perf_counter() - due, failure, started - due)

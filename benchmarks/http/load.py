@@ -12,14 +12,17 @@ QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 @dataclass(frozen=True)
 class Outcome:
-    """One request: seconds from its due time (closed loop: from sending) to the full response.
+    """The outcome of one request.
 
-    `failure` is None for a 200, else the status or the error; it then counts as never answered.
+    Args:
+        seconds: from the due time (closed loop: from sending) to the complete response.
+        failure: None for status 200, else the status or error: the request is not answered.
+        lateness: seconds from the due time until a connection has the request: the generator's.
     """
 
     seconds: float
     failure: str | None = None
-    lateness: float = 0.0  # seconds between due and handed to a connection: the generator's own
+    lateness: float = 0.0
 
     @property
     def latency(self) -> float:
@@ -28,21 +31,21 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Summary:
-    """Statistics of a run. A percentile is None if too many requests were never answered."""
+    """Statistics of a run. A percentile is None if too many requests were not answered."""
 
     offered: float | None  # requests per second; None in a closed loop
     throughput: float  # answered requests per second
     requests: int
     failures: dict[str, int]
     milliseconds: dict[str, float | None]
-    lateness_ms: float = 0.0  # 99 % of the requests were sent no later than that
+    lateness_ms: float = 0.0  # 99th percentile
 
 
 def arrivals(rate: float, seconds: float, seed: int = 0) -> list[float]:
     """Scheduled times of requests: a Poisson process of `rate` per second.
 
-    Independent users send bursts; evenly spaced requests would favour servers that cannot queue.
-    The gaps are scaled to exactly rate × seconds requests in that time.
+    Independent users cause bursts; evenly spaced requests would favour servers without a queue.
+    The gaps are scaled so that there are exactly rate × seconds requests.
     """
     count = max(1, round(rate * seconds))
     gaps = np.random.default_rng(seed).exponential(size=count + 1)
@@ -58,7 +61,7 @@ def percentile(values: Sequence[float], fraction: float) -> float:
     """
     if not values:
         return math.inf
-    rank = max(1, math.ceil(fraction * len(values) - 1e-9))  # 0.07 × 100 is a little over 7
+    rank = max(1, math.ceil(fraction * len(values) - 1e-9))  # 0.07 × 100 is slightly more than 7
     return sorted(values)[rank - 1]
 
 

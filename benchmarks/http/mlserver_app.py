@@ -1,4 +1,4 @@
-"""MLServer with adaptive batching: the model in the server's own process."""
+"""MLServer with adaptive batching: the model runs in the server's process."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +19,6 @@ class Model(MLModel):
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
         rows = NumpyCodec.decode_input(payload.inputs[0])
         loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(self._pool, self._predictor.predict, rows)
-        outputs = [NumpyCodec.encode_output(name, values) for name, values in answer.items()]
+        prediction = await loop.run_in_executor(self._pool, self._predictor.predict, rows)
+        outputs = [NumpyCodec.encode_output(name, values) for name, values in prediction.items()]
         return InferenceResponse(model_name=self.name, outputs=outputs)

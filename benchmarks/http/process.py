@@ -26,7 +26,7 @@ class Server:
         return self._process.poll() is None
 
     def tree(self) -> list[psutil.Process]:
-        """The processes of the tree, parents first."""
+        """The process and its descendants, parents first."""
         try:
             parent = psutil.Process(self._process.pid)
             return [parent, *parent.children(recursive=True)]
@@ -43,7 +43,7 @@ class Server:
         return total
 
     def stop(self) -> None:
-        """Terminate the process, wait, and kill the remaining processes of the tree."""
+        """Terminate the process, wait, and kill what remains of the tree."""
         tree = self.tree()
         self._signal(tree[:1], signal.SIGTERM)
         _, left = psutil.wait_procs(tree, timeout=STOP_SECONDS)
@@ -70,7 +70,7 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,  # Ctrl-C is for the benchmark, which then stops its servers
+            start_new_session=True,  # Ctrl-C reaches the benchmark, which stops its servers
         )
     server = Server(process, port)
     try:
@@ -80,7 +80,7 @@ def running(
 
 
 def free_ports(count: int) -> list[int]:
-    """Return free ports."""
+    """Ports that are free now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [int(s.getsockname()[1]) for s in sockets]
     for s in sockets:

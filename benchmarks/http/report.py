@@ -1,4 +1,4 @@
-"""Summarises the turns: medians over the rounds, and ratios within each round."""
+"""Tables of the turns: medians over the rounds, and ratios within each round."""
 
 import math
 from statistics import median
@@ -17,14 +17,14 @@ def names(data: dict[str, Any]) -> list[str]:
 
 
 def over_rounds(data: dict[str, Any], system: str, *path: str) -> float | None:
-    """Median of a value over the rounds; None if most rounds have none."""
+    """The median of a value over the rounds; None if most rounds do not have it."""
     values = series(data, system, *path)
     found = median(values) if values else math.inf
     return None if math.isinf(found) else found
 
 
 def series(data: dict[str, Any], system: str, *path: str) -> list[float]:
-    """A value in the order of the rounds, infinite if it is None; rounds without it are skipped.
+    """A value by round; infinite where it is None. Rounds without it are skipped.
 
     >>> series({"turns": [{"system": "a", "closed": {"1": {"p": None}}}]}, "a", "closed", "1", "p")
     [inf]
@@ -87,7 +87,7 @@ def _ratio(data: dict[str, Any], name: str, concurrency: str) -> float | None:
 
 
 def _failed(data: dict[str, Any], name: str) -> int:
-    """Number of requests in the closed loops without a response."""
+    """The number of failed requests in the closed loops."""
     turns = [turn for turn in data["turns"] if turn["system"] == name]
     return sum(sum(s["failures"].values()) for turn in turns for s in turn["closed"].values())
 
@@ -101,7 +101,7 @@ def _by_rate(data: dict[str, Any]) -> str:
 
 
 def _lateness(data: dict[str, Any]) -> str:
-    """The least latency that the generator itself adds in the open loop."""
+    """A sentence on the latency that the generator adds in the open loop."""
     runs = [summary["lateness_ms"] for turn in data["turns"] for summary in turn["open"].values()]
     return (
         f"The generator was late by {figure(median(runs or [0.0]), 2)} ms "

@@ -1,4 +1,4 @@
-"""The measured servers: how each is started, and how its requests and responses look."""
+"""The measured servers: their commands, and the form of their requests and responses."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ from benchmarks.http.process import free_ports
 from benchmarks.peers import environments
 
 MODEL, INPUTS = "digits", 784
-ROWS = 16  # different questions, asked in turn
+ROWS = 16  # different requests, sent in turn
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,15 @@ class Launch:
 
 @dataclass(frozen=True)
 class System:
-    """A server of single rows; `read` returns a response's mean and the computing time in ms."""
+    """A server of single rows.
+
+    Args:
+        environment: the name of its virtual environment; None for this project's.
+        read: returns the mean and the computing time in ms of a response.
+    """
 
     name: str
-    environment: str | None  # None: the project's own
+    environment: str | None
     launch: Callable[[str, Place], Launch]
     path: str
     body: Callable[[list[float]], dict[str, Any]]
@@ -59,7 +64,7 @@ class System:
         return environments.pinned(self.environment)
 
     def requests(self) -> list[bytes]:
-        """The same requests for all systems."""
+        """Requests with the same rows for all systems."""
         rows = np.random.default_rng(0).normal(size=(ROWS, INPUTS)).round(4).tolist()
         return [request_bytes(self.path, json.dumps(self.body(row)).encode()) for row in rows]
 
@@ -72,7 +77,7 @@ def _credence(python: str, place: Place) -> Launch:
 
 
 def _module(name: str) -> Callable[[str, Place], Launch]:
-    """A server that is a module of this package; its argument is the port."""
+    """Launch a module of this package as a server; its argument is the port."""
 
     def launch(python: str, place: Place) -> Launch:
         (port,) = free_ports(1)
@@ -131,17 +136,17 @@ def _v2_body(row: list[float]) -> dict[str, Any]:
     return {"inputs": [tensor]}
 
 
-def _read_credence(answer: Any) -> tuple[list[float], float]:
-    return answer["mean"][0], answer["timings_ms"]["compute"]
+def _read_credence(response: Any) -> tuple[list[float], float]:
+    return response["mean"][0], response["timings_ms"]["compute"]
 
 
-def _read_plain(answer: Any) -> tuple[list[float], float]:
-    answer = answer[0] if isinstance(answer, list) else answer
-    return answer["mean"], answer["compute_ms"]
+def _read_plain(response: Any) -> tuple[list[float], float]:
+    response = response[0] if isinstance(response, list) else response
+    return response["mean"], response["compute_ms"]
 
 
-def _read_v2(answer: Any) -> tuple[list[float], float]:
-    outputs = {output["name"]: output["data"] for output in answer["outputs"]}
+def _read_v2(response: Any) -> tuple[list[float], float]:
+    outputs = {output["name"]: output["data"] for output in response["outputs"]}
     return outputs["mean"], outputs["compute_ms"][0]
 
 

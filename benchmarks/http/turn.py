@@ -1,4 +1,4 @@
-"""One server's turn: warm up, one client, many clients, increasing rates."""
+"""One server's turn: warm up, then one client, many clients, increasing rates."""
 
 import asyncio
 import json
@@ -9,15 +9,15 @@ from statistics import median
 from typing import Any
 
 from benchmarks.http.connection import Client
-from benchmarks.http.generator import ANSWER_SECONDS, closed_loop, open_loop
+from benchmarks.http.generator import RESPONSE_SECONDS, closed_loop, open_loop
 from benchmarks.http.load import Summary
 from benchmarks.http.process import Server
 from benchmarks.http.systems import System
 
 READY_SECONDS = 90.0
-ALONE = 100  # requests, one after the other
+ALONE = 100  # requests of a single client
 SETTLE_SECONDS = 1.0
-SATURATED = 0.9  # of the offered rate: below it higher rates tell nothing new
+SATURATED = 0.9  # a server that answers a smaller share is saturated
 
 
 class NotServing(Exception):
@@ -33,11 +33,11 @@ class Plan:
     seconds: float  # of each run
 
 
-async def first_answer(server: Server, system: System) -> list[float]:
+async def first_response(server: Server, system: System) -> list[float]:
     """Wait until the server responds; return the mean for the first request.
 
     Raises:
-        NotServing: if the server ends, or answers nothing in time.
+        NotServing: the server ends, or does not respond in time.
     """
     deadline = time.monotonic() + READY_SECONDS
     request = system.requests()[0]
@@ -45,13 +45,13 @@ async def first_answer(server: Server, system: System) -> list[float]:
     while time.monotonic() < deadline and server.alive:
         client = Client(server.port)
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await client.post(request)
-            if answer.status == 200:
-                return system.read(json.loads(answer.body))[0]
-            problem = f"status {answer.status}: {answer.body[:200]!r}"
+            async with asyncio.timeout(RESPONSE_SECONDS):
+                response = await client.post(request)
+            if response.status == 200:
+                return system.read(json.loads(response.body))[0]
+            problem = f"status {response.status}: {response.body[:200]!r}"
         except OSError as error:
-            problem = str(error) or "no answer"
+            problem = str(error) or "no response"
         finally:
             await client.close()
         await asyncio.sleep(0.3)
@@ -60,10 +60,10 @@ async def first_answer(server: Server, system: System) -> list[float]:
 
 
 async def take(server: Server, system: System, plan: Plan) -> dict[str, Any]:
-    """All results of one turn, as plain data.
+    """Measure a server. Returns all results as JSON values.
 
     Raises:
-        NotServing, OSError: if a single client gets no answer.
+        NotServing, OSError: a single client gets no response.
     """
     requests = system.requests()
     client = Client(server.port)
@@ -80,16 +80,16 @@ async def take(server: Server, system: System, plan: Plan) -> dict[str, Any]:
 
 
 async def _alone(client: Client, system: System) -> dict[str, float]:
-    """Median latency of single requests, the part that was computing, and the rest."""
+    """Median milliseconds of a single client: in all, for computing, and the rest."""
     latencies, computing = [], []
     for request in (system.requests() * ALONE)[:ALONE]:
         started = time.perf_counter()
-        async with asyncio.timeout(ANSWER_SECONDS):
-            answer = await client.post(request)
-        if answer.status != 200:
-            raise NotServing(f"{system.name}: status {answer.status}: {answer.body[:200]!r}")
+        async with asyncio.timeout(RESPONSE_SECONDS):
+            response = await client.post(request)
+        if response.status != 200:
+            raise NotServing(f"{system.name}: status {response.status}: {response.body[:200]!r}")
         latencies.append(1000 * (time.perf_counter() - started))
-        computing.append(system.read(json.loads(answer.body))[1])
+        computing.append(system.read(json.loads(response.body))[1])
     rest = [latency - compute for latency, compute in zip(latencies, computing, strict=True)]
     return {
         "latency_ms": median(latencies),
@@ -99,7 +99,7 @@ async def _alone(client: Client, system: System) -> dict[str, float]:
 
 
 async def _rates(client: Client, requests: Sequence[bytes], plan: Plan) -> dict[str, Any]:
-    """Growing rates, up to the first that the server cannot follow."""
+    """Results by rate, up to the first rate at which the server is saturated."""
     found: dict[str, Any] = {}
     for rate in sorted(plan.rates):
         summary = await open_loop(client, requests, rate, plan.seconds)

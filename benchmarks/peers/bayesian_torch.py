@@ -1,4 +1,4 @@
-"""bayesian-torch as its README shows: `dnn_to_bnn`, then a loop of Monte-Carlo forward passes."""
+"""bayesian-torch as in its README: `dnn_to_bnn`, then a loop of Monte-Carlo forward passes."""
 
 import sys
 

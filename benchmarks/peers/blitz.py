@@ -1,4 +1,4 @@
-"""blitz as its README shows: a list of forward passes of `BayesianLinear` layers, stacked."""
+"""blitz as in its README: stacked forward passes of `BayesianLinear` layers."""
 
 from blitz.modules import BayesianLinear
 

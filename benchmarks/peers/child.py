@@ -1,10 +1,11 @@
-"""The part common to all libraries: it reads orders from standard input, one JSON line each.
+"""The child process of each library. It reads requests from standard input, one JSON line each.
 
-Order   {"network": "784-1200-1200-10", "rows": 1, "samples": 100, "calls": 5}
-Answer  {"milliseconds": [12.1, ...]}     the first line of all: {"ready": {"torch": "2.13.0", ...}}
+Start     {"ready": {"torch": "2.13.0", ...}}
+Request   {"network": "784-1200-1200-10", "rows": 1, "samples": 100, "calls": 5}
+Response  {"milliseconds": [12.1, ...]}
 
-The child ends when its standard input closes, that is with its parent. It needs only torch, the one
-package that all libraries' environments have.
+The child ends when its standard input closes, so it ends with its parent. It imports only torch,
+which all environments have.
 """
 
 import itertools
@@ -25,7 +26,11 @@ Predict = Callable[[Tensor, int], object]
 
 
 def serve(distribution: str, build: Callable[[list[int]], Predict]) -> None:
-    """Answer orders until standard input closes; `build` gets the widths of a network."""
+    """Answer requests until standard input closes.
+
+    Args:
+        build: returns the predictor of a network with these widths.
+    """
     channel = _take_standard_output()
     torch.set_num_threads(int(sys.argv[1]))
     torch.manual_seed(0)
@@ -36,10 +41,12 @@ def serve(distribution: str, build: Callable[[list[int]], Predict]) -> None:
 
     _send(channel, {"ready": {distribution: version(distribution), "torch": torch.__version__}})
     for line in sys.stdin:
-        order = json.loads(line)
-        predict = predictor(order["network"])
-        x = torch.randn(order["rows"], int(order["network"].split("-")[0]))
-        _send(channel, {"milliseconds": [_time(predict, x, order) for _ in range(order["calls"])]})
+        request = json.loads(line)
+        predict = predictor(request["network"])
+        x = torch.randn(request["rows"], int(request["network"].split("-")[0]))
+        _send(
+            channel, {"milliseconds": [_time(predict, x, request) for _ in range(request["calls"])]}
+        )
 
 
 def network(widths: Iterable[int], linear: Callable[[int, int], nn.Module]) -> nn.Sequential:
@@ -53,13 +60,16 @@ def network(widths: Iterable[int], linear: Callable[[int, int], nn.Module]) -> n
 
 @torch.no_grad()
 def loop(forward: nn.Module, x: Tensor, num_samples: int) -> tuple[Tensor, ...]:
-    """Stack one forward pass per weight draw, as the libraries document it."""
+    """Moments of one forward pass per weight draw, as the libraries document it."""
     return moments(torch.stack([forward(x) for _ in range(num_samples)]))
 
 
 def moments(outputs: Tensor) -> tuple[Tensor, ...]:
-    """Of outputs [S, B, K]: mean and variance of class probabilities; for two outputs (mean and
-    log variance) the mean, epistemic and aleatoric variance."""
+    """Moments of outputs [S, B, K] over the samples.
+
+    Mean and variance of class probabilities; for two outputs (mean and log variance) the mean,
+    epistemic and aleatoric variance.
+    """
     if outputs.shape[-1] > 2:
         probabilities = outputs.softmax(-1)
         return probabilities.mean(0), probabilities.var(0, correction=0)
@@ -67,14 +77,14 @@ def moments(outputs: Tensor) -> tuple[Tensor, ...]:
     return mean.mean(0), mean.var(0, correction=0), log_variance.exp().mean(0)
 
 
-def _time(predict: Predict, x: Tensor, order: dict[str, Any]) -> float:
+def _time(predict: Predict, x: Tensor, request: dict[str, Any]) -> float:
     started = perf_counter()
-    predict(x, order["samples"])
+    predict(x, request["samples"])
     return 1000 * (perf_counter() - started)
 
 
 def _take_standard_output() -> Any:
-    """Return the channel for answers; redirect a library's own output to standard error."""
+    """Return a channel for responses. Redirect the library's output to standard error."""
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return channel

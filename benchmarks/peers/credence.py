@@ -13,7 +13,7 @@ from models.prediction.options import PredictOptions
 
 
 def build(widths: list[int]) -> Predict:
-    """Use the version's own seed, as a request without one; or, if `new`, another per call."""
+    """Use the version's default seed, or with the argument `new` another one per call."""
     with tempfile.TemporaryDirectory() as directory:
         model = stored(Shape(widths[0], tuple(widths[1:-1]), widths[-1]), Path(directory))
     seeds = count()

@@ -1,6 +1,6 @@
 """One virtual environment per peer, so that their pinned versions do not conflict.
 
-    python -m benchmarks.peers.environments [NAME ...]        creates the missing ones
+    python -m benchmarks.peers.environments [NAME ...]        creates missing environments
 
 `requirements/NAME.txt` pins every package.
 """
@@ -14,7 +14,7 @@ REQUIREMENTS = Path(__file__).parent / "requirements"
 ENVIRONMENTS = Path(__file__).parents[1] / ".venvs"
 NAMES = tuple(sorted(path.stem for path in REQUIREMENTS.glob("*.txt")))
 INSTALL_SECONDS = 1200
-_DONE = ".installed"  # holds the requirements as they were installed
+_DONE = ".installed"  # a copy of the requirements that were installed
 
 
 class NotInstalled(Exception):
@@ -25,7 +25,7 @@ def python(name: str) -> Path:
     """The interpreter of a peer's environment.
 
     Raises:
-        NotInstalled: if it is not installed with these requirements.
+        NotInstalled: it is not installed with the present requirements.
     """
     if not _is_current(name):
         raise NotInstalled(
@@ -35,10 +35,10 @@ def python(name: str) -> Path:
 
 
 def install(name: str) -> None:
-    """Create the environment, unless it exists with these requirements.
+    """Create the environment, unless it exists with the present requirements.
 
     Raises:
-        NotInstalled: with the last line of pip's error.
+        NotInstalled: pip fails; the message has the last line of its error.
     """
     if _is_current(name):
         return
@@ -56,7 +56,7 @@ def install(name: str) -> None:
 
 
 def pinned(name: str) -> str:
-    """The version of the peer that its requirements name."""
+    """The peer's version in its requirements."""
     for line in _requirements(name).read_text().splitlines():
         if line.startswith(f"{name}=="):
             return line.partition("==")[2]

@@ -1,4 +1,4 @@
-"""posteriors as its documentation shows: weights drawn together, one `vmap` over the stack."""
+"""posteriors as in its documentation: stacked weight draws, and one `vmap` over them."""
 
 import posteriors
 import torch
@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from benchmarks.peers.child import Predict, moments, network, serve
 
-DRAWS = 100  # stacked at a time: a thousand of the large network would take 9.6 GB, and as much for
-# the noise
+DRAWS = 100  # at a time: 1000 of the large network take 9.6 GB, and the noise as much
 
 
 def build(widths: list[int]) -> Predict:

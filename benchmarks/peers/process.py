@@ -1,4 +1,4 @@
-"""Starts a library's `child` process, sends it orders, and stops it."""
+"""Starts a library's `child` process, sends it requests, and stops it."""
 
 import json
 import os
@@ -15,14 +15,14 @@ from benchmarks.peers import environments
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 120
-# Idle threads sleep, as the service has it: by default they spin while they wait, and whoever else
-# runs on the machine then slows small operations a hundredfold.
+# As in the service, idle threads sleep. By default they spin, and then small operations are 100
+# times slower when other processes run on the machine.
 SETTING = {"OMP_WAIT_POLICY": "PASSIVE"}
 STOP_SECONDS = 5
 
 
 class PeerFailed(Exception):
-    """A child ended or did not answer in time."""
+    """A child ended or did not respond in time."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Peer:
     name: str
     module: str
     arguments: tuple[str, ...] = ()
-    environment: str | None = None  # None: the project's own
-    loops: bool = True  # its time grows in proportion to the samples
+    environment: str | None = None  # None: this project's
+    loops: bool = True  # its time is proportional to the samples
 
     @property
     def python(self) -> str:
@@ -63,7 +63,7 @@ class Child:
     def __init__(self, process: subprocess.Popen[str], name: str) -> None:
         self._process = process
         self._name = name
-        self.versions: dict[str, str] = self._answer(START_SECONDS)["ready"]
+        self.versions: dict[str, str] = self._response(START_SECONDS)["ready"]
 
     def run(
         self, network: str, rows: int, samples: int, calls: int, timeout_seconds: float
@@ -71,23 +71,23 @@ class Child:
         """Milliseconds of each of several sequential calls.
 
         Raises:
-            PeerFailed: if there is no answer in time; the child is then stopped.
+            PeerFailed: there is no response in time; the child is then stopped.
         """
-        order = {"network": network, "rows": rows, "samples": samples, "calls": calls}
+        request = {"network": network, "rows": rows, "samples": samples, "calls": calls}
         try:
-            _pipe(self._process.stdin).write(json.dumps(order) + "\n")
+            _pipe(self._process.stdin).write(json.dumps(request) + "\n")
             _pipe(self._process.stdin).flush()
         except BrokenPipeError as error:
             raise PeerFailed(f"{self._name} has ended") from error
-        return list(self._answer(timeout_seconds)["milliseconds"])
+        return list(self._response(timeout_seconds)["milliseconds"])
 
-    def _answer(self, timeout_seconds: float) -> dict[str, Any]:
+    def _response(self, timeout_seconds: float) -> dict[str, Any]:
         timer = Timer(timeout_seconds, self._process.kill)
         timer.start()
         line = _pipe(self._process.stdout).readline()
         timer.cancel()
         if not line:
-            raise PeerFailed(f"{self._name} ended, or gave no answer in {timeout_seconds:.0f} s")
+            raise PeerFailed(f"{self._name} ended, or gave no response in {timeout_seconds:.0f} s")
         return dict(json.loads(line))
 
 
@@ -96,8 +96,8 @@ def running(peer: Peer, threads: int, log: Path) -> Iterator[Child]:
     """Start a child; stop it after the block.
 
     Raises:
-        NotInstalled: if the peer has no environment.
-        PeerFailed: if it does not start.
+        NotInstalled: the peer has no environment.
+        PeerFailed: it does not start.
     """
     module = f"benchmarks.peers.{peer.module}"
     command = [peer.python, "-m", module, str(threads), *peer.arguments]
@@ -116,7 +116,7 @@ def running(peer: Peer, threads: int, log: Path) -> Iterator[Child]:
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Close standard input, which ends the child, unless it is still computing."""
+    """Close standard input, so that the child ends. Kill it if it is still computing."""
     try:
         _pipe(process.stdin).close()
         process.wait(STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""torchbnn as its demos show: forward passes of `BayesLinear` layers in a loop."""
+"""torchbnn as in its demos: a loop of forward passes of `BayesLinear` layers."""
 
 import torchbnn
 

@@ -1,1 +1,1 @@
-"""Reproductions of published examples, with results beside the references."""
+"""Reproductions of published examples, compared with the published results."""

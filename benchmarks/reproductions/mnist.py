@@ -1,9 +1,9 @@
-"""MNIST: the published multilayer perceptron with its pruning table, and a small convolutional net.
+"""MNIST: a published multilayer perceptron with its pruning table, and a convolutional network.
 
     python -m benchmarks.reproductions.mnist --data FOLDER [--network mlp|cnn] [--epochs 10]
 
-Error, log likelihood and calibration of the 10,000 test images with 30 samples, for the full
-posterior and every pruned variant, beside what the references give.
+Error, log likelihood and calibration on the 10,000 test images with 30 samples, for the full
+posterior and every pruned variant, with the published errors.
 """
 
 import argparse
@@ -91,10 +91,10 @@ def fit(arguments: argparse.Namespace) -> TabularModel:
     config = resolve(wanted, profiles, len(train_columns["digit"]))
     config = replace(config, training=replace(config.training, validation_fraction=0.02))
     types = {profile.name: profile.type for profile in profiles}
-    return train(train_columns, types, config, on_progress=_tell)
+    return train(train_columns, types, config, on_progress=_show)
 
 
-def _tell(progress: Any) -> None:
+def _show(progress: Any) -> None:
     score = progress.metrics.get("held_out_log_likelihood")
     score_text = "" if score is None else f", held-out log likelihood {score:.4f}"
     print(f"{progress.stage} {progress.epoch}/{progress.epochs}{score_text}", flush=True)

@@ -1,9 +1,9 @@
-"""The sine example: every method, and every weight of the KL, on 92 points of a noisy sine.
+"""A noisy sine of 92 points: every method, and every weight of the KL.
 
     python -m benchmarks.reproductions.sine [--picture docs/images/sine.png]
 
-y = 10 sin(2πx) + N(0, 2²) on [−½, ½], network 1-20-20-2. Inside the data the noise has
-variance 4; outside nothing is known, so that the epistemic variance should grow.
+y = 10 sin(2πx) + N(0, 2²) on [−½, ½], network 1-20-20-2. The noise has variance 4. Outside of the
+data the epistemic variance should grow.
 """
 
 import argparse
@@ -42,7 +42,7 @@ from models.training.recipe import resolve
 from models.training.train import train
 
 MIXTURE = ScaleMixturePriorConfig(kind="scale_mixture", pi=0.5, sigma1=1.5, sigma2=0.1)
-# Of methods whose fit ends where 9 held-out rows are best: by the default of 1 that was too early.
+# For methods with early stopping on 9 held-out rows: with the default of 1 they stopped too early.
 PRIOR_SIGMA = 0.5
 METHODS: dict[str, MethodConfig] = {
     "bbb": BBBConfig(),
@@ -60,7 +60,7 @@ KL_WEIGHTS = ("uniform", "blundell", "parameters", 0.0, 0.1, 10.0)
 INSIDE, FAR = np.linspace(-0.4, 0.4, 81), np.array([-1.5, 0.0, 1.5])
 WIDE = np.linspace(-1.5, 1.5, 301)
 POINTS, TEST_POINTS = 92, 2000
-WEIGHTED_BATCH = 16  # six mini-batches: with one alone the weights of Blundell et al. are all 1
+WEIGHTED_BATCH = 16  # six mini-batches; with a single one the weights of Blundell et al. are all 1
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Row:
 
     @property
     def growth(self) -> float:
-        """The smaller of the ratios by which the epistemic variance grows at ±1.5."""
+        """Epistemic variance at ±1.5 (the smaller one) ÷ at 0."""
         return self.far / self.at_zero if self.at_zero > 0 else 0.0
 
 

@@ -104,16 +104,17 @@ SERVICE = Caller(actor="service")
 """The service itself, such as a worker. It sees everything."""
 
 
-def owner_of(session: Session, caller: Caller, kind: Kind, identifier: str) -> str:
+def owner_of(
+    session: Session, caller: Caller, kind: Kind, identifier: str, *, lock: bool = False
+) -> str:
     """The owner of an object.
+
+    Args:
+        lock: whether to lock the object until the transaction ends.
 
     Raises:
         NotFound: it does not exist, or the caller may not see it.
     """
-    return _owner(session, caller, kind, identifier, lock=False)
-
-
-def _owner(session: Session, caller: Caller, kind: Kind, identifier: str, *, lock: bool) -> str:
     query = select(kind.owner).where(and_(kind.identifier == identifier, caller.view.of(kind)))
     if lock:
         query = query.with_for_update(of=kind.owner.class_)
@@ -130,7 +131,7 @@ def check_change(session: Session, caller: Caller, kind: Kind, identifier: str) 
         NotFound: it does not exist, or the caller may not see it.
         NotOwner: it was only shared with the caller.
     """
-    owner = _owner(session, caller, kind, identifier, lock=True)
+    owner = owner_of(session, caller, kind, identifier, lock=True)
     if not (caller.view.sees_all or owner in (EVERYBODY, caller.owner)):
         raise NotOwner(
             f"{kind.name} {identifier} is shared with you to be read: only its owner changes it"

@@ -41,7 +41,7 @@ def read_backlog(database: Database) -> Backlog:
         queued, oldest = _queue(session)
         claimed, lease_ended, last_event = _claims(session, moment)
         return Backlog(
-            jobs=count_jobs(session),
+            jobs=_jobs(session),
             queued=queued,
             oldest_seconds=_age(moment, oldest),
             claimed=claimed,
@@ -52,8 +52,7 @@ def read_backlog(database: Database) -> Backlog:
         )
 
 
-def count_jobs(session: Session) -> dict[str, int]:
-    """The number of jobs by status, zeros included; parts are not counted."""
+def _jobs(session: Session) -> dict[str, int]:
     query = select(JobRow.status, func.count().label("number")).where(JobRow.parent.is_(None))
     found = {row.status: row.number for row in session.execute(query.group_by(JobRow.status))}
     return {status.value: found.get(status.value, 0) for status in JobStatus}

@@ -20,7 +20,6 @@ from core.database.database import Database
 from core.database.schema import DatasetRow, JobRow, Json
 from core.exceptions import Conflict, Invalid, NotFound
 from core.jobs import events, parts
-from core.jobs.backlog import count_jobs
 from core.jobs.claims import Claims
 from core.jobs.events import Event
 from core.jobs.specs import (
@@ -260,11 +259,6 @@ class Jobs(Claims):
         query = select(JobRow).where(JobRow.parent == job_id).order_by(JobRow.number)
         with self._database.read() as session:
             return [_job(row, None) for row in session.scalars(query)]
-
-    def counts(self) -> dict[str, int]:
-        """The number of jobs by status, zeros included; parts are not counted."""
-        with self._database.read() as session:
-            return count_jobs(session)
 
     def events(self, job_id: str, after: int = 0, limit: int = 1000) -> Sequence[Event]:
         """Events with an id greater than `after`, oldest first. Raises `NotFound`."""

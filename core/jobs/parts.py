@@ -39,18 +39,12 @@ PARENT_KINDS = frozenset(UNITS)  # kinds of jobs in parts, which workers do not 
 PROGRESS_STEP = 0.01  # least growth of the fraction for a new event
 
 
-def lock_parent(session: Session, job_id: str) -> str | None:
-    """Lock the parent of a job and return its id, or None without a parent."""
+@contextmanager
+def updating_parent(session: Session, job_id: str) -> Iterator[None]:
+    """Around a block that changes a job: lock its parent, and update it at the end, if any."""
     parent = session.scalars(select(JobRow.parent).where(JobRow.id == job_id)).one_or_none()
     if parent is not None:
         lock_row(session, parent)
-    return parent
-
-
-@contextmanager
-def updating_parent(session: Session, job_id: str) -> Iterator[None]:
-    """Around a block that changes a job: update its parent at the end, if it has one."""
-    parent = lock_parent(session, job_id)
     yield
     if parent is not None:
         update_parent(session, parent)

@@ -76,7 +76,7 @@ class Feedback:
         rows = len(next(iter(packed.values())))  # at most the window's
         with self._database.begin() as session:
             check_change(session, self._caller, MODEL, model)
-            of = versions.lock_version(session, model, version, alone=True)
+            version_row = versions.lock_version(session, model, version, exclusive=True)
             found = _labels_of(session, prediction)
             row = found or FeedbackRow(
                 id=new_id("fb"), model=model, version=version, prediction=prediction, rows=0
@@ -85,7 +85,7 @@ class Feedback:
             row.rows, row.scores, row.created_at = rows, packed, now()
             session.add(row)
             session.flush()
-            window = self._move(session, of)
+            window = self._update_window(session, version_row)
             added = Added(row.id, found is None, new_rows, _rolling(window))
             self._caller.record(session, added.id, added)
             return added
@@ -110,9 +110,9 @@ class Feedback:
                 kept.append(_rolling(window))
         return kept
 
-    def _move(self, session: Session, of: VersionRow) -> FeedbackWindowRow:
+    def _update_window(self, session: Session, version: VersionRow) -> FeedbackWindowRow:
         """Delete scores before the window, and write the metrics of the others."""
-        labels = FeedbackRow.model == of.model, FeedbackRow.version == of.version
+        labels = FeedbackRow.model == version.model, FeedbackRow.version == version.version
         newest = select(FeedbackRow.number, FeedbackRow.rows).where(*labels)
         found = session.execute(newest.order_by(FeedbackRow.number.desc())).all()
         newer = accumulate((rows for _, rows in found[:-1]), initial=0)
@@ -120,10 +120,10 @@ class Feedback:
         session.execute(delete(FeedbackRow).where(*labels, FeedbackRow.number < inside[-1]))
         query = select(FeedbackRow.scores).where(*labels).order_by(FeedbackRow.number)
         scores = _joined(session.scalars(query).all(), self._window)
-        metrics, held_out = describe(scores), of.description.get("metrics") or {}
+        metrics, held_out = describe(scores), version.description.get("metrics") or {}
         metrics["expected_log_likelihood"] = held_out.get("log_likelihood")
         row = FeedbackWindowRow(
-            model=of.model, version=of.version, metrics=metrics, updated_at=now()
+            model=version.model, version=version.version, metrics=metrics, updated_at=now()
         )
         return session.merge(row)
 

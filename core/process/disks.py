@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from core.exceptions import Unavailable
 
 REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
-RETRY_AFTER_SECONDS = 30  # somebody, or a job that ends, may free space
+RETRY_AFTER_SECONDS = 30  # a person or a job that ends may free space
 
 
 @contextmanager

@@ -75,17 +75,19 @@ def set_alias(session: Session, row: VersionRow, alias: str) -> None:
     session.flush()
 
 
-def lock_version(session: Session, model: str, number: int, *, alone: bool = False) -> VersionRow:
+def lock_version(
+    session: Session, model: str, number: int, *, exclusive: bool = False
+) -> VersionRow:
     """Lock a version against deletion until the transaction ends.
 
     Args:
-        alone: whether to keep other transactions from locking it at the same time.
+        exclusive: whether to keep other transactions from locking it at the same time.
 
     Raises:
         NotFound: it was deleted.
     """
     query = select(VersionRow).where(VersionRow.model == model, VersionRow.version == number)
-    row = session.scalars(query.with_for_update(read=not alone, key_share=True)).one_or_none()
+    row = session.scalars(query.with_for_update(read=not exclusive, key_share=True)).one_or_none()
     if row is None:
         raise NotFound("version", f"{model}/{number}")
     return row

@@ -115,12 +115,9 @@ class S3Store:
             for name, written_at in self._bucket.list(f"{key}/")
             if _is_old(written_at) and (match := _DATA.fullmatch(name))
         ]
-        tokens = {found: self._token(found) for found in {match["key"] for _, match in objects}}
+        found = {key: self._find(key) for key in {match["key"] for _, match in objects}}
+        tokens = {key: published and published.token for key, published in found.items()}
         self._bucket.delete([n for n, match in objects if tokens[match["key"]] != match["token"]])
-
-    def _token(self, key: str) -> str | None:
-        published = self._find(key)
-        return published.token if published else None
 
 
 def _object(key: str, published: Publication, file: File) -> str:

@@ -153,7 +153,12 @@ def test_a_resumed_jobs_stream_goes_on_past_its_old_end(
     [
         ("/jobs/job_none/events", {}, 404, "job_none"),
         ("/jobs/job_none/events", {"Last-Event-ID": "3"}, 404, "job_none"),
-        ("/jobs/JOB/events", {"Last-Event-ID": "99"}, 422, "Last-Event-ID: 99 is no event of job"),
+        (
+            "/jobs/JOB/events",
+            {"Last-Event-ID": "99"},
+            422,
+            "Last-Event-ID: 99 is not an event of job",
+        ),
         ("/jobs/JOB/events", {"Last-Event-ID": "-1"}, 422, "Last-Event-ID"),
         ("/jobs/JOB/events", {"Last-Event-ID": "x"}, 422, "Last-Event-ID"),
         ("/jobs/JOB/events", {"Last-Event-ID": str(2**31)}, 422, "Last-Event-ID"),

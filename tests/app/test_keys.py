@@ -175,7 +175,7 @@ def test_known_keys_go_on_while_the_database_is_away(
     assert state == "the database does not answer now"
     assert predicts(service, text)
     assert predicts(service, ADMIN_KEY)
-    assert caplog.text.count("keys are not read") == 1
+    assert caplog.text.count("keys cannot be read") == 1
 
 
 def test_clients_of_the_inference_protocol_send_keys(locked: Service) -> None:

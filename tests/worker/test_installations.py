@@ -63,7 +63,7 @@ def test_a_job_moves_to_another_machine_and_its_model_predicts(
         done = wait_for(context, job, JobStatus.SUCCEEDED)
         assert (done.attempt, done.version) == (2, 1)
         logged = [event.data for event in context.jobs.events(job.id) if event.type == "log"]
-        assert logged == [{"message": "goes on from a checkpoint"}]
+        assert logged == [{"message": "continues from a checkpoint"}]
         wait_until(lambda: not context.checkpoints.exists(job.id))
         batch = predict_job(context, job.dataset, chunk_rows=60)
         for job_id in context.jobs.queued_ids(batch.id):

@@ -38,7 +38,7 @@ def test_a_job_over_its_time_fails_and_a_resume_goes_on_from_its_checkpoint(
     context.jobs.resume(job.id)
     _limited(context, max_job_seconds=0.5).run(job.id)
     logged = [event.data for event in context.jobs.events(job.id) if event.type == "log"]
-    assert logged == [{"message": "goes on from a checkpoint"}]
+    assert logged == [{"message": "continues from a checkpoint"}]
 
 
 def test_a_job_over_its_memory_fails_and_the_next_one_runs(context: Context, dataset: str) -> None:

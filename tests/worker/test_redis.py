@@ -83,7 +83,7 @@ def test_a_killed_workers_job_is_finished_by_another_from_its_checkpoint(
     assert context.jobs.get(job.id).attempt == 2
     assert len(context.registry.versions("line")) == 1
     logged = [event.data for event in context.jobs.events(job.id) if event.type == "log"]
-    assert logged == [{"message": "goes on from a checkpoint"}]
+    assert logged == [{"message": "continues from a checkpoint"}]
 
 
 DEAF = """

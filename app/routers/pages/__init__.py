@@ -1,4 +1,4 @@
-"""The dashboard: pages that read what the API's routes read, and change things through these."""
+"""The pages of the dashboard. Their scripts use the API to change things."""
 
 from app.routers.pages import (
     compare,

@@ -34,7 +34,11 @@ def compare(
     context: ContextDep,
     versions: Annotated[str, Query(max_length=4096)] = "",
 ) -> HTMLResponse:
-    """`versions`: the chosen variants as model/version/pruned share, separated by commas."""
+    """The page.
+
+    Args:
+        versions: the chosen variants, as model/version/pruned share, separated by commas.
+    """
     offered = _offered(context)
     chosen = set(versions.split(","))
     groups = []

@@ -1,4 +1,4 @@
-"""`/`: the newest objects, what needs attention, and the next step."""
+"""`/`: the newest data sets, jobs and models, problems, and the next step."""
 
 from collections.abc import Sequence
 
@@ -41,8 +41,8 @@ def home(request: Request, context: ContextDep) -> Response:
         models=models,
         kinds=KINDS,
         failed=[job for job in jobs if job.status is JobStatus.FAILED],
-        is_worked=any(backlog.live_workers.values()),
-        is_waited=backlog.queued > 0,
+        has_workers=any(backlog.live_workers.values()),
+        has_queue=backlog.queued > 0,
         next=_next(models, jobs, datasets),
     )
 

@@ -45,7 +45,7 @@ def jobs(
     status: Annotated[JobStatus | None, Query()] = None,
     model: Annotated[ModelName | None, Query()] = None,
 ) -> HTMLResponse:
-    """All jobs, newest first; of one status if the request names it."""
+    """Jobs, newest first, optionally of one status or one model."""
     page = context.jobs.list(status, model, paging.limit, paging.cursor)
     return show(
         request,
@@ -56,14 +56,14 @@ def jobs(
         statuses=list(JobStatus),
         status=status,
         model=model,
-        own=_own(request),
+        address=_address(request),
         is_live=any(job.status not in FINAL for job in page.data),
     )
 
 
 @router.get("/ui/jobs/{job_id}")
 def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
-    """The current state of a job. The script of the page reads its events from the first one on."""
+    """The current state of a job. The script of the page reads all of its events."""
     found = context.jobs.get(job_id)
     error = found.error or {}
     is_compared = found.kind == "compare" and found.status in FINAL
@@ -74,7 +74,7 @@ def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
         job=found,
         kind=KINDS.get(found.kind, found.kind),
         document=JobResponse.model_validate(found).model_dump(mode="json"),
-        own=_own(request),
+        address=_address(request),
         is_final=found.status in FINAL,
         advice=ADVICE.get(error.get("code", ""), GENERAL_ADVICE),
         parts=context.jobs.parts(found.id) if found.kind == "compare" else [],
@@ -86,17 +86,17 @@ def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
 
 
 def _again(found: Job) -> Json | None:
-    """The request of a training, to be changed and sent again; None for other jobs."""
+    """The request of a training, for a changed one; None for other jobs."""
     if found.kind != "train" or found.spec.get("given") is None:
         return None
     config = dotted_paths(found.spec["config"])
     given = {path: config[path] for path in found.spec["given"] if path in config}
-    named = {name: found.spec[name] for name in ("model", "dataset", "alias", "metadata")}
-    body = nested(given) | named | {"target": config["target"]}
+    others = {name: found.spec[name] for name in ("model", "dataset", "alias", "metadata")}
+    body = nested(given) | others | {"target": config["target"]}
     return {name: value for name, value in body.items() if value not in (None, {})}
 
 
-def _own(request: Request) -> str:
-    """The address of this page, from which its parts are refreshed."""
+def _address(request: Request) -> str:
+    """The address of this page, which refreshes its parts from there."""
     query = request.url.query
     return f"{request.url.path}?{query}" if query else request.url.path

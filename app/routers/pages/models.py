@@ -76,11 +76,11 @@ def version(request: Request, context: ContextDep, name: str, version: str) -> H
         feedback=feedback,
         feedback_scores=known_scores(feedback),
         may_change=may_change(request, context, found),
-        has_data=card is not None and _is_there(context, found.dataset),
+        has_data=card is not None and _exists(context, found.dataset),
     )
 
 
-def _is_there(context: Context, dataset: str) -> bool:
+def _exists(context: Context, dataset: str) -> bool:
     try:
         context.datasets.get(dataset)
     except NotFound:
@@ -89,7 +89,7 @@ def _is_there(context: Context, dataset: str) -> bool:
 
 
 def _readers(context: Context, version: Version) -> list[str] | None:
-    """With whom a model is shared; None of what is everybody's."""
+    """The owners with whom a model is shared; None if it belongs to everybody."""
     if not version.owner:
         return None
     return list(context.shares.get(MODEL, version.model))

@@ -1,4 +1,4 @@
-"""What the reader of a page may see and change: a card needs a wider scope than its model."""
+"""What the reader of a page may see and change."""
 
 from typing import cast
 
@@ -15,18 +15,18 @@ from core.registry.registry import Version
 
 
 def may_train(request: Request) -> bool:
-    """Whether the reader may read cards and train."""
+    """Whether the reader may train models and read cards."""
     return cast(KeyRing, request.app.state.key_ring).permits(request.scope, Scope.TRAIN)
 
 
 def may_change(request: Request, context: Context, version: Version) -> bool:
-    """Whether the reader may move aliases and delete. Readers of shared models may not."""
+    """Whether the reader may move aliases and delete versions. Readers of shared models may not."""
     view = context.caller.view
     return may_train(request) and (view.sees_all or version.owner in (EVERYBODY, view.owner))
 
 
 def card_of(request: Request, context: Context, version: Version) -> Json | None:
-    """The card of a version, which describes training rows; None if the key may not see it."""
+    """The card of a version. It describes training rows: None if the reader may not train."""
     if not may_train(request):
         return None
     card = CardResponse.model_validate(cards.read(context, version))

@@ -19,7 +19,7 @@ from core.registry.registry import Version
 
 router = APIRouter(include_in_schema=False)
 
-MOST = 100  # models to choose from; the page of models has the others
+MOST = 100  # models to choose from; the page of models links to the others
 
 
 @router.get("/ui/predict")
@@ -29,7 +29,7 @@ def predict(
     model: Annotated[ModelName | None, Query()] = None,
     version: Annotated[Reference | None, Query()] = None,
 ) -> HTMLResponse:
-    """The form of a model. Without a name, the choice of models, unless there is only one."""
+    """The form of a model. Without `model`, a list to choose from, unless there is only one."""
     newest = context.registry.list(limit=MOST).data
     if model is None and len(newest) == 1:
         model = newest[0].model
@@ -53,9 +53,9 @@ def predict(
 
 
 def _history(context: Context, version: Version, about: Json) -> list[Json]:
-    """The last rows of the training series, as many as a forecast reads; empty if they are deleted.
+    """The last rows of the training series that a forecast reads; empty if they are deleted.
 
-    Of several series, the one that the last row belongs to.
+    If there are several series: the rows of the last row's series.
     """
     if about["task"] != "forecasting":
         return []

@@ -1,4 +1,4 @@
-"""`/ui/sign-in`: where a browser gets to keep a key."""
+"""`/ui/sign-in`: stores a key in a cookie of the browser."""
 
 from typing import Annotated, cast
 
@@ -15,10 +15,14 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get(SIGN_IN)
-def ask_for_a_key(
+def sign_in_page(
     request: Request, next: Annotated[str, Query(max_length=2048)] = HOME
 ) -> HTMLResponse:
-    """The form; whoever signs in goes on to `next`, a page of this service."""
+    """The form.
+
+    Args:
+        next: the page of this service that follows.
+    """
     return show(request, "sign_in.html", next=next if _is_own(next) else HOME)
 
 
@@ -28,7 +32,7 @@ def sign_in(
     response: Response,
     wanted: Annotated[SignInRequest, Depends(json_body(SignInRequest))],
 ) -> None:
-    """Let the browser keep a key that is known; `Unauthorized` with another."""
+    """Store a key in a cookie. Raises `Unauthorized` if the key is unknown."""
     key_ring = cast(KeyRing, request.app.state.key_ring)
     key = wanted.key.strip()
     key_ring.find(key.encode("latin-1", "replace"))
@@ -37,18 +41,18 @@ def sign_in(
 
 @router.delete(SESSION, status_code=204)
 def sign_out(response: Response) -> None:
-    """Let the browser forget its key."""
+    """Delete the cookie."""
     session.sign_out(response)
 
 
 def _is_own(address: str) -> bool:
-    """A path: `//elsewhere.example` and `/\\elsewhere.example` are none to a browser."""
+    """Whether this is a path. For a browser, `//other.example` and `/\\other.example` are hosts."""
     return (
         address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
     )
 
 
 def _is_over_tls(request: Request) -> bool:
-    """As the browser sees it: where a proxy ends TLS, only the page's own address tells."""
+    """Whether the browser uses TLS. Behind a proxy that ends TLS, only `Origin` shows it."""
     origin = request.headers.get("origin", "")
     return request.url.scheme == "https" or origin.startswith("https:")

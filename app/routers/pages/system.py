@@ -30,7 +30,7 @@ SERVICES = {
 
 @router.get("/ui/system")
 async def system(request: Request, services: ServicesDep) -> HTMLResponse:
-    """The page. While the database is unavailable, it lacks jobs and workers."""
+    """The page; without jobs and workers while the database is unavailable."""
     states = {"engine": services.health.engine()} | await services.health.services()
     queue = await to_thread.run_sync(_queue, services) if states["database"] == "ok" else None
     return show(
@@ -49,12 +49,12 @@ async def system(request: Request, services: ServicesDep) -> HTMLResponse:
 
 
 def _queue(services: Services) -> tuple[Backlog, list[tuple[WorkerRow, timedelta]]] | None:
-    """The queue, and the workers with the age of their heartbeats; None without the database."""
+    """The queue, and the workers with the ages of their heartbeats; None without the database."""
     context = services.context
     try:
         with context.database.read() as session:
-            moment = database_now(session)
-        ages = [(w, moment - w.heartbeat_at) for w in context.workers.list()]
+            now = database_now(session)
+        ages = [(w, now - w.heartbeat_at) for w in context.workers.list()]
         return read_backlog(context.database), [(w, age) for w, age in ages if age < KNOWN]
     except Unavailable:
         return None

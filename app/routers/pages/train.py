@@ -14,7 +14,7 @@ from core.database.schema import Json
 
 router = APIRouter(include_in_schema=False)
 
-MOST_DATASETS = 200  # to choose from; the page of any other data set links here
+MOST_DATASETS = 200  # to choose from; the pages of the others link here
 
 
 @router.get("/ui/train")
@@ -24,7 +24,11 @@ def train(
     dataset: Annotated[str | None, Query(max_length=64)] = None,
     wanted: Annotated[str, Query(alias="request", max_length=60_000)] = "{}",
 ) -> HTMLResponse:
-    """The form for a body of `POST /train`; `request` may hold any part of that body."""
+    """The form.
+
+    Args:
+        wanted: any part of a body of `POST /train`, as JSON.
+    """
     body = _body(wanted, dataset)
     datasets = context.datasets.list(MOST_DATASETS).data
     form = training_form(context, body) if "dataset" in body else None
@@ -34,8 +38,8 @@ def train(
 
 
 def _body(wanted: str, dataset: str | None) -> Json:
-    """The body without inline rows, which the page does not support."""
+    """The body with the chosen data set, without inline rows: the page does not support them."""
     body = parse(wanted.encode())
     refuse_non_finite(body)
-    own = {} if dataset is None else {"dataset": dataset}
-    return {name: value for name, value in body.items() if name != "data"} | own
+    chosen = {} if dataset is None else {"dataset": dataset}
+    return {name: value for name, value in body.items() if name != "data"} | chosen

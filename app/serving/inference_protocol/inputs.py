@@ -1,7 +1,7 @@
-"""Input tensors → columns: one tensor per feature, or all number features in one called `inputs`.
+"""Input tensors → columns: a tensor per feature, or one tensor `inputs` of all number features.
 
-The protocol has no null. NaN in a tensor of floats, or null in JSON, stands for a missing number
-where training rows lacked some, so that the model knows what that means; elsewhere it is refused.
+The protocol has no null. NaN in a tensor of floats, or null in JSON, is a missing number if the
+training rows of that feature had missing numbers. Otherwise it is refused.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ DATATYPES: dict[str, tuple[Datatype, ...]] = {
 PREFERRED: dict[str, Datatype] = {
     "number": "FP64",
     "tensor": "FP32",
-}  # of several that fit, the one that metadata names
+}  # the data type in a model's metadata, if a feature takes several
 
 
 def describe(features: Sequence[InputColumn]) -> list[TensorMetadata]:
-    """A tensor per feature, for the model's metadata; raises `Invalid` for a language model."""
+    """A tensor per feature, for a model's metadata. Raises `Invalid` for a language model."""
     refuse_texts(features)
     return [
         TensorMetadata(
@@ -46,8 +46,8 @@ def to_columns(tensors: Sequence[Tensor], features: Sequence[InputColumn]) -> Co
     """Arrays by feature, in the convention of `models.features.columns`.
 
     Raises:
-        Invalid: naming the tensor, and the row where there is one: a feature without a tensor, a
-            tensor that is no feature, another data type or shape, a value that is none.
+        Invalid: a feature has no tensor, a tensor is not a feature, or a data type, shape or value
+            is wrong. The error names the tensor and, for a value, the row.
     """
     refuse_texts(features)
     given = {tensor.name: tensor for tensor in tensors}
@@ -79,7 +79,7 @@ def _read(tensor: Tensor, feature: InputColumn) -> dict[str, np.ndarray]:
 
 
 def _numbers(tensor: Tensor, features: Sequence[InputColumn]) -> dict[str, np.ndarray]:
-    """The features of a matrix: float64, NaN where a number is missing."""
+    """The features of a matrix, in float64 with NaN for missing numbers."""
     _check(tensor, "number", len(features))
     matrix = tensor.values.reshape(-1, len(features)).astype(np.float64, copy=False)
     wrong = ~(np.abs(matrix) <= FLOAT32_MAX)
@@ -90,7 +90,7 @@ def _numbers(tensor: Tensor, features: Sequence[InputColumn]) -> dict[str, np.nd
         feature = features[column]
         message = f"must be a finite number within float32 (±3.4e38) for {feature.name!r}"
         if np.isnan(matrix[row, column]):
-            message += ", in which no training row lacked one"
+            message += ", which no training row lacks"
         raise tensor.invalid(message, row)
     return {feature.name: matrix[:, i] for i, feature in enumerate(features)}
 
@@ -104,12 +104,12 @@ def _tensor(tensor: Tensor, feature: InputColumn) -> np.ndarray:
         values = tensor.values.astype(np.float32, copy=False)
     flat = np.isfinite(values).reshape(len(values), -1).all(axis=1)
     if not flat.all():
-        raise tensor.invalid("holds NaN, infinity or a number outside float32", int(flat.argmin()))
+        raise tensor.invalid("has NaN, infinity or a number outside float32", int(flat.argmin()))
     return values
 
 
 def _check(tensor: Tensor, type_: str, width: int) -> None:
-    """One value per row and feature: [rows], [rows, 1] or [rows, width]."""
+    """Check the data type, and the shape: [rows, width], or [rows] if `width` is 1."""
     _check_datatype(tensor, type_)
     if tensor.shape[1:] != (width,) and (width != 1 or tensor.shape[1:]):
         raise _wrong_shape(tensor, ["rows", width])

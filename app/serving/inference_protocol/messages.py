@@ -1,6 +1,6 @@
-"""The protocol's messages: bytes to a request, a response to bytes.
+"""Reads requests and writes responses of the protocol.
 
-A body is JSON, or JSON and after it the binary data of the tensors, in their order.
+A body is JSON, or JSON followed by the binary data of the tensors in their order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,14 +35,19 @@ from models.exceptions import InvalidInput
 PARAMETERS = "/parameters"
 BINARY, TIMEOUT, ABSTAIN = "binary_data_output", "timeout", "abstain_above"
 DEFAULT_LEVEL = 0.9
-# The path, the outputs, and nobody, say these.
+# `model` and `version` come from the path, `return_draws` and `interval_kinds` from the outputs.
+# The protocol does not support `store`.
 NOT_PARAMETERS = ("model", "version", "return_draws", "interval_kinds", "store")
-MICROSECONDS = 1000  # in one of `deadline_ms`
+MICROSECONDS = 1000  # in a millisecond
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A response's body; `header_length` is that of its JSON if binary data follow."""
+    """The body of a response.
+
+    Args:
+        header_length: bytes of its JSON if binary data follow, else None.
+    """
 
     body: bytes
     header_length: int | None
@@ -51,16 +56,19 @@ class Reply:
 def read_request(
     model: str, version: str | None, header_length: int | None, body: bytes
 ) -> tuple[PredictionRequest, Write[Reply]]:
-    """The request in a body, and what writes its response.
+    """The request in a body, and the function that writes its response.
+
+    Args:
+        header_length: bytes of the JSON if binary data follow, else None.
 
     Raises:
-        NotParseable: the JSON is none, or the binary data are more or fewer than it says.
-        Invalid: naming the field.
+        NotParseable: the JSON is wrong, or does not state the length of the binary data.
+        Invalid: a field is wrong; the error names it.
     """
     length = len(body) if header_length is None else header_length
     if length > len(body):
         raise NotParseable(
-            f"Inference-Header-Content-Length is {length}, and the body has {len(body)} bytes"
+            f"Inference-Header-Content-Length is {length}, but the body has {len(body)} bytes"
         )
     document = parse(body[:length])
     data = _take_data(document)
@@ -77,7 +85,7 @@ def read_request(
 
 
 def write_response(header: InferHeader, response: PredictionResponse) -> Reply:
-    """The outputs that the request wants, binary where it says so."""
+    """The requested outputs, in binary if requested."""
     prediction = response.prediction
     arrays = outputs.select(prediction, _wanted(header))
     binary = {name: to_bytes(arrays[name]) for name in _binary_names(header, list(arrays))}
@@ -99,7 +107,7 @@ def write_response(header: InferHeader, response: PredictionResponse) -> Reply:
 
 @contextmanager
 def parameters_located() -> Iterator[None]:
-    """What is found out later about an option points to where it stands in the request."""
+    """Correct the paths of errors in the block: in this protocol, options are in `parameters`."""
     try:
         yield
     except Invalid as error:
@@ -111,13 +119,13 @@ def parameters_located() -> Iterator[None]:
 def _located(path: str) -> str:
     name = path.removeprefix("/").partition("/")[0]
     if name == "interval_kinds":
-        return "/outputs"  # which they were made of
+        return "/outputs"  # they decide the kinds
     is_option = name in PredictParameters.model_fields and name not in NOT_PARAMETERS
     return PARAMETERS + path if is_option else path
 
 
 def _take_data(document: Document) -> list[Any]:
-    """The `data` of each input, taken out so that no schema looks at them; ... where none are."""
+    """Remove the `data` of each input, so that no schema checks them; `...` if there are none."""
     inputs = document.get("inputs")
     if not isinstance(inputs, list):
         return []
@@ -137,24 +145,24 @@ def _tensors(headers: Sequence[InputHeader], data: list[Any], binary: memoryview
             array = from_json(values, header.datatype, header.shape, path)
         else:
             if position + size > len(binary):
-                raise NotParseable(f"the body ends before the data of {header.name!r} do")
+                raise NotParseable(f"the body ends inside the data of {header.name!r}")
             part = binary[position : position + size]
             array = from_bytes(part, header.datatype, header.shape, path)
             position += size
         tensors.append(Tensor(header.name, header.datatype, array, path))
     if position != len(binary):
-        raise NotParseable(f"{len(binary) - position} bytes follow that belong to no input")
+        raise NotParseable(f"{len(binary) - position} bytes at the end belong to no input")
     return tensors
 
 
 def _num_rows(tensors: Sequence[Tensor]) -> int:
-    """The first size, which all tensors share."""
+    """The number of rows, which must be the same in all tensors."""
     rows, seen = tensors[0].shape[0], set()
     for tensor in tensors:
         if tensor.name in seen:
             raise tensor.invalid("is given twice")
         if tensor.shape[0] != rows:
-            raise tensor.invalid(f"has {tensor.shape[0]} rows where the first one has {rows}")
+            raise tensor.invalid(f"has {tensor.shape[0]} rows, but the first tensor has {rows}")
         seen.add(tensor.name)
     return rows
 
@@ -185,40 +193,40 @@ def _options(model: str, version: str | None, header: InferHeader) -> PredictPar
 
 
 def _kinds(names: list[str] | None) -> list[str]:
-    """The kinds of intervals that the requested outputs need; by default the credible ones."""
+    """The kinds of intervals that the requested outputs need, by default credible ones."""
     kinds = {outputs.QUANTILES: "credible", outputs.CONFORMAL: "conformal"}
     return [kind for name, kind in kinds.items() if name in (names or ())] or ["credible"]
 
 
 def _intervals(given: object, names: list[str] | None) -> list[Any]:
-    """Levels, which the protocol can only take as text; none where nobody wants the quantiles."""
+    """The levels, which come as text; empty if no output needs them."""
     wanted = {outputs.QUANTILES, outputs.CONFORMAL} & set(names or ())
     if given is None:
         return [DEFAULT_LEVEL] if wanted else []
     if names is not None and not wanted:
-        message = f"are returned as the output {outputs.QUANTILES!r}: ask for it too"
+        message = f"are returned as the output {outputs.QUANTILES!r}: request it too"
         raise Invalid([(f"{PARAMETERS}/intervals", message)])
     return [scalar(part) for part in str(given).split(",") if part]
 
 
 def _check_abstaining(given: dict[str, Any], names: list[str] | None) -> None:
-    """Raise `Invalid` for a bound without its output, or the output without its bound."""
+    """Raise `Invalid` for `abstain_above` without its output, or the output without it."""
     requested = names is not None and outputs.ABSTAINED in names
     if ABSTAIN in given and names is not None and not requested:
-        message = f"is answered by the output {outputs.ABSTAINED!r}: ask for it too"
+        message = f"is returned as the output {outputs.ABSTAINED!r}: request it too"
         raise Invalid([(f"{PARAMETERS}/{ABSTAIN}", message)])
     if requested and ABSTAIN not in given:
-        message = f"the output {outputs.ABSTAINED!r} needs this bound: give a number"
+        message = f"the output {outputs.ABSTAINED!r} needs this number: give it"
         raise Invalid([(f"{PARAMETERS}/{ABSTAIN}", message)])
 
 
 def _milliseconds(timeout: object) -> object:
-    """The protocol's microseconds; what is no number is left for the schema to refuse."""
+    """Milliseconds of the protocol's microseconds. The schema refuses anything but a number."""
     return timeout / MICROSECONDS if type(timeout) in (int, float) else timeout  # type: ignore[operator]
 
 
 def _wanted(header: InferHeader) -> list[str] | None:
-    """The names of the outputs; None for those that come unasked."""
+    """The names of the requested outputs; None for the standard ones."""
     return [output.name for output in header.outputs] if header.outputs else None
 
 

@@ -1,8 +1,8 @@
-"""A prediction → the protocol's output tensors, out of `models.prediction.outputs`.
+"""A prediction → the protocol's output tensors, as `models.prediction.outputs` lists them.
 
 `samples` are the draws [samples, rows (, classes)], `quantiles` the bounds of the credible
-intervals [rows, levels, 2], `conformal_quantiles` those of the conformal ones. What could not be
-estimated is NaN, in JSON null, as is an infinite bound there.
+intervals [rows, levels, 2], `conformal_quantiles` those of the conformal intervals. A value without
+an estimate is NaN. JSON has null for NaN and infinite bounds.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,12 @@ DATATYPES: dict[str, Datatype] = {"class": "BYTES", "true or false": "BOOL"}  # 
 
 @dataclass(frozen=True)
 class TensorOutput:
-    """How a tensor comes from a prediction; −1 in its shape depends on the request."""
+    """An output tensor. A size of −1 depends on the request.
+
+    Args:
+        of: the tensor of a prediction.
+        on_request: whether it must be requested by name.
+    """
 
     shape: tuple[int, ...]
     of: Callable[[RowPrediction], np.ndarray]
@@ -35,7 +40,7 @@ class TensorOutput:
 
 
 def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
-    """Every output of a model of numbers (None) or of classes; those on request come last."""
+    """All outputs of a regression model (None) or a classifier; those on request are last."""
     task = "regression" if num_classes is None else "classification"
     found = {
         output.tensor or output.name: _tensor(output, num_classes)
@@ -52,7 +57,7 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
 
 
 def describe(num_classes: int | None) -> list[TensorMetadata]:
-    """All outputs, for the model's metadata."""
+    """All outputs, for a model's metadata."""
     return [
         TensorMetadata(name=name, datatype=output.datatype, shape=list(output.shape))
         for name, output in outputs(num_classes).items()
@@ -67,17 +72,18 @@ def check_names(names: Iterable[str]) -> None:
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"no such output; known are {_listed(known)}")])
         if name in seen:
-            raise Invalid([(f"/outputs/{i}/name", f"{name!r} is asked for twice")])
+            raise Invalid([(f"/outputs/{i}/name", f"{name!r} is requested twice")])
         seen.add(name)
 
 
 def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.ndarray]:
-    """The outputs of these names, or all but those on request.
+    """The outputs with these names; for None the standard ones.
 
-    Quantiles and marks of abstained rows come unasked where the parameters made some.
+    Those are all that are not on request. If the parameters ask for intervals or abstaining, they
+    include `quantiles` or `abstained`, too.
 
     Raises:
-        Invalid: for an output that this kind of model has not.
+        Invalid: the model does not have an output.
     """
     rows = cast(RowPrediction, prediction)  # texts were refused with their inputs
     classes = rows.classes

@@ -1,7 +1,7 @@
-"""The protocol's data types: arrays from bytes or JSON, and back.
+"""Converts bytes or JSON of the protocol's data types to arrays, and back.
 
-Binary tensors are little-endian, row-major, without padding. Their numbers are looked at where they
-came in, never as Python objects. BYTES are texts, each after its length in 4 bytes.
+Binary tensors are little-endian, row-major, without padding. Arrays share the memory of the body.
+BYTES are texts, each after its length in 4 bytes.
 """
 
 import struct
@@ -39,7 +39,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input as it came: numbers, booleans, or objects (str, None) for BYTES."""
+    """An input. Its values are numbers, booleans, or objects (str or None) for BYTES."""
 
     name: str
     datatype: Datatype
@@ -51,16 +51,16 @@ class Tensor:
         return self.values.shape
 
     def invalid(self, message: str, row: int | None = None) -> Invalid:
-        """The exception that says what is wrong with it; rows count from 0."""
+        """An exception about this tensor. Rows count from 0."""
         where = f"tensor {self.name!r}" + ("" if row is None else f", row {row},")
         return Invalid([(self.path, f"{where} {message}")])
 
 
 def from_bytes(data: memoryview, datatype: Datatype, shape: Shape, path: str) -> np.ndarray:
-    """The array in this memory, not copied.
+    """The array in this memory. Only texts are copied.
 
     Raises:
-        Invalid: if there are more or fewer bytes than the shape asks for, or other values.
+        Invalid: the number of bytes does not fit the shape, or a value is wrong.
     """
     if datatype == BYTES:
         return _texts(data, prod(shape), path).reshape(shape)
@@ -73,25 +73,25 @@ def from_bytes(data: memoryview, datatype: Datatype, shape: Shape, path: str) ->
     if datatype != BOOL:
         return values
     if (values > 1).any():
-        raise Invalid([(path, "a byte of BOOL is 0 or 1")])
+        raise Invalid([(path, "each byte of BOOL must be 0 or 1")])
     return values.view(np.bool_)
 
 
 def from_json(data: object, datatype: Datatype, shape: Shape, path: str) -> np.ndarray:
-    """The array of row-major values, flat or nested as the shape says; null is a missing value.
+    """The array of row-major values, flat or nested as in the shape. Null is a missing value.
 
     Raises:
-        Invalid: at the first value that is not of the data type, or if the shape is another.
+        Invalid: the shape is wrong, or a value does not have the data type.
     """
     flat = _flat(data, shape)
     if flat is None:
-        message = f"must be {prod(shape)} values, flat or nested as the shape {list(shape)} says"
+        message = f"must have {prod(shape)} values, flat or nested as in the shape {list(shape)}"
         raise Invalid([(f"{path}/data", message)])
     return _typed(flat, datatype, f"{path}/data").reshape(shape)
 
 
 def to_bytes(values: np.ndarray) -> bytes:
-    """Texts with their lengths; anything else as it lies in memory."""
+    """The bytes of an array: texts after their lengths, other values as in memory."""
     if values.dtype != object:
         return np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
     texts = [text.encode() for text in values.ravel().tolist()]
@@ -99,7 +99,7 @@ def to_bytes(values: np.ndarray) -> bytes:
 
 
 def datatype_of(values: np.ndarray) -> str:
-    """The protocol's word for the array's type."""
+    """The protocol's data type of an array."""
     if values.dtype == object:
         return BYTES
     return BOOL if values.dtype == bool else f"FP{8 * values.itemsize}"
@@ -119,14 +119,14 @@ def _typed(flat: list[Any], datatype: Datatype, path: str) -> np.ndarray:
 
     if datatype == BYTES:
         check_types(flat, place, {str, type(None)}, "must be a string")
-        return np.array([*flat, None], dtype=object)[:-1]  # None: never fixed-size text
+        return np.array([*flat, None], dtype=object)[:-1]  # None prevents fixed-size text
     if datatype == BOOL:
         check_types(flat, place, {bool}, "must be true or false")
         return np.array(flat, dtype=bool)
     values = blocks(read_numbers, flat, place)
     dtype = DTYPES[datatype]
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # infinite in FP16, which is refused later
+        with np.errstate(over="ignore"):  # may be infinite in FP16: refused later
             return values.astype(dtype)
     limits: Any = np.iinfo(dtype)
     is_right = (values >= limits.min) & (values <= limits.max) & (values == np.floor(values))
@@ -137,7 +137,7 @@ def _typed(flat: list[Any], datatype: Datatype, path: str) -> np.ndarray:
 
 
 def _texts(data: memoryview, count: int, path: str) -> np.ndarray:
-    """`count` texts, which take all of the bytes."""
+    """The `count` texts in these bytes."""
     texts: list[str] = []
     position = 0
     try:
@@ -149,6 +149,6 @@ def _texts(data: memoryview, count: int, path: str) -> np.ndarray:
         message = f"element {len(texts)} of BYTES is not a length in 4 bytes and a text in UTF-8"
         raise Invalid([(path, message)]) from None
     if position != len(data) or len(texts) != count:
-        message = f"its bytes are not the {count} texts, each after its length, that its shape says"
+        message = f"must have {count} texts for its shape, each after its length, and nothing else"
         raise Invalid([(path, message)])
     return np.array([*texts, None], dtype=object)[:-1]

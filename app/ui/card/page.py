@@ -1,4 +1,4 @@
-"""The page of a model card. It can be kept as one file."""
+"""The page of a model card. It can be saved as one file."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ BUILDERS = {  # in the order of the page; the words of each section are in secti
 
 @dataclass(frozen=True)
 class Section:
-    """The numbers of a section; without any, its page says why."""
+    """The tables and charts of a section. If there are none, the page says why."""
 
     name: str
     tables: Sequence[Table]
@@ -33,12 +33,16 @@ class Section:
 
 
 def sections(card: Json) -> list[Section]:
-    """All sections with the numbers of a card."""
+    """All sections of a card."""
     return [Section(name, *build(card)) for name, build in BUILDERS.items()]
 
 
 def render_card(card: Json) -> str:
-    """HTML of the document that `GET /models/{name}/versions/{version}/card` gives as JSON."""
+    """HTML of a card.
+
+    Args:
+        card: the JSON of `GET /models/{name}/versions/{version}/card`.
+    """
     found = headline(card["variants"][0]["metrics"])
     template = templates().get_template("card.html")
     return template.render(card=card, sections=sections(card), headline=found)

@@ -1,4 +1,4 @@
-"""What the posterior of a version is like: pruning, out-of-distribution scores, weights."""
+"""Sections about the posterior of a version: pruning, out-of-distribution scores, weights."""
 
 from app.ui.charts import Content, Table, bar_chart, line_chart, variant_name
 from core.database.schema import Json
@@ -6,7 +6,7 @@ from models.evaluation.scores import main_scores
 
 
 def pruning(card: Json) -> Content:
-    """Scores and sizes of the pruned variants; empty without any."""
+    """Scores and sizes of the pruned variants; empty if there are none."""
     variants = card["variants"]
     if len(variants) < 2:
         return [], []

@@ -1,4 +1,4 @@
-"""How good a version is on held-out rows: scores, calibration, coverage and risk."""
+"""Sections about a version on held-out rows: scores, calibration, coverage and risk."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from models.evaluation.scores import SCORES
 
 
 def scores(card: Json) -> Content:
-    """All scores of the variants; the full posterior beside methods without a network."""
+    """All scores of the variants; also the full posterior beside methods without a network."""
     measured = variant_metrics(card["variants"])
     known = [s for s in SCORES if any(s.name in metrics for _, metrics in measured)]
     titles = [score.title for score in known]
@@ -99,7 +99,7 @@ def coverage(card: Json) -> Content:
 
 
 def _by_level(variants: Sequence[Json], names: Mapping[str, str]) -> list[list[Cell]]:
-    """A row per variant and kind of interval. Cells of what was not measured are empty."""
+    """A row per variant and kind of interval. Cells without a measurement are empty."""
     levels = variants[0]["metrics"]["coverage"]
     return [
         [variant_name(v["prune"]), kind, *(_cell(v["metrics"][name], level) for level in levels)]
@@ -110,14 +110,14 @@ def _by_level(variants: Sequence[Json], names: Mapping[str, str]) -> list[list[C
 
 
 def _cell(values: Json, level: str) -> Cell:
-    """A width that is null is unbounded."""
+    """The value of a level. A width that is null is unbounded."""
     if level not in values:
         return None
     return "unbounded" if values[level] is None else float(values[level])
 
 
 def _two_standard_errors(share: float, rows: int) -> float:
-    """Of a binomial share."""
+    """Two standard errors of a binomial share."""
     return 2 * math.sqrt(share * (1 - share) / max(1, rows))
 
 

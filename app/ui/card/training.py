@@ -1,4 +1,4 @@
-"""How a version was trained: its learning curve, its rows and its settings."""
+"""Sections about the training of a version: its learning curve, its rows and its settings."""
 
 from app.ui.charts import Content, Line, Table, line_chart
 from core.database.schema import Json
@@ -7,7 +7,7 @@ _MOST_LEVELS = 50  # in a cell of the table of columns
 
 
 def learning_curve(card: Json) -> Content:
-    """Losses, and the divergence, by epoch."""
+    """The losses and the divergence by epoch."""
     curve = card["learning_curve"]
     unit = "nats per token" if card["task"] == "language_model" else "nats per row"
 

@@ -1,4 +1,4 @@
-// A response of POST /predict for people: a summary, pictures, a table and a CSV file.
+// Shows a response of POST /predict: a summary, pictures, a table and a CSV file.
 
 import { csvLine } from "./cells.js";
 import { byId } from "./dom.js";
@@ -8,21 +8,20 @@ import { entropyStrip, extent, intervalStrip, shareStrip } from "./strips.js";
 
 const MOST_SHOWN = 200; // rows on the page: the file has all
 
-/** The contents of a response: headers and rows of the table, facts, the file, and `needsLook` per row.
- *  `isBeyond` says whether a single row is out of distribution.
+/** The contents of a response; see `Digest` in types.d.ts.
  * @param {any} answer
  * @param {PredictBody} body
  * @param {Question} question
  * @returns {Digest} */
 export function digest(answer, body, question) {
-  const isBeyond = answer.out_of_distribution?.length === 1 && answer.out_of_distribution[0];
-  return { isBeyond, ...digests[question.task](answer, body, question) };
+  const isUnreliable = answer.out_of_distribution?.length === 1 && answer.out_of_distribution[0];
+  return { isUnreliable, ...digests[question.task](answer, body, question) };
 }
 
 const UNRELIABLE = "The row is outside of the training data: neither the prediction nor its uncertainty is reliable.";
 const ONE_SAMPLE = "needs two samples";
 
-/** Epistemic values; with one sample, for which the service returns 0, a note instead.
+/** Epistemic values. With one sample the service returns 0, so there is a note instead.
  * @param {AnyAnswer} answer
  * @param {number[]} values
  * @returns {(number | string)[]} */
@@ -31,7 +30,7 @@ const epistemicOf = (answer, values) => (answer.samples === 1 ? values.map(() =>
 /** The remark of a row, empty if there is none.
  * @param {AnyAnswer} answer
  * @param {number} i */
-const looks = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained"].filter(Boolean).join(", ");
+const remark = (answer, i) => [answer.out_of_distribution?.[i] && "out of distribution", answer.abstained?.[i] && "abstained"].filter(Boolean).join(", ");
 
 const digests = {
   /** @param {RegressionAnswer} answer
@@ -42,7 +41,7 @@ const digests = {
     const epistemic = epistemicOf(answer, root(answer.variance.epistemic));
     const credible = answer.intervals[0];
     const rows = answer.mean.map((mean, i) => ({ mean, aleatoric: aleatoric[i], total: total[i], lower: credible.lower[i], upper: credible.upper[i] }));
-    const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // an out-of-distribution row would stretch the scale
+    const usual = rows.filter((_, i) => !answer.out_of_distribution?.[i]); // the others would stretch the scale
     const scale = extent(usual.length ? usual : rows);
     const isOff = (/** @type {StripRow} */ { mean }) => mean < scale[0] || mean > scale[1];
     const level = (/** @type {Interval} */ interval) => `${+(100 * interval.level).toPrecision(4)} %${interval.kind === "conformal" ? " conformal" : ""}`;
@@ -51,17 +50,17 @@ const digests = {
       portrait: rows.length === 1 ? portrait(drawn(rows[0]), scale, level(credible)) : null,
       headers: ["row", "mean", `${formatValue(scale[0])} to ${formatValue(scale[1])}`, "remark", "± aleatoric", "± epistemic", "± total", ...answer.intervals.map(level)],
       rows: rows.map((row, i) => [
-        i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [looks(answer, i), isOff(row) && "outside of the scale"].filter(Boolean).join(", ")),
+        i + 1, row.mean, drawn(row), element("span", { class: "looks" }, [remark(answer, i), isOff(row) && "outside of the scale"].filter(Boolean).join(", ")),
         aleatoric[i], epistemic[i], row.total,
         ...answer.intervals.map((one) => element("span", { class: "interval" }, `${bound(one.lower[i])} to ${bound(one.upper[i])}`)),
       ]),
-      needsLook: answer.mean.map((_, i) => looks(answer, i) !== ""),
+      isFlagged: answer.mean.map((_, i) => remark(answer, i) !== ""),
       facts: rows.length === 1 ? [
         ["mean", formatValue(rows[0].mean)], ["± aleatoric", aleatoric[0], "aleatoric"], ["± epistemic", epistemic[0], "epistemic"],
         ...answer.intervals.map((one) => /** @type {Fact} */ ([level(one), `${bound(one.lower[0])} to ${bound(one.upper[0])}`])),
         ["Monte-Carlo error", mcError(answer.mc_error)],
       ] : [["rows", rows.length], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
-      summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, rows.length),
+      summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, rows.length),
       file: file(body, {
         mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "conformal" ? "conformal_" : ""}${end}_${one.level}`, values]))),
@@ -85,16 +84,16 @@ const digests = {
           i + 1, String(label), probabilities[i][k], epistemicOf(answer, [Math.sqrt(answer.variance.epistemic[i][k])])[0],
           shareStrip(probabilities[i], list(probabilities[i])), entropy.aleatoric[i], epistemic[i],
           entropyStrip(entropy.aleatoric[i], entropy.epistemic[i], most, `aleatoric ${formatValue(entropy.aleatoric[i])}, epistemic ${formatValue(entropy.epistemic[i])} nats`),
-          looks(answer, i),
+          remark(answer, i),
         ];
       }),
-      needsLook: labels.map((_, i) => looks(answer, i) !== ""),
+      isFlagged: labels.map((_, i) => remark(answer, i) !== ""),
       legend: classes.map(String),
       facts: labels.length === 1 ? [
         ["label", String(labels[0])], ...classes.map((name, k) => /** @type {Fact} */ ([String(name), probabilities[0][k]])),
         ["aleatoric, nats", entropy.aleatoric[0], "aleatoric"], ["epistemic, nats", epistemic[0], "epistemic"], ["Monte-Carlo error", mcError(answer.mc_error?.flat())],
       ] : [["rows", labels.length], ["Monte-Carlo error, at most", mcError(answer.mc_error?.flat())]],
-      summary: labels.length === 1 ? `${labels[0]}, with probability ${formatValue(Math.max(...probabilities[0]))}${looks(answer, 0) && `: ${looks(answer, 0)}`}` : counted(answer, labels.length),
+      summary: labels.length === 1 ? `${labels[0]}, with probability ${formatValue(Math.max(...probabilities[0]))}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, labels.length),
       file: file(body, {
         label: labels, ...Object.fromEntries(classes.map((name, k) => [`probability_${name}`, probabilities.map((row) => row[k])])),
         predictive_entropy: entropy.total, expected_entropy: entropy.aleatoric, mutual_information: entropy.epistemic,
@@ -112,11 +111,11 @@ const digests = {
     const { time } = question.forecast;
     const last = answer.mean.length - 1;
     const headers = ["time", "mean", "± aleatoric", "± epistemic", ...answer.intervals.map((one) => `${+(100 * one.level).toPrecision(4)} %`), "remark"];
-    const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), looks(answer, i)]);
+    const rows = answer.times.map((when, i) => [when, answer.mean[i], aleatoric[i], epistemic[i], ...answer.intervals.map((one) => `${bound(one.lower[i])} to ${bound(one.upper[i])}`), remark(answer, i)]);
     const history = { x: body.inputs[time], y: body.inputs[question.target] };
     return {
       headers, rows,
-      needsLook: answer.times.map((_, i) => looks(answer, i) !== ""),
+      isFlagged: answer.times.map((_, i) => remark(answer, i) !== ""),
       facts: [["steps", answer.times.length], ["paths", answer.samples * answer.paths], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
       summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${formatValue(answer.mean[last])} ± ${formatValue(Math.sqrt(answer.variance.total[last]))}`,
       draw: () => draw("fan", fan(answer, history, question.target), { headers, rows }),
@@ -137,7 +136,7 @@ const digests = {
     return {
       headers: ["text", "next tokens", "log likelihood, nats", "perplexity", "entropy: aleatoric", "epistemic"],
       rows: texts.map((text, i) => [text || "(empty)", tokens(answer.next_tokens[i]), answer.log_likelihood[i], answer.perplexity[i], entropy.aleatoric[i], epistemicOf(answer, entropy.epistemic)[i]]),
-      needsLook: texts.map(() => false),
+      isFlagged: texts.map(() => false),
       facts: [["texts", texts.length]],
       summary: texts.length === 1 ? `Next: ${answer.next_tokens[0][0].token}, with probability ${formatValue(answer.next_tokens[0][0].probability)}` : `${texts.length} texts`,
       file: file({ inputs: [] }, {
@@ -150,7 +149,7 @@ const digests = {
 
 const bound = (/** @type {number | null} */ value) => (value === null ? "unbounded" : formatValue(value));
 
-/** It is 0 where the mean is worked out, without any drawing.
+/** The largest Monte-Carlo error. It is 0 if the mean is computed without samples.
  * @param {(number | null)[] | null | undefined} errors */
 function mcError(errors) {
   const known = (errors ?? []).filter((error) => error !== null);
@@ -174,7 +173,7 @@ function tokens(list) {
   return element("ol", { class: "tokens" }, ...items);
 }
 
-/** Header and lines of all rows: what was columns, then what was answered.
+/** A CSV file with the columns of the request and those of the response.
  * @param {{ inputs?: any }} body
  * @param {Record<string, Value[] | null | undefined>} answered */
 function file({ inputs }, answered) {
@@ -184,7 +183,7 @@ function file({ inputs }, answered) {
   return [csvLine([...columns, ...known.map(({ name }) => name)]), ...lines].join("\r\n");
 }
 
-/** The one row's picture, with the ends of its scale and what its parts are.
+/** The picture of a single row, with the ends of its scale and a legend.
  * @param {Element} drawn
  * @param {[low: number, high: number]} scale
  * @param {string} level */
@@ -194,29 +193,29 @@ function portrait(drawn, [low, high], level) {
   return element("div", { class: "portrait" }, drawn, element("p", { class: "ends" }, element("span", {}, formatValue(low)), element("span", {}, formatValue(high))), element("p", { class: "legend" }, ...items));
 }
 
-/** Put a digest on the page; with `onlyLooks`, those rows alone.
+/** Put a digest on the page.
  * @param {Digest} result
- * @param {boolean} onlyLooks */
-export function show(result, onlyLooks) {
+ * @param {boolean} onlyFlagged show only flagged rows */
+export function show(result, onlyFlagged) {
   const section = byId("answer");
   section.hidden = false;
   const summary = byId("summary");
   summary.textContent = result.summary;
-  summary.classList.toggle("flagged", result.rows.length === 1 && result.needsLook[0]);
+  summary.classList.toggle("flagged", result.rows.length === 1 && result.isFlagged[0]);
   const caution = byId("caution");
-  caution.textContent = result.isBeyond ? UNRELIABLE : "";
-  caution.hidden = !result.isBeyond;
+  caution.textContent = result.isUnreliable ? UNRELIABLE : "";
+  caution.hidden = !result.isUnreliable;
   byId("facts").replaceChildren(element("dl", { class: "facts" }, ...facts(result.facts)));
   result.draw?.();
-  const lines = result.rows.map((cells, i) => ({ cells, class: result.needsLook[i] ? "flagged" : null }));
-  const wanted = onlyLooks ? lines.filter((line) => line.class) : lines;
+  const lines = result.rows.map((cells, i) => ({ cells, class: result.isFlagged[i] ? "flagged" : null }));
+  const wanted = onlyFlagged ? lines.filter((line) => line.class) : lines;
   const caption = wanted.length > MOST_SHOWN ? `The first ${MOST_SHOWN} of ${wanted.length.toLocaleString("en")} rows. The file has all of them` : "All rows";
   if (result.portrait) byId("pictures").replaceChildren(result.portrait);
   else if (!result.draw) byId("pictures").replaceChildren();
   const parts = result.portrait ? [] : [table(caption, result.headers, wanted.slice(0, MOST_SHOWN))];
   if (result.legend) parts.unshift(legend(result.legend));
   byId("results").replaceChildren(...parts);
-  byId("only-flagged-label").hidden = !(result.rows.length > 1 && result.needsLook.some(Boolean));
+  byId("only-flagged-label").hidden = !(result.rows.length > 1 && result.isFlagged.some(Boolean));
 }
 
 /** @param {string[]} names */

@@ -1,4 +1,4 @@
-// What every page of the dashboard needs: requests to the API, its errors, and buttons that send requests.
+// For every page of the dashboard: requests to the API, their errors, and buttons that send requests.
 
 import { asError, byId } from "./dom.js";
 
@@ -39,7 +39,7 @@ export async function api(method, path, body, headers = {}, signal = null) {
 /** An idempotency key, so that a repeated request creates only one object. */
 export const once = () => ({ "Idempotency-Key": crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
 
-/** The JSON in a text, null if it is none.
+/** The JSON in a text, null if it is not JSON.
  * @param {string} text */
 export function parsed(text) {
   try {
@@ -64,8 +64,8 @@ export function notify(message, kind = "good") {
   setTimeout(() => notice.remove(), kind === "good" ? 5000 : 15000);
 }
 
-/** Show errors at the fields of a form with their `data-path`, and the others in its `.wrong`.
- *  `focus` is false where nobody has sent the form: who is typing stays there.
+/** Show errors at the fields of a form with their `data-path`, and other errors in its `.wrong`.
+ *  `focus` is false if the user did not send the form, so that they can continue to type.
  * @param {HTMLElement} form
  * @param {unknown} thrown
  * @param {{ focus?: boolean }} [options] */
@@ -100,8 +100,8 @@ export function clearRefusal(form) {
   wrongOf(form).hidden = true;
 }
 
-/** The field of a path, or of what it is a part of; what is put away, such as the form of one row
- *  while many are pasted, is none. What is folded up is one: it gets unfolded.
+/** The field of a path or of the nearest path above it, null if there is none. Hidden fields are
+ *  left out; fields in a closed `details` are not, because `mark` opens it.
  * @param {HTMLElement} form
  * @param {string} path */
 function fieldOf(form, path) {
@@ -127,10 +127,10 @@ function mark(field, message) {
   field.closest(".field")?.append(shown);
 }
 
-/** `<button data-call="PUT /models/x/aliases/y" data-body='{…}' data-confirm="…" data-then="/ui/…">`;
- * with `data-refresh="#part"` in place of `data-then` htmx fetches that part anew, and no more.
+/** Send the request of `<button data-call="PUT /models/x/aliases/y" data-body='{…}' data-confirm="…" data-then="/ui/…">`.
+ * With `data-refresh="#part"` instead of `data-then`, htmx then refreshes only that part.
  * @param {HTMLButtonElement} button */
-async function carryOut(button) {
+async function sendRequest(button) {
   const { call, body, confirm: question, then, refresh, done } = button.dataset;
   if (question && !window.confirm(question)) return;
   const [method, path] = (call ?? "").split(" ");
@@ -154,7 +154,7 @@ async function carryOut(button) {
 document.addEventListener("click", (event) => {
   const target = /** @type {Element} */ (event.target);
   const button = /** @type {HTMLButtonElement | null} */ (target.closest("[data-call]"));
-  if (button) carryOut(button);
+  if (button) sendRequest(button);
 });
 
 byId("theme").addEventListener("click", () => {

@@ -5,12 +5,12 @@ import { asError, byId, findInput, inputById } from "./dom.js";
 import { axis, deviations, heatMap, plain, predictiveBand, probabilities, root } from "./figures.js";
 import { draw, formatValue, title } from "./parts.js";
 
-const ALONE = 61; // points of a line
-const BESIDE = 25; // points of either side of a map
+const LINE_POINTS = 61;
+const MAP_POINTS = 25; // on each side of a map
 const SAMPLES = 100;
-const BEYOND = 0.5; // of the range, on either side, where epistemic uncertainty should grow
+const BEYOND = 0.5; // share of the range that is added on each side, where epistemic uncertainty should grow
 
-/** The values of a feature: its range and half of it on both sides, or each level.
+/** The values of a feature: all levels, or its range and beyond.
  * @param {Feature} feature
  * @param {number} points */
 function grid(feature, points) {
@@ -42,7 +42,7 @@ export async function showBand(question) {
     clearRefusal(form);
     try {
       await (y && y !== x ? overTwo(question, x, y, running.signal) : alongOne(question, x, running.signal));
-      tellHeld(question, [x, y]);
+      showHeld(question, [x, y]);
     } catch (error) {
       if (asError(error).name !== "AbortError") showRefusal(form, error, { focus: false });
     }
@@ -52,10 +52,10 @@ export async function showBand(question) {
   await update();
 }
 
-/**
+/** Show the values of the features that are held.
  * @param {Question} question
  * @param {(Feature | null)[]} chosen */
-function tellHeld({ features }, chosen) {
+function showHeld({ features }, chosen) {
   const held = features.filter((feature) => !chosen.includes(feature));
   const shown = held.map(({ name, typical }) => `${name} = ${typical === null ? "missing" : typeof typical === "number" ? formatValue(typical) : typical}`);
   byId("band-held").textContent = held.length ? `Held: ${shown.join(", ")}` : "";
@@ -77,7 +77,7 @@ const predict = ({ model, version }, inputs, signal) =>
  * @param {Feature} feature
  * @param {AbortSignal} signal */
 async function alongOne(question, feature, signal) {
-  const { values, drawn, axis: along, marks } = grid(feature, ALONE);
+  const { values, drawn, axis: along, marks } = grid(feature, LINE_POINTS);
   const base = typical(question);
   const answer = await predict(question, values.map((value) => ({ ...base, [feature.name]: value })), signal);
   const isClasses = question.task === "classification";
@@ -107,7 +107,7 @@ function numbers(name, values, answer) {
  * @param {Feature} y
  * @param {AbortSignal} signal */
 async function overTwo(question, x, y, signal) {
-  const [across, up] = [grid(x, BESIDE), grid(y, BESIDE)];
+  const [across, up] = [grid(x, MAP_POINTS), grid(y, MAP_POINTS)];
   const base = typical(question);
   const rows = up.values.flatMap((b) => across.values.map((a) => ({ ...base, [x.name]: a, [y.name]: b })));
   const answer = await predict(question, rows, signal);
@@ -129,7 +129,7 @@ async function overTwo(question, x, y, signal) {
 /** @param {number[]} values */
 const scale = (values) => `From ${formatValue(Math.min(...values))}, pale, to ${formatValue(Math.max(...values))}.`;
 
-/** Maps are smooth between numbers alone: levels stand at 0, 1, 2, …
+/** The axis of a map. Plotly smooths only between numbers, so levels are at 0, 1, 2, …
  * @param {ReturnType<typeof grid>} grid */
 const levelled = ({ axis: own, drawn, isLine }) =>
   isLine ? own : { ...own, type: "linear", tickvals: drawn.map((_, i) => i), ticktext: drawn };

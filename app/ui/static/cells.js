@@ -1,6 +1,6 @@
 // Tables as CSV, or as cells copied from a spreadsheet.
 
-/** Lines of cells, RFC 4180; the separator is a tab, semicolon or comma, whichever the first line has.
+/** Lines of cells, RFC 4180. The separator is a tab, semicolon or comma: the first of them in the first line.
  * @param {string} text */
 export function readCells(text) {
   const separator = ["\t", ";", ","].find((one) => text.split(/\r?\n/, 1)[0].includes(one)) || ",";
@@ -27,7 +27,7 @@ export function readCells(text) {
   return lines;
 }
 
-/** A cell as `/predict` takes it: empty is missing; text in a column of numbers stays text, which `/predict` refuses.
+/** The value of a cell for `/predict`. An empty cell is missing. `/predict` refuses text in a column of numbers.
  * @param {string} cell
  * @param {string} type
  * @returns {Value} */
@@ -49,7 +49,7 @@ function checkLengths(lines, header) {
   throw new Error(`Row ${at + 1} has ${cells}, but there are ${header.length} columns. Give every row one cell per column. Leave cells of missing values empty, and put cells with a separator in quotes.`);
 }
 
-/** Records of pasted lines, and the ignored columns. Throws an Error that names what is missing.
+/** The records of pasted lines, and the ignored columns. Throws an Error that names missing columns.
  * @param {string} text
  * @param {Feature[]} features */
 export function readRows(text, features) {
@@ -72,7 +72,7 @@ export function readRows(text, features) {
   return { rows, leftOut: header.filter((name) => !names.includes(name)) };
 }
 
-/** Columns of pasted lines with names in the first one; numbers where all cells of a column are.
+/** The columns of pasted lines with names in the first line. A column is numeric if all of its cells are.
  * @param {string} text */
 export function readColumns(text) {
   const [header, ...lines] = readCells(text);

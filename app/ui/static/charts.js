@@ -1,12 +1,12 @@
 "use strict";
 
-// Draws every chart of the page in the colours of its theme, again when the theme changes or before printing.
-// Scripts of pages draw more with `Charts.show(place, figure)`.
+// Draws every chart of the page in the colours of its theme, and again when the theme changes or before printing.
+// Scripts of pages draw other charts with `Charts.show(place, figure)`.
 
 const root = document.documentElement;
 const css = (/** @type {string} */ name) => getComputedStyle(root).getPropertyValue(name).trim();
 
-// The style of each role, which a trace's `meta` names. A kind of uncertainty has the same colour everywhere.
+// The style of each role. The `meta` of a trace is its role. A kind of uncertainty has the same colour everywhere.
 /** @type {Record<string, ((colours: Colours) => object) | undefined>} */
 const roles = {
   reference: ({ muted }) => ({ line: { color: muted, dash: "dot", width: 2 }, hoverinfo: "skip" }),
@@ -31,7 +31,7 @@ const band = (colour, ground) => ({ mode: "lines", fill: "tonexty", fillcolor: b
  * @param {string} to */
 const heat = (from, to) => ({ colorscale: [[0, from], [1, to]] });
 
-/** Between two colours as #rrggbb: a band over another hides it, so that both keep their own.
+/** A mix of two colours, as #rrggbb. Bands are opaque, so that overlapping ones keep their colours.
  * @param {string} from
  * @param {string} to
  * @param {number} share */
@@ -89,7 +89,7 @@ function themeColours() {
   };
 }
 
-/** Places, and their figures without colours.
+/** Elements with their figures, which have no colours.
  * @type {Map<HTMLElement, Figure>} */
 const shown = new Map();
 

@@ -6,22 +6,22 @@ import { document_, element } from "./parts.js";
 
 const choice = document.getElementById("choice");
 let address = "";
-let asking = false;
+let loading = false;
 choice?.addEventListener("change", async () => {
   const ticked = checkedIn(choice, ":checked");
   address = ticked.length ? `/ui/compare?versions=${ticked.join(",")}` : "/ui/compare";
   history.replaceState(null, "", address);
-  if (asking) return; // what is ticked meanwhile comes after
-  asking = true;
+  if (loading) return; // the loop below loads the new address, too
+  loading = true;
   for (let shown = ""; shown !== address; ) {
     shown = address;
     await htmx.ajax("GET", shown, { source: choice, target: "#comparison", select: "#comparison", swap: "outerHTML" });
   }
-  asking = false;
+  loading = false;
   Charts.read(byId("comparison"));
 });
 
-/** The values of the boxes that are ticked.
+/** The values of the matching boxes.
  * @param {HTMLElement} place
  * @param {string} selector */
 function checkedIn(place, selector) {

@@ -1,4 +1,4 @@
-// Figures of responses of POST /predict, without colours, which charts.js adds.
+// Figures of responses of POST /predict. They have no colours: charts.js adds them.
 
 /** @param {string} text
  * @param {object} [more]
@@ -19,7 +19,7 @@ export const root = (variances) => variances.map(Math.sqrt);
  * @returns {Trace} */
 const trace = (x, y, name, meta, more = {}) => ({ type: "scatter", mode: "lines", x, y, name, meta, ...more });
 
-/** A band of `mean` ± `half`: its lower edge, and its upper one with what lies between.
+/** The traces of a band `mean` ± `half`: its lower edge, and its upper edge with the filled area.
  * @param {unknown[]} x
  * @param {number[]} mean
  * @param {number[]} half
@@ -30,7 +30,7 @@ export const band = (x, mean, half, name, meta) => [
   trace(x, plus(mean, half), name, meta),
 ];
 
-/** Mean, and ± one standard deviation: noise within total. `x` may be levels.
+/** The mean, and bands of ± one standard deviation: aleatoric inside total. `x` may be levels.
  * @param {unknown[]} x
  * @param {RegressionAnswer} answer
  * @param {object} x_axis
@@ -82,8 +82,8 @@ export function probabilities(x, answer, x_axis, marks) {
   return { data, layout: { xaxis: x_axis, yaxis: axis("probability", { range: [-0.02, 1.02], tickformat: ".0%" }), shapes: marks.map(upright), showlegend: true } };
 }
 
-/** `values` row by row of `y`, each as long as `x`; a rectangle marks the range of the training rows.
- *  Smooth, and without a bar of colours: for the others plotly writes styles inline, which the page's policy forbids.
+/** A map of `values`, which are row by row: a row of `x.length` for each `y`. A rectangle marks the range of the training rows.
+ *  It is smooth and has no colour bar: otherwise plotly writes inline styles, which the page's policy forbids.
  * @param {unknown[]} x
  * @param {unknown[]} y
  * @param {number[]} values
@@ -101,7 +101,7 @@ export function heatMap(x, y, values, name, meta, axes, range) {
   };
 }
 
-/** A forecast: the 50 % interval, the chosen interval and the mean. Some paths, faintly.
+/** A forecast: the history, the 50 % interval, the chosen interval and the mean.
  * @param {ForecastAnswer} answer
  * @param {{ x: Value[], y: Value[] }} history
  * @param {string} target
@@ -124,6 +124,6 @@ export function fan(answer, history, target) {
 
 const upright = (/** @type {unknown} */ x) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper" });
 
-/** Plotly reads a little HTML in names: those of data have none.
+/** A text with HTML escaped, because plotly interprets some HTML in names.
  * @param {Value} text */
 export const plain = (text) => String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

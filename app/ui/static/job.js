@@ -1,4 +1,4 @@
-// The page of a job: its events from the first one on, until the job ends.
+// The page of a job: shows its events from the first one until the job ends.
 
 import { byId } from "./dom.js";
 
@@ -10,18 +10,18 @@ const MOST_ROWS = 200; // of the table
 /** @type {[keyof Point, string][]} */
 const LOSSES = [ ["nelbo", "negative ELBO"], ["nll", "NLL, training rows"], ["held_out", "NLL, held-out rows"]];
 
-/** @typedef {{ at: number, epoch: number, stage: string, nelbo: number, nll: number, held_out: number | null, kl: number }} Point `at` counts on over the stages */
+/** @typedef {{ at: number, epoch: number, stage: string, nelbo: number, nll: number, held_out: number | null, kl: number }} Point `at` counts epochs over all stages */
 /** @typedef {{ stage: string, epoch: number, time: string }} Progress */
 
 /** @type {Point[]} */
 const points = [];
-/** Where each stage begins.
+/** The stages, with the epoch at which each begins.
  * @type {{ name: string, at: number }[]} */
 const stages = [];
-let before = 0; // epochs of the stages that are done
+let before = 0; // epochs of the finished stages
 /** @type {Progress | null} */
 let last = null;
-let drawn = false;
+let isScheduled = false;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let refreshing;
 
@@ -41,7 +41,7 @@ function begin({ stage, time }) {
   log(`started: ${inWords(stage)}`, time);
 }
 
-/** `refit-prune-0.5` is the variant of the second fit with half of its weights left out.
+/** A stage for people: `refit-prune-0.5` is the variant of the second fit without half of its weights.
  * @param {string} stage */
 function inWords(stage) {
   const name = stage.replace(/^refit-/, "");
@@ -61,7 +61,7 @@ function metrics(event) {
   if (event.nelbo === undefined || !last) return;
   const held_out = event.held_out_log_likelihood === undefined ? null : -event.held_out_log_likelihood;
   points.push({ at: before + last.epoch, epoch: last.epoch, stage: last.stage, nelbo: event.nelbo, nll: event.nll, held_out, kl: event.kl });
-  later();
+  scheduleDraw();
 }
 
 /** @param {{ status: string, reason?: string, attempt: number, time: string }} event */
@@ -93,15 +93,15 @@ function log(text, time) {
   if (list.parentElement) list.parentElement.scrollTop = list.scrollHeight;
 }
 
-/** Draw at most twice a second. */
-function later() {
-  if (drawn) return;
-  drawn = true;
+/** Draw soon, but at most twice a second. */
+function scheduleDraw() {
+  if (isScheduled) return;
+  isScheduled = true;
   setTimeout(draw, points.length < 3 ? 50 : 500);
 }
 
 function draw() {
-  drawn = false;
+  isScheduled = false;
   if (!curves) return;
   if (!points.length) {
     byId("no-curve").textContent = "The job reported no epochs.";
@@ -114,7 +114,7 @@ function draw() {
   Charts.show(byId("losses"), { data: lines, layout: layout(true, lines) });
   const divergence = [line("kl", "KL")];
   Charts.show(byId("divergence"), { data: divergence, layout: layout(false, divergence) });
-  byId("curve-rows").replaceChildren(...some().map(row));
+  byId("curve-rows").replaceChildren(...tablePoints().map(row));
 }
 
 /** @param {keyof Point} name
@@ -124,7 +124,7 @@ function line(name, title) {
   return { type: "scatter", mode: known.length > 30 ? "lines" : "lines+markers", name: title, x: known.map((point) => point.at), y: known.map((point) => point[name]) };
 }
 
-/** The range of the axis, without the first steps, which are often far above all others.
+/** The range of the axis without the first points, which are often far above the others.
  * @param {Trace[]} lines */
 function range(lines) {
   const values = lines.flatMap(({ y }) => y.slice(Math.floor(y.length / 20)));
@@ -146,7 +146,7 @@ function layout(showlegend, lines) {
   };
 }
 
-function some() {
+function tablePoints() {
   const step = Math.ceil(points.length / MOST_ROWS);
   return points.filter((_, i) => i % step === 0 || i === points.length - 1);
 }
@@ -164,14 +164,14 @@ function row(point) {
   return made;
 }
 
-// The page of a comparison gets its charts when it ends.
+// Draw the charts of a comparison, which come with a refresh after its end.
 document.addEventListener("htmx:afterSwap", () => Charts.read(place()));
 
-// A resumed job has ended before, so its events go on after the end. The service closes with 204.
+// A resumed job has events after an earlier end, so this reconnects after each end. Status 204 stops it.
 const source = new EventSource(`/jobs/${encodeURIComponent(job)}/events`);
 /** @param {string} type
- * @param {(event: any) => void} tell */
-const on = (type, tell) => source.addEventListener(type, ({ data }) => tell(JSON.parse(data)));
+ * @param {(event: any) => void} handle */
+const on = (type, handle) => source.addEventListener(type, ({ data }) => handle(JSON.parse(data)));
 if (kind === "train") {
   on("progress", progress);
   on("metrics", metrics);

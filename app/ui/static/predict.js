@@ -8,11 +8,11 @@ import { document_, element, pointer, table, formatValue, variantName } from "./
 import { isMany, positionOf, read, samplesAt } from "./question.js";
 import { showSnippets } from "./snippets.js";
 
-const WAIT = 150; // milliseconds that a slider has to rest
-const TYPING = 400; // milliseconds without a key before a request is sent
-const PREVIEWED = 5; // of pasted rows, beside those that were refused
+const WAIT = 150; // milliseconds between a change and its request
+const TYPING = 400; // the same for text fields
+const PREVIEWED = 5; // pasted rows in the preview, besides refused ones
 
-/** @typedef {ReturnType<typeof read>} Asking */
+/** @typedef {ReturnType<typeof read>} Read the body of the request, and the ignored columns */
 
 /** @type {Question} */
 const question = document_("question");
@@ -27,77 +27,77 @@ let timer;
 /** @type {Digest | null} */
 let result = null;
 
-/** Send a request; `sent` says that the button was pressed, so that errors get the focus.
- * @param {boolean} sent */
+/** Send a request.
+ * @param {boolean} sent whether the user pressed the button; the result then gets the focus */
 async function ask(sent) {
   clearTimeout(timer);
   running.abort();
   running = new AbortController();
   const { signal } = running;
   clearRefusal(byId("ask"));
-  /** @type {Asking | null} */
-  let asking = null;
+  /** @type {Read | null} */
+  let request = null;
   try {
-    asking = read(question);
-    age(true);
-    const answer = await api("POST", "/predict", asking.body, {}, signal);
-    result = digest(answer, asking.body, question);
-    preview(asking, []);
-    tellCost(answer);
+    request = read(question);
+    setStale(true);
+    const answer = await api("POST", "/predict", request.body, {}, signal);
+    result = digest(answer, request.body, question);
+    preview(request, []);
+    showCost(answer);
     show(result, inputById("only-flagged").checked);
-    age(false);
+    setStale(false);
     if (sent) byId("answer-title").focus();
   } catch (error) {
     if (signal.aborted) return;
-    refuse(error, asking, sent);
+    showErrors(error, request, sent);
   }
 }
 
 /** Mark the shown prediction as outdated, or not. */
-const age = (/** @type {boolean} */ isStale) => byId("answer").setAttribute("aria-busy", String(isStale));
+const setStale = (/** @type {boolean} */ isStale) => byId("answer").setAttribute("aria-busy", String(isStale));
 
-function takeAway() {
+function hideAnswer() {
   byId("answer").hidden = true;
   byId("cost").textContent = "";
-  age(false);
+  setStale(false);
 }
 
-/** Show errors of the service at their field or row, and unreadable rows at their text.
+/** Show errors of the service at their field or row, and errors of reading the rows at their text.
  * @param {unknown} error
- * @param {Asking | null} asking
+ * @param {Read | null} request
  * @param {boolean} sent */
-function refuse(error, asking, sent) {
-  takeAway();
+function showErrors(error, request, sent) {
+  hideAnswer();
   const { message } = asError(error);
   const refusal = error instanceof Refusal ? error : new Refusal({ detail: message, errors: [{ path: "/inputs", message }] });
-  preview(asking, refusal.problem.errors || []);
+  preview(request, refusal.problem.errors || []);
   showRefusal(byId("ask"), refusal, { focus: sent });
 }
 
 /** Preview the first rows as read, and rows with errors.
- * @param {Asking | null} asking
+ * @param {Read | null} request
  * @param {{ path: string }[]} errors */
-function preview(asking, errors) {
+function preview(request, errors) {
   const place = document.getElementById("preview");
   if (!place) return;
   place.replaceChildren();
-  if (!asking || !isMany()) return;
+  if (!request || !isMany()) return;
   /** @type {Row[]} */
-  const rows = asking.body.inputs;
+  const rows = request.body.inputs;
   const wrong = errors.map(({ path }) => Number(/^\/inputs\/(\d+)/.exec(path)?.[1])).filter((row) => row in rows);
   const shown = [...new Set([...rows.keys()].slice(0, PREVIEWED).concat(wrong))];
   const cell = (/** @type {number} */ row, /** @type {Feature} */ { name }) => element("span", { class: "field", "data-path": `/inputs/${row}/${pointer(name)}`, id: `cell-${row}-${pointer(name)}`, tabindex: "-1" }, String(rows[row][name] ?? ""));
   const lines = shown.map((row) => ({ cells: [row + 1, ...question.features.map((feature) => cell(row, feature))], class: wrong.includes(row) ? "wrong-row" : null }));
-  const left = asking.leftOut.length ? `; ignored: ${asking.leftOut.join(", ")}` : "";
+  const left = request.leftOut.length ? `; ignored: ${request.leftOut.join(", ")}` : "";
   place.append(table(`${rows.length === 1 ? "1 row" : `${rows.length.toLocaleString("en")} rows`} as read${left}`, ["row", ...question.features.map(({ name }) => name)], lines));
 }
 
 /** @param {AnyAnswer} answer */
-function tellCost({ samples, timings_ms: { compute, total } }) {
+function showCost({ samples, timings_ms: { compute, total } }) {
   byId("cost").textContent = `${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"} in ${formatValue(Number(compute.toPrecision(3)))} ms, ${formatValue(Number(total.toPrecision(3)))} ms in total`;
 }
 
-function tellSettings() {
+function showSettings() {
   const samples = samplesAt(Number(inputById("samples").value), question.max_samples).toLocaleString("en");
   byId("samples-value").textContent = samples;
   byId("samples").setAttribute("aria-valuetext", `${samples} samples`);
@@ -113,7 +113,7 @@ function tellSettings() {
 function soon(wait) {
   clearTimeout(timer);
   running.abort();
-  age(true);
+  setStale(true);
   timer = setTimeout(() => ask(false), wait);
 }
 
@@ -121,28 +121,28 @@ function soon(wait) {
 function changed(event) {
   const target = /** @type {HTMLElement} */ (event.target);
   if (target.id === "file" || target.closest("#answer")) return;
-  tellSettings();
-  if (target.matches("[name=mode]")) swap();
-  if (isMany() && !inputById("pasted").value.trim()) return forget();
+  showSettings();
+  if (target.matches("[name=mode]")) switchMode();
+  if (isMany() && !inputById("pasted").value.trim()) return cancel();
   soon(target.matches("textarea, input:not([type=range], [type=radio])") ? TYPING : WAIT);
 }
 
-function swap() {
+function switchMode() {
   byId("one").hidden = byId("one-hint").hidden = isMany();
   byId("many").hidden = !isMany();
 }
 
-/** Cancel the request: there are no rows. */
-function forget() {
+/** Cancel the request, because there are no rows. */
+function cancel() {
   clearTimeout(timer);
   running.abort();
   clearRefusal(byId("ask"));
   byId("preview").replaceChildren();
-  takeAway();
+  hideAnswer();
 }
 
 /** @param {File | null | undefined} file */
-async function take(file) {
+async function predictFile(file) {
   if (!file) return;
   inputById("pasted").value = await file.text();
   await ask(true);
@@ -150,13 +150,13 @@ async function take(file) {
 
 /** @param {HTMLInputElement} chooser */
 function acceptFiles(chooser) {
-  chooser.addEventListener("change", () => take(chooser.files?.[0]));
+  chooser.addEventListener("change", () => predictFile(chooser.files?.[0]));
   const drop = byId("drop");
   for (const kind of /** @type {const} */ (["dragover", "dragleave", "drop"])) {
     drop.addEventListener(kind, (event) => {
       event.preventDefault();
       drop.classList.toggle("over", kind === "dragover");
-      if (kind === "drop") take(event.dataTransfer?.files[0]);
+      if (kind === "drop") predictFile(event.dataTransfer?.files[0]);
     });
   }
 }
@@ -168,7 +168,7 @@ function download() {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** The initial contents: a typical row, or the last rows of the training series. */
+/** Fill in the history. Returns whether the form has values to predict with. */
 function fillIn() {
   const history = findInput("history");
   if (history && question.history.length) {
@@ -180,7 +180,7 @@ function fillIn() {
 
 if (form) {
   inputById("samples").value = String(Math.round(positionOf(Math.min(100, question.max_samples), question.max_samples)));
-  tellSettings();
+  showSettings();
   form.addEventListener("input", changed);
   form.addEventListener("submit", (event) => {
     event.preventDefault();

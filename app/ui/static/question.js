@@ -3,8 +3,8 @@
 import { readColumns, readRows, value } from "./cells.js";
 import { byId, findInput, inputById } from "./dom.js";
 
-/** 1 to `most`, by hundredths of the way on a logarithmic scale.
- * @param {number} position
+/** A number of samples from 1 to `most`, on a logarithmic scale.
+ * @param {number} position of the slider, 0 to 100
  * @param {number} most */
 export const samplesAt = (position, most) => Math.round(most ** (position / 100));
 /** The inverse of `samplesAt`.

@@ -1,8 +1,8 @@
-// Code for predictions from Python and curl, with the features of the model.
+// Code for predictions with Python and curl, with the features of the model.
 
 import { byId } from "./dom.js";
 
-/** Fill in the snippets of the page, where there are any.
+/** Fill in the snippets, if the page has any.
  * @param {Question} question */
 export function showSnippets(question) {
   if (!document.getElementById("snippet-python")) return;
@@ -44,7 +44,7 @@ function python(question, rows) {
   ].join("\n");
 }
 
-/** A record with a line for each of its features.
+/** Rows in Python; a single record has a line for each feature.
  * @param {unknown} rows */
 function spread(rows) {
   if (!Array.isArray(rows) || typeof rows[0] !== "object") return literal(rows);

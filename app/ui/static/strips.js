@@ -1,4 +1,4 @@
-// A small picture per row, as SVG with geometry in percent, so that it fits any width.
+// A small picture per row: an SVG with sizes in percent, so that it fits any width.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -40,7 +40,7 @@ export function extent(rows) {
   return [low - margin, high + margin];
 }
 
-/** The interval as a line, ± total as a bar with ± aleatoric within, the mean as a tick.
+/** The interval as a line, ± total as a bar, ± aleatoric as a bar inside it, the mean as a tick.
  * @param {StripRow} row
  * @param {[low: number, high: number]} scale
  * @param {string} label */
@@ -58,7 +58,7 @@ export function intervalStrip(row, [low, high], label) {
   ]);
 }
 
-/** Shares of a whole side by side: probabilities of classes.
+/** Shares of a whole side by side, such as probabilities of classes.
  * @param {number[]} shares
  * @param {string} label */
 export function shareStrip(shares, label) {

@@ -1,6 +1,6 @@
 "use strict";
 
-// Before anything is painted: the theme that the reader chose here, if it is not the system's.
+// Sets the theme that the reader chose on this page, before anything is painted.
 {
   const chosen = localStorage.getItem("theme");
   if (chosen) document.documentElement.dataset.theme = chosen;

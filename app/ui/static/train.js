@@ -1,5 +1,5 @@
-// The form for a training. Settings that differ from the recommended ones are the body of POST /train.
-// When a choice changes that others depend on, the page is reloaded with that body.
+// The form for a training. The body of POST /train has the settings that differ from the recommended ones.
+// When a choice changes, the form is loaded again with that body, because other settings depend on it.
 
 import { api, notify, once, showRefusal } from "./app.js";
 import { byId } from "./dom.js";
@@ -11,20 +11,20 @@ const KEPT = { dataset: ["dataset"], target: ["dataset", "target", "model", "ali
 const same = (/** @type {unknown} */ a, /** @type {unknown} */ b) => JSON.stringify(a) === JSON.stringify(b);
 const form = () => byId("train");
 
-/** What a field holds, as JSON would have it; null where it is left to the recipe.
+/** The value of a field as JSON; null if the recipe decides.
  * @param {HTMLInputElement} field */
 function read(field) {
   const text = field.value.trim();
   if (field.dataset.kind === "choice") return JSON.parse(field.value);
   if (text === "") return field.dataset.kind === "list" && field.dataset.default !== "null" ? [] : field.validity.badInput ? "?" : null;
-  if (field.dataset.kind === "list") return text.split(/[\s,;]+/).filter(Boolean).map(asNumber);
+  if (field.dataset.kind === "list") return text.split(/[\s,;]+/).filter(Boolean).map(asValue);
   if (["model", "alias"].includes(field.name)) return text;
-  return asNumber(text);
+  return asValue(text);
 }
 
-/** As the command line reads a value: JSON if it is, else a text.
+/** The JSON in a text, or else the text itself, as on the command line.
  * @param {string} text */
-function asNumber(text) {
+function asValue(text) {
   try {
     return JSON.parse(text);
   } catch {
@@ -43,7 +43,8 @@ function features() {
   return same(chosen, JSON.parse(place.dataset.default ?? "null")) ? null : chosen;
 }
 
-/** Settings that differ from the recommended ones, by dotted path. (`form.dataset` is the field of that name.)
+/** The settings that differ from the recommended ones, by dotted path. Reads attributes of the form with
+ *  `getAttribute`, because `form.dataset` is the field named dataset.
  * @returns {Paths} */
 function given() {
   const found = new Map(Object.entries(JSON.parse(form().getAttribute("data-rest") ?? "{}")));
@@ -76,7 +77,7 @@ function nested(paths) {
   return body;
 }
 
-/** What stays when a choice is another one: settings of one method mean nothing to the next.
+/** The settings that stay after a choice changed. For example, settings of one method do not apply to another.
  * @param {Paths} paths
  * @param {string} changed
  * @returns {Paths} */
@@ -116,7 +117,7 @@ function command(paths) {
   return words.join(" ");
 }
 
-/** The same from elsewhere, as the form stands. */
+/** Show the same request as a command and as a body. */
 function update() {
   const place = document.getElementById("command");
   if (!place) return;
@@ -134,7 +135,7 @@ document.addEventListener("change", (event) => {
 document.addEventListener("input", ({ target }) => form().contains(/** @type {Node} */ (target)) && update());
 document.addEventListener("htmx:responseError", () => notify("The form could not be updated. Load the page again.", "bad"));
 
-/** The same request again makes no second job.
+/** The last request. If it is sent again, its idempotency key prevents a second job.
  * @type {{ body: unknown, headers: Record<string, string> }} */
 let sent = { body: null, headers: {} };
 

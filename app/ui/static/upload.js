@@ -3,7 +3,7 @@
 import { askForAKey, once, parsed } from "./app.js";
 import { byId, inputById } from "./dom.js";
 
-/** As `credence.media_types` has them.
+/** The same as in `credence.media_types`.
  * @type {Record<string, string | undefined>} */
 const MEDIA_TYPES = {
   ".csv": "text/csv",
@@ -20,12 +20,12 @@ const within = (selector) => /** @type {HTMLElement} */ (form.querySelector(sele
 const zone = within(".drop");
 const chooser = inputById("file");
 const example = byId("example");
-const under = within(".uploading");
+const uploading = within(".uploading");
 const state = within(".upload-state");
 const bar = /** @type {HTMLProgressElement} */ (within("progress"));
 const wrong = within(".upload-wrong");
 
-let request = new XMLHttpRequest(); // the upload that is under way, or was the last
+let request = new XMLHttpRequest(); // the running or last upload
 
 const suffix = (/** @type {string} */ name) => (name.match(/\.[^.]+$/) || [""])[0].toLowerCase();
 const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
@@ -60,10 +60,10 @@ function upload(file, name) {
   });
   request.addEventListener("load", () => ended(name));
   request.addEventListener("error", () => refuse(name, { detail: "The service did not respond or closed the connection. Is it still running?" }));
-  request.addEventListener("abort", () => (under.hidden = true));
+  request.addEventListener("abort", () => (uploading.hidden = true));
   bar.value = 0;
   state.textContent = `Uploading ${name} …`;
-  under.hidden = false;
+  uploading.hidden = false;
   request.send(file);
 }
 
@@ -87,11 +87,11 @@ function ended(name) {
   location.assign(`/ui/datasets/${answer.id}`);
 }
 
-/** Show the errors of the file and what to do.
+/** Show the errors of a file and what to do.
  * @param {string} name
  * @param {Problem} problem */
 function refuse(name, problem) {
-  under.hidden = true;
+  uploading.hidden = true;
   chooser.value = "";
   const title = document.createElement("strong");
   title.textContent = `${name} was not accepted.`;

@@ -1,4 +1,4 @@
-// The stored variants of a version: what pruning costs on held-out rows, and what it saves.
+// The stored variants of a version: their scores on held-out rows, sizes and latencies.
 
 import { api } from "./app.js";
 import { byId, inputById } from "./dom.js";
@@ -38,7 +38,7 @@ function show(variants, chosen, latencies) {
   byId("variant-numbers").replaceChildren(table("All variants", headers, rows));
 }
 
-/** The median of some requests, in milliseconds of the engine; null where no row is known to ask.
+/** The median computing time of some requests in milliseconds; null if no typical row is known.
  * @param {Question} question
  * @param {number} prune */
 async function latency(question, prune) {

@@ -12,7 +12,13 @@ TYPES = ("number", "category", "boolean", "datetime", "tensor")
 
 @dataclass(frozen=True)
 class Feature:
-    """A column that may be a feature, and the types that it can be read as."""
+    """A column that may be a feature.
+
+    Args:
+        type: the type that it is read as.
+        stored: its type in the data set.
+        types: all types that it can be read as.
+    """
 
     name: str
     type: str
@@ -22,9 +28,12 @@ class Feature:
 
 
 def feature_list(dataset: Dataset, config: ModelConfig, value: object) -> list[Feature]:
-    """All columns that may be features. Empty if the recipe has not chosen any yet.
+    """All columns that may be features; empty if the recipe has not chosen features yet.
 
-    A forecast uses only its series unless the request names features.
+    A forecast has no features unless the request names them.
+
+    Args:
+        value: the features of the request or the recipe; names, or objects with name and type.
     """
     if value is None and config.task != "forecasting":
         return []
@@ -43,7 +52,7 @@ def feature_list(dataset: Dataset, config: ModelConfig, value: object) -> list[F
 
 
 def feature_names(value: object, dataset: Dataset) -> list[object]:
-    """The shortest form in a request: names, and objects where the type is not the column's."""
+    """The features as in a request: a name, or an object if the type differs from the column's."""
     stored = {c.name: c.type for c in dataset.columns}
     return [
         name if type_ == stored.get(name) else {"name": name, "type": type_}

@@ -1,4 +1,4 @@
-"""Settings as fields of a form. Their choices and limits follow from the configuration's types."""
+"""Settings as fields of a form. Choices and limits come from the types of the configuration."""
 
 import types
 from collections.abc import Iterator, Sequence
@@ -22,9 +22,14 @@ KINDS = {"method.kind": "bbb", "network.kind": "mlp", "method.prior.kind": "gaus
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One setting. Values are JSON; `default` is None if no recommendation is known."""
+    """One setting. Values are JSON.
 
-    path: str  # with dots, as the command line names it
+    Args:
+        path: the dotted path of the setting, as on the command line.
+        default: the recommended value; None if unknown.
+    """
+
+    path: str
     label: str
     hint: str
     control: Control
@@ -51,7 +56,7 @@ class Field:
 
     @property
     def recommended(self) -> str | None:
-        """The recommended value, if the value differs from it."""
+        """The recommended value as text, if the value differs from it."""
         is_other = self.default not in (None, "null", self.value)
         return shown(str(self.default)) if is_other else None
 
@@ -66,7 +71,7 @@ def pointer(path: str) -> str:
 
 
 def shown(value: str) -> str:
-    """JSON as people write it: lists without brackets, texts without quotes, null as nothing."""
+    """JSON for people: lists without brackets, texts without quotes, null as an empty text."""
     return _plain(orjson.loads(value))
 
 
@@ -98,7 +103,7 @@ def fields_of(config: object, prefix: str) -> Iterator[Field]:
 
 
 def field(path: str, choices: Sequence[Choice] = (), control: Control = "choice") -> Field:
-    """A field with its label and hint."""
+    """The field of a path, with its label and hint."""
     label, hint = SETTINGS.get(path, (path.rpartition(".")[2].replace("_", " ").capitalize(), ""))
     return Field(path=path, label=label, hint=hint, control=control, choices=choices)
 

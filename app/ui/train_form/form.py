@@ -1,7 +1,7 @@
-"""The form for a training: the request so far, and everything else as recommended.
+"""The form for a training: the given settings, and recommended values of all others.
 
-The form is made from the body of `POST /train` by the steps of that route. So it recommends only
-what the route would do, and any part of such a body can be opened as a form.
+The recommendations come from the code of `POST /train`. The form can start from any part of a body
+of that route.
 """
 
 import math
@@ -24,14 +24,19 @@ from models.config import ModelConfig
 from models.exceptions import InvalidData
 
 NAMED = ("model", "dataset", "target")  # required by the route, so never recommended
-WHOLE = ("training.split", "metadata", "features", "pruning")
+WHOLE = ("training.split", "metadata", "features", "pruning")  # objects that are one setting
 
 Errors = list[tuple[str, str]]  # a JSON pointer and a message
 
 
 @dataclass(frozen=True)
 class Form:
-    """The whole page. Without a target, it has only the fields for data set and target."""
+    """The form. Without a target, it has only the fields for data set and target.
+
+    Args:
+        all_features: the recommended features as JSON.
+        given: the settings of the request, by dotted path.
+    """
 
     dataset: Dataset
     target: Field
@@ -44,12 +49,12 @@ class Form:
 
     @property
     def fields(self) -> list[Field]:
-        """All fields but those of the features."""
+        """All fields except those of the features."""
         return [self.target, *self.top.values(), *(f for g in self.groups for f in g.fields)]
 
     @property
     def rest(self) -> Json:
-        """Settings in the request without a field, such as metadata. They are sent unchanged."""
+        """Given settings without a field, such as metadata. They are sent unchanged."""
         paths = {"features", *NAMED, *(f.path for f in self.fields)}
         return {path: value for path, value in self.given.items() if path not in paths}
 
@@ -65,7 +70,10 @@ class Form:
 
 
 def training_form(context: Context, wanted: Json) -> Form:
-    """The form for a body of which only the data set is required.
+    """The form for a part of a request.
+
+    Args:
+        wanted: a part of a body of `POST /train`; only `dataset` is required.
 
     Raises:
         NotFound: there is no such data set.
@@ -108,7 +116,10 @@ def training_form(context: Context, wanted: Json) -> Form:
 
 
 def _config(context: Context, dataset: Dataset, wanted: Json) -> tuple[ModelConfig, Errors]:
-    """The resolved configuration of the request; of its main choices, with errors, if it fails."""
+    """The resolved configuration of the request, and no errors.
+
+    If the request is wrong: the configuration of its main choices, and the errors.
+    """
     main = nested({p: v for p, v in _settings(wanted).items() if p in (*NAMED, "task", *KINDS)})
     errors: Errors = []
     for body in (wanted, main):
@@ -133,7 +144,7 @@ def _defaults(context: Context, given: Json) -> Json:
         try:
             config = resolve_training(context, validate(TrainRequest, rest)).config
         except (CredenceError, InvalidData):
-            continue  # other given settings need this one
+            continue  # unknown: other given settings need this one
         found[path] = _settings(asdict(config)).get(path)
     return found
 

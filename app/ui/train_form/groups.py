@@ -21,7 +21,7 @@ _MOST_SHOWN = 4  # settings in the summary of a closed group
 
 @dataclass(frozen=True)
 class Group:
-    """Settings that belong together, under a title. `name` is the element's id."""
+    """Settings under a common title. `name` is the id of the element."""
 
     name: str
     title: str
@@ -68,7 +68,7 @@ def field_groups(config: ModelConfig, dataset: Dataset) -> Iterator[Group]:
 
 
 def _of_columns(one: Field, columns: Sequence[ColumnProfile]) -> Field:
-    """The field as a choice of columns, if its value is a column."""
+    """The field; if its value is a column, with a choice of columns."""
     if one.path not in _COLUMN_TYPES:
         return one
     names = [c.name for c in columns if c.type in _COLUMN_TYPES[one.path]]

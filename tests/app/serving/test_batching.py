@@ -17,7 +17,7 @@ from app.serving.batching import (
     CHEAPER_ROWS,
     Entry,
     affordable_samples,
-    behind_one,
+    requeue,
     speed_key,
     take,
 )
@@ -152,7 +152,7 @@ def test_everyone_is_answered_once_in_order_as_if_alone(
             sliced, (part,) = waiting.pop(0), taken.batch.compute()
             assert isinstance(part, RowPrediction)
             sliced.keep(part, taken.batch.samples)
-            waiting = list(behind_one(waiting, sliced))
+            waiting = list(requeue(waiting, sliced))
             continue
         for e, prediction in zip(taken.batch.entries, taken.batch.compute(), strict=True):
             x, answer = whole[e], e.complete(prediction)
@@ -283,5 +283,5 @@ def test_the_throughput_follows_what_it_sees_and_comes_down_when_it_is_doubted()
         throughput.observe("k", 1, 10, seconds)
     assert throughput.seconds("k", 1, 10) == pytest.approx(0.1, rel=0.02)
     for _ in range(7):
-        throughput.doubt("k")
+        throughput.lower("k")
     assert 0.04 < throughput.seconds("k", 1, 10) < 0.05

@@ -168,7 +168,7 @@ def test_nan_is_a_missing_value_where_training_knew_some(
     assert result.as_numpy("mean").tolist() == predicted(http)["mean"]
     listed = price_tensors() | {"size": tensor("size", [1.5, None, -1.0])}
     assert infer(http, listed.values()).json()["outputs"][0]["data"] == predicted(http)["mean"]
-    with pytest.raises(InferenceServerException, match="'x', in which no training row lacked one"):
+    with pytest.raises(InferenceServerException, match="'x', which no training row lacks"):
         client.infer("tree", tensors({"inputs": PLANE * np.nan, "image": IMAGES}))
 
 
@@ -451,11 +451,11 @@ def binary_body(parts: Sequence[bytes], **change: Any) -> tuple[bytes, dict[str,
     ("parts", "change", "status", "words"),
     [
         ([bytes(16)], {}, 200, []),
-        ([bytes(15)], {}, 400, ["ends before", "'image'"]),
-        ([bytes(17)], {}, 400, ["1 bytes follow"]),
+        ([bytes(15)], {}, 400, ["ends inside", "'image'"]),
+        ([bytes(17)], {}, 400, ["1 bytes at the end"]),
         ([bytes(12)], {"parameters": {"binary_data_size": 12}}, 422, ["16 bytes, not 12"]),
         ([], {"parameters": {"binary_data_size": -1}}, 422, ["binary_data_size"]),
-        ([], {"parameters": {"binary_data_size": 2**62}}, 400, ["ends before"]),
+        ([], {"parameters": {"binary_data_size": 2**62}}, 400, ["ends inside"]),
         ([bytes(16)], {"data": [1, 2, 3, 4]}, 422, ["either data, or"]),
         ([bytes(16)], {"shape": [1, 4]}, 422, ["the model takes [rows, 2, 2]"]),
         ([struct.pack("<4f", 0, 0, float("nan"), 0)], {}, 422, ["'image', row 0"]),

@@ -14,7 +14,7 @@ import torch
 
 from app.serving import batching
 from app.serving.admission import Admission
-from app.serving.batching import Entry, behind_one
+from app.serving.batching import Entry, requeue
 from app.serving.engine import Engine
 from app.serving.throughput import SLICE_SECONDS, Throughput, rows_of_slice
 from core.exceptions import Unavailable
@@ -114,10 +114,10 @@ def test_who_has_begun_gets_every_other_turn_whoever_comes() -> None:
     loop.close()
     for one in (begun, also):
         one.parts.append(truth(one.x, OPTIONS))
-    assert list(behind_one([], begun)) == [begun]
-    assert list(behind_one([new], begun)) == [new, begun]
-    assert list(behind_one([also], begun)) == [also, begun]
-    assert list(behind_one([also, new], begun)) == [also, new, begun]
+    assert list(requeue([], begun)) == [begun]
+    assert list(requeue([new], begun)) == [new, begun]
+    assert list(requeue([also], begun)) == [also, begun]
+    assert list(requeue([also, new], begun)) == [also, new, begun]
 
 
 def test_a_slice_is_as_long_as_others_may_wait() -> None:

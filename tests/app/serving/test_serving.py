@@ -367,7 +367,7 @@ async def test_an_answer_holds_for_a_moment_and_no_longer_than_the_next_news(
         assert (await lookup.find(View(), "m", None)).version == 1
     assert registry.asked == 1
     registry.newest = 2
-    lookup.forget()
+    lookup.clear()
     assert (await lookup.find(View(), "m", None)).version == 2
     registry.newest = 3
     monkeypatch.setattr("app.serving.versions.STALE_SECONDS", 0.05)
@@ -402,7 +402,7 @@ async def test_the_registry_is_asked_once_for_all_but_never_before_the_news(
     before = [asyncio.create_task(lookup.find(View(), "m", None)) for _ in range(64)]
     await asyncio.sleep(0.1)
     assert registry.asked == 1
-    lookup.forget()
+    lookup.clear()
     after = asyncio.create_task(lookup.find(View(), "m", None))
     await asyncio.sleep(0.1)
     assert registry.asked == 2, "a question that was on its way may have missed the change"
@@ -417,13 +417,13 @@ async def test_the_last_answer_stands_in_while_the_database_is_away() -> None:
     lookup = VersionLookup(registry.get)
     await lookup.find(View(), "m", None)
     registry.failure = Unavailable("away")
-    lookup.forget()
+    lookup.clear()
     assert (await lookup.find(View(), "m", None)).version == 1
     assert (await lookup.find(View(), "m", 1)).version == 1, "known by its alias, asked by number"
     with pytest.raises(Unavailable):
         await lookup.find(View(), "m", 7)
     registry.failure = NotFound("model", "m")
-    lookup.forget()
+    lookup.clear()
     with pytest.raises(NotFound):
         await lookup.find(View(), "m", 7)
     with pytest.raises(NotFound):
@@ -434,12 +434,12 @@ async def test_a_database_that_hangs_delays_one_answer_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("app.serving.versions.TIMEOUT_SECONDS", 0.1)
-    monkeypatch.setattr("app.serving.versions.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("app.serving.versions.RETRY_SECONDS", 0.0)
     registry = Registry()
     lookup = VersionLookup(registry.get)
     await lookup.find(View(), "m", None)
     registry.hang.clear()
-    lookup.forget()
+    lookup.clear()
     await lookup.find(View(), "m", None)
     seconds = []
     for _ in range(5):  # the quickest of five: a busy machine may stop this process for as long

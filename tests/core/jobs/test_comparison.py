@@ -85,7 +85,7 @@ def test_a_comparison_is_one_job_and_its_trainings_are_found_by_it(
     after = jobs.create(spec)
     assert [job.id for job in jobs.list().data] == [after.id, whole.id]
     assert [job.queue_position for job in jobs.list().data] == [2, 1]
-    assert jobs.counts()["queued"] == 2
+    assert read_backlog(database).jobs["queued"] == 2
     trainings = jobs.list(parent=whole.id).data[::-1]
     assert [job.id for job in trainings] == [part.id for part in jobs.parts(whole.id)]
     assert {job.kind for job in trainings} == {"train"}

@@ -61,7 +61,7 @@ def test_a_killed_service_lives_on_where_its_backup_is_restored(
         assert client.version("small", "champion")["version"] == 1
         authorization = {"Authorization": f"Bearer {key}"}
         told: list[str] = []
-        while "goes on from a checkpoint" not in told:
+        while "continues from a checkpoint" not in told:
             assert client.job(job)["status"] in ("queued", "running")
             time.sleep(0.2)
             url = f"{service.url}/jobs/{job}/events?limit=1000"
