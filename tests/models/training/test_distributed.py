@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.distributed import TCPStore
 
 from models.artifact.files import read_model
 from models.config import BBBConfig, GaussianPriorConfig, Json
@@ -74,17 +74,18 @@ def test_one_process_asks_and_reads_by_itself() -> None:
 def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of all cases by two launchers with a process each, as two machines."""
     folder = tmp_path_factory.mktemp("ranks")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        endpoint = f"localhost:{listener.getsockname()[1]}"
+    # Kept here: a port that is free now may be taken when the launchers want it.
+    store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2"]
-    meeting = ["--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint]
+    meeting = ["--nproc-per-node", "1", "--rdzv-backend", "c10d", "--rdzv-conf", "is_host=0"]
+    meeting += ["--rdzv-endpoint", f"localhost:{store.port}"]
     module = ["-m", "tests.models.training.distributed_cases", str(folder)]
     environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     launchers = [
         subprocess.Popen([*torchrun, *meeting, *module], env=environment) for _ in range(2)
     ]
     try:
-        assert [launcher.wait(timeout=120) for launcher in launchers] == [0, 0]
+        assert [launcher.wait(timeout=240) for launcher in launchers] == [0, 0]
     finally:
         for launcher in launchers:
             launcher.kill()
