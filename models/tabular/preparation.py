@@ -5,17 +5,26 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import torch
 
-from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTime
+from models.config import (
+    BBBConfig,
+    LikelihoodConfig,
+    MethodConfig,
+    ModelConfig,
+    SplitBy,
+    SplitTime,
+)
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
-from models.features.rows import Rows
+from models.features.rows import Rows, evenly_spread
 from models.features.splits import Division, divide_rows
+from models.features.target_shapes import check_support, describe_shape, describe_target
 from models.features.targets import ClassTarget, NumberTarget, Target, present
-from models.randomness import derive_seed
+from models.randomness import derive_seed, generator
 from models.tabular.model import TabularModel
 from models.tabular.problem import RowProblem
 from models.tabular.recipe import MIN_ROWS
+from models.tabular.scale_ranking import FOLDS, MAX_ROWS, rank_scales
 from models.training.distributed import ALONE, Ranks
 from models.training.row_profile import RowProfile, summarise_columns
 
@@ -44,8 +53,9 @@ def prepare(
     notes = [f"{dropped} rows without a target were left out"] if dropped else []
     notes.extend(_notes_on(split, config))
     learned = _side(columns, np.union1d(split.training, split.stopping))
-    target = _fit_target(config, types, learned, columns)
-    model = _skeleton(learned, types, config, target, notes)
+    encoder = FeatureEncoder.fit(config.features or (), types, learned)
+    target = _fit_target(config, types, learned, columns, encoder)
+    model = _skeleton(encoder, config, target, notes)
     stopping, calibration = (
         _rows(model, columns, one) for one in (split.stopping, split.calibration)
     )
@@ -98,14 +108,11 @@ def _side(columns: Columns, index: np.ndarray) -> Columns:
 
 
 def _skeleton(
-    columns: Columns,
-    types: Mapping[str, str],
-    config: ModelConfig,
-    target: Target,
-    notes: Sequence[str],
+    encoder: FeatureEncoder, config: ModelConfig, target: Target, notes: Sequence[str]
 ) -> TabularModel:
-    encoder = FeatureEncoder.fit(config.features or (), types, columns)
     notes = [*notes, *notes_on_objective(config.method)]
+    if isinstance(target, NumberTarget) and target.is_shaped:
+        notes.append(describe_shape(target))
     if constant := encoder.constant_columns():
         notes.append(f"constant columns were left out: {', '.join(constant)}")
     seed = derive_seed(config.training.seed, "prediction") % 2**31
@@ -127,12 +134,28 @@ def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
 
 
 def _fit_target(
-    config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
+    config: ModelConfig,
+    types: Mapping[str, str],
+    learned: Columns,
+    whole: Columns,
+    encoder: FeatureEncoder,
 ) -> Target:
     name = config.target
-    if config.task == "regression":
+    if config.task != "regression":
+        return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
+    if not isinstance(config.likelihood, LikelihoodConfig):
         return NumberTarget.fit(learned[name])
-    return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
+    if config.support is not None:
+        check_support(whole[name], config.support)
+    candidates = describe_target(learned[name], config.support, config.likelihood)
+    if len(candidates) == 1:
+        return candidates[0]
+    rows = evenly_spread(len(learned[name]), MAX_ROWS)
+    some = _side(learned, rows.numpy())
+    random = generator(config.training.seed, "scales")
+    folds = torch.randperm(len(rows), generator=random) % FOLDS
+    ranked = rank_scales(encoder.encode(some), torch.from_numpy(some[name]), candidates, folds)
+    return ranked[0][0]
 
 
 def _target_type(target: Target, stored: str) -> str:
