@@ -87,7 +87,9 @@ class ShapedMixture(NumberMixture):
 
     def first(self, count: int) -> "ShapedMixture":
         parts = {name: getattr(self, name)[:count] for name in ("locs", "scales", "weights")}
-        return replace(self, **parts, atoms=self.atoms[:count])
+        family = self.family
+        family = family.first(count) if isinstance(family, TabulatedStudent) else family
+        return replace(self, family=family, **parts, atoms=self.atoms[:count])
 
     @cached_property
     def continuous(self) -> Continuous:
@@ -154,7 +156,7 @@ class ShapedMixture(NumberMixture):
         target = self.target
         y = target.scale.inverse(z * target.std + target.mean)
         if target.integer:
-            y = torch.ceil(y - 0.5 - 1e-9)
+            y = torch.ceil(y - 0.5 - 1e-9) + 0.0  # which makes −0 a plain 0
         return y.clamp(target.lower, target.upper) if target.is_bounded else y
 
     def crps(self, targets: PerRow) -> PerRow:
