@@ -51,7 +51,8 @@ class RowProblem:
 
     @property
     def task(self) -> RowTask:
-        return RowTask(self.rows, self.ranks)
+        expand = self.model.engine.expand
+        return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device))
 
     @property
     def chooses(self) -> bool:
