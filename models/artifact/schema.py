@@ -14,7 +14,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from models.config import FeatureType, Json, ModelConfig
-from models.config.ranges import Count, Flag, NotNegative, Text
+from models.config.ranges import Count, Flag, NotNegative, Number, Text
+from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
 from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector
 from models.exceptions import CorruptArtifact
@@ -29,13 +30,14 @@ from models.language.vocabulary import Vocabulary
 
 _MAX_TENSOR = 2**26  # numbers per row
 
+Pruned = Annotated[float, Interval(ge=0, lt=1)]
 Rows = Annotated[int, Interval(ge=0, lt=10**9)]
 
 
 class VariantDocument(TypedDict):
     """The fields of a `Variant`; `state` names the type of the state in its safetensors file."""
 
-    prune: Annotated[float, Interval(ge=0, lt=1)]
+    prune: Pruned
     state: Literal["mean_field", "draws", "dropout", "swag"]
     metrics: Json
     num_bytes: Count
@@ -43,6 +45,34 @@ class VariantDocument(TypedDict):
     calibration: Calibration | None
     bfloat16: Flag
     detector: Detector | None
+
+
+class CandidateDocument(TypedDict):
+    """A candidate of a selection.
+
+    `score` is its mean score per row, with its standard error. `difference` is `score` minus that
+    of the best candidate (0 or negative), with the standard error of the paired difference.
+    """
+
+    name: Text
+    settings: Json
+    score: Number
+    standard_error: NotNegative
+    difference: Number
+    difference_error: NotNegative
+    kept: Flag
+
+
+class SelectionDocument(TypedDict, total=False):
+    """What training compared to choose the recipe. Without candidates nothing was compared.
+
+    `metric` is the score, higher is better, on `rows` rows that the candidate did not learn from.
+    """
+
+    candidates: Annotated[list[CandidateDocument], Len(0, 1_000)]
+    metric: Text
+    rows: Count
+    note: Text
 
 
 class SeriesDocument(TypedDict):
@@ -68,6 +98,9 @@ class ModelDocument(TypedDict):
     default_seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)]
     history: Annotated[list[dict[str, Any]], Len(0, 100_000)]
     notes: Annotated[list[Text], Len(0, 1_000)]
+    baselines: NotRequired[Annotated[list[Baseline], Len(0, 10)]]
+    recommended_variant: NotRequired[Pruned]
+    selection: NotRequired[SelectionDocument]
     variants: Annotated[list[VariantDocument], Len(1, 17)]
 
 
@@ -151,6 +184,8 @@ def _check_variants(document: ModelDocument) -> None:
     if 0 not in fractions or len(set(fractions)) < len(fractions):
         message = "must have the full posterior, prune 0, and each fraction once"
         raise CorruptArtifact(message, "/variants")
+    if document.get("recommended_variant", 0.0) not in fractions:
+        raise CorruptArtifact("is not a stored variant", "/recommended_variant")
     is_number = isinstance(document.get("target"), NumberTarget)
     scores = set(NUMBER_SCORES if is_number else CLASS_SCORES)
     for i, variant in enumerate(document["variants"]):

@@ -225,8 +225,12 @@ class TabularModel(TrainedModel):
             )
         return {name: values.cpu() for name, values in scored.items()}
 
-    def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
-        """Metrics of rows that no weight was fitted to.
+    def score(
+        self, prune: float, held_out: Rows, columns: Columns, samples: int
+    ) -> tuple[Json, Float[Tensor, "rows"] | None]:
+        """Metrics of rows that no weight was fitted to, and the log likelihood of each row.
+
+        The latter is None for a forecaster, whose steps depend on each other.
 
         Args:
             columns: the table that the rows are from, which only a forecaster reads.
@@ -234,7 +238,8 @@ class TabularModel(TrainedModel):
         fitted, calibration = self.fitted(prune), self.variant(prune).calibration
         sampler, seed = self.samplers[0], self.default_seed
         scores = self.engine.row_scores(fitted, held_out, sampler, seed, samples, calibration)
-        return summarise_scores(scores) | selective_metrics(scores)
+        metrics = summarise_scores(scores) | selective_metrics(scores)
+        return metrics, scores["log_likelihood"]
 
     def calibrated(self, rows: Rows, samples: int) -> "TabularModel":
         """A copy whose variants are calibrated on these rows.
