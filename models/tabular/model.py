@@ -100,7 +100,13 @@ class TabularModel(TrainedModel):
     @cached_property
     def engine(self) -> Engine:
         local = isinstance(self.config.method, BBBConfig) and isinstance(self.network, MLP)
-        return Engine(self.network, self.likelihood, self.target, whole_draws=not local)
+        return Engine(
+            self.network,
+            self.likelihood,
+            self.target,
+            whole_draws=not local,
+            expand=self.encoder.expand,
+        )
 
     def fitted(self, prune: float) -> Fitted | FittedDraws:
         """A variant ready for prediction, prepared at its first use.
@@ -157,7 +163,7 @@ class TabularModel(TrainedModel):
         }
 
     def predict_rows(self, x: Float[Tensor, "rows inputs"], options: BatchOptions) -> RowPrediction:
-        """`predict` for encoded rows.
+        """`predict` for rows that `encode` has encoded.
 
         A row's prediction does not depend on the other rows: requests may be joined and cut.
         """
@@ -219,8 +225,12 @@ class TabularModel(TrainedModel):
             )
         return {name: values.cpu() for name, values in scored.items()}
 
-    def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
-        """Metrics of rows that no weight was fitted to.
+    def score(
+        self, prune: float, held_out: Rows, columns: Columns, samples: int
+    ) -> tuple[Json, Float[Tensor, "rows"] | None]:
+        """Metrics of rows that no weight was fitted to, and the log likelihood of each row.
+
+        The latter is None for a forecaster, whose steps depend on each other.
 
         Args:
             columns: the table that the rows are from, which only a forecaster reads.
@@ -228,7 +238,8 @@ class TabularModel(TrainedModel):
         fitted, calibration = self.fitted(prune), self.variant(prune).calibration
         sampler, seed = self.samplers[0], self.default_seed
         scores = self.engine.row_scores(fitted, held_out, sampler, seed, samples, calibration)
-        return summarise_scores(scores) | selective_metrics(scores)
+        metrics = summarise_scores(scores) | selective_metrics(scores)
+        return metrics, scores["log_likelihood"]
 
     def calibrated(self, rows: Rows, samples: int) -> "TabularModel":
         """A copy whose variants are calibrated on these rows.
@@ -310,7 +321,7 @@ class TabularModel(TrainedModel):
         return self.encode({column.name: columns[column.name][:1] for column in self.inputs})
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows inputs"]:
-        """Feature columns as network inputs, on the device of the posteriors."""
+        """Feature columns as compact rows, on the device of the posteriors."""
         missing = [f.name for f in self.features if f.name not in columns]
         if missing:
             raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")
