@@ -16,8 +16,10 @@ from models.artifact.torch_encoders import encode_column, encode_tensor, float64
 from models.config import Json, RecurrentConfig
 from models.evaluation.calibration import ClassCalibration, NumberCalibration
 from models.exceptions import InvalidInput
-from models.features.encoders import CategoryEncoder, DatetimeEncoder, Encoder, TensorEncoder
+from models.features.categories import CategoryEncoder
+from models.features.encoders import Encoder, TensorEncoder
 from models.features.feature_encoder import MAX_INPUT
+from models.features.numbers import DatetimeEncoder
 from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
@@ -177,7 +179,8 @@ class _Exported(nn.Module):
             else encode_column(encoder, next(columns))
             for encoder in self._model.encoder.encoders
         ]
-        return torch.cat([part.float() for part in parts], dim=1).clamp(-MAX_INPUT, MAX_INPUT)
+        compact = torch.cat([part.float() for part in parts], dim=1).clamp(-MAX_INPUT, MAX_INPUT)
+        return self._model.encoder.expand(compact)
 
     def _moments(self, outputs: Tensor) -> tuple[Tensor, ...]:
         """The moments of `models.prediction.predictive.GaussianMixture`, in the target's unit."""

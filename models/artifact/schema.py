@@ -5,6 +5,8 @@ give the ranges.
 """
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Interval, Len
@@ -17,8 +19,10 @@ from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
 from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector
 from models.exceptions import CorruptArtifact
+from models.features.categories import CategoryEncoder
 from models.features.columns import convertible
-from models.features.encoders import CategoryEncoder, Encoder, TensorEncoder
+from models.features.encoders import Encoder, TensorEncoder
+from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
@@ -125,11 +129,35 @@ def _check_encoders(document: ModelDocument) -> None:
             case TensorEncoder(shape=shape) if math.prod(shape) > _MAX_TENSOR:
                 message = f"a tensor may have at most {_MAX_TENSOR} numbers"
                 raise CorruptArtifact(message, f"/encoders/{i}/shape")
+            case NumberEncoder():
+                _check_quantiles(encoder, f"/encoders/{i}")
+            case DatetimeEncoder(instant=instant):
+                _check_quantiles(instant, f"/encoders/{i}/instant")
     if len(document["stored"]) != len(document["encoders"]):
         message = f"has {len(document['encoders'])} encoders for {len(document['stored'])} columns"
         raise CorruptArtifact(message, "/encoders")
     if document["config"].task != "forecasting":  # a forecaster's features follow from its series
         _check_features(document)
+
+
+def _check_quantiles(encoder: NumberEncoder, path: str) -> None:
+    """Knots and edges increase, scores do not decrease, and each piece has an edge at each end."""
+    if (scores := encoder.scores) is not None:
+        if not _increases(scores.knots):
+            raise CorruptArtifact("must be in increasing order", f"{path}/scores/knots")
+        if len(scores.scores) != len(scores.knots) or list(scores.scores) != sorted(scores.scores):
+            message = "must be one number for each knot, in increasing order"
+            raise CorruptArtifact(message, f"{path}/scores/scores")
+    if (pieces := encoder.pieces) is not None:
+        if not _increases(pieces.edges):
+            raise CorruptArtifact("must be in increasing order", f"{path}/pieces/edges")
+        if len(pieces.centres) != len(pieces.edges) - 1:
+            message = f"has {len(pieces.centres)} means for {len(pieces.edges)} edges"
+            raise CorruptArtifact(message, f"{path}/pieces/centres")
+
+
+def _increases(values: Sequence[float]) -> bool:
+    return all(first < second for first, second in pairwise(values))
 
 
 def _check_features(document: ModelDocument) -> None:

@@ -20,6 +20,7 @@ from models.evaluation.calibration import (
     order_statistics,
     residuals,
 )
+from models.features.expansion import Expansion
 from models.features.rows import Rows
 from models.features.targets import NumberTarget, Target
 from models.inference.bbb import BBBState
@@ -48,6 +49,8 @@ _FIT_VALUES = 2**24  # values in the mixtures that `calibrate` fits a scale to: 
 class Engine:
     """A network with its likelihood and target. It holds no weights.
 
+    `expand` makes network inputs of the rows that the methods take; without it, they are the rows.
+
     Its only state is a cache of noise, which the requests' seeds determine.
     """
 
@@ -57,6 +60,7 @@ class Engine:
     whole_draws: bool = False  # whether a sample must be a whole weight draw
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     noise_cache: NoiseCache = field(default_factory=NoiseCache)
+    expand: Expansion | None = None
 
     @cached_property
     def noise(self) -> NoiseSource:
@@ -108,7 +112,7 @@ class Engine:
     ) -> tuple[Float[Tensor, "draws rows outputs"], dict[str, Tensor]]:
         """Network outputs by plain Monte Carlo, and the likelihood's point parameters."""
         if isinstance(fitted, FittedDraws):
-            return fitted.outputs(x, seed, samples, self.memory_bytes)
+            return self._outputs_of_draws(fitted, x, seed, samples)
         parts = self._sampled(fitted, x, "monte_carlo", seed, samples)
         return torch.cat([sampled.drawn() for _, sampled in parts], dim=1), fitted.point
 
@@ -127,7 +131,7 @@ class Engine:
         """
         if isinstance(fitted, Fitted):
             fitted = FittedDraws.of(self.network, BBBState(fitted.posterior, fitted.point))
-        outputs, point = fitted.outputs(x, seed, samples, self.memory_bytes)
+        outputs, point = self._outputs_of_draws(fitted, x, seed, samples)
         mixture = self._whole_mixture(outputs.double(), point)
         if calibration is not None:
             mixture = calibration.apply(mixture)
@@ -181,18 +185,18 @@ class Engine:
     def _sampled(
         self, fitted: Fitted, x: Tensor, sampler: str, seed: int, samples: int
     ) -> Iterator[tuple[slice, Sampled]]:
-        x = fitted.inputs(x)
         chunks = Chunks.plan(fitted.local.widths, len(x), samples, self.memory_bytes)
         noise = self._noise(fitted, sampler, seed)
         integrate = isinstance(self.target, NumberTarget) and not _is_drawn_whole(sampler, samples)
         for start in range(0, len(x), chunks.rows):
             rows = slice(start, start + chunks.rows)
             with torch.inference_mode():
+                inputs = fitted.inputs(self._inputs(x[rows]))
                 if sampler == "moments":
-                    sampled = sample_moments(fitted, x[rows], self.nodes.to(x))
+                    sampled = sample_moments(fitted, inputs, self.nodes.to(inputs))
                 else:
                     sampled = sample(
-                        fitted, x[rows], noise, samples, chunks.samples, integrate=integrate
+                        fitted, inputs, noise, samples, chunks.samples, integrate=integrate
                     )
             yield rows, sampled
 
@@ -203,8 +207,23 @@ class Engine:
         step = fitted.rows_at_once(samples, self.memory_bytes)
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
-            outputs, point = fitted.outputs(x[rows], seed, samples, self.memory_bytes)
+            outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
             yield rows, self._whole_mixture(outputs.double(), point)
+
+    def _outputs_of_draws(
+        self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
+    ) -> tuple[Float[Tensor, "draws rows outputs"], dict[str, Tensor]]:
+        """Outputs of whole draws, for so many rows at once that their network inputs fit."""
+        inputs = x.shape[1] if self.expand is None else self.expand.width
+        step = max(1, self.memory_bytes // (2 * 4 * inputs) if inputs > x.shape[1] else len(x))
+        parts = [
+            fitted.outputs(self._inputs(part), seed, samples, self.memory_bytes)
+            for part in x.split(step)
+        ]
+        return torch.cat([outputs for outputs, _ in parts], dim=1), parts[0][1]
+
+    def _inputs(self, x: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows inputs"]:
+        return x if self.expand is None else self.expand(x)
 
     def _whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
         """The mixture of float64 outputs whose weights were all drawn, none integrated."""

@@ -100,7 +100,13 @@ class TabularModel(TrainedModel):
     @cached_property
     def engine(self) -> Engine:
         local = isinstance(self.config.method, BBBConfig) and isinstance(self.network, MLP)
-        return Engine(self.network, self.likelihood, self.target, whole_draws=not local)
+        return Engine(
+            self.network,
+            self.likelihood,
+            self.target,
+            whole_draws=not local,
+            expand=self.encoder.expand,
+        )
 
     def fitted(self, prune: float) -> Fitted | FittedDraws:
         """A variant ready for prediction, prepared at its first use.
@@ -157,7 +163,7 @@ class TabularModel(TrainedModel):
         }
 
     def predict_rows(self, x: Float[Tensor, "rows inputs"], options: BatchOptions) -> RowPrediction:
-        """`predict` for encoded rows.
+        """`predict` for rows that `encode` has encoded.
 
         A row's prediction does not depend on the other rows: requests may be joined and cut.
         """
@@ -315,7 +321,7 @@ class TabularModel(TrainedModel):
         return self.encode({column.name: columns[column.name][:1] for column in self.inputs})
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows inputs"]:
-        """Feature columns as network inputs, on the device of the posteriors."""
+        """Feature columns as compact rows, on the device of the posteriors."""
         missing = [f.name for f in self.features if f.name not in columns]
         if missing:
             raise InvalidInput(f"missing features: {', '.join(missing)}", "/inputs")

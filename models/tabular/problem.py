@@ -54,7 +54,8 @@ class RowProblem:
 
     @property
     def task(self) -> RowTask:
-        return RowTask(self.rows, self.ranks)
+        expand = self.model.engine.expand
+        return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device))
 
     @property
     def chooses(self) -> bool:
