@@ -128,14 +128,17 @@ class FeatureEncoder:
 
     @property
     def layout(self) -> Inputs:
-        """The number of network inputs and, if exactly one feature is a tensor, its slot."""
+        """The number of network inputs, which are plain, and the slot of the only tensor."""
         ends = accumulate(form.plain for form in self._forms)
         slots = [
             TensorSlot(end - e.form.plain, e.shape)
             for end, e in zip(ends, self.encoders, strict=True)
             if isinstance(e, TensorEncoder) and e.form.plain
         ]
-        return Inputs(self.width, slots[0] if len(slots) == 1 else None)
+        plain = (
+            None if len(self.plain_columns) == self.width else tuple(self.plain_columns.tolist())
+        )
+        return Inputs(self.width, slots[0] if len(slots) == 1 else None, plain)
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows compact"]:
         """Encode rows compactly. Missing values and unknown levels are allowed."""
@@ -180,6 +183,6 @@ class FeatureEncoder:
         return torch.from_numpy(encoded).clamp_(-MAX_INPUT, MAX_INPUT)
 
     def constant_columns(self) -> list[str]:
-        """Names of columns that did not vary in training and are therefore ignored."""
+        """Names of columns without inputs: constant in training, or with rare levels alone."""
         pairs = zip(self.features, self.encoders, strict=True)
         return [feature.name for feature, encoder in pairs if encoder.form.width == 0]
