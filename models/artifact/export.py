@@ -132,7 +132,7 @@ def _num_samples(functions: Functions) -> int:
 def _describe_values(encoder: Encoder) -> Json:
     match encoder:
         case CategoryEncoder():
-            return {"levels": list(encoder.levels)}
+            return {"levels": list(encoder.known_levels)}
         case TensorEncoder():
             return {"shape": list(encoder.shape)}
         case DatetimeEncoder():

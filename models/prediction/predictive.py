@@ -84,7 +84,7 @@ class GaussianMixture:
         It is 0 if the mean was integrated completely.
         """
         means = self._predicted_means()
-        if len(means) == 1:
+        if self.integrated is not None or len(means) == 1:
             return torch.zeros_like(means[0])
         return (variance(means, correction=1) / len(means)).sqrt()
 

@@ -223,7 +223,7 @@ def taken(members: int, samples: int) -> Tensor | slice:
 
 def evaluate(
     network: Network, functions: Functions, x: Float[Tensor, "*samples rows inputs"]
-) -> Outputs:
+) -> Float[Tensor, "*samples_and_members rows outputs"]:
     """The functions at every row, or each at rows of its own.
 
     The activations of an MLP are computed in place.

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTime
+from models.config import BBBConfig, MethodConfig, MLPConfig, ModelConfig, SplitBy, SplitTime
 from models.exceptions import InvalidData
 from models.features.columns import Columns
+from models.features.effects import FOLDS, Targets, target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows
 from models.features.splits import Division, divide_rows
@@ -43,12 +45,16 @@ def prepare(
     split = divide_rows(config.training, len(labelled), None if key is None else key[labelled])
     notes = [f"{dropped} rows without a target were left out"] if dropped else []
     notes.extend(_notes_on(split, config))
-    learned = _side(columns, np.union1d(split.training, split.stopping))
+    places = np.union1d(split.training, split.stopping)
+    learned = _side(columns, places)
     target = _fit_target(config, types, learned, columns)
     model = _skeleton(learned, types, config, target, notes)
-    stopping, calibration = (
-        _rows(model, columns, one) for one in (split.stopping, split.calibration)
+    rows = _learned_rows(model, learned)
+    training, stopping = (
+        rows[torch.from_numpy(np.searchsorted(places, part))]
+        for part in (split.training, split.stopping)
     )
+    calibration = _rows(model, columns, split.calibration)
     refit = config.training.refit
     fitted = np.union1d(split.training, split.stopping) if refit else split.training
     profile = RowProfile(
@@ -66,7 +72,7 @@ def prepare(
     )
     return RowProblem(
         model,
-        _rows(model, columns, split.training),
+        training,
         stopping if len(stopping) else None,
         calibration if len(calibration) else None,
         _rows(model, columns, split.scores),
@@ -104,10 +110,11 @@ def _skeleton(
     target: Target,
     notes: Sequence[str],
 ) -> TabularModel:
-    encoder = FeatureEncoder.fit(config.features or (), types, columns)
+    encoder = _fit_encoder(config, types, columns, target)
     notes = [*notes, *notes_on_objective(config.method)]
     if constant := encoder.constant_columns():
-        notes.append(f"constant columns were left out: {', '.join(constant)}")
+        names = ", ".join(constant)
+        notes.append(f"columns that are constant or have only rare levels were left out: {names}")
     seed = derive_seed(config.training.seed, "prediction") % 2**31
     return TabularModel(
         config=config,
@@ -117,6 +124,24 @@ def _skeleton(
         default_seed=seed,
         notes=tuple(notes),
     )
+
+
+def _fit_encoder(
+    config: ModelConfig, types: Mapping[str, str], columns: Columns, target: Target
+) -> FeatureEncoder:
+    """The encoder of the training rows, with pieces where a network has parts that read them."""
+    features, network = config.features or (), config.network
+    if not isinstance(network, MLPConfig) or network.parts is None:
+        return FeatureEncoder.fit(features, types, columns)
+    targets = _target_scores(target, columns[config.target])
+    return FeatureEncoder.fit(features, types, columns, pieces=True, targets=targets)
+
+
+def _target_scores(target: Target, values: np.ndarray) -> Targets:
+    """The standardised targets that effects of levels are on."""
+    if isinstance(target, ClassTarget):
+        return target_scores(target.encode(values).numpy(), classes=True)
+    return target_scores(values, classes=False)
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
@@ -142,10 +167,24 @@ def _target_type(target: Target, stored: str) -> str:
     return "boolean" if stored == "boolean" else "category"
 
 
+def _learned_rows(model: TabularModel, learned: Columns) -> Rows:
+    """The rows that the encoder was fitted to; inputs made of targets are those of other folds."""
+    if not model.encoder.has_effects:
+        return _with_targets(model, learned, model.encoder.encode(learned))
+    values = learned[model.config.target]
+    random = np.random.default_rng(derive_seed(model.config.training.seed, "effects"))
+    folds = random.permutation(len(values)) % FOLDS
+    scores = _target_scores(model.target, values)
+    return _with_targets(model, learned, model.encoder.encode_learned(learned, scores, folds))
+
+
 def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:
     side = _side(columns, index)
+    return _with_targets(model, side, model.encoder.encode(side))
+
+
+def _with_targets(model: TabularModel, side: Columns, inputs: Tensor) -> Rows:
     weights = None
     if model.config.weight is not None:
         weights = torch.from_numpy(side[model.config.weight].astype(np.float32))
-    targets = model.target.encode(side[model.config.target])
-    return Rows(model.encoder.encode(side), targets, weights)
+    return Rows(inputs, model.target.encode(side[model.config.target]), weights)

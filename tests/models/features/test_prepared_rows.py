@@ -1,0 +1,79 @@
+"""The rows that a network with parts learns from."""
+
+import numpy as np
+import pytest
+import torch
+
+from models.config import MLPConfig, ModelConfig, PartConfig, TrainingConfig
+from models.features.columns import ColumnProfile
+from models.features.effects import target_scores
+from models.tabular.preparation import prepare
+from models.training.recipe import resolve
+
+ROWS, LEVELS = 1_200, 400
+TYPES = {"x": "number", "shop": "category", "y": "number"}
+
+
+def columns(rows: int = ROWS) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    names = np.array([f"shop {i}" for i in range(LEVELS)], dtype=object)
+    index, x = random.integers(0, LEVELS, rows), random.exponential(size=rows)
+    effects = random.normal(size=LEVELS)
+    y = effects[index] + np.sin(3 * x) + 0.1 * random.normal(size=rows)
+    return {"x": x, "shop": names[index], "y": y}
+
+
+@pytest.fixture
+def config() -> ModelConfig:
+    part = PartConfig(members=2, hidden=(8,))
+    plain = PartConfig(members=1, hidden=(8,), inputs="plain")
+    asked = ModelConfig(
+        target="y",
+        network=MLPConfig(parts=(part, plain)),
+        pruning=(),
+        training=TrainingConfig(epochs=2, batch_size=256, learning_rate=0.01),
+    )
+    profiles = [
+        ColumnProfile(name=n, type=t, levels=("a",) * 50 if t == "category" else None)
+        for n, t in TYPES.items()
+    ]
+    return resolve(asked, profiles, ROWS)
+
+
+def test_no_row_learns_from_its_own_target(config: ModelConfig) -> None:
+    """In rows that were learned from, effects hardly follow the noise; with their own targets they
+    would: a level of three rows has a third of each row's noise."""
+    table, random = columns(), np.random.default_rng(1)
+    table["y"] = random.normal(size=ROWS)
+    problem = prepare(table, TYPES, config)
+    encoder = problem.model.encoder
+    at = int(np.flatnonzero(encoder.feature_of[encoder.plain_columns] == 1)[0])
+    learned = encoder.expand(problem.rows.inputs)[:, at].numpy()
+    held_out = encoder.expand(problem.scores.inputs)[:, at].numpy()
+    assert encoder.has_effects
+    correlation = np.corrcoef(learned, problem.rows.targets.numpy())[0, 1]
+    assert abs(correlation) < 0.15  # five standard errors of 1,000 rows
+    assert held_out.std() > 0
+
+
+def test_a_single_network_reads_what_it_did(config: ModelConfig) -> None:
+    single = prepare(columns(), TYPES, resolve(_single(config), _profiles(), ROWS))
+    assert single.model.encoder.width == 1 + 257
+    assert single.model.encoder.layout.plain is None
+
+
+def _single(config: ModelConfig) -> ModelConfig:
+    return ModelConfig(target="y", network=MLPConfig(hidden=(8,)), training=config.training)
+
+
+def _profiles() -> list[ColumnProfile]:
+    return [ColumnProfile(name=n, type=t, levels=None) for n, t in TYPES.items()]
+
+
+def test_effects_are_on_the_target_of_the_task(config: ModelConfig) -> None:
+    problem = prepare(columns(), TYPES, config)
+    [ratio] = problem.model.encoder.encoders[1].effects.noise_ratio  # type: ignore[union-attr]
+    scores = target_scores(columns()["y"], classes=False)
+    assert scores.shape == (ROWS, 1)
+    assert 0.1 < ratio < 2.0  # noise and the effect of x beside effects of variance 1
+    assert torch.isfinite(problem.rows.inputs).all()
