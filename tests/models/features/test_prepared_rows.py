@@ -1,14 +1,20 @@
-"""The rows that a network with parts learns from."""
+"""The rows that a network with parts learns from, and the model that a file gives back."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from models.artifact.files import read_model, write_model
 from models.config import MLPConfig, ModelConfig, PartConfig, TrainingConfig
 from models.features.columns import ColumnProfile
 from models.features.effects import target_scores
+from models.prediction.options import PredictOptions
+from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.training.recipe import resolve
+from models.training.train import train
 
 ROWS, LEVELS = 1_200, 400
 TYPES = {"x": "number", "shop": "category", "y": "number"}
@@ -68,6 +74,21 @@ def _single(config: ModelConfig) -> ModelConfig:
 
 def _profiles() -> list[ColumnProfile]:
     return [ColumnProfile(name=n, type=t, levels=None) for n, t in TYPES.items()]
+
+
+def test_the_model_of_a_file_predicts_the_same(config: ModelConfig, tmp_path: Path) -> None:
+    table = columns()
+    model = train(table, TYPES, config)
+    assert isinstance(model, TabularModel)
+    write_model(model, tmp_path / "model")
+    again = read_model(tmp_path / "model")
+    table["shop"][:2] = ["new shop", None]
+    table["x"][2:4] = [np.nan, 1e30]
+    table = {name: values[:50] for name, values in table.items()}
+    options = PredictOptions(samples=30, seed=1)
+    found, expected = again.predict(table, options), model.predict(table, options)
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-4, atol=1e-4)
+    assert np.isfinite(found.variance["total"]).all()
 
 
 def test_effects_are_on_the_target_of_the_task(config: ModelConfig) -> None:
