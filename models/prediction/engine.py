@@ -220,7 +220,8 @@ class Engine:
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
             outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
-            yield rows, self._whole_mixture(outputs.double(), point)
+            mixture = self._whole_mixture(outputs.double(), point)
+            yield rows, replace(mixture, member=fitted.owners(len(outputs), x.device))
 
     def _outputs_of_draws(
         self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
@@ -268,7 +269,7 @@ class Engine:
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
         is_number = isinstance(self.target, NumberTarget)
         outputs = sampled.drawn(keep_mean=is_number and not drawn_whole)
-        mixture = self._whole_mixture(outputs, sampled.point)
+        mixture = replace(self._whole_mixture(outputs, sampled.point), member=sampled.member)
         if drawn_whole or isinstance(mixture, CategoricalMixture):
             return mixture
         target = self._number_target()

@@ -1,10 +1,10 @@
 """Outputs of a network under its posterior, by sampling or by moments alone."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.prediction.fitted import Fitted
@@ -26,12 +26,14 @@ class Sampled:
 
     `integrated` are the moments of the first output with nothing drawn, one per member; None if
     unknown. `point` are the likelihood's point parameters: of all samples, or [samples, 1].
+    `member` is the member that each sample belongs to, if there are several.
     """
 
     outputs: Gaussian
     noise: Float[Tensor, "samples outputs"]
     integrated: Gaussian | None = None
     point: dict[str, Tensor] = field(default_factory=dict)
+    member: Int[Tensor, "samples"] | None = None
 
     def drawn(self, *, keep_mean: bool = False) -> Float[Tensor, "samples rows outputs"]:
         """A draw of the outputs; with `keep_mean` the first output stays at its mean."""
@@ -44,7 +46,8 @@ class Sampled:
     def double(self) -> "Sampled":
         """A copy in float64, except for the point parameters."""
         integrated = self.integrated and _double(self.integrated)
-        return Sampled(_double(self.outputs), self.noise.double(), integrated, self.point)
+        outputs, noise = _double(self.outputs), self.noise.double()
+        return replace(self, outputs=outputs, noise=noise, integrated=integrated)
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def sample(
             gaussian[0, samples], gaussian[1, samples] = local.outputs(first, noise, scratch)
             noise_of_outputs[samples] = noise[-1]
     drawn = gaussian[0], gaussian[1]
-    return Sampled(drawn, noise_of_outputs, _joined(exact), _points(shares))
+    return Sampled(drawn, noise_of_outputs, _joined(exact), _points(shares), _owners(shares, x))
 
 
 def output_nodes(num_outputs: int, num_members: int = 1) -> Float[Tensor, "nodes outputs"]:
@@ -155,6 +158,14 @@ def _points(shares: Sequence[Share]) -> dict[str, Tensor]:
         name: torch.cat([share.member.point[name].expand(share.count, 1) for share in shares])
         for name in shares[0].member.point
     }
+
+
+def _owners(shares: Sequence[Share], like: Tensor) -> Int[Tensor, "samples"] | None:
+    """The number of the member that each sample belongs to; None if there is one member."""
+    if len(shares) == 1:
+        return None
+    counts = torch.tensor([share.count for share in shares], device=like.device)
+    return torch.arange(len(shares), device=like.device).repeat_interleave(counts)
 
 
 def _double(gaussian: Gaussian) -> Gaussian:

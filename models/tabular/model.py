@@ -14,6 +14,8 @@ from models.config import (
     EnsembleConfig,
     FeatureConfig,
     Json,
+    MAPConfig,
+    MLEConfig,
     ModelConfig,
     OutOfDistributionConfig,
 )
@@ -286,7 +288,8 @@ class TabularModel(TrainedModel):
         fitted, rows = self.fitted(prune), x[:ROWS]
         plain = self.resolve(PredictOptions(prune=prune, intervals=()))
         return measure_factors(
-            lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n))
+            lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n)),
+            self.network.layout.members,
         )
 
     def tolerates_bfloat16(self, prune: float, x: Float[Tensor, "rows inputs"]) -> bool:
@@ -347,7 +350,9 @@ class TabularModel(TrainedModel):
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
             summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])
-        if sampler == "moments" or isinstance(self.config.method, EnsembleConfig):
+        method = self.config.method
+        fixed = isinstance(method, MAPConfig | MLEConfig) and self.network.layout.members > 1
+        if sampler == "moments" or fixed or isinstance(method, EnsembleConfig):
             summary.pop("mc_error", None)  # members are not drawn from a known distribution
         elif (sampler == "sobol" or self.engine.whole_draws) and "mc_error" in summary:
             factors = self.variant(options.prune).error_factors
