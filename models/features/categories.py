@@ -1,8 +1,9 @@
 """The encoder of categories."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from annotated_types import Len
 from jaxtyping import Float, Int, Shaped
 
 from models.config.ranges import Flag, Text
-from models.features.effects import LevelEffects, Targets, codes_of
+from models.features.effects import LevelEffects, Targets, codes_of, places_of
 from models.features.expansion import Form
 
 MAX_LEVELS = 256  # of one-hot slots: rarer levels share one
@@ -80,6 +81,10 @@ class CategoryEncoder:
         """The levels that the encoder distinguishes: those with a slot, then those with effects."""
         return self.levels if self.effects is None else self.effects.levels
 
+    @cached_property
+    def _places(self) -> Mapping[str | None, int]:
+        return places_of(self.known_levels)
+
     @property
     def num_slots(self) -> int:
         known = len(self.levels) + int(self.missing) + int(self.effects is not None)
@@ -105,7 +110,7 @@ class CategoryEncoder:
 
     def encode(self, values: np.ndarray) -> Shaped[np.ndarray, "rows compact"]:
         """Return the effects, and one-hot rows or with `coded` the number of each row's slot."""
-        known = codes_of(self.known_levels, values)
+        known = codes_of(self._places, values)
         effects = None if self.effects is None else self.effects.encode(known)
         return self._encode(values, known, effects)
 
@@ -113,7 +118,7 @@ class CategoryEncoder:
         self, values: np.ndarray, targets: Targets, folds: Int[np.ndarray, "rows"]
     ) -> Shaped[np.ndarray, "rows compact"]:
         """Return the same for training rows, with effects of the rows in other folds."""
-        known = codes_of(self.known_levels, values)
+        known = codes_of(self._places, values)
         if self.effects is None:
             return self._encode(values, known, None)
         return self._encode(values, known, self.effects.encode_learned(known, targets, folds))

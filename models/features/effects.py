@@ -11,8 +11,9 @@ level that no training row had. Source: Robinson 1991, *That BLUP is a good thin
 2001 for its use as an input.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -58,7 +59,7 @@ class LevelEffects:
             targets: standardised, as `target_scores` makes them.
         """
         levels = levels[:MAX_KNOWN]
-        codes = codes_of(levels, values)
+        codes = codes_of(places_of(levels), values)
         ratios = np.array([_noise_ratio(codes, output, len(levels)) for output in targets.T])
         folds = np.zeros(len(values), dtype=np.int64)
         table = _table(_Sums.of(codes, targets, folds, len(levels)).total(), ratios)
@@ -74,15 +75,14 @@ class LevelEffects:
         """Number of inputs: an effect per output, and the certainty."""
         return len(self.noise_ratio) + 1
 
-    @property
+    @cached_property
     def table(self) -> Float[np.ndarray, "levels width"]:
         """The inputs of each known level."""
         return np.stack([*map(np.asarray, self.effects), np.asarray(self.certainty)], axis=1)
 
     def encode(self, codes: Levels) -> Float[np.ndarray, "rows width"]:
         """Return the inputs of rows by their levels' codes, 0 for a code of −1."""
-        table = np.concatenate([self.table, np.zeros((1, self.width))])
-        return table[codes]
+        return np.where(codes[:, None] < 0, 0.0, self.table[codes])
 
     def encode_learned(
         self, codes: Levels, targets: Targets, folds: Levels
@@ -100,9 +100,13 @@ class LevelEffects:
         return encoded
 
 
-def codes_of(levels: Sequence[str], values: np.ndarray) -> Levels:
-    """Return the place of each value among the levels, −1 for others and missing values."""
-    places = {level: i for i, level in enumerate(levels)}
+def places_of(levels: Sequence[str]) -> Mapping[str | None, int]:
+    """Return the place of each level."""
+    return {level: i for i, level in enumerate(levels)}
+
+
+def codes_of(places: Mapping[str | None, int], values: np.ndarray) -> Levels:
+    """Return the place of each value, −1 for unknown and missing ones."""
     return np.array([places.get(value, -1) for value in values.tolist()], dtype=np.int64)
 
 

@@ -49,7 +49,7 @@ def prepare(
     learned = _side(columns, places)
     target = _fit_target(config, types, learned, columns)
     model = _skeleton(learned, types, config, target, notes)
-    rows = _learned_rows(model, learned)
+    rows = _learned_rows(model, learned, None if key is None else key[labelled][places])
     training, stopping = (
         rows[torch.from_numpy(np.searchsorted(places, part))]
         for part in (split.training, split.stopping)
@@ -167,15 +167,26 @@ def _target_type(target: Target, stored: str) -> str:
     return "boolean" if stored == "boolean" else "category"
 
 
-def _learned_rows(model: TabularModel, learned: Columns) -> Rows:
-    """The rows that the encoder was fitted to; inputs made of targets are those of other folds."""
+def _learned_rows(model: TabularModel, learned: Columns, key: np.ndarray | None) -> Rows:
+    """The rows that the encoder was fitted to; inputs made of targets are those of other folds.
+
+    Args:
+        key: the groups or times of the rows.
+    """
     if not model.encoder.has_effects:
         return _with_targets(model, learned, model.encoder.encode(learned))
     values = learned[model.config.target]
-    random = np.random.default_rng(derive_seed(model.config.training.seed, "effects"))
-    folds = random.permutation(len(values)) % FOLDS
-    scores = _target_scores(model.target, values)
+    scores, folds = _target_scores(model.target, values), _folds(model.config, len(values), key)
     return _with_targets(model, learned, model.encoder.encode_learned(learned, scores, folds))
+
+
+def _folds(config: ModelConfig, num_rows: int, key: np.ndarray | None) -> np.ndarray:
+    """A random fold for each row; rows of a group stay together."""
+    random = np.random.default_rng(derive_seed(config.training.seed, "effects"))
+    if not isinstance(config.training.split, SplitBy) or key is None:
+        return random.permutation(num_rows) % FOLDS
+    groups, member = np.unique(key.astype(str), return_inverse=True)
+    return (random.permutation(len(groups)) % FOLDS)[member]
 
 
 def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:

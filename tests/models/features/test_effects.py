@@ -12,7 +12,7 @@ from scipy.stats import norm, rankdata
 from models.artifact.torch_encoders import encode_column
 from models.config import FeatureConfig
 from models.features.categories import MAX_LEVELS, CategoryEncoder
-from models.features.effects import LevelEffects, codes_of, target_scores
+from models.features.effects import LevelEffects, codes_of, places_of, target_scores
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
 
@@ -62,9 +62,9 @@ def test_a_rows_own_fold_is_left_out_of_its_effect() -> None:
     outputs, folds = standardised(targets), np.arange(2_000) % 4
     levels = sorted(set(values))
     fitted = LevelEffects.fit(levels, values, outputs)
-    found = fitted.encode_learned(codes_of(levels, values), outputs, folds)
+    found = fitted.encode_learned(codes_of(places_of(levels), values), outputs, folds)
     changed = outputs + 100.0 * (folds == 1)[:, None]
-    again = fitted.encode_learned(codes_of(levels, values), changed, folds)
+    again = fitted.encode_learned(codes_of(places_of(levels), values), changed, folds)
     same = np.isclose(found, again).all(1)
     assert same[folds == 1].all()
     assert same[(folds != 1) & (found[:, -1] > 0)].mean() < 0.05  # the others moved with the mean
@@ -145,7 +145,7 @@ def test_slots_of_frequent_rare_missing_and_unseen_levels() -> None:
     assert (found[2:, :-1] == 0).all()
     again = TypeAdapter(Encoder).validate_python(json.loads(json.dumps(asdict(encoder))))
     assert again == encoder
-    places = codes_of(encoder.known_levels, asked).astype(float)
+    places = codes_of(places_of(encoder.known_levels), asked).astype(float)
     places[2] = np.nan
     exported = encode_column(encoder, torch.from_numpy(places))
     np.testing.assert_allclose(exported.numpy(), found, atol=1e-6)

@@ -1,5 +1,6 @@
 """The rows that a network with parts learns from, and the model that a file gives back."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from models.artifact.files import read_model, write_model
-from models.config import MLPConfig, ModelConfig, PartConfig, TrainingConfig
+from models.config import MLPConfig, ModelConfig, PartConfig, SplitBy, TrainingConfig
 from models.features.columns import ColumnProfile
 from models.features.effects import target_scores
 from models.prediction.options import PredictOptions
@@ -60,6 +61,21 @@ def test_no_row_learns_from_its_own_target(config: ModelConfig) -> None:
     correlation = np.corrcoef(learned, problem.rows.targets.numpy())[0, 1]
     assert abs(correlation) < 0.15  # five standard errors of 1,000 rows
     assert held_out.std() > 0
+
+
+def test_rows_of_a_group_learn_nothing_from_each_others_targets(config: ModelConfig) -> None:
+    """Every shop is in one group, so that no row has a shop that it knows from other groups."""
+    table, groups = columns(), np.array([f"group {i}" for i in range(60)], dtype=object)
+    number = np.array([int(shop.removeprefix("shop ")) for shop in table["shop"]])
+    table["group"] = groups[number % 60]
+    training = replace(config.training, split=SplitBy(by="group"))
+    problem = prepare(table, TYPES | {"group": "category"}, replace(config, training=training))
+    encoder = problem.model.encoder
+    plain = encoder.feature_of[encoder.plain_columns] == 1
+    effect, certainty = np.flatnonzero(plain)[:2]
+    learned = encoder.expand(problem.rows.inputs)
+    assert encoder.has_effects
+    assert (learned[:, [effect, certainty]] == 0).all()
 
 
 def test_a_single_network_reads_what_it_did(config: ModelConfig) -> None:
