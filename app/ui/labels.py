@@ -50,6 +50,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "network.kind": ("Network", ""),
     "method.prior.kind": ("Prior", "The distribution of the weights before any data."),
     "likelihood": ("Noise", "Heteroscedastic: the noise of a row depends on its features."),
+    "members": ("Members", "Networks whose mixture predicts, fitted together."),
     "weight": ("Row weights", "A column with the weight of each row."),
     "pruning": (
         "Pruned variants",

@@ -65,6 +65,7 @@ class BayesianEstimator(BaseEstimator):
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
+        members: int | None = None,
         likelihood: str | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -83,6 +84,7 @@ class BayesianEstimator(BaseEstimator):
         self.method = method
         self.hidden = hidden
         self.activation = activation
+        self.members = members
         self.likelihood = likelihood
         self.epochs = epochs
         self.batch_size = batch_size
@@ -206,7 +208,7 @@ class BayesianEstimator(BaseEstimator):
             "network": self._given(_NETWORK),
             "method": method,
             "training": training,
-            **self._given(("likelihood", "pruning")),
+            **self._given(("likelihood", "members", "pruning")),
         }
 
     def _given(self, names: Sequence[str]) -> dict[str, Any]:
