@@ -143,6 +143,40 @@ class Variant(TypedDict):
     out_of_distribution: NotRequired[Detector]
 
 
+class Baseline(TypedDict):
+    """A simple method on the same rows; `rows` is the number of rows that it learned from."""
+
+    kind: Literal["constant", "linear", "boosted_trees"]
+    metrics: Json
+    seconds: float
+    rows: int
+
+
+class Candidate(TypedDict):
+    """A candidate of a selection.
+
+    `difference` is its score minus that of the best one, `difference_error` the standard error of
+    the paired difference.
+    """
+
+    name: str
+    settings: Json
+    score: float
+    standard_error: float
+    difference: float
+    difference_error: float
+    kept: bool
+
+
+class Selection(TypedDict):
+    """What training compared to choose the recipe; without candidates, nothing."""
+
+    candidates: list[Candidate]
+    metric: str
+    rows: int
+    note: str
+
+
 class Version(TypedDict):
     """One immutable version of a model."""
 
@@ -160,6 +194,10 @@ class Version(TypedDict):
     num_weights: int
     metrics: Json
     variants: list[Variant]
+    baselines: list[Baseline]
+    recommended_variant: float
+    selection: Selection
+    notes: list[str]
     imported: NotRequired[Json]
     dataset: str
     job: str
@@ -184,6 +222,9 @@ class Card(TypedDict):
     recipe: list[Json]
     learning_curve: list[Json]
     variants: list[Variant]
+    baselines: list[Baseline]
+    recommended_variant: float
+    selection: Selection
     signal_to_noise: Json | None
     out_of_distribution: list[Json]
     limits: list[str]

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from models.config import FeatureConfig, Json, ModelConfig
+from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
 from models.features.columns import Columns, InputColumn
@@ -45,6 +46,11 @@ class TrainedModel(ABC):
         default_seed: the seed of predictions that give none.
         history: one record per epoch of training.
         card: training's part of the model card (`models.training.card`); empty until it has ended.
+        baselines: simple methods on the same rows; empty if none was fitted.
+        recommended_variant: the pruned fraction whose held-out rows have a clearly better score
+            than those of the full model (`models.evaluation.paired`); else 0.0.
+        selection: what training compared to choose the recipe, as
+            `models.artifact.schema.SelectionDocument`; empty if nothing was compared.
     """
 
     config: ModelConfig
@@ -53,6 +59,9 @@ class TrainedModel(ABC):
     history: tuple[Json, ...] = ()
     notes: tuple[str, ...] = ()
     card: Json = field(default_factory=dict)
+    baselines: tuple[Baseline, ...] = ()
+    recommended_variant: float = 0.0
+    selection: Json = field(default_factory=dict)
 
     # What the model is
 
@@ -105,6 +114,9 @@ class TrainedModel(ABC):
             "num_weights": self.num_weights,
             "metrics": self.variant(0.0).metrics,
             "variants": [self.variant(prune).describe() for prune in self.variants],
+            "baselines": [asdict(baseline) for baseline in self.baselines],
+            "recommended_variant": self.recommended_variant,
+            "selection": self.selection,
             "notes": list(self.notes),
         }
 
@@ -127,6 +139,9 @@ class TrainedModel(ABC):
             history=tuple(data["history"]),
             notes=tuple(data["notes"]),
             card=card,
+            baselines=tuple(data.get("baselines", ())),
+            recommended_variant=data.get("recommended_variant", 0.0),
+            selection=data.get("selection", {}),
             **cls.own_fields(config, data),
         )
 

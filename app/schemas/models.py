@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from app.schemas.common import DatasetId, Json, Owner, Reference, Request, Response, is_none
 from core.registry.registry import Version
+from models.evaluation.baseline import BaselineKind
 
 Label = str | bool | int | float
 
@@ -40,6 +41,36 @@ class VariantResponse(Response):
     )
     metrics: Json
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)
+
+
+class BaselineResponse(Response):
+    """A simple method that learned from the same rows and was scored on the same held-out rows."""
+
+    kind: BaselineKind
+    metrics: Json = Field(description="named as those of the version")
+    seconds: float = Field(description="that it took to learn and to predict")
+    rows: int = Field(description="that it learned from: a large table is thinned evenly")
+
+
+class CandidateResponse(Response):
+    """A candidate that training compared on rows that it had not learned from."""
+
+    name: str
+    settings: Json
+    score: float = Field(description="mean per row, in the target's unit; higher is better")
+    standard_error: float
+    difference: float = Field(description="its score minus that of the best candidate")
+    difference_error: float = Field(description="the standard error of the paired difference")
+    kept: bool = Field(description="whether it is part of the version")
+
+
+class SelectionResponse(Response):
+    """What training compared to choose the recipe."""
+
+    candidates: list[CandidateResponse] = Field(default=[])
+    metric: str = "log_likelihood"
+    rows: int = Field(default=0, description="on which the candidates were compared")
+    note: str = ""
 
 
 class OriginResponse(Response):
@@ -88,6 +119,13 @@ class VersionResponse(_OfVersion):
     num_weights: int
     metrics: Json
     variants: list[VariantResponse]
+    baselines: list[BaselineResponse] = Field(
+        [], description="what simple methods reach on the same rows; empty if none was fitted"
+    )
+    recommended_variant: float = Field(
+        0.0, description="the `prune` of the variant with the clearly best score, else 0"
+    )
+    selection: SelectionResponse = SelectionResponse()
     notes: list[str]
     imported: ImportedResponse | None = Field(None, exclude_if=is_none)
     dataset: str

@@ -16,8 +16,10 @@ from models.artifact.torch_encoders import encode_column, encode_tensor, float64
 from models.config import Json, RecurrentConfig
 from models.evaluation.calibration import ClassCalibration, NumberCalibration, ShapeCalibration
 from models.exceptions import InvalidInput
-from models.features.encoders import CategoryEncoder, DatetimeEncoder, Encoder, TensorEncoder
+from models.features.categories import CategoryEncoder
+from models.features.encoders import Encoder, TensorEncoder
 from models.features.feature_encoder import MAX_INPUT
+from models.features.numbers import DatetimeEncoder
 from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState
@@ -76,9 +78,10 @@ def build(
 
 
 def _draws(state: State, model: TabularModel, samples: int) -> Functions:
+    """Return so many draws that their members are at least `samples` functions."""
     fitted = FittedDraws.of(model.network, state)
     count = min(samples, fitted.num_draws or samples)
-    return fitted.source.functions(model.default_seed, 0, count)
+    return fitted.source.functions(model.default_seed, 0, -(-count // fitted.members))
 
 
 def _mean(state: State, model: TabularModel) -> Functions:
@@ -88,18 +91,18 @@ def _mean(state: State, model: TabularModel) -> Functions:
             weights, point = state.posterior.distribution().moments()[0], state.point
         case DropoutState():
             weights, point = state.weights, state.point
-        case DrawsState(num_draws=1):
+        case DrawsState() if len(state.weights) == 1:
             weights, point = state.weights[0], {k: v[0] for k, v in state.point.items()}
         case SWAGState():
             weights = state.mean[: state.num_weights]
-            rest = state.mean[state.num_weights :].unbind()
+            rest = state.mean[state.num_weights :].split(model.network.layout.members)
             point = dict(zip(state.iterate.point, rest, strict=True))
         case _:
             raise InvalidInput(
                 "the mean of several networks' weights is not useful: export the full posterior",
                 "/posterior",
             )
-    named = {name: value.reshape(1, 1) for name, value in point.items()}
+    named = {name: value.reshape(1, -1, 1) for name, value in point.items()}
     return Functions(model.network.layout.unflatten(weights.unsqueeze(0)), named)
 
 
@@ -118,20 +121,20 @@ def _describe(
         "features": features,
         "posterior": posterior,
         "prune": prune,
-        "samples": _num_samples(functions),
+        "samples": _num_draws(functions) * model.network.layout.members,
         "seed": model.default_seed,
     }
 
 
-def _num_samples(functions: Functions) -> int:
-    """Number of samples: of masks for dropout, of weights for other methods."""
+def _num_draws(functions: Functions) -> int:
+    """Number of draws: of masks for dropout, of weights for other methods."""
     return len(functions.masks[0] if functions.masks else next(iter(functions.weights.values())))
 
 
 def _describe_values(encoder: Encoder) -> Json:
     match encoder:
         case CategoryEncoder():
-            return {"levels": list(encoder.levels)}
+            return {"levels": list(encoder.known_levels)}
         case TensorEncoder():
             return {"shape": list(encoder.shape)}
         case DatetimeEncoder():
@@ -166,6 +169,8 @@ class _Exported(nn.Module):
         x = self._encode(inputs)
         masks = [self.get_buffer(name) for name in self._masks.values()] or None
         outputs = self._model.network(self._buffers_of(self._weights), x, masks).double()
+        if outputs.ndim == 4:  # each member of each draw is a sample
+            outputs = outputs.flatten(0, 1)
         results = self._probabilities(outputs) if self._is_classes else self._moments(outputs)
         return tuple(values.float() for values in results)
 
@@ -178,16 +183,18 @@ class _Exported(nn.Module):
             else encode_column(encoder, next(columns))
             for encoder in self._model.encoder.encoders
         ]
-        return torch.cat([part.float() for part in parts], dim=1).clamp(-MAX_INPUT, MAX_INPUT)
+        compact = torch.cat([part.float() for part in parts], dim=1).clamp(-MAX_INPUT, MAX_INPUT)
+        return self._model.encoder.expand(compact)
 
     def _moments(self, outputs: Tensor) -> tuple[Tensor, ...]:
         """The moments of `models.prediction.predictive.GaussianMixture`, in the target's unit."""
         target, likelihood = self._model.target, self._model.likelihood
         assert isinstance(target, NumberTarget)
         assert not isinstance(likelihood, Categorical | Bernoulli)
+        point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
         if isinstance(likelihood, ShapedLikelihood):
-            return self._shaped_moments(likelihood, outputs)
-        means, noise = likelihood.moments(outputs, self._buffers_of(self._point))
+            return self._shaped_moments(likelihood, outputs, point)
+        means, noise = likelihood.moments(outputs, point)
         factor = target.std**2
         if isinstance(self._calibration, NumberCalibration):
             factor = factor * self._calibration.variance_scale
@@ -196,9 +203,11 @@ class _Exported(nn.Module):
         in_units = mean * float64(target.std) + float64(target.mean)
         return in_units, noise.mean(0) * scale, epistemic * scale
 
-    def _shaped_moments(self, likelihood: ShapedLikelihood, outputs: Tensor) -> tuple[Tensor, ...]:
+    def _shaped_moments(
+        self, likelihood: ShapedLikelihood, outputs: Tensor, point: dict[str, Tensor]
+    ) -> tuple[Tensor, ...]:
         """The moments of `models.prediction.shaped_mixture.ShapedMixture`."""
-        parts = likelihood.parts(outputs, self._buffers_of(self._point))
+        parts = likelihood.parts(outputs, point)
         mixture = ShapedMixture.of(likelihood.target, parts, likelihood.location_bounds)
         if isinstance(self._calibration, ShapeCalibration):
             mixture = mixture.scaled(self._calibration.variance_scale)

@@ -164,6 +164,9 @@ def _to_json(model: TrainedModel) -> Json:
         "default_seed": model.default_seed,
         "history": list(model.history),
         "notes": list(model.notes),
+        "baselines": [asdict(baseline) for baseline in model.baselines],
+        "recommended_variant": model.recommended_variant,
+        "selection": model.selection,
         "variants": [_variant_json(variant) for variant in model.variants_by_prune.values()],
     }
 

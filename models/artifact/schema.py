@@ -5,6 +5,8 @@ give the ranges.
 """
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Interval, Len
@@ -12,12 +14,16 @@ from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from models.config import FeatureType, Json, ModelConfig
-from models.config.ranges import Count, Flag, NotNegative, Text
+from models.config.ranges import Count, Flag, NotNegative, Number, Text
+from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
 from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector
 from models.exceptions import CorruptArtifact
+from models.features.categories import CategoryEncoder
 from models.features.columns import convertible
-from models.features.encoders import CategoryEncoder, Encoder, TensorEncoder
+from models.features.effects import LevelEffects
+from models.features.encoders import Encoder, TensorEncoder
+from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
@@ -25,13 +31,14 @@ from models.language.vocabulary import Vocabulary
 
 _MAX_TENSOR = 2**26  # numbers per row
 
+Pruned = Annotated[float, Interval(ge=0, lt=1)]
 Rows = Annotated[int, Interval(ge=0, lt=10**9)]
 
 
 class VariantDocument(TypedDict):
     """The fields of a `Variant`; `state` names the type of the state in its safetensors file."""
 
-    prune: Annotated[float, Interval(ge=0, lt=1)]
+    prune: Pruned
     state: Literal["mean_field", "draws", "dropout", "swag"]
     metrics: Json
     num_bytes: Count
@@ -39,6 +46,34 @@ class VariantDocument(TypedDict):
     calibration: Calibration | None
     bfloat16: Flag
     detector: Detector | None
+
+
+class CandidateDocument(TypedDict):
+    """A candidate of a selection.
+
+    `score` is its mean score per row, with its standard error. `difference` is `score` minus that
+    of the best candidate (0 or negative), with the standard error of the paired difference.
+    """
+
+    name: Text
+    settings: Json
+    score: Number
+    standard_error: NotNegative
+    difference: Number
+    difference_error: NotNegative
+    kept: Flag
+
+
+class SelectionDocument(TypedDict, total=False):
+    """What training compared to choose the recipe. Without candidates nothing was compared.
+
+    `metric` is the score, higher is better, on `rows` rows that the candidate did not learn from.
+    """
+
+    candidates: Annotated[list[CandidateDocument], Len(0, 1_000)]
+    metric: Text
+    rows: Count
+    note: Text
 
 
 class SeriesDocument(TypedDict):
@@ -64,6 +99,9 @@ class ModelDocument(TypedDict):
     default_seed: Annotated[int, Field(strict=True, ge=0, lt=2**31)]
     history: Annotated[list[dict[str, Any]], Len(0, 100_000)]
     notes: Annotated[list[Text], Len(0, 1_000)]
+    baselines: NotRequired[Annotated[list[Baseline], Len(0, 10)]]
+    recommended_variant: NotRequired[Pruned]
+    selection: NotRequired[SelectionDocument]
     variants: Annotated[list[VariantDocument], Len(1, 17)]
 
 
@@ -89,14 +127,59 @@ def _check_encoders(document: ModelDocument) -> None:
         match encoder:
             case CategoryEncoder(levels=levels) if len(set(levels)) < len(levels):
                 raise CorruptArtifact("has a level twice", f"/encoders/{i}/levels")
+            case CategoryEncoder(effects=LevelEffects()):
+                _check_effects(encoder, f"/encoders/{i}")
             case TensorEncoder(shape=shape) if math.prod(shape) > _MAX_TENSOR:
                 message = f"a tensor may have at most {_MAX_TENSOR} numbers"
                 raise CorruptArtifact(message, f"/encoders/{i}/shape")
+            case NumberEncoder():
+                _check_quantiles(encoder, f"/encoders/{i}")
+            case DatetimeEncoder(instant=instant):
+                _check_quantiles(instant, f"/encoders/{i}/instant")
     if len(document["stored"]) != len(document["encoders"]):
         message = f"has {len(document['encoders'])} encoders for {len(document['stored'])} columns"
         raise CorruptArtifact(message, "/encoders")
     if document["config"].task != "forecasting":  # a forecaster's features follow from its series
         _check_features(document)
+
+
+def _check_quantiles(encoder: NumberEncoder, path: str) -> None:
+    """Knots and edges increase, scores do not decrease, and each piece has an edge at each end."""
+    if (scores := encoder.scores) is not None:
+        if not _increases(scores.knots):
+            raise CorruptArtifact("must be in increasing order", f"{path}/scores/knots")
+        if len(scores.scores) != len(scores.knots) or list(scores.scores) != sorted(scores.scores):
+            message = "must be one number for each knot, in increasing order"
+            raise CorruptArtifact(message, f"{path}/scores/scores")
+    if (pieces := encoder.pieces) is not None:
+        if not _increases(pieces.edges):
+            raise CorruptArtifact("must be in increasing order", f"{path}/pieces/edges")
+        if len(pieces.centres) != len(pieces.edges) - 1:
+            message = f"has {len(pieces.centres)} means for {len(pieces.edges)} edges"
+            raise CorruptArtifact(message, f"{path}/pieces/centres")
+
+
+def _check_effects(encoder: CategoryEncoder, path: str) -> None:
+    """The levels with slots come first, each level once, and each has its effects."""
+    effects = encoder.effects
+    assert effects is not None
+    levels = effects.levels
+    if len(set(levels)) < len(levels) or levels[: len(encoder.levels)] != encoder.levels:
+        message = "must be each level once, those with a slot first"
+        raise CorruptArtifact(message, f"{path}/effects/levels")
+    if not encoder.coded:
+        raise CorruptArtifact("must be true where there are effects", f"{path}/coded")
+    if len(effects.noise_ratio) != len(effects.effects):
+        message = "must be one number for each output"
+        raise CorruptArtifact(message, f"{path}/effects/noise_ratio")
+    for name, values in (("certainty", (effects.certainty,)), ("effects", effects.effects)):
+        if any(len(each) != len(levels) for each in values):
+            message = f"must have a number for each of the {len(levels)} levels"
+            raise CorruptArtifact(message, f"{path}/effects/{name}")
+
+
+def _increases(values: Sequence[float]) -> bool:
+    return all(first < second for first, second in pairwise(values))
 
 
 def _check_features(document: ModelDocument) -> None:
@@ -123,6 +206,8 @@ def _check_variants(document: ModelDocument) -> None:
     if 0 not in fractions or len(set(fractions)) < len(fractions):
         message = "must have the full posterior, prune 0, and each fraction once"
         raise CorruptArtifact(message, "/variants")
+    if document.get("recommended_variant", 0.0) not in fractions:
+        raise CorruptArtifact("is not a stored variant", "/recommended_variant")
     is_number = isinstance(document.get("target"), NumberTarget)
     scores = set(NUMBER_SCORES if is_number else CLASS_SCORES)
     for i, variant in enumerate(document["variants"]):

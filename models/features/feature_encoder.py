@@ -1,24 +1,24 @@
-"""Encodes a table's columns as one matrix of network inputs."""
+"""Encodes a table's columns as one compact matrix, from which the network inputs are made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.config import FeatureConfig
 from models.exceptions import InvalidData
+from models.features.categories import CategoryEncoder
 from models.features.columns import Columns, InputColumn, convert
-from models.features.encoders import (
-    Encoder,
-    NumberEncoder,
-    TensorEncoder,
-    fit_encoder,
-)
+from models.features.effects import Targets
+from models.features.encoders import Encoder, TensorEncoder, fit_encoder
+from models.features.expansion import Expansion, Form, feature_of
+from models.features.numbers import Matrix, NumberEncoder
+from models.features.sizes import Sizes
 from models.networks import Inputs, TensorSlot
 
 # Encoded values are clamped to this many standard deviations from the mean, so that their squares,
@@ -28,7 +28,11 @@ MAX_INPUT = 1e9
 
 @dataclass(frozen=True)
 class FeatureEncoder:
-    """Concatenates the encoded columns. It is fitted once and stored with the model.
+    """Encodes the columns of a table. It is fitted once and stored with the model.
+
+    `encode` returns compact rows and `expand` makes network inputs of them. The inputs are the
+    plain ones, then the pieces of the piecewise-linear encodings. Without pieces, as in series and
+    images, the compact rows are the inputs.
 
     `stored` are the types of the columns in the data set. A column is first converted to its
     feature's type if that is another one, such as a number that is read as a category.
@@ -40,19 +44,37 @@ class FeatureEncoder:
 
     @classmethod
     def fit(
-        cls, features: Sequence[FeatureConfig], types: Mapping[str, str], columns: Columns
+        cls,
+        features: Sequence[FeatureConfig],
+        types: Mapping[str, str],
+        columns: Columns,
+        *,
+        pieces: bool = False,
+        targets: Targets | None = None,
     ) -> "FeatureEncoder":
-        """Learn means, scales and levels from training rows.
+        """Learn means, scales, quantiles and levels from training rows.
 
         Args:
             types: the type of each column in the data set.
+            pieces: encode numbers piecewise, too, as normal scores, and within bounds; pool rare
+                levels.
+            targets: the rows' standardised targets (`models.features.effects.target_scores`), for
+                the effects of levels where a category has many. Such an encoder needs
+                `encode_learned` for these rows.
 
         Raises:
             InvalidData: if no column varies.
         """
         stored = tuple(types[f.name] for f in features)
+        kinds = [f.type for f in features]
+        numbers = kinds.count("number") + kinds.count("datetime")
+        shared = Sizes.shared_by(numbers=numbers, categories=kinds.count("category"))
+        sizes = shared if pieces else None
         encoders = tuple(
-            fit_encoder(f, convert(columns[f.name], types[f.name], f.type)) for f in features
+            fit_encoder(
+                f, convert(columns[f.name], types[f.name], f.type), sizes=sizes, targets=targets
+            )
+            for f in features
         )
         encoder = cls(tuple(features), stored, encoders)
         if encoder.width == 0:
@@ -67,7 +89,31 @@ class FeatureEncoder:
     @property
     def width(self) -> int:
         """Number of network inputs."""
-        return sum(e.width for e in self.encoders)
+        return sum(form.width for form in self._forms)
+
+    @property
+    def compact_width(self) -> int:
+        """Number of columns of an encoded row."""
+        return sum(form.compact_width for form in self._forms)
+
+    @cached_property
+    def plain_columns(self) -> Int[np.ndarray, "plain"]:
+        """Numbers of the network inputs that are no pieces: the first ones."""
+        return np.arange(self.width - sum(form.num_pieces for form in self._forms))
+
+    @cached_property
+    def feature_of(self) -> Int[np.ndarray, "inputs"]:
+        """The number of the feature that each network input belongs to."""
+        return feature_of(self._forms)
+
+    @cached_property
+    def expand(self) -> Expansion:
+        """The function from encoded rows to network inputs."""
+        return Expansion.of(self._forms)
+
+    @cached_property
+    def _forms(self) -> tuple[Form, ...]:
+        return tuple(encoder.form for encoder in self.encoders)
 
     @cached_property
     def inputs(self) -> tuple[InputColumn, ...]:
@@ -84,26 +130,61 @@ class FeatureEncoder:
 
     @property
     def layout(self) -> Inputs:
-        """The number of network inputs and, if exactly one feature is a tensor, its slot."""
-        ends = accumulate(e.width for e in self.encoders)
+        """The number of network inputs, which are plain, and the slot of the only tensor."""
+        ends = accumulate(form.plain for form in self._forms)
         slots = [
-            TensorSlot(end - e.width, e.shape)
+            TensorSlot(end - e.form.plain, e.shape)
             for end, e in zip(ends, self.encoders, strict=True)
-            if isinstance(e, TensorEncoder) and e.width
+            if isinstance(e, TensorEncoder) and e.form.plain
         ]
-        return Inputs(self.width, slots[0] if len(slots) == 1 else None)
+        plain = (
+            None if len(self.plain_columns) == self.width else tuple(self.plain_columns.tolist())
+        )
+        return Inputs(self.width, slots[0] if len(slots) == 1 else None, plain)
 
-    def encode(self, columns: Columns) -> Float[Tensor, "rows width"]:
-        """Standardise, impute and one-hot encode. Missing values and unknown levels are allowed."""
-        parts = [
-            encoder.encode(convert(columns[f.name], stored, f.type))
-            for f, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True)
-        ]
-        with np.errstate(over="ignore"):  # infinite values are clamped below
-            inputs = np.concatenate(parts, axis=1, dtype=np.float32)
-        return torch.from_numpy(inputs).clamp_(-MAX_INPUT, MAX_INPUT)
+    def encode(self, columns: Columns) -> Float[Tensor, "rows compact"]:
+        """Encode rows compactly. Missing values and unknown levels are allowed."""
+        return self._encode(columns, lambda encoder, values: encoder.encode(values))
+
+    def encode_learned(
+        self, columns: Columns, targets: Targets, folds: Int[np.ndarray, "rows"]
+    ) -> Float[Tensor, "rows compact"]:
+        """Encode the rows that the encoder was fitted to, all of them.
+
+        They differ from other rows in the effects of levels, which are those of other folds' rows.
+
+        Args:
+            targets: as in `fit`.
+            folds: the fold of each row, numbers from 0.
+        """
+
+        def encode(encoder: Encoder, values: np.ndarray) -> Matrix:
+            if isinstance(encoder, CategoryEncoder):
+                return encoder.encode_learned(values, targets, folds)
+            return encoder.encode(values)
+
+        return self._encode(columns, encode)
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether inputs depend on the targets of the training rows, so that these need folds."""
+        return any(isinstance(e, CategoryEncoder) and e.effects for e in self.encoders)
+
+    def _encode(
+        self, columns: Columns, encode: Callable[[Encoder, np.ndarray], Matrix]
+    ) -> Float[Tensor, "rows compact"]:
+        rows = len(columns[self.features[0].name]) if self.features else 0
+        encoded = np.empty((rows, self.compact_width), dtype=np.float32)
+        start = 0
+        for feature, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True):
+            values = convert(columns[feature.name], stored, feature.type)
+            stop = start + encoder.form.compact_width
+            with np.errstate(over="ignore"):  # infinite values are clamped below
+                encoded[:, start:stop] = encode(encoder, values)
+            start = stop
+        return torch.from_numpy(encoded).clamp_(-MAX_INPUT, MAX_INPUT)
 
     def constant_columns(self) -> list[str]:
-        """Names of columns that did not vary in training and are therefore ignored."""
+        """Names of columns without inputs: constant in training, or with rare levels alone."""
         pairs = zip(self.features, self.encoders, strict=True)
-        return [feature.name for feature, encoder in pairs if encoder.width == 0]
+        return [feature.name for feature, encoder in pairs if encoder.form.width == 0]

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from models.config import FeatureConfig, ForecastConfig, ModelConfig
 from models.features.columns import Columns, convert
-from models.features.encoders import CYCLES, DatetimeEncoder, NumberEncoder, fit_encoder
+from models.features.encoders import fit_encoder
 from models.features.feature_encoder import FeatureEncoder
+from models.features.numbers import CYCLES, DatetimeEncoder, NumberEncoder
 from models.forecasting.spacing import Spacing
 
 _NOTHING = NumberEncoder(mean=0.0, std=0.0, indicator=False)
@@ -57,7 +58,7 @@ def fit_known(
 def static_width(encoder: FeatureEncoder, config: ModelConfig) -> int:
     """The number of inputs that are the same at every step of a series: those of its key."""
     has_key = config.forecast is not None and config.forecast.key is not None
-    return encoder.encoders[-1].width if has_key else 0
+    return encoder.encoders[-1].form.width if has_key else 0
 
 
 def known_of(encoder: FeatureEncoder, static: int, columns: Columns) -> Known:

@@ -212,9 +212,11 @@ class Forecaster(TabularModel):
         chosen = origins(series, firsts, self.frame.span, self.horizon)
         return self.score_origins(chosen, prune, samples)
 
-    def score(self, prune: float, held_out: Rows, columns: Columns, samples: int) -> Json:
+    def score(
+        self, prune: float, held_out: Rows, columns: Columns, samples: int
+    ) -> tuple[Json, None]:
         """Back-test the held-out end of each series."""
-        return self.score_origins(self.held_out_origins(columns), prune, samples)
+        return self.score_origins(self.held_out_origins(columns), prune, samples), None
 
     def notes_on(self, metrics: Mapping[float, Json]) -> tuple[str, ...]:
         """Notes on variants whose paths diverge."""

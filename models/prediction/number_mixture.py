@@ -4,8 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from models.prediction.standard_error import standard_error
 
 PerRow = Float[Tensor, "rows"]
 
@@ -13,8 +15,11 @@ PerRow = Float[Tensor, "rows"]
 class NumberMixture(ABC):
     """Sample s predicts a distribution p(y | x, w_s) for each row; all samples weigh the same.
 
-    Samples are the first axis, rows the second; float64, in the target's units.
+    Samples are the first axis, rows the second; float64, in the target's units. `member` is the
+    member that each sample belongs to, if the network has several.
     """
+
+    member: Int[Tensor, "samples"] | None
 
     @property
     @abstractmethod
@@ -72,14 +77,11 @@ class NumberMixture(ABC):
         return self.aleatoric() + self.epistemic()
 
     def mc_error(self) -> PerRow:
-        """Standard error of `mean` for independent samples: their standard deviation ÷ √S.
-
-        It is 0 if the mean was integrated completely.
-        """
+        """Standard error of `mean` for independent samples (`standard_error`)."""
         means = self.predicted_means()
         if len(means) == 1:
             return torch.zeros_like(means[0])
-        return (variance(means, correction=1) / len(means)).sqrt()
+        return standard_error(means, self.member)
 
     def quantile(self, level: float) -> PerRow:
         """The value below which the mixture has probability `level`."""

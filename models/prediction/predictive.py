@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.special import entr, ndtr, ndtri
 
 from models.prediction.number_mixture import NumberMixture, PerRow, variance
+from models.prediction.standard_error import standard_error
 
 _QUANTILE_TOLERANCE = 1e-6  # in predictive standard deviations; the error is far smaller
 _MAX_STEPS = 60  # as many as bisection alone would need
@@ -28,14 +29,16 @@ class GaussianMixture(NumberMixture):
     Args:
         spread: variance of the predicted mean given the sample, from weights that were integrated
             in closed form; None if all weights were drawn.
-        integrated: means and spreads with still more weights integrated; `mean` and `epistemic` use
-            them if they are given.
+        integrated: means and spreads of each member with all weights integrated; `mean` and
+            `epistemic` use them if they are given.
+        member: the member that each sample belongs to, if the network has several.
     """
 
     means: Float[Tensor, "samples rows"]
     noise: Float[Tensor, "samples rows"]
     spread: Float[Tensor, "samples rows"] | None = None
     integrated: tuple[Float[Tensor, "some rows"], Float[Tensor, "some rows"]] | None = None
+    member: Int[Tensor, "samples"] | None = None
 
     @property
     def num_samples(self) -> int:
@@ -74,6 +77,12 @@ class GaussianMixture(NumberMixture):
     def first(self, count: int) -> "GaussianMixture":
         """Without what is known of integrated means, which only moments use."""
         return GaussianMixture(self.means[:count], self.variances[:count])
+
+    def mc_error(self) -> PerRow:
+        """Also 0 if the mean was integrated completely."""
+        return (
+            torch.zeros_like(self.means[0]) if self.integrated is not None else super().mc_error()
+        )
 
     def cdf(self, value: PerRow) -> PerRow:
         return ndtr((value - self.means) / self.variances.sqrt()).mean(0)
@@ -160,10 +169,12 @@ def _expected_abs(mean: Tensor, variance: Tensor) -> Tensor:
 class CategoricalMixture:
     """Sample s predicts the class probabilities probs[s], the softmax of logits[s], for each row.
 
-    Logits distinguish probabilities that floats cannot, such as 1 − 1e-20 and 1 − 1e-40.
+    Logits distinguish probabilities that floats cannot, such as 1 − 1e-20 and 1 − 1e-40. `member`
+    is the member that each sample belongs to, if the network has several.
     """
 
     logits: Float[Tensor, "samples rows classes"]
+    member: Int[Tensor, "samples"] | None = None
 
     @cached_property
     def probs(self) -> Float[Tensor, "samples rows classes"]:
@@ -178,7 +189,7 @@ class CategoricalMixture:
 
     def tempered(self, temperature: float) -> "CategoricalMixture":
         """Each sample's logits ÷ the temperature."""
-        return CategoricalMixture(self.logits / temperature)
+        return replace(self, logits=self.logits / temperature)
 
     def aleatoric(self) -> Float[Tensor, "rows classes"]:
         """The mean over the samples of p(1 − p) (Kwon et al. 2018)."""
@@ -207,7 +218,7 @@ class CategoricalMixture:
 
     def mc_error(self) -> Float[Tensor, "rows classes"]:
         """Standard error of each mean probability if samples are independent."""
-        return (variance(self.probs, correction=1) / len(self.probs)).sqrt()
+        return standard_error(self.probs, self.member)
 
 
 Mixture = NumberMixture | CategoricalMixture

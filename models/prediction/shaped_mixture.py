@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from models.features.targets import NumberTarget
@@ -40,6 +40,7 @@ class ShapedMixture(NumberMixture):
     scales: PerComponent
     weights: PerComponent
     atoms: Float[Tensor, "samples atoms rows"]
+    member: Int[Tensor, "samples"] | None = None
 
     @classmethod
     def of(cls, target: NumberTarget, parts: Parts, bounds: Bounded) -> "ShapedMixture":
@@ -89,7 +90,8 @@ class ShapedMixture(NumberMixture):
         parts = {name: getattr(self, name)[:count] for name in ("locs", "scales", "weights")}
         family = self.family
         family = family.first(count) if isinstance(family, TabulatedStudent) else family
-        return replace(self, family=family, **parts, atoms=self.atoms[:count])
+        member = None if self.member is None else self.member[:count]
+        return replace(self, family=family, **parts, atoms=self.atoms[:count], member=member)
 
     @cached_property
     def continuous(self) -> Continuous:

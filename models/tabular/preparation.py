@@ -4,17 +4,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from models.config import (
     BBBConfig,
     LikelihoodConfig,
     MethodConfig,
+    MLPConfig,
     ModelConfig,
     SplitBy,
     SplitTime,
 )
 from models.exceptions import InvalidData
 from models.features.columns import Columns
+from models.features.effects import FOLDS, Targets, target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.rows import Rows, evenly_spread
 from models.features.splits import Division, divide_rows
@@ -24,7 +27,7 @@ from models.randomness import derive_seed, generator
 from models.tabular.model import TabularModel
 from models.tabular.problem import RowProblem
 from models.tabular.recipe import MIN_ROWS
-from models.tabular.scale_ranking import FOLDS, MAX_ROWS, rank_scales
+from models.tabular.scale_ranking import MAX_ROWS, SCALE_FOLDS, rank_scales
 from models.training.distributed import ALONE, Ranks
 from models.training.row_profile import RowProfile, summarise_columns
 
@@ -52,13 +55,16 @@ def prepare(
     split = divide_rows(config.training, len(labelled), None if key is None else key[labelled])
     notes = [f"{dropped} rows without a target were left out"] if dropped else []
     notes.extend(_notes_on(split, config))
-    learned = _side(columns, np.union1d(split.training, split.stopping))
-    encoder = FeatureEncoder.fit(config.features or (), types, learned)
-    target = _fit_target(config, types, learned, columns, encoder)
-    model = _skeleton(encoder, config, target, notes)
-    stopping, calibration = (
-        _rows(model, columns, one) for one in (split.stopping, split.calibration)
+    places = np.union1d(split.training, split.stopping)
+    learned = _side(columns, places)
+    target = _fit_target(config, types, learned, columns)
+    model = _skeleton(learned, types, config, target, notes)
+    rows = _learned_rows(model, learned, None if key is None else key[labelled][places])
+    training, stopping = (
+        rows[torch.from_numpy(np.searchsorted(places, part))]
+        for part in (split.training, split.stopping)
     )
+    calibration = _rows(model, columns, split.calibration)
     refit = config.training.refit
     fitted = np.union1d(split.training, split.stopping) if refit else split.training
     profile = RowProfile(
@@ -76,7 +82,7 @@ def prepare(
     )
     return RowProblem(
         model,
-        _rows(model, columns, split.training),
+        training,
         stopping if len(stopping) else None,
         calibration if len(calibration) else None,
         _rows(model, columns, split.scores),
@@ -108,13 +114,19 @@ def _side(columns: Columns, index: np.ndarray) -> Columns:
 
 
 def _skeleton(
-    encoder: FeatureEncoder, config: ModelConfig, target: Target, notes: Sequence[str]
+    columns: Columns,
+    types: Mapping[str, str],
+    config: ModelConfig,
+    target: Target,
+    notes: Sequence[str],
 ) -> TabularModel:
+    encoder = _fit_encoder(config, types, columns, target)
     notes = [*notes, *notes_on_objective(config.method)]
     if isinstance(target, NumberTarget) and target.is_shaped:
         notes.append(describe_shape(target))
     if constant := encoder.constant_columns():
-        notes.append(f"constant columns were left out: {', '.join(constant)}")
+        names = ", ".join(constant)
+        notes.append(f"columns that are constant or have only rare levels were left out: {names}")
     seed = derive_seed(config.training.seed, "prediction") % 2**31
     return TabularModel(
         config=config,
@@ -124,6 +136,24 @@ def _skeleton(
         default_seed=seed,
         notes=tuple(notes),
     )
+
+
+def _fit_encoder(
+    config: ModelConfig, types: Mapping[str, str], columns: Columns, target: Target
+) -> FeatureEncoder:
+    """The encoder of the training rows, with pieces where a network has parts that read them."""
+    features, network = config.features or (), config.network
+    if not isinstance(network, MLPConfig) or network.parts is None:
+        return FeatureEncoder.fit(features, types, columns)
+    targets = _target_scores(target, columns[config.target])
+    return FeatureEncoder.fit(features, types, columns, pieces=True, targets=targets)
+
+
+def _target_scores(target: Target, values: np.ndarray) -> Targets:
+    """The standardised targets that effects of levels are on."""
+    if isinstance(target, ClassTarget):
+        return target_scores(target.encode(values).numpy(), classes=True)
+    return target_scores(values, classes=False)
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
@@ -138,7 +168,6 @@ def _fit_target(
     types: Mapping[str, str],
     learned: Columns,
     whole: Columns,
-    encoder: FeatureEncoder,
 ) -> Target:
     name = config.target
     if config.task != "regression":
@@ -153,8 +182,9 @@ def _fit_target(
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
     some = _side(learned, rows.numpy())
     random = generator(config.training.seed, "scales")
-    folds = torch.randperm(len(rows), generator=random) % FOLDS
-    ranked = rank_scales(encoder.encode(some), torch.from_numpy(some[name]), candidates, folds)
+    folds = torch.randperm(len(rows), generator=random) % SCALE_FOLDS
+    inputs = FeatureEncoder.fit(config.features or (), types, some).encode(some)
+    ranked = rank_scales(inputs, torch.from_numpy(some[name]), candidates, folds)
     return ranked[0][0]
 
 
@@ -165,10 +195,35 @@ def _target_type(target: Target, stored: str) -> str:
     return "boolean" if stored == "boolean" else "category"
 
 
+def _learned_rows(model: TabularModel, learned: Columns, key: np.ndarray | None) -> Rows:
+    """The rows that the encoder was fitted to; inputs made of targets are those of other folds.
+
+    Args:
+        key: the groups or times of the rows.
+    """
+    if not model.encoder.has_effects:
+        return _with_targets(model, learned, model.encoder.encode(learned))
+    values = learned[model.config.target]
+    scores, folds = _target_scores(model.target, values), _folds(model.config, len(values), key)
+    return _with_targets(model, learned, model.encoder.encode_learned(learned, scores, folds))
+
+
+def _folds(config: ModelConfig, num_rows: int, key: np.ndarray | None) -> np.ndarray:
+    """A random fold for each row; rows of a group stay together."""
+    random = np.random.default_rng(derive_seed(config.training.seed, "effects"))
+    if not isinstance(config.training.split, SplitBy) or key is None:
+        return random.permutation(num_rows) % FOLDS
+    groups, member = np.unique(key.astype(str), return_inverse=True)
+    return (random.permutation(len(groups)) % FOLDS)[member]
+
+
 def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:
     side = _side(columns, index)
+    return _with_targets(model, side, model.encoder.encode(side))
+
+
+def _with_targets(model: TabularModel, side: Columns, inputs: Tensor) -> Rows:
     weights = None
     if model.config.weight is not None:
         weights = torch.from_numpy(side[model.config.weight].astype(np.float32))
-    targets = model.target.encode(side[model.config.target])
-    return Rows(model.encoder.encode(side), targets, weights)
+    return Rows(inputs, model.target.encode(side[model.config.target]), weights)

@@ -1,11 +1,14 @@
 """The training problem of rows: of a table, or windows of series."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from models.evaluation.paired import recommend_variant
 from models.features.columns import Columns
 from models.features.rows import Rows
 from models.inference.method import State
@@ -51,7 +54,8 @@ class RowProblem:
 
     @property
     def task(self) -> RowTask:
-        return RowTask(self.rows, self.ranks)
+        expand = self.model.engine.expand
+        return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device))
 
     @property
     def chooses(self) -> bool:
@@ -86,9 +90,13 @@ class RowProblem:
         """The calibrated model with metrics, sampling error and detector of every variant."""
         if self.calibration is not None:
             model = model.calibrated(self.calibration, SCORE_SAMPLES)
-        x, scored = self.scores.inputs, {}
+        x, scored, by_row = self.scores.inputs, {}, {}
         for fraction, variant in model.variants_by_prune.items():
-            metrics = model.score(fraction, self.scores, self.columns, SCORE_SAMPLES)
+            metrics, log_likelihoods = model.score(
+                fraction, self.scores, self.columns, SCORE_SAMPLES
+            )
+            if log_likelihoods is not None:
+                by_row[fraction] = log_likelihoods
             scored[fraction] = replace(
                 variant,
                 metrics=metrics | variant.metrics,
@@ -97,4 +105,26 @@ class RowProblem:
                 detector=model.fit_detector(fraction, x),
             )
         notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
-        return replace(model, variants_by_prune=scored, notes=(*model.notes, *notes))
+        recommended, note = _recommend(by_row)
+        return replace(
+            model,
+            variants_by_prune=scored,
+            recommended_variant=recommended,
+            notes=(*model.notes, *notes, *note),
+        )
+
+
+def _recommend(by_row: Mapping[float, Tensor]) -> tuple[float, tuple[str, ...]]:
+    """The recommended variant and a note on it; without scores by row, the full model."""
+    if not by_row:
+        return 0.0, ()
+    best, pair = recommend_variant(by_row)
+    if pair is None:
+        return best, ()
+    note = (
+        f"the variant with {100 * best:g} % of the weights removed is better than the full model "
+        f"on the held-out rows: log likelihood {by_row[best].mean():.4g} instead of "
+        f"{by_row[0.0].mean():.4g} (difference per row {pair.difference:.2g}, standard error "
+        f"{pair.standard_error:.2g}): predict with prune {best:g}"
+    )
+    return best, (note,)

@@ -12,7 +12,7 @@ from models.likelihoods.shaped import ShapedLikelihood
 from models.prediction.shaped_mixture import ShapedMixture
 
 MAX_ROWS = 20_000  # that are compared, evenly spread
-FOLDS = 4
+SCALE_FOLDS = 4
 _PENALTY = 0.01  # of the squared coefficients, in rows: inputs and targets are standardised
 
 PerRow = Float[Tensor, "rows"]

@@ -1,13 +1,15 @@
 """Rows as a task: shuffled mini-batches, each shared by all ranks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from models.config import TrainingConfig
+from models.features.expansion import Expansion
 from models.features.rows import Rows, batches
 from models.inference.method import Method
 from models.inference.objectives import Loss
@@ -18,10 +20,14 @@ from models.training.trainer import required
 
 @dataclass(frozen=True)
 class RowTask:
-    """Rows of a table or windows of series. Mini-batches carry nothing on to the next one."""
+    """Rows of a table or windows of series. Mini-batches carry nothing on to the next one.
+
+    `expand` makes the network inputs of a mini-batch of compact rows.
+    """
 
     rows: Rows
     ranks: Ranks = ALONE
+    expand: Expansion | None = None
 
     @property
     def device(self) -> torch.device:
@@ -39,8 +45,14 @@ class RowTask:
         return list(batches(len(self.rows), self._batch_size(config), config.seed, epoch))
 
     def take(self, index: Tensor) -> Rows:
-        """The rows with these numbers."""
-        return self.rows[index.to(self.device)]
+        """The rows with these numbers, with all network inputs."""
+        rows = self.rows[index.to(self.device)]
+        return rows if self.expand is None else replace(rows, inputs=self.expand(rows.inputs))
+
+    @cached_property
+    def expanded(self) -> Rows:
+        """All rows, with all network inputs."""
+        return self.take(torch.arange(len(self.rows)))
 
     def loss(
         self,

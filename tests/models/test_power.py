@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 from scipy.stats import skew, yeojohnson, yeojohnson_llf
 
 from models.config import FeatureConfig
-from models.features.encoders import Encoder, NumberEncoder, fit_encoder
+from models.features.encoders import Encoder, fit_encoder
+from models.features.numbers import NumberEncoder
 from models.features.power import PowerTransform, yeo_johnson
 
 NUMBER = FeatureConfig(name="x", type="number")
@@ -42,6 +43,16 @@ def test_a_skewed_column_becomes_nearly_symmetric(prices: np.ndarray) -> None:
     assert abs(skew(inputs)) < 1  # a logarithm is the most that is done
     assert inputs.mean() == pytest.approx(0, abs=1e-12)
     assert inputs.std() == pytest.approx(1, abs=1e-12)
+
+
+def test_many_values_are_thinned_to_quantiles_without_moving_the_exponent() -> None:
+    values = np.random.default_rng(1).gamma(2.0, size=100_000)
+    transform = PowerTransform.fit(values)
+    assert transform is not None
+    z = (values - transform.centre) / transform.scale
+    grid = np.linspace(0, 1, 201)
+    best = grid[np.argmax([yeojohnson_llf(exponent, z) for exponent in grid])]
+    assert transform.exponent == pytest.approx(best, abs=0.02)
 
 
 def test_units_do_not_matter(prices: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from tests.app.browser import Theme, Visit, serious_problems
 from tests.app.cards import TASKS
 from tests.app.running import Service
 
-CHARTS = {"price": 9, "tree": 8, "sales": 9, "lines": 6}
+CHARTS = {"price": 10, "tree": 8, "sales": 9, "lines": 6}
 
 
 @pytest.mark.parametrize("model", TASKS)
@@ -23,9 +23,29 @@ def test_charts_are_drawn_from_this_service_alone(
     points = "e => e.querySelectorAll('.scatterlayer path, .barlayer path').length"
     for chart in page.locator("[data-figure]").all():
         assert chart.evaluate(points) > 0
-        assert chart.evaluate("e => e.querySelectorAll('.xtitle, .ytitle').length") == 2
+        titles = chart.evaluate("e => e.querySelectorAll('.xtitle, .ytitle').length")
+        named_rows = str(chart.get_attribute("data-figure")).startswith("baselines-")
+        assert titles == (1 if named_rows else 2)
     assert all(url.startswith((cards.url, "data:")) for url in visit.requests)
     assert visit.complaints == []
+    visit.context.close()
+
+
+@pytest.mark.parametrize("address", ["models/price/versions/1/card", "ui/models/price/versions/1"])
+def test_simple_methods_and_candidates_are_tables(
+    cards: Service, browser: Browser, address: str
+) -> None:
+    visit = Visit(browser)
+    page = visit.go(f"{cards.url}/{address}")
+    methods = page.get_by_role("table", name="Simple methods on the same held-out rows")
+    names = ["this model, full posterior", "the same for every row", "linear model"]
+    assert methods.locator("tbody th").all_inner_texts() == [*names, "boosted trees"]
+    candidates = page.get_by_role("table", name="Candidates on 96 rows left out")
+    assert candidates.locator("tbody tr").first.locator("td").all_inner_texts() == [
+        "−1", "0.2", "0", "0.1", "yes", "kl 1, width [20,20]",
+    ]  # fmt: skip
+    page.get_by_role("link", name="Beside it, on the same rows").click()
+    assert methods.is_visible()
     visit.context.close()
 
 

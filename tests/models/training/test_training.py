@@ -1,8 +1,9 @@
 """From columns to a stored model that predicts: the whole path of `models`, on known functions."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,16 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from models.artifact.files import read_model, write_model
-from models.config import FeatureConfig, MLPConfig, ModelConfig, SplitBy, TrainingConfig
+from models.config import (
+    BBBConfig,
+    FeatureConfig,
+    KLConfig,
+    MLPConfig,
+    ModelConfig,
+    SplitBy,
+    TrainingConfig,
+)
+from models.evaluation.baseline import Baseline
 from models.exceptions import CorruptArtifact, InvalidData, InvalidInput, Stopped, UnknownVariant
 from models.features.columns import ColumnProfile
 from models.prediction.options import PredictOptions
@@ -122,6 +132,59 @@ def test_a_model_on_disk_is_the_same_model(line: TabularModel, tmp_path: Path) -
     assert json.loads(json.dumps(written.description)) == json.loads(json.dumps(read.description))
     sizes = [v["bytes"] for v in written.description["variants"]]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_what_was_compared_is_stored(line: TabularModel, tmp_path: Path) -> None:
+    candidate = {"name": "KL 1", "settings": {"kl": 1.0}, "score": -1.5, "standard_error": 0.1}
+    candidate |= {"difference": 0.0, "difference_error": 0.0, "kept": True}
+    selection = {"candidates": [candidate], "metric": "log_likelihood", "rows": 9, "note": "x"}
+    metrics = {"crps": 1.0, "coverage": {"0.9": 0.8}}
+    baseline = Baseline(kind="constant", metrics=metrics, seconds=0.5, rows=180)
+    told = replace(line, selection=selection, baselines=(baseline,), recommended_variant=0.5)
+    write_model(told, tmp_path / "model")
+    read = read_model(tmp_path / "model")
+    assert read.selection == selection
+    assert read.baselines == (baseline,)
+    assert read.recommended_variant == 0.5
+    assert read.description["baselines"] == [asdict(baseline)]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"recommended_variant": 0.33}, "/recommended_variant"),
+        ({"baselines": (Baseline(kind="constant", metrics={}, seconds=-1.0, rows=1),)}, "/seconds"),
+        ({"selection": {"rows": -1}}, "/selection/rows"),
+    ],
+)
+def test_a_wrong_comparison_is_refused(
+    line: TabularModel, tmp_path: Path, change: dict[str, Any], place: str
+) -> None:
+    write_model(replace(line, **change), tmp_path / "model")
+    with pytest.raises(CorruptArtifact) as refused:
+        read_model(tmp_path / "model")
+    assert place in refused.value.path
+
+
+def test_a_better_pruned_variant_is_recommended() -> None:
+    """199 of 200 features are noise, and hardly any KL holds their weights back: pruning does."""
+    random = np.random.default_rng(0)
+    x = random.normal(size=(100, 200))
+    columns = {f"x{i}": x[:, i] for i in range(200)}
+    model = _train(
+        columns | {"y": x[:, 0] + random.normal(0, 0.1, 100)},
+        network=MLPConfig(hidden=(10,)),
+        training=replace(
+            QUICK, epochs=60, fine_tune_epochs=60, validation_fraction=0.4, calibration_fraction=0
+        ),
+        method=BBBConfig(kl=KLConfig(weight=0.001)),
+        pruning=(0.95,),
+    )
+    scores = {p: model.variant(p).metrics["log_likelihood"] for p in (0.0, 0.95)}
+    assert scores[0.95] > scores[0.0] + 1
+    assert model.recommended_variant == 0.95
+    (note,) = (note for note in model.notes if "95 % of the weights removed" in note)
+    assert f"{scores[0.95]:.4g} instead of {scores[0.0]:.4g}" in note
 
 
 def test_a_pruned_variant_is_stored_small(tmp_path: Path) -> None:

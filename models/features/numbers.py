@@ -1,0 +1,167 @@
+"""Encoders of numbers and of datetimes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Shaped
+
+from models.config.ranges import Flag, NotNegative, Number, Positive
+from models.features.expansion import Form
+from models.features.power import PowerTransform
+from models.features.quantiles import Distinct, NormalScore, Pieces
+from models.features.sizes import Sizes
+
+Matrix = Shaped[np.ndarray, "rows compact"]
+
+# Standardised inputs of tables are clipped here: a row far outside the training data must not
+# drive the predicted noise, whose logarithm is linear there.
+BOUND = 8.0
+# A normal score that correlates this much with the standardised value adds no input of its own. It
+# is above what a uniform column has (0.977) and below what 100 Gaussian rows have.
+_SAME = 0.985
+_MIN_DISTINCT = 3  # with two values every encoding is the same straight line
+
+_DAY = 86_400e6  # microseconds
+Cycle = Literal["hour", "weekday", "year"]
+CYCLES: Mapping[Cycle, tuple[float, int]] = {
+    "hour": (_DAY, 24),
+    "weekday": (7 * _DAY, 7),
+    "year": (365.2425 * _DAY, 12),
+}
+
+
+@dataclass(frozen=True)
+class NumberEncoder:
+    """(x − mean) / std. A missing value becomes the mean, and an indicator flags it.
+
+    In a skewed column x is the power-transformed value. The indicator exists only if training rows
+    had missing values; otherwise its weight could not be learned. A column without variance has no
+    input.
+
+    With `bound`, the standardised value is clipped to ±bound. With `scores`, the normal score is a
+    second input, and with `pieces` the value is also encoded piecewise; both are 0 where the value
+    is missing.
+    """
+
+    mean: Number
+    std: NotNegative
+    indicator: Flag
+    power: PowerTransform | None = None
+    kind: Literal["number"] = "number"
+    bound: Positive | None = None
+    scores: NormalScore | None = None
+    pieces: Pieces | None = None
+
+    @classmethod
+    def fit(
+        cls, values: np.ndarray, *, may_be_skewed: bool = False, sizes: Sizes | None = None
+    ) -> "NumberEncoder":
+        """Fit the encoder to training values.
+
+        Args:
+            sizes: the most pieces and knots; None standardises only, without a bound.
+        """
+        present = values[~np.isnan(values)]
+        power = PowerTransform.fit(present) if may_be_skewed and present.size else None
+        scaled = present if power is None else power(present)
+        mean = float(scaled.mean()) if present.size else 0.0
+        std = float(scaled.std()) if present.size else 0.0
+        if std <= 1e-12 * abs(mean):  # a constant has this much rounding error in float64
+            std = 0.0
+        plain = cls(mean, std, bool(0 < present.size < values.size), power)
+        return plain if sizes is None else plain._with_quantiles(present, sizes)
+
+    def _with_quantiles(self, present: np.ndarray, sizes: Sizes) -> "NumberEncoder":
+        """Add the bound, and the encodings that differ from the standardised value."""
+        bounded = replace(self, bound=BOUND)
+        distinct = Distinct.of(present)
+        if self.std == 0 or len(distinct) < _MIN_DISTINCT:
+            return bounded
+        score = NormalScore.fit(distinct, sizes.knots)
+        same = _correlation(bounded.standardise(distinct.values), score(distinct.values), distinct)
+        pieces = Pieces.fit(distinct, sizes.pieces) if sizes.pieces > 1 else None
+        return replace(bounded, scores=None if same > _SAME else score, pieces=pieces)
+
+    @property
+    def form(self) -> Form:
+        plain = int(self.std > 0) + int(self.scores is not None) + int(self.indicator)
+        return Form(plain=plain, pieces=() if self.pieces is None else (self.pieces,))
+
+    def encode(self, values: np.ndarray) -> Matrix:
+        """Return the standardised value, the normal score, the indicator and the position."""
+        missing = np.isnan(values)
+        parts = []
+        if self.std > 0:
+            parts.append(np.where(missing, 0.0, self.standardise(values)))
+        if self.scores is not None:
+            parts.append(np.where(missing, 0.0, self.scores(values)))
+        if self.indicator:
+            parts.append(missing.astype(np.float64))
+        if self.pieces is not None:
+            parts.append(self.pieces.positions(values))
+        return np.stack(parts, axis=1) if parts else np.empty((len(values), 0))
+
+    def standardise(self, values: np.ndarray) -> np.ndarray:
+        """Return the transformed, standardised and bounded values; NaN stays NaN."""
+        values = values if self.power is None else self.power(values)
+        scaled = (values - self.mean) / self.std
+        return scaled if self.bound is None else scaled.clip(-self.bound, self.bound)
+
+
+@dataclass(frozen=True)
+class DatetimeEncoder:
+    """The instant as a number, and sine and cosine of the phase in each cycle.
+
+    A cycle (hour of day, day of week, day of year) is used if the training times span at least two
+    periods of it and differ in phase.
+    """
+
+    instant: NumberEncoder
+    cycles: tuple[Cycle, ...]
+    kind: Literal["datetime"] = "datetime"
+
+    @classmethod
+    def fit(cls, values: np.ndarray, *, sizes: Sizes | None = None) -> "DatetimeEncoder":
+        micros = _microseconds(values)
+        present = micros[~np.isnan(micros)]
+        span = float(np.ptp(present)) if present.size else 0.0
+        cycles = tuple(
+            name
+            for name, (period, _) in CYCLES.items()
+            if span >= 2 * period and np.ptp(np.mod(present, period)) > 0
+        )
+        return cls(NumberEncoder.fit(micros, sizes=sizes), cycles)
+
+    @property
+    def form(self) -> Form:
+        instant = self.instant.form
+        return replace(instant, plain=instant.plain + 2 * len(self.cycles))
+
+    def encode(self, values: np.ndarray) -> Matrix:
+        """Return the instant's inputs, the waves of the cycles and the instant's position."""
+        micros = _microseconds(values)
+        instant = self.instant.encode(micros)
+        plain = self.instant.form.plain
+        waves = [_waves(micros, CYCLES[name][0]) for name in self.cycles]
+        return np.concatenate([instant[:, :plain], *waves, instant[:, plain:]], axis=1)
+
+
+def _waves(micros: np.ndarray, period: float) -> Matrix:
+    """Sine and cosine of the phase, 0 where it is unknown."""
+    phase = 2 * np.pi * np.mod(micros, period) / period
+    return np.nan_to_num(np.stack([np.sin(phase), np.cos(phase)], axis=1), nan=0.0)
+
+
+def _microseconds(values: np.ndarray) -> np.ndarray:
+    """Microseconds since 1970 as float64 (exact until the year 2255), NaN where missing."""
+    times = values.astype("datetime64[us]")
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
+
+
+def _correlation(first: np.ndarray, second: np.ndarray, distinct: Distinct) -> float:
+    """Pearson correlation over the rows of the distinct values."""
+    both = np.cov(np.stack([first, second]), fweights=distinct.counts)
+    product = both[0, 0] * both[1, 1]
+    return float(both[0, 1] / np.sqrt(product)) if product > 0 else 1.0
