@@ -13,7 +13,7 @@ from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState, all_values
 from models.likelihoods import Likelihood
-from models.networks import Network
+from models.networks import Network, point_shape
 
 STATES: dict[str, type[State]] = {
     "mean_field": BBBState,
@@ -28,35 +28,40 @@ Shape = tuple[int, ...]
 def check_state(state: State, network: Network, likelihood: Likelihood) -> None:
     """Raise `CorruptArtifact`, naming the first tensor that does not fit the network."""
     weights, points = network.layout.num_weights, tuple(likelihood.parameters)
+    shape = point_shape(network)
     match state:
         case BBBState():
-            _check_points(state.point, points, ())
+            _check_points(state.point, points, shape)
             _check("loc", state.posterior.loc, (weights,))
             _check("rho", state.posterior.rho, (weights,))
         case DropoutState():
-            _check_points(state.point, points, ())
+            _check_points(state.point, points, shape)
             _check("weights", state.weights, (weights,))
             _check("rates", state.rates, (len(network.mask_widths),))
             if not bool(((state.rates >= 0) & (state.rates < 1)).all()):
                 raise CorruptArtifact("rates must be probabilities below 1")
         case DrawsState():
-            _check_draws(state, weights, points)
+            _check_draws(state, network, points)
         case SWAGState():
-            _check_swag(state, weights, points)
+            _check_swag(state, network, points)
         case _:
             raise CorruptArtifact(f"{type(state).__name__} is not one of {', '.join(STATES)}")
 
 
-def _check_draws(state: DrawsState, weights: int, points: tuple[str, ...]) -> None:
+def _check_draws(state: DrawsState, network: Network, points: tuple[str, ...]) -> None:
     draws = state.weights.shape[0] if state.weights.ndim == 2 else 0
     if not draws:
         raise CorruptArtifact("weights has no draws")
-    _check("weights", state.weights, (draws, weights))
-    _check_points(state.point, points, (draws, 1))
+    if state.members != network.layout.members:
+        raise CorruptArtifact(
+            f"weights has {state.members} members; the network has {network.layout.members}"
+        )
+    _check("weights", state.weights, (draws, network.layout.num_weights))
+    _check_points(state.point, points, (draws, *(point_shape(network) or (1,))))
 
 
-def _check_swag(state: SWAGState, weights: int, points: tuple[str, ...]) -> None:
-    _check_draws(state.iterate, weights, points)
+def _check_swag(state: SWAGState, network: Network, points: tuple[str, ...]) -> None:
+    _check_draws(state.iterate, network, points)
     values = all_values(state.iterate).shape
     _check("mean", state.mean, values)
     _check("squares", state.squares, values)

@@ -33,6 +33,7 @@ from models.config.networks import Activation as Activation
 from models.config.networks import ConvolutionalConfig as ConvolutionalConfig
 from models.config.networks import MLPConfig as MLPConfig
 from models.config.networks import NetworkConfig as NetworkConfig
+from models.config.networks import PartConfig as PartConfig
 from models.config.networks import RecurrentConfig as RecurrentConfig
 from models.config.ranges import STRICT as STRICT
 from models.config.ranges import ColumnName as ColumnName

@@ -11,15 +11,16 @@ from models.config.ranges import STRICT, Fraction, Scale, kind_or
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianPriorConfig:
-    """N(0, sigma²). Sigma can be learned by empirical Bayes: per tensor or per weight.
+    """N(0, sigma²). Sigma can be learned by empirical Bayes: per tensor, per input or per weight.
 
-    The recommended sigma is `"auto"` (per tensor), for large classifiers `"per_weight"`, for
-    language models 1.
+    `"per_input"` gives all weights that leave an input one scale, so that inputs that do not matter
+    are switched off; the other tensors have one scale each. It is for MLPs. The recommended sigma
+    is `"auto"` (per tensor), for large classifiers `"per_weight"`, for language models 1.
     """
 
     __pydantic_config__ = STRICT
     kind: Literal["gaussian"] = "gaussian"
-    sigma: Scale | Literal["auto", "per_weight"] | None = None
+    sigma: Scale | Literal["auto", "per_input", "per_weight"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,35 @@ Activation = Literal["relu", "tanh", "silu", "gelu"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartConfig:
+    """Members of equal shape: networks with their own weights that read the same inputs.
+
+    `inputs` "piecewise" adds the pieces of the piecewise-linear encoding of numbers to the plain
+    inputs. `skip` adds a linear path from the inputs around the hidden layers. `kl_weight` replaces
+    the weight of the KL in the method's settings.
+    """
+
+    __pydantic_config__ = STRICT
+    members: Annotated[int, Interval(ge=1, le=128)] = 1
+    hidden: Annotated[tuple[Width, ...], Len(0, 16)] = (64,)
+    inputs: Literal["plain", "piecewise"] = "piecewise"
+    skip: bool = False
+    kl_weight: Annotated[float, Interval(ge=0.0, le=100.0)] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class MLPConfig:
-    """A multilayer perceptron; `hidden` are the widths of its hidden layers."""
+    """A multilayer perceptron; `hidden` are the widths of its hidden layers.
+
+    With `parts` the model is a mixture of several such networks, at most 128, and `hidden` is not
+    used.
+    """
 
     __pydantic_config__ = STRICT
     kind: Literal["mlp"] = "mlp"
     hidden: Annotated[tuple[Width, ...], Len(0, 16)] | None = None
     activation: Activation = "relu"
+    parts: Annotated[tuple[PartConfig, ...], Len(1, 32)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

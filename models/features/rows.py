@@ -17,7 +17,7 @@ class Rows(TensorRecord):
 
     inputs: Float[Tensor, "rows features"]
     targets: Shaped[Tensor, "rows"]
-    weights: Float[Tensor, "rows"] | None = None
+    weights: Float[Tensor, "rows *members"] | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -26,9 +26,15 @@ class Rows(TensorRecord):
         weights = None if self.weights is None else self.weights[index]
         return Rows(self.inputs[index], self.targets[index], weights)
 
-    def weigh(self, values: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
-        """Multiply by the weights: a row of weight 2 counts as two rows."""
-        return values if self.weights is None else values * self.weights
+    def weigh(self, values: Float[Tensor, "*samples rows"]) -> Float[Tensor, "*samples rows"]:
+        """Multiply by the weights: a row of weight 2 counts as two rows.
+
+        Weights [rows, members] are for values [..., members, rows]: a member that leaves out a row
+        has weight 0 for it.
+        """
+        if self.weights is None:
+            return values
+        return values * (self.weights if self.weights.ndim == 1 else self.weights.mT)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Rows"]) -> "Rows":

@@ -122,7 +122,7 @@ class Rollout:
         """Each chunk of weight draws sees all these rows."""
         rows = len(history.past)
         per_draw = rows * self.paths * history.bytes_per_path
-        by_network = self.fitted.samples_at_once(rows * self.paths, memory_bytes)
+        by_network = self.fitted.draws_at_once(rows * self.paths, memory_bytes)
         at_once = max(1, min(by_network, memory_bytes // 2 // per_draw))
         starts = range(0, samples, at_once)
         spans = [(start, min(start + at_once, samples)) for start in starts]

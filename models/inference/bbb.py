@@ -5,9 +5,8 @@ Source: Blundell et al. 2015 (arXiv 1505.05424), §3; the local estimator is tha
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,21 +14,24 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import BBBConfig, KLConfig
+from models.exceptions import InvalidData
 from models.features.rows import Rows
 from models.inference.method import Draw, pack_point, unpack_point
 from models.inference.objectives import Loss, negative_elbo
-from models.inference.point import DrawsState, initial_weights
+from models.inference.point import DrawsState, initial_weights, repeated
 from models.likelihoods import Likelihood
-from models.networks import LocallyDrawn, Network
-from models.networks.network import fan_in, prior_layout
+from models.networks import LocallyDrawn, Network, Stack, point_shape
+from models.networks.network import fan_in
+from models.networks.prior_groups import Sharing, prior_groups
+from models.posteriors.groups import Groups
 from models.posteriors.layout import Layout
 from models.posteriors.mean_field import DiagonalNormal, MeanFieldNormal, softplus_inverse
 from models.posteriors.priors import (
     EmpiricalBayesPrior,
     GaussianPrior,
+    PerPart,
     Prior,
     RelevancePrior,
-    Scalar,
     ScaleMixturePrior,
     build_prior,
 )
@@ -72,7 +74,7 @@ class BBBState(TensorRecord):
         """
         q = self.posterior.distribution()
         weights = q.kept(noise.to(q.loc).mul_(q.scale).add_(q.loc))
-        point = {name: value.expand(len(noise), 1) for name, value in self.point.items()}
+        point = {k: repeated(value, len(noise)) for k, value in self.point.items()}
         return DrawsState(weights, point)
 
     def parameters(self) -> list[Tensor]:
@@ -119,8 +121,6 @@ class BBBState(TensorRecord):
 class BayesByBackprop:
     """The method bound to a network, a likelihood and the number of rows."""
 
-    members: ClassVar[int] = 1
-
     network: Network
     likelihood: Likelihood
     prior: Prior
@@ -135,18 +135,49 @@ class BayesByBackprop:
         config: BBBConfig,
         num_data: int,
     ) -> "BayesByBackprop":
+        """
+        Raises:
+            InvalidData: for parts with KL weights of their own beside one that varies or depends
+                on the number of weights.
+        """
         separate = bool(likelihood.noise_outputs)
-        layout = prior_layout(network.layers, separate_outputs=separate)
-        prior = build_prior(config.prior, layout)
-        return cls(network, likelihood, prior, config, num_data)
+        sharing = Sharing(separate, getattr(config.prior, "sigma", None) == "per_input")
+        prior = build_prior(config.prior, prior_groups(network, sharing))
+        method = cls(network, likelihood, prior, config, num_data)
+        if method.part_weights and method.kl.weight in ("blundell", "parameters"):
+            raise InvalidData(
+                f"kl.weight {config.kl.weight!r} does not go with parts that have a kl_weight of "
+                "their own: give a number or 'uniform'",
+                "/method/kl/weight",
+            )
+        return method
 
     @property
     def layout(self) -> Layout:
         return self.network.layout
 
     @property
+    def members(self) -> int:
+        return self.layout.members
+
+    @property
+    def part_weights(self) -> tuple[float, ...] | None:
+        """The KL weight of each part of a stack; None if all have that of the method."""
+        if not isinstance(self.network, Stack):
+            return None
+        given = [part.kl_weight for part in self.network.parts]
+        if all(weight is None for weight in given):
+            return None
+        rest = self.config.kl.weight
+        rest = 1.0 if rest is None or isinstance(rest, str) else rest
+        return tuple(rest if weight is None else weight for weight in given)
+
+    @property
     def kl(self) -> KLConfig:
-        return self.config.kl
+        """The weight of the KL; 1 if the parts have weights of their own, which `loss` applies."""
+        config = self.config.kl
+        varies = config.weight in ("blundell", "parameters")
+        return replace(config, weight=1.0) if self.part_weights and not varies else config
 
     @property
     def num_parameters(self) -> int:
@@ -162,7 +193,8 @@ class BayesByBackprop:
         tensors = self.layout.unflatten(loc).items()
         rho = {name: torch.full_like(t, self._initial_rho(name)) for name, t in tensors}
         posterior = MeanFieldNormal(loc, self.layout.flatten(rho))
-        point = {name: torch.tensor(v) for name, v in self.likelihood.parameters.items()}
+        shape = point_shape(self.network)
+        point = {name: torch.full(shape, v) for name, v in self.likelihood.parameters.items()}
         return BBBState(posterior, point)
 
     def _initial_rho(self, name: str) -> float:
@@ -188,22 +220,38 @@ class BayesByBackprop:
         """
         part = part or Part.whole(len(batch))
         if self._local is None:
-            drawn = self.draw(state, len(batch), generator)
-            outputs, kl = self.network(drawn.weights, batch.inputs), drawn.penalty
+            outputs, kl = self._draw_weights(state, batch.inputs, generator)
         else:
             outputs, kl = self._draw_outputs(self._local, state, batch.inputs, generator, part)
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
-        return negative_elbo(batch.weigh(nll), kl, self.num_data, kl_weight, part)
+        tempered = None
+        if self.part_weights is not None:
+            tempered = kl.dot(kl.new_tensor(self.part_weights))
+        return negative_elbo(
+            batch.weigh(nll), kl.sum(), self.num_data, kl_weight, part, tempered=tempered
+        )
 
     def draw(self, state: BBBState, streams: int, generator: torch.Generator) -> Draw:
         """Draw w ~ q, the same for all streams and steps; the penalty is the KL divergence."""
-        noise = _standard_normal(state.posterior.loc, generator)
-        drawn = self._reparameterise(state.posterior, noise)
-        weights = self.layout.unflatten(drawn.first)
-        return Draw(weights, self._divergence(state.posterior, drawn, noise))
+        weights, kl = self._drawn(state, generator)
+        return Draw(weights, kl.sum())
 
     def collect(self, state: BBBState) -> None:
         """Do nothing: only the last or the best state is used."""
+
+    def _drawn(
+        self, state: BBBState, generator: torch.Generator
+    ) -> tuple[dict[str, Tensor], PerPart]:
+        noise = _standard_normal(state.posterior.loc, generator)
+        drawn = self._reparameterise(state.posterior, noise)
+        return self.layout.unflatten(drawn.first), self._divergence(state.posterior, drawn, noise)
+
+    def _draw_weights(
+        self, state: BBBState, x: Float[Tensor, "batch inputs"], generator: torch.Generator
+    ) -> tuple[Float[Tensor, "*members batch outputs"], PerPart]:
+        """Draw one weight vector for the mini-batch; also return the divergence."""
+        weights, kl = self._drawn(state, generator)
+        return self.network(weights, x), kl
 
     @cached_property
     def _local(self) -> LocallyDrawn | None:
@@ -219,7 +267,7 @@ class BayesByBackprop:
         x: Float[Tensor, "batch inputs"],
         generator: torch.Generator,
         part: Part,
-    ) -> tuple[Float[Tensor, "batch outputs"], Scalar]:
+    ) -> tuple[Float[Tensor, "*members batch outputs"], PerPart]:
         """Draw each layer's pre-activations instead of its weights; also return the divergence.
 
         Noise is drawn for the whole mini-batch, so that a row's noise does not depend on the part.
@@ -239,21 +287,27 @@ class BayesByBackprop:
 
     def _reparameterise(self, q: MeanFieldNormal, noise: Tensor | None) -> Reparameterised:
         """Reparameterise, with sums over the slices of weights that share a prior scale."""
-        sizes = [q.loc.numel()]
+        return reparameterise(q.loc, q.rho, noise, self._groups, q.mask)
+
+    @cached_property
+    def _groups(self) -> Groups:
         if isinstance(self.prior, EmpiricalBayesPrior):
-            sizes = self.prior.layout.sizes
-        return reparameterise(q.loc, q.rho, noise, sizes, q.mask)
+            return self.prior.groups
+        return Groups.whole(self.layout.part_sizes)
 
     def _divergence(
         self, posterior: MeanFieldNormal, drawn: Reparameterised, noise: Tensor | None
-    ) -> Scalar:
+    ) -> PerPart:
         """The KL divergence in the configured direction, from known sums if they are enough."""
         q = DiagonalNormal(posterior.loc, drawn.scale, posterior.mask)
+        sizes = self.layout.part_sizes
         if self.config.kl.direction == "forward":
-            return self.prior.forward_kl(q)
+            return torch.stack([self.prior.forward_kl(part) for part in q.parts(sizes)])
         if isinstance(self.prior, GaussianPrior | EmpiricalBayesPrior):
-            return self.prior.gaussian_kl(drawn.squares, drawn.log_scale, q)
-        return self.prior.reverse_kl(q, noise)
+            return self.prior.gaussian_kl(drawn.squares, drawn.log_scale, self._groups, q)
+        noises = [None] * len(sizes) if noise is None else noise.split(sizes)
+        pairs = zip(q.parts(sizes), noises, strict=True)
+        return torch.stack([self.prior.reverse_kl(part, own) for part, own in pairs])
 
 
 def _standard_normal(like: Tensor, generator: torch.Generator) -> Tensor:

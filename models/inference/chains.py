@@ -11,7 +11,7 @@ from models.config import MetropolisConfig, SGLDConfig
 from models.features.rows import Rows
 from models.inference.point import DrawsState
 from models.likelihoods import Likelihood
-from models.networks import Network
+from models.networks import Network, point_shape
 from models.posteriors.priors import GaussianPrior
 from models.tensors import TensorRecord
 
@@ -36,7 +36,7 @@ class ChainState:
     @classmethod
     def begin(cls, fitted: DrawsState, draws: int) -> "ChainState":
         """Start one chain from each member of an ensemble."""
-        values = torch.cat([tensor.detach() for tensor in fitted.parameters()], dim=1)
+        values = torch.cat([tensor.detach().flatten(1) for tensor in fitted.parameters()], dim=1)
         zeros = values.new_zeros(len(values))
         return cls(
             values, values.new_zeros(draws, *values.shape), zeros, zeros.clone(), zeros.clone()
@@ -85,19 +85,19 @@ class LogPosterior:
     def split(self, values: Values) -> DrawsState:
         """Split the chains' values into weights and point parameters."""
         names = list(self.likelihood.parameters)
-        num_weights = self.network.layout.num_weights
-        weights, *point = values.split([num_weights, *[1] * len(names)], dim=1)
-        contiguous = [part.contiguous() for part in point]
-        return DrawsState(weights.contiguous(), dict(zip(names, contiguous, strict=True)))
+        num_weights, shape = self.network.layout.num_weights, point_shape(self.network) or (1,)
+        weights, *point = values.split([num_weights, *[shape[0]] * len(names)], dim=1)
+        contiguous = [part.contiguous().view(-1, *shape) for part in point]
+        named = dict(zip(names, contiguous, strict=True))
+        return DrawsState(weights.contiguous(), named, self.network.layout.members)
 
     def __call__(self, values: Values, batch: Rows) -> Terms:
         """Return both terms; the mini-batch's log likelihood is scaled by N/|B|."""
         draws = self.split(values)
         outputs = self.network(self.network.layout.unflatten(draws.weights), batch.inputs)
         log_prob = self.likelihood.log_prob(outputs, batch.targets, draws.point)
-        weighted = log_prob if batch.weights is None else log_prob * batch.weights
-        scale = self.num_data / len(batch)
-        return Terms(scale * weighted.sum(1), self.prior.log_prob(draws.weights).sum(1))
+        scale, sums = self.num_data / len(batch), batch.weigh(log_prob).flatten(1).sum(1)
+        return Terms(scale * sums, self.prior.log_prob(draws.weights).sum(1))
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ from models.inference.method import FIXED, Draw, pack_point, unpack_point
 from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import initial_weights, negative_log_prior
 from models.likelihoods import Likelihood
-from models.networks import Network
+from models.networks import Network, point_shape
 from models.posteriors.layout import Layout
 from models.posteriors.priors import GaussianPrior
 from models.tensors import TensorRecord
@@ -61,7 +61,6 @@ class DropoutState(TensorRecord):
 class MCDropout:
     """The method bound to a network, a likelihood and the number of rows."""
 
-    members: ClassVar[int] = 1
     kl: ClassVar[KLConfig] = FIXED
 
     network: Network
@@ -82,13 +81,18 @@ class MCDropout:
         return self.network.layout
 
     @property
+    def members(self) -> int:
+        return self.layout.members
+
+    @property
     def num_parameters(self) -> int:
         return self.layout.num_weights
 
     def init(self, generator: torch.Generator) -> DropoutState:
         weights = initial_weights(self.network, self.likelihood, generator)
         rates = torch.full((len(self.network.mask_widths),), self.rate)
-        point = {name: torch.tensor(v) for name, v in self.likelihood.parameters.items()}
+        shape = point_shape(self.network)
+        point = {name: torch.full(shape, v) for name, v in self.likelihood.parameters.items()}
         return DropoutState(weights, rates, point)
 
     def loss(

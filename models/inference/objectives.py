@@ -21,7 +21,10 @@ Scalar = Float[Tensor, ""]
 
 @dataclass(frozen=True)
 class Loss:
-    """Both terms in nats per row of the data: `nelbo = nll + kl_weight · kl`."""
+    """Both terms in nats per row of the data: `nelbo = nll + kl_weight · kl`.
+
+    If parts of a network have KL weights of their own, `nelbo` has each part's KL with its weight.
+    """
 
     nll: Scalar
     kl: Scalar
@@ -29,32 +32,38 @@ class Loss:
 
 
 def negative_elbo(
-    nll: Float[Tensor, "batch"],
+    nll: Float[Tensor, "*members batch"],
     kl: Scalar,
     num_data: int,
     kl_weight: float,
     part: Part | None = None,
+    *,
+    tempered: Scalar | None = None,
 ) -> Loss:
     """Return the mini-batch estimate of the negative ELBO, divided by `num_data`.
 
     For a part of a mini-batch, both terms are that part's share: the parts' sums are the terms of
-    the whole mini-batch.
+    the whole mini-batch. The losses of members are added, so that each has the gradient that it
+    would have alone. A member that leaves out rows has weight 0 for them in `nll`, and the same
+    `num_data`: both terms are divided by the number of rows that mini-batches are taken from.
 
     Args:
         nll: −log P(y_i | x_i, w) of each likelihood term in the batch, in nats.
-        kl: KL(q‖P) of the whole network, in nats.
+        kl: KL(q‖P) of the whole network, in nats; of all members together.
         num_data: likelihood terms in the training set (rows; tokens or steps for sequences).
         kl_weight: c; 1 gives the ELBO.
         part: the part of the mini-batch that `nll` belongs to; by default all of it.
+        tempered: the KL with the weights of the network's parts, in nats; by default `kl`.
 
     Raises:
         ValueError: if `num_data` is below 1.
     """
     if num_data < 1:
         raise ValueError(f"num_data must be at least 1; got {num_data}")
-    part = part or Part.whole(len(nll))
+    part = part or Part.whole(nll.shape[-1])
     nll_per_row, kl_per_row = nll.sum() / part.total, kl / (num_data * part.ranks)
-    return Loss(nll_per_row, kl_per_row, nll_per_row + kl_weight * kl_per_row)
+    second = kl_per_row if tempered is None else tempered / (num_data * part.ranks)
+    return Loss(nll_per_row, kl_per_row, nll_per_row + kl_weight * second)
 
 
 def kl_weight(config: KLConfig, *, batch: int, num_batches: int, num_parameters: int) -> float:

@@ -29,7 +29,7 @@ from models.features.rows import Rows
 from models.inference.method import FIXED, Draw, pack_point, unpack_point
 from models.inference.objectives import Loss, negative_elbo
 from models.likelihoods import Likelihood
-from models.networks import Network
+from models.networks import Network, Stack, point_shape
 from models.posteriors.layout import Layout
 from models.posteriors.priors import GaussianPrior
 from models.randomness import generator as fresh_generator
@@ -41,12 +41,14 @@ from models.training.distributed import Part
 class DrawsState(TensorRecord):
     """Weight vectors: a point estimate, the members of an ensemble, or the draws of chains.
 
-    Point parameters are [draws, 1], which broadcasts over rows. The draws are ordered so that the
-    first n represent all of them, for any n.
+    A vector has the weights of all members of the network. Point parameters are [draws, 1], which
+    broadcasts over rows, or [draws, members, 1]. The draws are ordered so that the first n
+    represent all of them, for any n.
     """
 
     weights: Float[Tensor, "draws weights"]
     point: dict[str, Tensor]
+    members: int = 1
 
     @property
     def num_weights(self) -> int:
@@ -54,7 +56,8 @@ class DrawsState(TensorRecord):
 
     @property
     def num_draws(self) -> int | None:
-        return len(self.weights)
+        """Number of stored functions: one per vector and member."""
+        return len(self.weights) * self.members
 
     def parameters(self) -> list[Tensor]:
         return [self.weights, *self.point.values()]
@@ -63,11 +66,13 @@ class DrawsState(TensorRecord):
         return self.parameters()
 
     def pack(self) -> dict[str, Tensor]:
-        return {**pack_point(self.point), "weights": self.weights.detach().cpu()}
+        packed = {**pack_point(self.point), "weights": self.weights.detach().cpu()}
+        return packed if self.members == 1 else {**packed, "members": torch.tensor(self.members)}
 
     @classmethod
     def unpack(cls, tensors: dict[str, Tensor], num_weights: int) -> "DrawsState":
-        return cls(tensors["weights"], unpack_point(tensors))
+        members = int(tensors["members"]) if "members" in tensors else 1
+        return cls(tensors["weights"], unpack_point(tensors), members)
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,7 @@ class PointEstimates:
     prior: GaussianPrior | None
     num_data: int
     members: int = 1
+    vectors: int = 1  # each with the weights of all members of the network
 
     @classmethod
     def build(
@@ -103,7 +109,7 @@ class PointEstimates:
                 members = config.chains
             case _:
                 members = 1
-        return cls(network, likelihood, prior, num_data, members)
+        return cls(network, likelihood, prior, num_data, members * network.layout.members, members)
 
     @property
     def layout(self) -> Layout:
@@ -111,17 +117,18 @@ class PointEstimates:
 
     @property
     def num_parameters(self) -> int:
-        return self.members * self.layout.num_weights
+        return self.vectors * self.layout.num_weights
 
     def init(self, generator: torch.Generator) -> DrawsState:
         """Initialise each member with its own generator, independent of their number."""
         seed = generator.initial_seed()
         weights = [
             initial_weights(self.network, self.likelihood, fresh_generator(seed, "member", member))
-            for member in range(self.members)
+            for member in range(self.vectors)
         ]
-        point = {k: torch.full((self.members, 1), v) for k, v in self.likelihood.parameters.items()}
-        return DrawsState(torch.stack(weights), point)
+        shape = (self.vectors, *(point_shape(self.network) or (1,)))
+        point = {k: torch.full(shape, v) for k, v in self.likelihood.parameters.items()}
+        return DrawsState(torch.stack(weights), point, self.layout.members)
 
     def loss(
         self,
@@ -133,7 +140,7 @@ class PointEstimates:
     ) -> Loss:
         """Return −log P(D | w) and −log P(w) per row, added over the members."""
         outputs = self.network(self.layout.unflatten(state.weights), batch.inputs)
-        nll = -self.likelihood.log_prob(outputs, batch.targets, state.point).sum(0)
+        nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
         penalty = negative_log_prior(self.prior, state.weights)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
 
@@ -146,10 +153,25 @@ class PointEstimates:
         """Do nothing: only the last or the best state is used."""
 
 
+def repeated(value: Tensor, samples: int) -> Float[Tensor, "samples *members 1"]:
+    """A point parameter for each sample: [S, 1], or [S, members, 1] of [members, 1]."""
+    return value.expand(samples, *(value.shape or (1,)))
+
+
 def initial_weights(
     network: Network, likelihood: Likelihood, generator: torch.Generator
 ) -> Float[Tensor, "weights"]:
-    """The network's initial weights, with predicted noise that does not depend on the inputs."""
+    """The network's initial weights, with predicted noise that does not depend on the inputs.
+
+    Each member has a generator of its own, independent of the number of members.
+    """
+    if isinstance(network, Stack):
+        seed = generator.initial_seed()
+        vectors = [
+            initial_weights(member, likelihood, fresh_generator(seed, "member", number))
+            for number, member in enumerate(network.networks)
+        ]
+        return torch.cat(vectors)
     weights = network.init(generator)
     matrix = next(iter(network.layers[-1].shapes()))
     for output in likelihood.noise_outputs:

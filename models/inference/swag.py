@@ -10,7 +10,7 @@ Source: Maddox et al. 2019 (arXiv 1902.02476), eq. 1.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -90,9 +90,12 @@ class SWAGState(TensorRecord):
     def draws(self, noise: Float[Tensor, "draws noise"]) -> DrawsState:
         """Return weight vectors and point parameters from standard normals."""
         halves = noise.to(self.mean).split([len(self.mean), len(self.snapshots)], dim=1)
-        names = list(self.iterate.point)
-        weights, *point = self.rsample(*halves).split([self.num_weights, *[1] * len(names)], dim=1)
-        return DrawsState(weights, dict(zip(names, point, strict=True)))
+        fitted = self.iterate.point
+        sizes = [self.num_weights, *[value.numel() for value in fitted.values()]]
+        weights, *point = self.rsample(*halves).split(sizes, dim=1)
+        named = zip(fitted.items(), point, strict=True)
+        shaped = {k: p.reshape(-1, *old.shape[1:]) for (k, old), p in named}
+        return replace(self.iterate, weights=weights, point=shaped)
 
     def rsample(
         self,
@@ -112,7 +115,6 @@ class SWAGState(TensorRecord):
 class SWAG:
     """Continues with the loss of a point estimate, and collects the iterates."""
 
-    members: ClassVar[int] = 1
     kl: ClassVar[KLConfig] = FIXED
 
     fit: Method
@@ -120,6 +122,10 @@ class SWAG:
     @property
     def layout(self) -> Layout:
         return self.fit.layout
+
+    @property
+    def members(self) -> int:
+        return self.fit.members
 
     @property
     def num_parameters(self) -> int:

@@ -17,13 +17,16 @@ _TINY = 1e-20
 def affine(
     x: Float[Tensor, "*samples batch inputs"],
     weight: Float[Tensor, "*samples2 outputs inputs"],
-    bias: Float[Tensor, "*samples2 outputs"],
+    bias: Float[Tensor, "*samples2 outputs"] | None,
 ) -> Float[Tensor, "*samples3 batch outputs"]:
     """Return x Wᵀ + b; the sample axis may be on the weights, on `x` or on both."""
     if weight.ndim == 2:
         return linear(x, weight, bias)
     if len(weight) == 1:  # a batched product of one sample would copy its gradient
-        return linear(x, weight[0], bias[0]).view(1, -1, weight.shape[-2])
+        one = None if bias is None else bias[0]
+        return linear(x, weight[0], one).view(1, -1, weight.shape[-2])
+    if bias is None:
+        return torch.bmm(x.expand(len(weight), -1, -1), weight.mT)
     return torch.baddbmm(bias.unsqueeze(-2), x.expand(len(weight), -1, -1), weight.mT)
 
 
@@ -39,6 +42,7 @@ class Dense:
     name: str
     in_features: int
     out_features: int
+    biased: bool = True
 
     @property
     def weight(self) -> str:
@@ -55,16 +59,25 @@ class Dense:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of each tensor, without sample axis."""
-        return {
-            self.weight: (self.out_features, self.in_features),
-            self.bias: (self.out_features,),
-        }
+        shapes: dict[str, tuple[int, ...]] = {self.weight: (self.out_features, self.in_features)}
+        if self.biased:
+            shapes[self.bias] = (self.out_features,)
+        return shapes
 
     def __call__(
         self, weights: Weights, x: Float[Tensor, "*samples batch inputs"]
     ) -> Float[Tensor, "*samples2 batch outputs"]:
         """Compute one batched product; the sample axis may be on the weights, on `x` or on both."""
-        return affine(x, weights[self.weight], weights[self.bias])
+        return affine(x, weights[self.weight], weights[self.bias] if self.biased else None)
+
+    def moments(
+        self, loc: Weights, variance: Weights, x: Float[Tensor, "*samples batch inputs"]
+    ) -> tuple[Float[Tensor, "*samples2 batch outputs"], Float[Tensor, "*samples2 batch outputs"]]:
+        """Mean xμ + b and variance x²σ² + σ_b² of the pre-activations: exact for each row.
+
+        Members [M, …] of the weights read the same rows, or each rows of its own.
+        """
+        return self(loc, x), self(variance, x.square())
 
     def local(
         self,
@@ -73,7 +86,7 @@ class Dense:
         x: Float[Tensor, "*samples batch inputs"],
         noise: Float[Tensor, "*noise outputs"],
     ) -> Float[Tensor, "*samples2 batch outputs"]:
-        """Draw pre-activations N(xμ + b, x²σ² + σ_b²) instead of weights: exact for each row.
+        """Draw pre-activations N(xμ + b, x²σ² + σ_b²) instead of weights.
 
         Args:
             noise: broadcasts against [..., batch, outputs]. Its samples share mean and variance,
@@ -81,6 +94,4 @@ class Dense:
 
         Source: Kingma et al. 2015 (arXiv 1506.02557), eq. 6.
         """
-        mean = linear(x, loc[self.weight], loc[self.bias])
-        spread = linear(x.square(), variance[self.weight], variance[self.bias])
-        return gaussian_draw(mean, spread, noise)
+        return gaussian_draw(*self.moments(loc, variance, x), noise)

@@ -2,6 +2,7 @@
 
 from models.config import ConvolutionalConfig, NetworkConfig, RecurrentConfig
 from models.networks.convolutional import ConvolutionalNetwork
+from models.networks.members import Members as Members
 from models.networks.mlp import ACTIVATIONS as ACTIVATIONS
 from models.networks.mlp import MLP as MLP
 from models.networks.network import Inputs as Inputs
@@ -10,6 +11,8 @@ from models.networks.network import Masks as Masks
 from models.networks.network import Network as Network
 from models.networks.network import TensorSlot as TensorSlot
 from models.networks.recurrent import SequenceNetwork
+from models.networks.stack import Stack as Stack
+from models.networks.stack import point_shape as point_shape
 
 
 def build_network(config: NetworkConfig, inputs: Inputs, num_outputs: int) -> Network:
@@ -23,4 +26,6 @@ def build_network(config: NetworkConfig, inputs: Inputs, num_outputs: int) -> Ne
             return ConvolutionalNetwork.build(config, inputs, num_outputs)
         case RecurrentConfig():
             return SequenceNetwork.build(config, inputs, num_outputs)
+        case _ if config.parts:
+            return Stack.build(config, inputs, num_outputs)
     return MLP.build(config, inputs.width, num_outputs)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from models.config import MLPConfig
-from models.layers.dense import Dense
+from models.layers.dense import Dense, gaussian_draw
 from models.networks.network import init_layers, layout_of
 from models.posteriors.layout import Layout, Weights
 
@@ -30,16 +30,29 @@ def gain_of(activation: str) -> float:
 
 @dataclass(frozen=True)
 class MLP:
-    """A multilayer perceptron: dense layers with an activation between them."""
+    """A multilayer perceptron: dense layers with an activation between them.
 
-    layers: tuple[Dense, ...]
+    `skip` is a linear path from the inputs around all hidden layers to the outputs.
+    """
+
+    dense: tuple[Dense, ...]
     activation: str = "relu"
+    skip: Dense | None = None
 
     @classmethod
-    def build(cls, config: MLPConfig, in_features: int, out_features: int) -> "MLP":
+    def build(
+        cls, config: MLPConfig, in_features: int, out_features: int, *, skip: bool = False
+    ) -> "MLP":
+        """Build the network. Without hidden layers it is linear, and a linear path adds nothing."""
         widths = [in_features, *(config.hidden or ()), out_features]
-        pairs = enumerate(pairwise(widths))
-        return cls(tuple(Dense(f"dense{i}", *pair) for i, pair in pairs), config.activation)
+        dense = tuple(Dense(f"dense{i}", *pair) for i, pair in enumerate(pairwise(widths)))
+        path = Dense("skip", in_features, out_features, biased=False)
+        return cls(dense, config.activation, path if skip and len(dense) > 1 else None)
+
+    @property
+    def layers(self) -> tuple[Dense, ...]:
+        """All layers with weights; the last dense layer is the last one."""
+        return self.dense if self.skip is None else (self.skip, *self.dense)
 
     @property
     def layout(self) -> Layout:
@@ -48,12 +61,12 @@ class MLP:
 
     @property
     def num_outputs(self) -> int:
-        return self.layers[-1].out_features
+        return self.dense[-1].out_features
 
     @property
     def widest(self) -> int:
         """Numbers per row in the largest output of a layer."""
-        return max(layer.out_features for layer in self.layers)
+        return max(layer.out_features for layer in self.dense)
 
     @property
     def operations(self) -> int:
@@ -63,15 +76,21 @@ class MLP:
     @property
     def mask_widths(self) -> tuple[int, ...]:
         """Units that dropout may drop: those of each hidden layer."""
-        return tuple(layer.out_features for layer in self.layers[:-1])
+        return tuple(layer.out_features for layer in self.dense[:-1])
 
     def noise_widths(self) -> list[int]:
         """Number of standard normals needed per layer and sample."""
-        return [layer.out_features for layer in self.layers]
+        return [layer.out_features for layer in self.dense]
 
     def init(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015)."""
-        return init_layers(self.layers, gain_of(self.activation), generator)
+        """Weights from N(0, gain²/fan-in), with gain² = 2 for ReLU and similar (He et al. 2015).
+
+        A linear path starts at 0.
+        """
+        weights = init_layers(self.dense, gain_of(self.activation), generator)
+        if self.skip is None:
+            return weights
+        return {name: torch.zeros(shape) for name, shape in self.skip.shapes().items()} | weights
 
     def __call__(
         self,
@@ -85,11 +104,12 @@ class MLP:
             masks: factors on the units of each hidden layer: [batch, units], or [S, 1, units] if
                 all rows share S masks.
         """
-        activation = ACTIVATIONS[self.activation]
-        for i, layer in enumerate(self.layers[:-1]):
-            x = activation(layer(weights, x))
-            x = x if masks is None else x * masks[i]
-        return self.layers[-1](weights, x)
+        activation, y = ACTIVATIONS[self.activation], x
+        for i, layer in enumerate(self.dense[:-1]):
+            y = activation(layer(weights, y))
+            y = y if masks is None else y * masks[i]
+        y = self.dense[-1](weights, y)
+        return y if self.skip is None else y + self.skip(weights, x)
 
     def local(
         self,
@@ -102,9 +122,13 @@ class MLP:
 
         Noise [batch, width] gives one independent draw per row, for training. Noise [S, 1, width]
         gives S draws that all rows share, for prediction; the products of the first layer are then
-        computed once.
+        computed once. With weights of several members [M, …] noise is [M, batch, width].
         """
-        activation = ACTIVATIONS[self.activation]
-        for layer, block in zip(self.layers[:-1], noise[:-1], strict=True):
-            x = activation(layer.local(loc, variance, x, block))
-        return self.layers[-1].local(loc, variance, x, noise[-1])
+        activation, y = ACTIVATIONS[self.activation], x
+        for layer, block in zip(self.dense[:-1], noise[:-1], strict=True):
+            y = activation(layer.local(loc, variance, y, block))
+        mean, spread = self.dense[-1].moments(loc, variance, y)
+        if self.skip is not None:
+            path = self.skip.moments(loc, variance, x)
+            mean, spread = mean + path[0], spread + path[1]
+        return gaussian_draw(mean, spread, noise[-1])

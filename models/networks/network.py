@@ -96,10 +96,14 @@ class TensorSlot:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The width of a row of network inputs, and the slot of its tensor if it has one."""
+    """The width of a row of network inputs, and the slot of its tensor if it has one.
+
+    `plain` are the columns that are no pieces of a piecewise encoding; None means all.
+    """
 
     width: int
     tensor: TensorSlot | None = None
+    plain: tuple[int, ...] | None = None
 
     @classmethod
     def of(cls, shape: tuple[int, ...]) -> "Inputs":
@@ -140,21 +144,3 @@ def init_layers(
             scale = gain / math.sqrt(layer.fan_in) if len(shape) > 1 else 0.0
             weights[name] = torch.randn(shape, generator=generator) * scale
     return weights
-
-
-def prior_layout(layers: Sequence[Layer], *, separate_outputs: bool) -> Layout:
-    """Return the slices of the weight vector that share a learned prior scale.
-
-    They are the tensors. With `separate_outputs`, for outputs of different meaning such as mean and
-    log-variance, the last layer's tensors are split into one slice per output.
-    """
-    shapes = layout_of(layers).shapes
-    if not separate_outputs:
-        return Layout(shapes)
-    slices: dict[str, tuple[int, ...]] = {}
-    for name, shape in shapes.items():
-        if name in layers[-1].shapes():
-            slices |= {f"{name}.{i}": shape[1:] for i in range(shape[0])}
-        else:
-            slices[name] = shape
-    return Layout(slices)

@@ -4,13 +4,14 @@ Source: Blundell et al. 2015, Weight Uncertainty in Neural Networks (arXiv 1505.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from models.posteriors.groups import Groups
 from models.tensors import TensorRecord
 
 
@@ -35,11 +36,16 @@ class DiagonalNormal:
         """Number of weights that are not pruned."""
         return self.loc.numel() if self.mask is None else int(self.mask.sum())
 
-    def sums(self, sizes: list[int]) -> tuple[Float[Tensor, "slices"], Float[Tensor, ""]]:
-        """Return Σ(μ² + σ²) of each slice of these sizes, and Σ log σ over all weights."""
+    def sums(self, groups: Groups) -> tuple[Float[Tensor, "groups"], Float[Tensor, "parts"]]:
+        """Return Σ(μ² + σ²) of each group, and Σ log σ of each part of the vector."""
         squares = self.kept(self.loc.square() + self.scale.square())
-        parts = torch.stack([part.sum() for part in squares.split(sizes)])
-        return parts, self.kept(self.scale.log()).sum()
+        return groups.sums(squares), groups.totals(self.kept(self.scale.log()))
+
+    def parts(self, sizes: Sequence[int]) -> list["DiagonalNormal"]:
+        """Split into the distributions of consecutive slices of these sizes."""
+        masks = [None] * len(sizes) if self.mask is None else self.mask.split(list(sizes))
+        pairs = zip(self.loc.split(list(sizes)), self.scale.split(list(sizes)), masks, strict=True)
+        return [DiagonalNormal(*each) for each in pairs]
 
     def moments(self) -> tuple[Float[Tensor, "weights"], Float[Tensor, "weights"]]:
         """Mean and variance of each weight; both are 0 for a pruned weight."""

@@ -15,13 +15,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import GaussianPriorConfig, PriorConfig
-from models.posteriors.layout import Layout
+from models.posteriors.groups import Groups, PerGroup
 from models.posteriors.mean_field import DiagonalNormal
 
 Scalar = Float[Tensor, ""]
+PerPart = Float[Tensor, "parts"]
 Vector = Float[Tensor, "weights"]
 
 _LOG_2PI = math.log(2 * math.pi)
+# The hyper-prior of scales per input. The weights of an input that explains nothing tend to its
+# mode √(b/(a + 1)) = 0.01: hundreds of such inputs add less than a tenth to a unit's variance.
+_A_PER_INPUT, _B_PER_INPUT = 0.5, 1.5e-4
 
 
 @runtime_checkable
@@ -58,14 +62,16 @@ class GaussianPrior:
 
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
         """Σ log(σp/σ) + (σ² + μ²)/(2σp²) − ½."""
-        return self.gaussian_kl(*q.sums([q.loc.numel()]), q)
+        groups = Groups.whole([q.loc.numel()])
+        return self.gaussian_kl(*q.sums(groups), groups, q).sum()
 
     def gaussian_kl(
-        self, squares: Float[Tensor, "slices"], log_scale: Scalar, q: DiagonalNormal
-    ) -> Scalar:
-        """Return `reverse_kl` from sums that are known: see `DiagonalNormal.sums`."""
-        n = q.num_weights
-        return 0.5 * (squares.sum() / self.sigma**2 - n) + n * math.log(self.sigma) - log_scale
+        self, squares: PerGroup, log_scale: PerPart, groups: Groups, q: DiagonalNormal
+    ) -> PerPart:
+        """Return `reverse_kl` of each part from sums that are known: see `DiagonalNormal.sums`."""
+        n = groups.by_part(groups.sizes(q.loc, q.mask))
+        squares = groups.by_part(squares)
+        return 0.5 * (squares / self.sigma**2 - n) + n * math.log(self.sigma) - log_scale
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
         """Σ log(σ/σp) + (σp² + μ²)/(2σ²) − ½."""
@@ -75,48 +81,46 @@ class GaussianPrior:
 
 @dataclass(frozen=True)
 class EmpiricalBayesPrior:
-    """N(0, σp²) with σp² learned per tensor, under an inverse-gamma(a, b) hyper-prior on σp².
+    """N(0, σp²) with σp² learned per group, under an inverse-gamma(a, b) hyper-prior on σp².
 
-    The σp² that minimises KL(q‖N(0, σp²)) − log IG(σp²; a, b) over a tensor's n weights is
+    The σp² that minimises KL(q‖N(0, σp²)) − log IG(σp²; a, b) over a group's n weights is
     (Σ(μ² + σ²) + 2b) / (n + 2a + 2), computed again in every step. There the objective's derivative
     in σp² is 0, so that the gradient can treat σp² as a constant. The hyper-prior's −log density is
     part of the objective.
+
+    A group is a tensor, or all weights that leave one input: the relevance prior of Neal 1996
+    (Bayesian Learning for Neural Networks, §1.2), which switches off inputs that do not matter.
     """
 
-    layout: Layout
+    groups: Groups
     a: float = 4.4798  # Wu et al. 2019, §4.2: keeps σp of a small tensor near 1
     b: float = 10.0
 
-    def variances(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
-        """The optimal σp² of each tensor."""
-        squares, _ = q.sums(self.layout.sizes)
-        return self._variances(squares, self._counts(q)).detach()
+    def variances(self, q: DiagonalNormal) -> PerGroup:
+        """The optimal σp² of each group."""
+        squares, _ = q.sums(self.groups)
+        return self._variances(squares, self.groups.sizes(q.loc, q.mask)).detach()
 
     def log_prob(self, value: Vector) -> Vector:
         raise TypeError("an empirical-Bayes prior has no density of its own: use a fixed sigma")
 
     def reverse_kl(self, q: DiagonalNormal, noise: Vector | None = None) -> Scalar:
-        """Σ over tensors of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
-        return self.gaussian_kl(*q.sums(self.layout.sizes), q)
+        """Σ over groups of KL(q‖N(0, σp²)) − log IG(σp²; a, b) at the optimal σp²."""
+        return self.gaussian_kl(*q.sums(self.groups), self.groups, q).sum()
 
     def gaussian_kl(
-        self, squares: Float[Tensor, "slices"], log_scale: Scalar, q: DiagonalNormal
-    ) -> Scalar:
-        """Return `reverse_kl` from sums that are known: see `DiagonalNormal.sums`."""
-        counts = self._counts(q)
+        self, squares: PerGroup, log_scale: PerPart, groups: Groups, q: DiagonalNormal
+    ) -> PerPart:
+        """Return `reverse_kl` of each part from sums that are known: see `DiagonalNormal.sums`."""
+        counts = groups.sizes(q.loc, q.mask)
         variance = self._variances(squares.detach(), counts)
-        kl = 0.5 * (squares / variance + counts * (variance.log() - 1)).sum() - log_scale
+        kl = 0.5 * (squares / variance + counts * (variance.log() - 1))
         hyper = (self.a + 1) * variance.log() + self.b / variance
         constant = math.lgamma(self.a) - self.a * math.log(self.b)
-        return kl + (hyper + constant).sum()
+        return groups.by_part(kl + (hyper + constant)) - log_scale
 
     def forward_kl(self, q: DiagonalNormal) -> Scalar:
         raise TypeError("the forward KL needs a fixed prior: a learned sigma has no optimum")
-
-    def _counts(self, q: DiagonalNormal) -> Float[Tensor, "tensors"]:
-        if q.mask is None:
-            return torch.tensor(self.layout.sizes, dtype=q.loc.dtype, device=q.loc.device)
-        return torch.stack([part.sum() for part in self.layout.split(q.mask)]).to(q.loc.dtype)
 
     def _variances(self, squares: Tensor, counts: Tensor) -> Tensor:
         return (squares + 2 * self.b) / (counts + 2 * self.a + 2)
@@ -176,13 +180,15 @@ class ScaleMixturePrior:
         return q.kept(_cross_entropy(second_moment, q)).sum()
 
 
-def build_prior(config: PriorConfig, layout: Layout) -> Prior:
-    """Build the configured prior. The layout says which weights share a learned scale."""
+def build_prior(config: PriorConfig, groups: Groups) -> Prior:
+    """Build the configured prior. The groups say which weights share a learned scale."""
     if not isinstance(config, GaussianPriorConfig):
         return ScaleMixturePrior(config.pi, config.sigma1, config.sigma2)
     match config.sigma:
         case None | "auto":
-            return EmpiricalBayesPrior(layout)
+            return EmpiricalBayesPrior(groups)
+        case "per_input":
+            return EmpiricalBayesPrior(groups, _A_PER_INPUT, _B_PER_INPUT)
         case "per_weight":
             return RelevancePrior()
         case sigma:

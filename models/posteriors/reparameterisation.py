@@ -6,7 +6,6 @@ them with numerical derivatives in float64. They use torch's own operators: a fu
 torch.compile was no faster (docs/benchmarks.md) and needs a compiler.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +15,9 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from models.posteriors.groups import Groups
+
 Vector = Float[Tensor, "weights"]
-Scalar = Float[Tensor, ""]
 
 
 @dataclass(frozen=True)
@@ -27,30 +27,31 @@ class Reparameterised:
     first: the drawn weights μ + σ·noise, or μ without noise.
     variance: σ² if no weights were drawn, else None.
     scale: σ; 1 for a pruned weight.
-    squares: Σ(μ² + σ²) of each slice. log_scale: Σ log σ. The KL to a Gaussian follows from both.
+    squares: Σ(μ² + σ²) of each group. log_scale: Σ log σ of each part. The KL to a Gaussian follows
+    from both.
     """
 
     first: Vector
     variance: Vector | None
     scale: Vector
-    squares: Float[Tensor, "slices"]
-    log_scale: Scalar
+    squares: Float[Tensor, "groups"]
+    log_scale: Float[Tensor, "parts"]
 
 
 def reparameterise(
     loc: Vector,
     rho: Vector,
     noise: Vector | None,
-    sizes: Sequence[int],
+    groups: Groups,
     mask: Bool[Tensor, "weights"] | None = None,
 ) -> Reparameterised:
-    """Return drawn weights (with noise) or their moments (without), and sums over slices.
+    """Return drawn weights (with noise) or their moments (without), and sums over groups.
 
     Args:
-        sizes: lengths of the consecutive slices of the weight vector that `squares` sums over.
+        groups: the groups of weights that `squares` sums over, in parts for `log_scale`.
         mask: False for pruned weights, which are 0 without variance and do not count.
     """
-    results = _Reparameterise.apply(loc, rho, noise, list(sizes), mask)  # type: ignore[no-untyped-call]
+    results = _Reparameterise.apply(loc, rho, noise, groups, mask)  # type: ignore[no-untyped-call]
     return Reparameterised(*results)
 
 
@@ -63,25 +64,24 @@ class _Reparameterise(Function):
         loc: Tensor,
         rho: Tensor,
         noise: Tensor | None,
-        sizes: list[int],
+        groups: Groups,
         mask: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
         ctx.set_materialize_grads(False)
-        ctx.sizes, negative = sizes, -rho
+        ctx.groups, negative = groups, -rho
         scale, exponential = torch.ops.aten.log_sigmoid_forward(negative)
         scale.neg_()
         spread = scale
         if mask is not None:  # log 1 = 0: no contribution to `log_scale`
             loc, spread, scale = loc * mask, scale * mask, scale.where(mask, 1.0)
         ctx.save_for_backward(loc, scale, noise, mask, negative, exponential)
-        by_slice = [[p.dot(p) for p in vector.split_with_sizes(sizes)] for vector in (loc, spread)]
-        squares = torch.stack(by_slice[0]) + torch.stack(by_slice[1])
+        squares = groups.square_sums(loc) + groups.square_sums(spread)
         first = loc.view_as(loc) if noise is None else torch.addcmul(loc, scale, noise)
         variance = scale.square() if noise is None else None
         if mask is not None:  # the end of `backward` masks the gradient
             first = first * mask
             variance = None if variance is None else variance * mask
-        return first, variance, scale, squares, scale.log().sum()
+        return first, variance, scale, squares, groups.totals(scale.log())
 
     @staticmethod
     @once_differentiable
@@ -93,7 +93,7 @@ class _Reparameterise(Function):
         by_squares: Tensor | None,
         by_log: Tensor | None,
     ) -> tuple[Tensor | None, ...]:
-        """Return the gradients; with q = ∂/∂squares of a slice and l = ∂/∂log_scale:
+        """Return the gradients; q = ∂/∂squares of a weight's group, l = ∂/∂log_scale of its part:
 
         ∂/∂μ = ∂/∂first + 2qμ
         ∂/∂σ = ∂/∂σ + l/σ + 2σ · ∂/∂variance + noise · ∂/∂first + 2qσ
@@ -101,7 +101,13 @@ class _Reparameterise(Function):
         """
         loc, scale, noise, mask, negative, exponential = ctx.saved_tensors
         by_loc = torch.zeros_like(loc) if by_first is None else by_first.clone()
-        by_sigma = torch.zeros_like(scale) if by_log is None else by_log / scale
+        by_sigma = torch.zeros_like(scale)
+        if by_log is not None:
+            sizes = ctx.groups.part_sizes
+            for part, one, sigma in zip(
+                by_sigma.split(sizes), by_log, scale.split(sizes), strict=True
+            ):
+                torch.div(one, sigma, out=part)
         if by_scale is not None:
             by_sigma += by_scale
         if by_variance is not None:
@@ -109,10 +115,11 @@ class _Reparameterise(Function):
         if noise is not None and by_first is not None:
             by_sigma.addcmul_(by_first, noise)
         if by_squares is not None:
-            parts = (v.split_with_sizes(ctx.sizes) for v in (loc, scale, by_loc, by_sigma))
-            for q, m, s, out_m, out_s in zip(by_squares.tolist(), *parts, strict=True):
-                out_m.add_(m, alpha=2 * q)
-                out_s.add_(s, alpha=2 * q)
+            views = map(ctx.groups.views, (loc, scale, by_loc, by_sigma))
+            by_group = ctx.groups.views_of_groups(2 * by_squares)
+            for q, m, s, out_m, out_s in zip(by_group, *views, strict=True):
+                out_m.addcmul_(m, q)
+                out_s.addcmul_(s, q)
         by_rho = torch.ops.aten.log_sigmoid_backward(by_sigma, negative, exponential)
         if mask is not None:
             by_loc, by_rho = by_loc * mask, by_rho * mask

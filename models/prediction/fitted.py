@@ -35,7 +35,7 @@ class Fitted:
     def of(cls, network: MLP, state: BBBState) -> "Fitted":
         posterior = state.posterior
         loc, variance = map(network.layout.unflatten, posterior.distribution().moments())
-        layers = tuple(LayerMoments.of(layer, loc, variance) for layer in network.layers)
+        layers = tuple(LayerMoments.of(layer, loc, variance) for layer in network.dense)
         whole = LocalNetwork(layers, network.activation)
         if posterior.mask is None:
             return cls(posterior, state.point, whole, None)
@@ -94,8 +94,8 @@ def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> Live:
     sweep goes from the inputs to the outputs, a second one back.
     """
     weights = network.layout.unflatten(mask)
-    kept = [weights[layer.weight].clone() for layer in network.layers]
-    biases = [weights[layer.bias] for layer in network.layers]
+    kept = [weights[layer.weight].clone() for layer in network.dense]
+    biases = [weights[layer.bias] for layer in network.dense]
     for i in range(len(kept) - 1):
         alive = kept[i].any(1) | biases[i]
         kept[i + 1] &= alive

@@ -132,7 +132,11 @@ class DropoutDraws:
 
 @dataclass(frozen=True)
 class FittedDraws:
-    """A fitted method ready for prediction by whole weight draws."""
+    """A fitted method ready for prediction by whole weight draws.
+
+    A draw of a stack has one function per member, each of which is a sample. `num_draws` is the
+    number of samples if only so many are stored.
+    """
 
     network: Network
     source: FunctionSource
@@ -157,7 +161,12 @@ class FittedDraws:
     @property
     def operations(self) -> int:
         """Operations per sample and row."""
-        return self.network.operations
+        return self.network.operations // self.members
+
+    @property
+    def members(self) -> int:
+        """Samples in one weight draw."""
+        return self.network.layout.members
 
     def rows_at_once(self, num_samples: int, memory_bytes: int) -> int:
         """Rows in a chunk: a row keeps the outputs of all its samples until it is summarised."""
@@ -172,26 +181,44 @@ class FittedDraws:
         num_samples: int,
         memory_bytes: int,
     ) -> tuple[Outputs, dict[str, Tensor]]:
-        """Outputs and point parameters of `num_samples` samples, or of all stored draws if fewer.
+        """Outputs and point parameters of `num_samples` samples, or of all stored ones if fewer.
 
-        Most of the bytes that are read are weights, so each chunk of samples sees all rows.
+        The members take turns. If the last draw has more members than are needed, those are taken
+        that are spread evenly. Most of the bytes that are read are weights, so each chunk of draws
+        sees all rows.
         """
         count = min(num_samples, self.num_draws or num_samples)
-        chunk = self.samples_at_once(len(x), memory_bytes)
+        chunk, members = self.draws_at_once(len(x), memory_bytes), self.members
         outputs = x.new_empty(count, len(x), self.network.num_outputs)
         point: list[dict[str, Tensor]] = []
-        for start in range(0, count, chunk):
-            stop = min(start + chunk, count)
+        draws = -(-count // members)
+        for start in range(0, draws, chunk):
+            stop = min(start + chunk, draws)
             functions = self.source.functions(seed, start, stop)
-            outputs[start:stop] = evaluate(self.network, functions, x)
-            point.append(functions.point)
+            samples = slice(start * members, min(count, stop * members))
+            index = taken(members, samples.stop - samples.start)
+            found = evaluate(self.network, functions, x)
+            outputs[samples] = found.view(-1, *outputs.shape[1:])[index]
+            point.append({k: v.reshape(-1, 1)[index] for k, v in functions.point.items()})
         return outputs, {name: torch.cat([part[name] for part in point]) for name in point[0]}
 
-    def samples_at_once(self, rows: int, memory_bytes: int) -> int:
+    def draws_at_once(self, rows: int, memory_bytes: int) -> int:
         activations = 4 * _BUFFERS * rows * self.network.widest
         by_cache = CACHE_BYTES // activations
         by_memory = memory_bytes // 2 // (activations + self.source.bytes_per_sample)
         return max(1, min(by_cache, by_memory))
+
+
+def taken(members: int, samples: int) -> Tensor | slice:
+    """Which of the members of consecutive draws are the samples.
+
+    All members of all draws but the last are samples; of the last, evenly spread ones.
+    """
+    full, rest = divmod(samples, members)
+    if not rest:
+        return slice(0, samples)
+    last = [full * members + i * members // rest for i in range(rest)]
+    return torch.tensor([*range(full * members), *last])
 
 
 def evaluate(
@@ -203,7 +230,9 @@ def evaluate(
     """
     if not isinstance(network, MLP):
         return network(functions.weights, x, functions.masks)
-    for i, layer in enumerate(network.layers[:-1]):
-        x = IN_PLACE[network.activation](layer(functions.weights, x))
-        x = x if functions.masks is None else x * functions.masks[i]
-    return network.layers[-1](functions.weights, x)
+    y = x
+    for i, layer in enumerate(network.dense[:-1]):
+        y = IN_PLACE[network.activation](layer(functions.weights, y))
+        y = y if functions.masks is None else y * functions.masks[i]
+    y = network.dense[-1](functions.weights, y)
+    return y if network.skip is None else y + network.skip(functions.weights, x)

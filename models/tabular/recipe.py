@@ -27,7 +27,7 @@ from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, check_features, column_of
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
-from models.networks import Inputs, LocallyDrawn, Network, TensorSlot, build_network
+from models.networks import Inputs, LocallyDrawn, Network, Stack, TensorSlot, build_network
 from models.training.method_recipe import (
     FitPlan,
     choose_prior,
@@ -220,7 +220,9 @@ def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnPro
 
 
 def _num_weights(network: Network) -> int:
-    """The number of weights before the output layer, without biases."""
+    """The number of weights before the output layer, without biases; of the largest member."""
+    if isinstance(network, Stack):
+        return max(map(_num_weights, network.networks))
     shapes = [shape for layer in network.layers[:-1] for shape in layer.shapes().values()]
     return sum(math.prod(shape) for shape in shapes if len(shape) > 1)
 

@@ -13,6 +13,7 @@ from models.config import Json, TrainingConfig
 from models.exceptions import Diverged
 from models.inference.method import Method, State
 from models.inference.objectives import Loss, kl_weight, warmup
+from models.posteriors.layout import Layout
 from models.randomness import generator
 from models.training.loop import Carried, EpochResult, Run
 
@@ -177,7 +178,7 @@ class Trainer(Run):
         check_finite(loss, norm, self.step)
         limit = self.config.gradient_clip or math.inf
         if norm.item() > limit:  # most steps are below it
-            clip_members(parameters, self.method.members, limit)
+            clip_members(parameters, self.method.layout, limit)
         self.optimizer.step()
         self._update_average()
         state.carried = tuple(tuple(part.detach() for part in layer) for layer in carried)
@@ -266,15 +267,27 @@ def build_optimizer(config: TrainingConfig, parameters: list[Tensor]) -> torch.o
     return torch.optim.Adam(parameters, lr=rate, fused=True)
 
 
-def clip_members(parameters: list[Tensor], members: int, limit: float) -> None:
+def clip_members(parameters: list[Tensor], layout: Layout, limit: float) -> None:
     """Clip each member's gradient by its own norm.
 
     Members share tensors, but must take the steps that each would take alone.
     """
-    gradients = [p.grad.view(members, -1) for p in parameters if p.grad is not None]
-    norms = torch.stack([each.norm(dim=1, keepdim=True) for each in gradients]).norm(dim=0)
-    for each in gradients:
-        each.mul_((limit / norms).clamp_max(1.0))
+    gradients = [_by_member(p.grad, layout) for p in parameters if p.grad is not None]
+    norms = torch.stack(
+        [torch.cat([block.norm(dim=-1) for block in blocks], dim=-1) for blocks in gradients]
+    ).norm(dim=0)
+    factors = (limit / norms).clamp_max(1.0)
+    for blocks in gradients:
+        counts = [block.shape[-2] for block in blocks]
+        for block, factor in zip(blocks, factors.split(counts, dim=-1), strict=True):
+            block.mul_(factor.unsqueeze(-1))
+
+
+def _by_member(gradient: Tensor, layout: Layout) -> tuple[Tensor, ...]:
+    """Views [vectors, members, values] of a gradient by weights or by point parameters."""
+    if gradient.shape[-1:] == (layout.num_weights,):
+        return layout.blocks(gradient.view(-1, layout.num_weights))
+    return (gradient.view(-1, layout.members, 1),)
 
 
 def check_finite(loss: Loss, gradient_norm: Tensor, step: int) -> None:

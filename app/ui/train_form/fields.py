@@ -18,6 +18,7 @@ _YES_NO = (("true", "yes"), ("false", "no"))
 _PRIORS = {"gaussian": "Gaussian", "scale_mixture": "mixture of two Gaussians"}
 KINDS = {"method.kind": "bbb", "network.kind": "mlp", "method.prior.kind": "gaussian"}
 """Choices that decide which other settings exist, and their defaults in the API."""
+_WITHOUT_FIELD = ("network.parts",)  # settings of several levels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +99,7 @@ def fields_of(config: object, prefix: str) -> Iterator[Field]:
             yield field(path, choices=_kinds(path))
         elif is_dataclass(value) and path != "training.split":
             yield from fields_of(value, path)
-        elif own.name != "kind":
+        elif own.name != "kind" and path not in _WITHOUT_FIELD:
             yield _typed(path, own.type)
 
 

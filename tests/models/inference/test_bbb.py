@@ -235,7 +235,7 @@ def test_the_noise_head_starts_constant_with_prior_scales_of_its_own() -> None:
     assert outputs[:, 0].std() > 0
     assert (outputs[:, 1] == 0).all()
     assert isinstance(method.prior, EmpiricalBayesPrior)
-    assert method.prior.layout.sizes == [18, 6, 6, 6, 1, 1]
+    assert method.prior.groups.sizes(state.posterior.loc).tolist() == [18, 6, 6, 6, 1, 1]
     loc = state.posterior.loc.clone()
     loc[24:30], loc[30:36] = 3.0, 0.1
     q = MeanFieldNormal(loc, state.posterior.rho).distribution()

@@ -13,7 +13,8 @@ from models.exceptions import InvalidData
 from models.layers.convolution import Conv2d, max_pool
 from models.networks import ACTIVATIONS, Inputs
 from models.networks.convolutional import ConvolutionalNetwork
-from models.networks.network import fan_in, prior_layout
+from models.networks.network import fan_in
+from models.networks.prior_groups import Sharing, prior_groups
 
 SMALL = ConvolutionalConfig(channels=(3, 4), hidden=(5,), activation="tanh")
 NETWORK = ConvolutionalNetwork.build(SMALL, Inputs.of((2, 8, 9)), 3)
@@ -172,10 +173,10 @@ def test_the_layouts_count_each_weight_once() -> None:
         "dense1.weight": (3, 5),
         "dense1.bias": (3,),
     }
-    assert prior_layout(NETWORK.layers, separate_outputs=False).shapes == NETWORK.layout.shapes
-    separate = prior_layout(NETWORK.layers, separate_outputs=True)
-    assert list(separate.shapes)[-3:] == ["dense1.bias.0", "dense1.bias.1", "dense1.bias.2"]
-    assert separate.num_weights == NETWORK.layout.num_weights
+    like = torch.empty(NETWORK.layout.num_weights)
+    assert prior_groups(NETWORK, Sharing()).sizes(like).tolist() == NETWORK.layout.sizes
+    separate = prior_groups(NETWORK, Sharing(separate_outputs=True)).sizes(like)
+    assert separate.tolist() == [*NETWORK.layout.sizes[:-2], 5, 5, 5, 1, 1, 1]
     assert NETWORK.noise_widths() == [3 * 8 * 9, 4 * 4 * 4, 5, 3]
 
 

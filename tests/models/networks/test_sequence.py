@@ -12,7 +12,8 @@ from models.config import RecurrentConfig
 from models.layers.embedding import Embedding
 from models.layers.recurrent import Recurrent
 from models.networks import Inputs
-from models.networks.network import fan_in, prior_layout
+from models.networks.network import fan_in
+from models.networks.prior_groups import Sharing, prior_groups
 from models.networks.recurrent import LanguageModel, SequenceNetwork, recurrent_layers, run
 from models.posteriors.layout import Layout
 
@@ -197,15 +198,16 @@ def test_the_layout_counts_the_tied_tensor_once() -> None:
         "lstm1.hidden.weight": (16, 4),
         "decoder.bias": (9,),
     }
-    assert prior_layout(model.layers, separate_outputs=False).shapes == model.layout.shapes
+    like = torch.empty(model.layout.num_weights)
+    assert prior_groups(model, Sharing()).sizes(like).tolist() == model.layout.sizes
 
 
-def test_the_prior_layout_separates_the_outputs_of_a_head() -> None:
+def test_the_prior_groups_separate_the_outputs_of_a_head() -> None:
     network = SequenceNetwork.build(RecurrentConfig(kind="gru", hidden=(4,)), Inputs.of((7, 3)), 2)
     assert network.layout.shapes["gru0.hidden.bias"] == (4,)
-    separate = prior_layout(network.layers, separate_outputs=True)
-    assert list(separate.shapes)[-2:] == ["dense0.bias.0", "dense0.bias.1"]
-    assert separate.num_weights == network.layout.num_weights
+    separate = prior_groups(network, Sharing(separate_outputs=True))
+    sizes = separate.sizes(torch.empty(network.layout.num_weights))
+    assert sizes.tolist() == [*network.layout.sizes[:-2], 4, 4, 1, 1]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,11 +8,12 @@ from models.config import BBBConfig, GaussianPriorConfig, MLPConfig
 from models.inference.bbb import BayesByBackprop
 from models.likelihoods import Categorical
 from models.networks import MLP
+from models.posteriors.groups import Groups
 from models.posteriors.mean_field import MeanFieldNormal
 from models.posteriors.reparameterisation import Reparameterised, reparameterise
 from models.randomness import generator
 
-SIZES = [4, 5]
+GROUPS = Groups.consecutive([4, 5])
 NOISE = torch.randn(9, dtype=torch.float64, generator=generator(0, "noise"))
 MASK = torch.arange(9) % 3 > 0
 
@@ -38,7 +39,7 @@ def test_the_gradient_is_that_of_finite_differences(
     theta: tuple[Tensor, Tensor], noise: Tensor | None, mask: Tensor | None
 ) -> None:
     def results(loc: Tensor, rho: Tensor) -> tuple[Tensor, ...]:
-        return tensors(reparameterise(loc, rho, noise, SIZES, mask))
+        return tensors(reparameterise(loc, rho, noise, GROUPS, mask))
 
     assert torch.autograd.gradcheck(results, theta)
 
@@ -48,13 +49,13 @@ def test_the_gradient_is_that_of_finite_differences(
 def test_the_values_are_those_of_the_distribution(
     theta: tuple[Tensor, Tensor], noise: Tensor | None, mask: Tensor | None
 ) -> None:
-    found = reparameterise(*theta, noise, SIZES, mask)
+    found = reparameterise(*theta, noise, GROUPS, mask)
     q = MeanFieldNormal(*theta, mask).distribution()
     if noise is None:
         torch.testing.assert_close((found.first, found.variance), q.moments())
     else:
         torch.testing.assert_close(found.first, q.rsample(noise))
-    torch.testing.assert_close((found.squares, found.log_scale), q.sums(SIZES))
+    torch.testing.assert_close((found.squares, found.log_scale), q.sums(GROUPS))
     kept = slice(None) if mask is None else mask
     torch.testing.assert_close(found.scale[kept], q.scale[kept])
 
@@ -63,7 +64,7 @@ def test_the_values_are_those_of_the_distribution(
 def test_extreme_scales_keep_value_and_gradient(rho: float) -> None:
     """In float32, as torch's own softplus has them: no overflow, no scale of 0."""
     ours, theirs = (torch.tensor([rho], requires_grad=True) for _ in range(2))
-    scale = reparameterise(torch.zeros(1), ours, None, [1]).scale
+    scale = reparameterise(torch.zeros(1), ours, None, Groups.consecutive([1])).scale
     expected = torch.nn.functional.softplus(theirs)
     torch.testing.assert_close(scale, expected, rtol=1e-6, atol=0)
     by_ours, by_theirs = torch.autograd.grad(scale, ours), torch.autograd.grad(expected, theirs)
@@ -91,7 +92,7 @@ def test_the_squares_of_few_weights_are_not_lost_among_many_that_are_pruned() ->
     mask = torch.rand(count, generator=seed) > 0.99
     loc = 0.01 * torch.randn(count, generator=seed)
     rho = torch.full((count,), -6.0)
-    found = reparameterise(loc, rho, None, [count], mask).squares
+    found = reparameterise(loc, rho, None, Groups.consecutive([count]), mask).squares
     scale = torch.nn.functional.softplus(rho[mask].double())
     exact = (loc[mask].double().square() + scale.square()).sum()
     assert abs(float(found) / float(exact) - 1) < 1e-5

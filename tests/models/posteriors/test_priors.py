@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 from torch.distributions import Categorical, MixtureSameFamily, Normal, kl_divergence
 
-from models.posteriors.layout import Layout
+from models.posteriors.groups import Groups
 from models.posteriors.mean_field import DiagonalNormal
 from models.posteriors.priors import (
     EmpiricalBayesPrior,
@@ -90,8 +90,7 @@ def test_mixture_forward_kl_differs_from_the_integral_by_a_constant() -> None:
 
 
 def test_the_empirical_bayes_variance_minimises_the_objective(q: DiagonalNormal) -> None:
-    layout = Layout({"w": (2, 3), "b": (3,)})
-    prior = EmpiricalBayesPrior(layout, a=2.0, b=0.5)
+    prior = EmpiricalBayesPrior(Groups.consecutive([6, 3]), a=2.0, b=0.5)
     optimum = []
     for part in (slice(0, 6), slice(6, 9)):
         sub = DiagonalNormal(q.loc[part], q.scale[part])
@@ -109,8 +108,7 @@ def test_the_empirical_bayes_variance_minimises_the_objective(q: DiagonalNormal)
 
 def test_the_empirical_bayes_gradient_needs_no_term_for_the_variance(q: DiagonalNormal) -> None:
     """Finite differences move the optimal variance too; the gradient holds it fixed."""
-    layout = Layout({"w": (9,)})
-    prior = EmpiricalBayesPrior(layout)
+    prior = EmpiricalBayesPrior(Groups.consecutive([9]))
     loc = q.loc.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(prior.reverse_kl(DiagonalNormal(loc, q.scale)), loc)
     step = torch.zeros(9, dtype=torch.float64)
@@ -158,16 +156,16 @@ def test_pruned_weights_leave_both_divergences(prior: Prior, q: DiagonalNormal) 
 
 def test_pruned_weights_leave_the_empirical_bayes_variance(q: DiagonalNormal) -> None:
     mask = torch.arange(9) % 3 > 0
-    pruned = EmpiricalBayesPrior(Layout({"w": (9,)})).variances(
+    pruned = EmpiricalBayesPrior(Groups.consecutive([9])).variances(
         DiagonalNormal(q.loc, q.scale, mask)
     )
-    kept = EmpiricalBayesPrior(Layout({"w": (6,)})).variances(
+    kept = EmpiricalBayesPrior(Groups.consecutive([6])).variances(
         DiagonalNormal(q.loc[mask], q.scale[mask])
     )
     torch.testing.assert_close(pruned, kept)
 
 
-@pytest.mark.parametrize("prior", [EmpiricalBayesPrior(Layout({"w": (9,)})), RelevancePrior()])
+@pytest.mark.parametrize("prior", [EmpiricalBayesPrior(Groups.consecutive([9])), RelevancePrior()])
 def test_a_learned_prior_refuses_what_it_cannot_do(prior: Prior, q: DiagonalNormal) -> None:
     with pytest.raises(TypeError, match="fixed prior"):
         prior.forward_kl(q)

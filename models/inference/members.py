@@ -1,0 +1,72 @@
+"""States of several members: joined from parts that were fitted apart, and cut to some members."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from models.inference.bbb import BBBState
+from models.inference.point import DrawsState
+from models.posteriors.layout import StackedLayout
+from models.posteriors.mean_field import MeanFieldNormal
+
+MemberState = TypeVar("MemberState", BBBState, DrawsState)
+
+
+def concatenate(states: Sequence[MemberState]) -> MemberState:
+    """Return the state of a stack whose parts are those of the states' stacks, in this order.
+
+    Raises:
+        ValueError: for draws of different numbers, or no states.
+    """
+    if not states:
+        raise ValueError("no states to join: give at least one")
+    first = states[0]
+    point = {
+        name: torch.cat([state.point[name] for state in states], dim=-2) for name in first.point
+    }
+    if isinstance(first, DrawsState):
+        counts = [len(state.weights) for state in states if isinstance(state, DrawsState)]
+        if len(set(counts)) > 1:
+            raise ValueError(f"the states have {counts} draws: all need the same number")
+        weights = torch.cat([state.weights for state in states], dim=1)
+        members = sum(state.members for state in states)
+        return replace(first, weights=weights, point=point, members=members)
+    posteriors = [state.posterior for state in states]
+    return replace(first, posterior=_join(posteriors), point=point)
+
+
+def select(state: MemberState, layout: StackedLayout, members: Sequence[int]) -> MemberState:
+    """Return the state of `Stack.select(members)`.
+
+    Args:
+        layout: that of the whole stack.
+        members: numbers of the members to keep, ascending.
+    """
+    point = {name: value[..., list(members), :] for name, value in state.point.items()}
+    if isinstance(state, DrawsState):
+        weights = _pick(state.weights, layout, members)
+        return replace(state, weights=weights, point=point, members=len(members))
+    q = state.posterior
+    mask = None if q.mask is None else _pick(q.mask, layout, members)
+    posterior = MeanFieldNormal(_pick(q.loc, layout, members), _pick(q.rho, layout, members), mask)
+    return replace(state, posterior=posterior, point=point)
+
+
+def _join(posteriors: Sequence[MeanFieldNormal]) -> MeanFieldNormal:
+    """The posterior of all weights; a mask of one of them becomes a mask of all."""
+    mask = None
+    if any(q.mask is not None for q in posteriors):
+        kept = [torch.ones_like(q.loc, dtype=torch.bool) for q in posteriors]
+        given = [own if q.mask is None else q.mask for q, own in zip(posteriors, kept, strict=True)]
+        mask = torch.cat(given)
+    loc, rho = (torch.cat([getattr(q, name) for q in posteriors]) for name in ("loc", "rho"))
+    return MeanFieldNormal(loc, rho, mask)
+
+
+def _pick(vector: Tensor, layout: StackedLayout, members: Sequence[int]) -> Tensor:
+    """The weights of some members, one after the other."""
+    pieces = [piece for block in layout.blocks(vector) for piece in block.unbind(-2)]
+    return torch.cat([pieces[member] for member in members], dim=-1)
