@@ -127,7 +127,10 @@ class FeatureEncoder:
             for end, e in zip(ends, self.encoders, strict=True)
             if isinstance(e, TensorEncoder) and e.form.plain
         ]
-        return Inputs(self.width, slots[0] if len(slots) == 1 else None)
+        plain = (
+            None if len(self.plain_columns) == self.width else tuple(self.plain_columns.tolist())
+        )
+        return Inputs(self.width, slots[0] if len(slots) == 1 else None, plain)
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows compact"]:
         """Encode rows compactly. Missing values and unknown levels are allowed."""

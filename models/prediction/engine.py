@@ -147,12 +147,12 @@ class Engine:
         """
         sampler, width = self.samplers[0], samples * self.likelihood.num_outputs
         some = rows[_evenly_spread(len(rows), max(1, _FIT_VALUES // width))]
-        scale = fit_scale(list(self._labelled(fitted, some, sampler, seed, samples)))
+        scale = fit_scale(list(self.labelled(fitted, some, sampler, seed, samples)))
         if not isinstance(self.target, NumberTarget):
             return ClassCalibration(scale, len(some))
         parts = [
             residuals(one.mixture.scaled(scale), one.targets)
-            for one in self._labelled(fitted, rows, sampler, seed, samples)
+            for one in self.labelled(fitted, rows, sampler, seed, samples)
             if isinstance(one.mixture, GaussianMixture)
         ]
         return NumberCalibration(scale, order_statistics(torch.cat(parts)), len(rows))
@@ -167,11 +167,11 @@ class Engine:
         calibration: Calibration | None = None,
     ) -> metrics.PerRowScores:
         """The scores of each labelled row (`models.evaluation.metrics`), in the target's units."""
-        labelled = self._labelled(fitted, rows, sampler, seed, samples)
+        labelled = self.labelled(fitted, rows, sampler, seed, samples)
         parts = [metrics.row_scores(one, calibration) for one in labelled]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-    def _labelled(
+    def labelled(
         self, fitted: Fitted | FittedDraws, rows: Rows, sampler: str, seed: int, samples: int
     ) -> Iterator[LabelledMixture]:
         """The mixture of each chunk of rows with the rows' targets and weights."""

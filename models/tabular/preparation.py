@@ -1,6 +1,7 @@
 """Makes the training problem of a table: drops, splits and encodes its rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 import torch
@@ -9,10 +10,12 @@ from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTi
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.feature_encoder import FeatureEncoder
+from models.features.folds import Folds, assign_folds
 from models.features.rows import Rows
 from models.features.splits import Division, divide_rows
 from models.features.targets import ClassTarget, NumberTarget, Target, present
 from models.randomness import derive_seed
+from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.problem import RowProblem
 from models.tabular.recipe import MIN_ROWS
@@ -64,7 +67,7 @@ def prepare(
             model.target.classes if isinstance(model.target, ClassTarget) else (),
         ),
     )
-    return RowProblem(
+    problem = RowProblem(
         model,
         _rows(model, columns, split.training),
         stopping if len(stopping) else None,
@@ -74,6 +77,24 @@ def prepare(
         columns,
         ranks,
     )
+    if config.training.folds is None:
+        return problem
+    learned_key = None if key is None else key[labelled][split.training]
+    return _in_folds(problem, learned_key)
+
+
+def _in_folds(problem: RowProblem, key: np.ndarray | None) -> FoldProblem:
+    """The problem with its learning rows in folds.
+
+    Args:
+        key: the groups or times of the learning rows.
+    """
+    model, rows = problem.model, problem.rows
+    classes = rows.targets.numpy() if isinstance(model.target, ClassTarget) else None
+    training = model.config.training
+    of_row = assign_folds(training, len(rows), key, classes)
+    own = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    return FoldProblem(**own, folds=Folds(of_row, training.folds or 1))
 
 
 def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
@@ -104,7 +125,8 @@ def _skeleton(
     target: Target,
     notes: Sequence[str],
 ) -> TabularModel:
-    encoder = FeatureEncoder.fit(config.features or (), types, columns)
+    pieces = config.training.folds is not None
+    encoder = FeatureEncoder.fit(config.features or (), types, columns, pieces=pieces)
     notes = [*notes, *notes_on_objective(config.method)]
     if constant := encoder.constant_columns():
         notes.append(f"constant columns were left out: {', '.join(constant)}")

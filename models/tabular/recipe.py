@@ -28,6 +28,7 @@ from models.features.columns import ColumnProfile, check_features, column_of
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, LocallyDrawn, Network, Stack, TensorSlot, build_network
+from models.tabular.race_recipe import is_race, resolve_race
 from models.training.method_recipe import (
     FitPlan,
     choose_prior,
@@ -67,6 +68,8 @@ def resolve_rows(
     _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns)
+    if is_race(config, task, columns):
+        return _resolve_race(config, columns, task, num_rows)
     if config.forecast is not None and task != "forecasting":
         raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")
     match task:
@@ -92,6 +95,18 @@ def resolve_rows(
         method=_method(config.method, built, training, plan),
         training=training,
         pruning=choose_pruning(config),
+        out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
+    )
+
+
+def _resolve_race(
+    config: ModelConfig, columns: Mapping[str, ColumnProfile], task: Task, num_rows: int
+) -> ModelConfig:
+    raced = resolve_race(replace(config, features=_features(config, columns)), num_rows)
+    return replace(
+        raced,
+        task=task,
+        likelihood=_likelihood(config.likelihood, task, columns[config.target]),
         out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
     )
 
