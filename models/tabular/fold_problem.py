@@ -20,7 +20,6 @@ from models.features.folds import Folds
 from models.inference.bbb import BBBState
 from models.inference.members import select
 from models.inference.method import State
-from models.inference.point import DrawsState
 from models.likelihoods import ShapedLikelihood
 from models.networks import Stack
 from models.prediction.engine import Engine
@@ -30,8 +29,8 @@ from models.tabular.model import TabularModel, make_ready
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
 from models.tabular.task import RowTask
 
-_CHOOSING_SAMPLES = 16  # weight draws per member, each epoch
-_CHOOSING_ROWS = 10_000  # that choose the epoch; of more rows evenly spread ones
+_CHOOSING_SAMPLES = 5  # weight draws per member, each epoch
+_CHOOSING_ROWS = 5_000  # that choose the epoch; of more rows evenly spread ones
 _SCALING_ROWS = 2_000  # that the calibration's scale is fitted to: their mixtures are in memory
 
 
@@ -40,10 +39,6 @@ class FoldProblem(RowProblem):
     """Rows in folds. `stopping` and `calibration` are None: the folds take their place."""
 
     folds: Folds = field(kw_only=True)
-
-    def to(self, device: str) -> "FoldProblem":
-        moved = super().to(device)
-        return replace(moved, folds=self.folds.to(device))
 
     @property
     def task(self) -> RowTask:
@@ -68,6 +63,14 @@ class FoldProblem(RowProblem):
             if len(mine):
                 total += self._log_density(state, fold, mine).double().sum()
         return float(self.ranks.sum(total)) / num_rows
+
+    def thinned(self, most: int) -> "FoldProblem":
+        """The problem with at most `most` of the learning rows, evenly spread."""
+        if len(self.rows) <= most:
+            return self
+        some = _thinned(torch.arange(len(self.rows), device=self.rows.inputs.device), most)
+        folds = replace(self.folds, of_row=self.folds.of_row[some])
+        return replace(self, rows=self.rows[some], folds=folds)
 
     def log_scores(self, state: State) -> Float[Tensor, "rows"]:
         """The out-of-fold log likelihood of each learning row, in the target's unit."""
@@ -132,11 +135,10 @@ class FoldProblem(RowProblem):
 
     def _left_out(self, state: State, fold: int) -> "tuple[Engine, Fitted | FittedDraws]":
         """The members that leave out a fold, ready for prediction."""
-        assert isinstance(state, BBBState | DrawsState)
-        members = self.folds.members(fold, self._stack.members)
-        engine = self._engines[fold]
-        own = select(state.detach(), self._stack.layout, members)
-        return engine, make_ready(engine.network, own)
+        members, layout = self.folds.members(fold, self._stack.members), self._stack.layout
+        engine, whole = self._engines[fold], state.detach()
+        assert isinstance(whole, BBBState)
+        return engine, make_ready(engine.network, select(whole, layout, members))
 
     @cached_property
     def _stack(self) -> Stack:

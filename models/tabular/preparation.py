@@ -143,7 +143,7 @@ def _skeleton(
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
     """A note for the model's card if the KL is tempered."""
-    if not isinstance(method, BBBConfig) or method.kl.weight in ("uniform", "blundell", 1.0):
+    if not isinstance(method, BBBConfig) or method.kl.weight in (None, "uniform", "blundell", 1.0):
         return ()
     return (f"the KL has weight {method.kl.weight}: the objective is no ELBO",)
 

@@ -8,53 +8,55 @@ from models.inference.members import concatenate
 from models.model import TrainedModel
 from models.tabular.candidates import KL_FACTOR, Budget, Candidate, first_candidate, plan_budget
 from models.tabular.fold_problem import FoldProblem
-from models.tabular.selection import Attempt, best_of, describe, keep
+from models.tabular.selection import Attempt, best_of, describe, keep, notes_on
 from models.training.stages import Fit, Fitting, StageRunner
 
 
 @dataclass
 class Race:
-    """Fits one candidate after the other. Which comes next follows from the scores so far."""
+    """Fits one candidate after the other. Which comes next follows from the scores so far.
+
+    Of many rows some are raced on; the candidates that are kept are then fitted to all rows.
+    """
 
     problem: FoldProblem
     stages: StageRunner
     attempts: list[Attempt] = field(default_factory=list)
+
+    def run(self) -> tuple[TrainedModel, FoldProblem]:
+        """The model of the best candidates' members with its pruned variants, and its problem."""
+        raced = self.problem.thinned(self.budget.race_rows)
+        self._search(raced)
+        kept = keep(self.attempts, self.budget.most_kept)
+        problem = joined(self.problem, [attempt.candidate for attempt in kept])
+        model = Fitting(problem, self.stages).finish(self._joined_fit(kept, raced))
+        selection, notes = describe(self.attempts, kept), notes_on(self.attempts, kept)
+        return replace(model, selection=selection, notes=(*model.notes, *notes)), problem
 
     @property
     def budget(self) -> Budget:
         training = self.problem.model.config.training
         return plan_budget(training.effort or "standard", len(self.problem.rows))
 
-    def run(self) -> tuple[TrainedModel, FoldProblem]:
-        """The model of the best candidates' members with its pruned variants, and its problem."""
-        self._search(self._first())
-        kept = keep(self.attempts)
-        problem = joined(self.problem, [attempt.candidate for attempt in kept])
-        best = kept[0].fit
-        fit = Fit(concatenate([a.fit.state for a in kept]), best.history, best.best_epoch)
-        model = Fitting(problem, self.stages).finish(fit)
-        return replace(model, selection=describe(self.attempts, kept)), problem
+    def _search(self, raced: FoldProblem) -> None:
+        """Both encodings, a linear model, no KL, then other weights of it, as the budget allows."""
+        model = raced.model
+        first = first_candidate(raced.folds.count, model.config.likelihood, model.target)
+        self._try(raced, first)
+        self._try(raced, first.with_part(inputs="plain"))
+        self._try(raced, first.with_part(inputs="plain", hidden=()))
+        self._try(raced, best_of(self.attempts).candidate.with_part(kl_weight=0.0))
+        for factor in (1 / KL_FACTOR, KL_FACTOR):
+            self._climb(raced, factor)
 
-    def _first(self) -> Candidate:
-        model = self.problem.model
-        return first_candidate(self.problem.folds.count, model.config.likelihood, model.target)
-
-    def _search(self, first: Candidate) -> None:
-        """Both encodings, then a linear model, then the weight of the KL, as the budget allows."""
-        self._try(first)
-        self._try(first.with_part(inputs="plain"))
-        self._try(first.with_part(inputs="plain", hidden=()))
-        for factor in (KL_FACTOR, 1 / KL_FACTOR):
-            self._climb(factor)
-
-    def _climb(self, factor: float) -> None:
+    def _climb(self, raced: FoldProblem, factor: float) -> None:
         """Change the weight of the KL in one direction, as long as it gets better."""
         while self._has_budget:
-            best = best_of(self.attempts)
+            best = best_of([a for a in self.attempts if a.candidate.part.kl_weight])
             candidate = best.candidate.with_kl(factor)
             if candidate is None or self._known(candidate):
                 return
-            self._try(candidate)
+            self._try(raced, candidate)
             if self.attempts[-1].score <= best.score:
                 return
 
@@ -65,20 +67,28 @@ class Race:
     def _known(self, candidate: Candidate) -> bool:
         return any(attempt.candidate == candidate for attempt in self.attempts)
 
-    def _try(self, candidate: Candidate) -> None:
+    def _try(self, raced: FoldProblem, candidate: Candidate) -> None:
         if not self._has_budget or self._known(candidate):
             return
-        problem = joined(self.problem, [candidate])
+        problem = joined(raced, [candidate])
         fit = Fitting(problem, self.stages, f"candidate-{len(self.attempts)}-").fit()
-        scores = problem.log_scores(fit.state)
-        self.attempts.append(Attempt(candidate, fit, scores))
+        self.attempts.append(Attempt(candidate, fit, problem.log_scores(fit.state)))
+
+    def _joined_fit(self, kept: Sequence[Attempt], raced: FoldProblem) -> Fit:
+        """The states of all kept members as one; fitted to all rows if some were left out."""
+        fits = [attempt.fit for attempt in kept]
+        if raced is not self.problem:
+            fits = [
+                Fitting(joined(self.problem, [a.candidate]), self.stages, f"all-rows-{i}-").fit()
+                for i, a in enumerate(kept)
+            ]
+        return replace(fits[0], state=concatenate([fit.state for fit in fits]))
 
 
 def joined(problem: FoldProblem, candidates: Sequence[Candidate]) -> FoldProblem:
     """The problem of a model whose parts are those of the candidates, which share their shape."""
     config, first = problem.model.config, candidates[0]
-    network = config.network
-    assert isinstance(network, MLPConfig), "only tables of numbers and categories are in folds"
-    parts = tuple(candidate.part for candidate in candidates)
-    config = replace(config, network=replace(network, parts=parts), likelihood=first.likelihood)
+    assert isinstance(config.network, MLPConfig), "the recipe puts only such tables in folds"
+    network = replace(config.network, parts=tuple(candidate.part for candidate in candidates))
+    config = replace(config, network=network, likelihood=first.likelihood)
     return replace(problem, model=replace(problem.model, config=config, target=first.target))

@@ -24,13 +24,13 @@ from models.training.method_recipe import choose_pruning
 _FOLDS: Mapping[Effort, int] = {"quick": 3, "standard": 4, "thorough": 8}
 _ROWS_PER_FOLD = 8  # at least: small tables have fewer folds
 _EPOCHS: Mapping[Effort, int] = {"quick": 60, "standard": 150, "thorough": 300}
-_PATIENCE: Mapping[Effort, int] = {"quick": 8, "standard": 16, "thorough": 30}
+_PATIENCE: Mapping[Effort, int] = {"quick": 8, "standard": 12, "thorough": 30}
 _STEPS: Mapping[Effort, int] = {"quick": 3_000, "standard": 12_000, "thorough": 40_000}
-_BATCHES = 25  # per epoch, within the bounds of a batch
+_BATCHES = 14  # per epoch, within the bounds of a batch
 _MIN_BATCH, _MAX_BATCH = 32, 1_024
-_RATE, _WARMUP_STEPS, _CLIP = 2e-3, 50, 5.0
+_RATE, _WARMUP_STEPS, _CLIP = 3e-3, 50, 5.0
 _AVERAGING = (10, 60)  # steps: about an epoch
-_FINE_TUNE = 0.1  # epochs of a pruned variant, as a share of the most of a fit
+_FINE_TUNE = 0.03  # epochs of a pruned variant, as a share of the most of a fit
 
 # Settings that say how a single fit runs: a request that gives one is not raced.
 _SINGLE_FIT = (
@@ -76,7 +76,7 @@ def _fixed(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> Iterato
         yield "method"
     yield from (f"training.{name}" for name in _SINGLE_FIT if getattr(training, name) is not None)
     features = [f.type for f in config.features] if config.features else []
-    types = features or [profile.type for profile in columns.values()]
+    types: list[str] = [*features] or [profile.type for profile in columns.values()]
     if "tensor" in types:
         yield "a tensor feature"
 

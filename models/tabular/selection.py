@@ -13,8 +13,6 @@ from models.config import Json
 from models.evaluation.paired import paired
 from models.tabular.candidates import Candidate
 
-MAX_KEPT = 3  # candidates whose members the model has: more make it slower, and hardly better
-
 
 @dataclass(frozen=True)
 class Attempt:
@@ -38,20 +36,37 @@ def best_of(attempts: Sequence[Attempt]) -> Attempt:
     return max(attempts, key=lambda attempt: attempt.score)
 
 
-def keep(attempts: Sequence[Attempt], most: int = MAX_KEPT) -> list[Attempt]:
+def keep(attempts: Sequence[Attempt], most: int) -> list[Attempt]:
     """The best attempt and those that cannot be told from it: their members are averaged.
 
+    Variational members win ties: point estimates are kept only where they are clearly better.
+
     An attempt is kept if its mean score is less than a standard error of the paired difference
-    below the best one's, or if the mixture with it is better by more than a standard error.
+    below the best one's, or if the mixture is better with it: two models that err on different rows
+    are better together.
     """
-    ranked = sorted(attempts, key=lambda attempt: -attempt.score)
+    ranked = _in_order(attempts)
     kept, mixture = ranked[:1], ranked[0].scores
     for attempt in ranked[1:]:
         behind = paired(ranked[0].scores, attempt.scores)
         with_it = mixture_scores([*kept, attempt])
-        if len(kept) < most and (not behind.is_clear or paired(with_it, mixture).is_clear):
+        if len(kept) < most and (not behind.is_clear or with_it.mean() > mixture.mean()):
             kept, mixture = [*kept, attempt], with_it
     return kept
+
+
+def _in_order(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """From best to worst, without point estimates that are not clearly better than a variational
+    candidate."""
+    ranked = sorted(attempts, key=lambda attempt: -attempt.score)
+    variational = [attempt for attempt in ranked if attempt.candidate.part.kl_weight]
+    return [
+        attempt
+        for attempt in ranked
+        if attempt.candidate.part.kl_weight
+        or not variational
+        or paired(attempt.scores, variational[0].scores).is_clear
+    ]
 
 
 def mixture_scores(attempts: Sequence[Attempt]) -> Float[Tensor, "rows"]:
@@ -76,6 +91,27 @@ def describe(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> Json:
         "rows": len(best.scores),
         "note": note,
     }
+
+
+def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str, ...]:
+    """What was chosen and why, and how the best point estimates compare."""
+    best, names = kept[0], " · ".join(attempt.candidate.name for attempt in kept)
+    rows = f"{len(best.scores)} rows, each predicted by members that did not learn from it"
+    notes = [f"the recipe was chosen among {len(attempts)} candidates by {rows}: {names}"]
+    points = [attempt for attempt in attempts if not attempt.candidate.part.kl_weight]
+    variational = [attempt for attempt in attempts if attempt.candidate.part.kl_weight]
+    if points and variational:
+        ahead = paired(best_of(points).scores, best_of(variational).scores)
+        if ahead.is_clear:
+            notes.append(
+                "point estimates are better than the best variational members by "
+                f"{ahead.difference:.2g} nats per row (standard error {ahead.standard_error:.2g})"
+            )
+    weights = sorted({a.candidate.part.kl_weight or 0.0 for a in kept} - {1.0})
+    if weights:
+        listed = ", ".join(f"{weight:.3g}" for weight in weights)
+        notes.append(f"the KL has weight {listed}, chosen on the rows: the objective is no ELBO")
+    return tuple(notes)
 
 
 def _describe(attempt: Attempt, best: Attempt, kept: bool) -> Json:

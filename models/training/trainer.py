@@ -67,7 +67,8 @@ class Trainer(Run):
 
     def pack(self) -> tuple[dict[str, Tensor], Json]:
         """All states, the optimiser's slots, what is carried, and the counters."""
-        state, tensors = self.state, {}
+        state = self.state
+        tensors: dict[str, Tensor] = {}
         for name in ("current", "best", *(["average"] if self._averages else [])):
             packed = getattr(state, name).pack()
             tensors |= {f"{name}.{key}": value for key, value in packed.items()}
