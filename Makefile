@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve demo test test-fast coverage docs docs-test chaos fuzz check format bench overload bench-peers quality stack stack-key stack-down stack-test lock audit sbom
+.PHONY: help install serve demo test test-fast coverage docs docs-test chaos fuzz check format bench overload bench-peers bench-tables quality stack stack-key stack-down stack-test lock audit sbom
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -81,8 +81,11 @@ overload: $(INSTALLED)  ## Ten times more than the service can: what it answers,
 	$(BIN)/python -m benchmarks.overload
 
 quality: $(INSTALLED)  ## DATA=folder: the standard tables and MNIST, hours; goes on where it was stopped
-	$(BIN)/python -m benchmarks.uci --data $(DATA) --picture docs/images/uci.png
+	$(BIN)/python -m benchmarks.uci --data $(DATA) --networks published recipe --picture docs/images/uci.png
 	$(BIN)/python -m benchmarks.mnist --data $(DATA) --units 400 800 1200
+
+bench-tables: $(INSTALLED)  ## DATA=folder of tables (benchmarks/tables.py) beside other tools; goes on where it was stopped
+	$(BIN)/python -m benchmarks.tables $(DATA)
 
 bench-peers: $(INSTALLED)  ## Beside other libraries and servers, at length: installs 7 environments
 	$(BIN)/python -m benchmarks.libraries --install --resume --picture docs/images/libraries.png

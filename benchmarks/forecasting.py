@@ -40,7 +40,7 @@ from models.forecasting.series import split_series
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
 from models.training.train import train
-from worker.baselines import score
+from worker.baselines.auto_ets import score
 
 TEST, HORIZON, SEASON = 24, 12, 12
 TYPES = {"Month": "datetime", "Passengers": "number"}

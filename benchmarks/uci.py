@@ -1,33 +1,41 @@
 """The standard regression tables: log likelihood and interval coverage over all splits.
 
-    python -m benchmarks.uci --data FOLDER [yacht energy …] [--splits 20] [--table] [--picture FILE]
+    python -m benchmarks.uci --data FOLDER [yacht energy …] [--networks published recipe]
+                             [--splits 20] [--set JSON] [--table] [--picture FILE]
 
 Reads every `uci/<name>.csv[.gz]` with a `uci/<name>.splits.json` in a folder as
-`benchmarks/data.py` describes. Trains one network per split with the recommended recipe, and the
-usual one hidden layer of 50 units (100 for more than 20,000 rows). A split's test rows are used
-only to score the trained model; rows that the recipe holds out come from the training rows. Results
-are stored after each split, and an interrupted run resumes. `--table` only prints the stored
-results.
+`benchmarks/data.py` describes. Trains a model per split with the recommended recipe: with the
+network of the published results (`published`: one hidden layer of 50 units, 100 for more than
+20,000 rows), with the network that the recipe chooses (`recipe`), or with both. `--set` has further
+fields of the configuration. A split's test rows are used only to score the trained model; rows that
+the recipe holds out come from the training rows. Results are stored after each split, and an
+interrupted run resumes. `--table` only prints the stored results.
 """
 
 import argparse
+import hashlib
 import json
 import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter
 
 from benchmarks import data, results
 from benchmarks.pictures import picture
 from examples.demo_parts.pictures import BLUE, GREY, ORANGE
-from models.config import MLPConfig, ModelConfig, TrainingConfig
+from models.config import ModelConfig
 from models.features.columns import ColumnProfile, Columns
 from models.training.recipe import resolve
 from models.training.train import train
 
 TARGET = "y"
+NETWORKS = ("published", "recipe")
 HIDDEN, HIDDEN_LARGE, LARGE = 50, 100, 20_000
 SCORED = 0.01  # share of training rows to hold out; small, because there are test rows
 
@@ -52,37 +60,78 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="see benchmarks/data.py")
     parser.add_argument("sets", nargs="*", help="default: all in the folder")
     parser.add_argument("--splits", type=int, default=20, help="at most this many of each set")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=["published"])
+    parser.add_argument("--set", type=json.loads, default={}, help="of the configuration, as JSON")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--table", action="store_true", help="print stored results, run nothing")
     parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # more threads do not speed up networks this small
     names = arguments.sets or data.uci_names(arguments.data)
+    recipes = [Recipe(kind, arguments.seed, arguments.set) for kind in arguments.networks]
     if not arguments.table:
-        for name in names:
-            run(arguments.data, name, arguments.splits, arguments.seed)
-    measured = {name: load(name, arguments.seed) for name in names}
+        for name, recipe in product(names, recipes):
+            run(arguments.data, name, arguments.splits, recipe)
+    measured = {recipe: {name: load(name, recipe) for name in names} for recipe in recipes}
     print(table(measured))
     if arguments.picture:
-        draw({name: splits for name, splits in measured.items() if splits}, arguments.picture)
+        drawn = measured[recipes[0]]
+        draw({name: splits for name, splits in drawn.items() if splits}, arguments.picture)
 
 
-def run(root: Path, name: str, num_splits: int, seed: int) -> None:
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """The settings of a run.
+
+    Args:
+        network: one of `NETWORKS`.
+        settings: further fields of the configuration.
+    """
+
+    network: str
+    seed: int
+    settings: dict[str, Any]
+
+    def file(self, name: str) -> str:
+        """The name of the results of a data set."""
+        own = [] if self.network == "published" else [self.network]
+        if self.settings:
+            text = json.dumps(self.settings, sort_keys=True)
+            own.append(hashlib.sha256(text.encode()).hexdigest()[:8])
+        return "-".join(["uci", name, str(self.seed), *own])
+
+    def configure(self, training: Columns) -> ModelConfig:
+        """The recipe's configuration, without pruned variants."""
+        profiles = [
+            ColumnProfile(name=name, type="number", min=float(v.min()), max=float(v.max()))
+            for name, v in training.items()
+        ]
+        rows = len(training[TARGET])
+        wanted: dict[str, Any] = {"target": TARGET, "pruning": []} | self.settings
+        fixed = {"seed": self.seed, "validation_fraction": SCORED}
+        wanted["training"] = fixed | wanted.get("training", {})
+        if self.network == "published":
+            hidden = HIDDEN_LARGE if rows > LARGE else HIDDEN
+            wanted["network"] = {"kind": "mlp", "hidden": [hidden]}
+        return resolve(TypeAdapter(ModelConfig).validate_python(wanted), profiles, rows)
+
+
+def run(root: Path, name: str, num_splits: int, recipe: Recipe) -> None:
     """Measure the missing splits of a set."""
-    settings = {"name": name, "seed": seed}
-    kept = results.resumable(_file(name, seed), settings)
+    settings = {"name": name, **asdict(recipe)}
+    kept = results.resumable(recipe.file(name), settings)
     done: list[dict[str, Any]] = kept.get("splits", [])
     columns, splits = data.uci(root, name)
     for number, test in enumerate(splits[:num_splits]):
         if number < len(done):
             continue
-        done.append(measure(columns, np.array(test), seed))
+        done.append(measure(columns, np.array(test), recipe))
         state = {"settings": settings, "machine": results.machine(), "splits": done}
-        results.save(_file(name, seed), state)
-        print(f"{name} {number}: {json.dumps(done[-1])}", flush=True)
+        results.save(recipe.file(name), state)
+        print(f"{name} {recipe.network} {number}: {json.dumps(done[-1])}", flush=True)
 
 
-def measure(columns: Columns, test: np.ndarray, seed: int) -> dict[str, Any]:
+def measure(columns: Columns, test: np.ndarray, recipe: Recipe) -> dict[str, Any]:
     """Train on a split's training rows, and score its test rows."""
     held_back = np.zeros(len(columns[TARGET]), dtype=bool)
     held_back[test] = True
@@ -90,41 +139,22 @@ def measure(columns: Columns, test: np.ndarray, seed: int) -> dict[str, Any]:
         {k: v[side] for k, v in columns.items()} for side in (~held_back, held_back)
     )
     started = time.perf_counter()
-    model = train(training, dict.fromkeys(training, "number"), configure(training, seed))
+    model = train(training, dict.fromkeys(training, "number"), recipe.configure(training))
     seconds = time.perf_counter() - started
     scores = model.evaluate(testing, samples=200)
     return {**scores, "seconds": seconds}
 
 
-def configure(training: Columns, seed: int) -> ModelConfig:
-    """The recipe's configuration with the prescribed architecture and without variants."""
-    profiles = [
-        ColumnProfile(name=name, type="number", min=float(values.min()), max=float(values.max()))
-        for name, values in training.items()
-    ]
-    rows = len(training[TARGET])
-    wanted = ModelConfig(
-        target=TARGET,
-        network=MLPConfig(hidden=(HIDDEN_LARGE if rows > LARGE else HIDDEN,)),
-        training=TrainingConfig(seed=seed, validation_fraction=SCORED),
-        pruning=(),
-    )
-    return resolve(wanted, profiles, rows)
-
-
-def load(name: str, seed: int) -> list[dict[str, Any]]:
+def load(name: str, recipe: Recipe) -> list[dict[str, Any]]:
     """The stored measurements."""
-    return list(results.load(_file(name, seed)).get("splits", []))
+    return list(results.load(recipe.file(name)).get("splits", []))
 
 
-def _file(name: str, seed: int) -> str:
-    return f"uci-{name}-{seed}"
-
-
-def table(measured: dict[str, list[dict[str, Any]]]) -> str:
-    """One line per data set: means ± standard errors over the splits, and published values."""
+def table(measured: Mapping[Recipe, Mapping[str, list[dict[str, Any]]]]) -> str:
+    """A line per data set and network: means ± standard errors over splits, published values."""
     headers = (
         "data",
+        "network",
         "splits",
         "log likelihood",
         *METHODS,
@@ -134,16 +164,23 @@ def table(measured: dict[str, list[dict[str, Any]]]) -> str:
         "90 % conformal covers",
         "seconds each",
     )
-    lines = [_line(name, splits) for name, splits in measured.items() if splits]
+    names = dict.fromkeys(name for by_name in measured.values() for name in by_name)
+    lines = [
+        _line(name, recipe.network, by_name[name])
+        for name in names
+        for recipe, by_name in measured.items()
+        if by_name[name]
+    ]
     return results.markdown(headers, lines)
 
 
-def _line(name: str, splits: list[dict[str, Any]]) -> list[str]:
+def _line(name: str, network: str, splits: list[dict[str, Any]]) -> list[str]:
     likelihoods = [split["log_likelihood"] for split in splits]
     error = np.std(likelihoods, ddof=1) / len(splits) ** 0.5 if len(splits) > 1 else float("nan")
     published = PUBLISHED.get(name, (None,) * len(METHODS))
     return [
         name,
+        network,
         str(len(splits)),
         f"**{np.mean(likelihoods):.3f}** ± {error:.3f}",
         *("–" if value is None else f"{value:.2f}" for value in published),

@@ -51,7 +51,7 @@ def job_bar(
 
         def show(job: Job) -> None:
             fraction = job["progress"]["fraction"] if job["progress"] else 0.0
-            bar.update(task, description=job["status"], completed=fraction, note=_note(job))
+            bar.update(task, description=job["status"], completed=fraction, note=note_on(job))
 
         yield show
 
@@ -88,7 +88,8 @@ def _count(done: int, rows: int | None) -> str:
     return f"{done:,} rows" if rows is None else f"{done:,} of {rows:,} rows"
 
 
-def _note(job: Job) -> str:
+def note_on(job: Job) -> str:
+    """What a job does: its place in the queue, or its stage, epoch, objective and time left."""
     if job["status"] == "queued":
         return f"position {job['queue_position']}"
     progress = job["progress"]

@@ -151,8 +151,17 @@ def print_models(models: Iterable[Model]) -> None:
     print_table(headers, rows)
 
 
-def print_version(version: Version | Card) -> None:
-    """Print a version's scores on held-out rows, a line per pruned variant."""
+def print_version(version: Version) -> None:
+    """Print a version: scores, simple methods, what training compared, and notes."""
+    print_scores(version)
+    if notes := version.get("notes"):
+        output.print("Notes", style="bold")
+        for text in notes:
+            output.print(f"- {text}", markup=False, highlight=False)
+
+
+def print_scores(version: Version | Card) -> None:
+    """Print scores on held-out rows: of each variant, of simple methods and of candidates."""
     aliases = "".join(f" ({alias})" for alias in version["aliases"])
     output.print(
         f"{version['model']} version {version['version']}{aliases}: {version['task']} of "
@@ -169,11 +178,52 @@ def print_version(version: Version | Card) -> None:
         for variant, values in zip(version["variants"], metrics, strict=True)
     ]
     print_table(["pruned", "weights", "bytes", *(SCORES[name] for name in names)], rows)
+    _print_baselines(version)
+    _print_selection(version)
+
+
+def _print_baselines(version: Version | Card) -> None:
+    """Print the scores of simple methods below those of the full model."""
+    found = version.get("baselines")  # a service of an older release sends none
+    if not found:
+        return
+    own = flatten(version["variants"][0]["metrics"])
+    measured = [flatten(one["metrics"]) for one in found]
+    names = [name for name in SCORES if any(name in metrics for metrics in measured)]
+    rows = [["this model", "", "", *map(own.get, names)]]
+    for one, metrics in zip(found, measured, strict=True):
+        kind = one["kind"].replace("_", " ")
+        rows.append([kind, one["rows"], one["seconds"], *map(metrics.get, names)])
+    headers = ["method", "rows\nlearned", "seconds", *(SCORES[name] for name in names)]
+    print_table(headers, rows, "\nBeside it, on the same rows")
+
+
+def _print_selection(version: Version | Card) -> None:
+    """Print the candidates that training compared, the best first."""
+    found = version.get("selection")
+    if not found or not found["candidates"]:
+        return
+    rows = [
+        [
+            one["name"],
+            one["score"],
+            one["standard_error"],
+            one["difference"],
+            one["difference_error"],
+            "yes" if one["kept"] else "no",
+        ]
+        for one in sorted(found["candidates"], key=lambda one: one["score"], reverse=True)
+    ]
+    score = SCORES.get(found["metric"], found["metric"])
+    headers = ["candidate", score, "standard\nerror", "to the\nbest", "its\nerror", "kept"]
+    print_table(headers, rows, f"\nWhat was tried, on {found['rows']} rows left out")
+    if found["note"]:
+        output.print(found["note"], markup=False, highlight=False)
 
 
 def print_card(card: Card) -> None:
     """Print scores, rows, requested settings and known limits."""
-    print_version(card)
+    print_scores(card)
     rows, requested = card["rows"], [s for s in card["recipe"] if s["given"]]
     counts = f"{rows['learned']} for training, {rows['held_out']} held out"
     print_fields({"rows": counts, "split": json.dumps(rows["split"])})

@@ -222,6 +222,9 @@ class Card(TypedDict):
     recipe: list[Json]
     learning_curve: list[Json]
     variants: list[Variant]
+    baselines: list[Baseline]
+    recommended_variant: float
+    selection: Selection
     signal_to_noise: Json | None
     out_of_distribution: list[Json]
     limits: list[str]

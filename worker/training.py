@@ -21,7 +21,7 @@ from models.model import TrainedModel
 from models.prediction.threads import training_threads
 from models.training.progress import Progress
 from models.training.train import train
-from worker.baselines import with_baselines
+from worker.baselines.adding import with_baselines
 from worker.checkpoint_uploader import uploading
 from worker.measurement import measure
 from worker.metrics import WorkerMetrics
@@ -92,7 +92,11 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
         with tracing.span("train", processes=processes):
             folder.write_training(training)
             train_in_processes(folder, processes, threads, on_progress, should_stop)
-        return read_model(folder.model)
+            torch.set_num_threads(threads)
+            columns = context.datasets.columns(dataset, names)
+            model = read_model(folder.model)
+            model = with_baselines(model, columns, training.types, should_stop)
+        return write_model(model, folder.model)
     with tracing.span("load data"):
         columns = context.datasets.columns(dataset, names)
     with tracing.span("train"):
@@ -107,7 +111,7 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
             checkpoint_dir=folder.checkpoints,
             checkpoint_seconds=training.checkpoint_seconds,
         )
-        model = with_baselines(model, columns, should_stop)
+        model = with_baselines(model, columns, training.types, should_stop)
     return write_model(model, folder.model)
 
 

@@ -5,7 +5,13 @@ from datetime import datetime
 from pydantic import ConfigDict, Field
 
 from app.schemas.common import Json, Response, is_none
-from app.schemas.models import FeatureResponse, Label, VariantResponse
+from app.schemas.models import (
+    BaselineResponse,
+    FeatureResponse,
+    Label,
+    SelectionResponse,
+    VariantResponse,
+)
 
 
 class CardColumn(Response):
@@ -112,6 +118,9 @@ class CardResponse(Response):
     recipe: list[Setting]
     learning_curve: list[CardEpoch]
     variants: list[CardVariant]
+    baselines: list[BaselineResponse]
+    recommended_variant: float
+    selection: SelectionResponse
     signal_to_noise: SignalToNoise | None
     out_of_distribution: list[CardDetector]
     limits: list[str]

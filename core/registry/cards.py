@@ -46,6 +46,9 @@ def compose(context: Context, version: Version, trained: Json) -> Json:
         "recipe": _recipe(context, version),
         "learning_curve": trained["learning_curve"],
         "variants": about["variants"],
+        "baselines": about.get("baselines", []),  # versions of older releases have none
+        "recommended_variant": about.get("recommended_variant", 0.0),
+        "selection": about.get("selection", {}),
         "signal_to_noise": trained["signal_to_noise"],
         "out_of_distribution": _out_of_distribution(about),
         "limits": find_limits(about, rows),

@@ -7,7 +7,7 @@ from credence.client.dataset_calls import dataset_of
 from credence.client.job_calls import JobCalls
 from credence.client.model_calls import ModelCalls
 from credence.client.operations import Async, Operation, Sync, method
-from credence.types import Card, Feedback, Json, PredictSettings, Version
+from credence.types import Baseline, Card, Feedback, Json, PredictSettings, Version
 
 if TYPE_CHECKING:
     from credence.client.clients import AsyncClient, Client
@@ -55,6 +55,16 @@ class Handle:
     def metrics(self) -> Json:
         """Scores on held-out rows: `rmse`, `coverage`, … or `accuracy`, `ece`, …"""
         return self.description["metrics"]
+
+    @property
+    def notes(self) -> list[str]:
+        """What training decided, and which simple methods are as good."""
+        return self.description["notes"]
+
+    @property
+    def baselines(self) -> list[Baseline]:
+        """The scores of simple methods on the same rows; empty if none was fitted."""
+        return self.description["baselines"]
 
     @method
     def predict(

@@ -43,7 +43,7 @@ def show(
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Show a version: its metrics on held-out rows and its pruned variants.
+    """Show a version: its scores beside those of simple methods, its variants and its notes.
 
     Example: `credence models show concrete --version champion`
     """

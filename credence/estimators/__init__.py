@@ -16,6 +16,7 @@ except ModuleNotFoundError as error:
 
 from credence.estimators.base import Uncertainty
 from credence.estimators.classifier import BayesianClassifier
+from credence.estimators.loading import load
 from credence.estimators.regressor import BayesianRegressor
 
-__all__ = ["BayesianClassifier", "BayesianRegressor", "Uncertainty"]
+__all__ = ["BayesianClassifier", "BayesianRegressor", "Uncertainty", "load"]

@@ -2,9 +2,8 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +17,8 @@ from sklearn.utils.validation import (
 )
 
 from core.exceptions import Invalid
-from core.registry import archives
-from credence.estimators import fitting, tables
-from models.artifact.files import read_model, write_model
+from credence.estimators import fitting, saving, tables
+from credence.estimators.progress import training_progress
 from models.features.columns import Columns
 from models.prediction.options import PredictOptions
 from models.prediction.prediction import RowPrediction
@@ -80,6 +78,7 @@ class BayesianEstimator(BaseEstimator):
         samples: int = 100,
         random_state: int | np.random.RandomState | None = None,
         device: str | None = None,
+        verbose: bool = False,
     ) -> None:
         self.method = method
         self.hidden = hidden
@@ -97,6 +96,7 @@ class BayesianEstimator(BaseEstimator):
         self.samples = samples
         self.random_state = random_state
         self.device = device
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train as the service would: some rows are held out for calibration and scores.
@@ -123,7 +123,8 @@ class BayesianEstimator(BaseEstimator):
             columns[names[1]] = pa.chunked_array([pa.array(weights)])
         request = self._request(names[0], None if weights is None else names[1])
         try:
-            self.model_ = fitting.fit(tables.read(columns), request, self.device)
+            with training_progress(verbose=bool(self.verbose)) as show:
+                self.model_ = fitting.fit(tables.read(columns), request, self.device, show)
         except Invalid as error:
             raise fitting.refused(error) from error
         return self
@@ -138,7 +139,30 @@ class BayesianEstimator(BaseEstimator):
         `credence models import` creates a version from it.
         """
         check_is_fitted(self, "model_")
-        Path(path).write_bytes(_packed(self.model_))
+        Path(path).write_bytes(saving.pack(self.model_))
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Return the fitted estimator of an archive, as `credence.estimators.load` does.
+
+        Raises:
+            ValueError: if the model has another task.
+        """
+        return cls.of(saving.unpack(Path(path).read_bytes(), (cls.task,)))
+
+    @classmethod
+    def of(cls, model: TabularModel) -> Self:
+        """Return an estimator with default settings that predicts with a model."""
+        estimator, names = cls(), [feature.name for feature in model.features]
+        estimator.model_ = model
+        estimator.n_features_in_ = len(names)
+        if names != [f"x{i}" for i in range(len(names))]:  # which are the names of an array
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        estimator._restore()
+        return estimator
+
+    def _restore(self) -> None:
+        """Set what a fit of this task learns besides the model."""
 
     def deploy(self, client: "Client", name: str, alias: str | None = None) -> "Version":
         """Send the model to a service, as a new version that predicts the same."""
@@ -223,13 +247,13 @@ class BayesianEstimator(BaseEstimator):
         """A pickle holds the model as an artifact, which is checked when it is read."""
         state = dict(super().__getstate__())
         if "model_" in state:
-            state["model_"] = _packed(state["model_"])
+            state["model_"] = saving.pack(state["model_"])
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "model_" in state:
-            self.model_ = _unpacked(state["model_"])
+            self.model_ = saving.unpack(state["model_"], (self.task,))
 
 
 class _Target(BaseEstimator):
@@ -244,19 +268,3 @@ def _free_names(taken: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
             name = f"{name}_"  # noqa: PLW2901 - grows until it is free
         names.append(name)
     return names
-
-
-def _packed(model: TabularModel) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        write_model(model, Path(folder))
-        return b"".join(archives.pack(Path(folder)))
-
-
-def _unpacked(data: bytes) -> TabularModel:
-    """The model, not tuned for this machine, so that it predicts the same bits everywhere."""
-    with tempfile.TemporaryDirectory() as folder:
-        packed, directory = Path(folder) / "model.tar", Path(folder) / "model"
-        packed.write_bytes(data)
-        archives.unpack(packed, directory, max_bytes=2**63 - 1)
-        model = read_model(directory)
-    return replace(cast(TabularModel, model), tuned=False)

@@ -29,6 +29,9 @@ class BayesianClassifier(ClassifierMixin, BayesianEstimator):
         assert entropy is not None
         return Uncertainty(**entropy)
 
+    def _restore(self) -> None:
+        self.classes_ = np.array(self.model_.classes)
+
     def _checked_target(self, target: np.ndarray) -> np.ndarray:
         check_classification_targets(target)
         self.classes_ = np.unique(target)  # in the order of the model's classes

@@ -1,6 +1,6 @@
 """Train a model on a table, in the steps of a worker: profile, recipe, training."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -14,11 +14,17 @@ from core.exceptions import Invalid
 from models.config import ModelConfig
 from models.prediction.threads import training_threads
 from models.tabular.model import TabularModel
+from models.training.progress import Progress
 from models.training.recipe import resolve
 from models.training.train import train
 
 
-def fit(table: pa.Table, request: Mapping[str, Any], device: str | None) -> TabularModel:
+def fit(
+    table: pa.Table,
+    request: Mapping[str, Any],
+    device: str | None,
+    on_progress: Callable[[Progress], None],
+) -> TabularModel:
     """Train as `POST /train` does: the same request, rows and seed give the same weights.
 
     Raises:
@@ -31,7 +37,7 @@ def fit(table: pa.Table, request: Mapping[str, Any], device: str | None) -> Tabu
     threads = torch.get_num_threads()
     torch.set_num_threads(training_threads(config, threads))
     try:
-        model = train(columns, types, config, device=device or _device())
+        model = train(columns, types, config, device=device or _device(), on_progress=on_progress)
     finally:
         torch.set_num_threads(threads)
     return cast(TabularModel, model)  # the estimators' tasks predict rows

@@ -77,9 +77,10 @@ def build(
 
 
 def _draws(state: State, model: TabularModel, samples: int) -> Functions:
+    """Return so many draws that their members are at least `samples` functions."""
     fitted = FittedDraws.of(model.network, state)
     count = min(samples, fitted.num_draws or samples)
-    return fitted.source.functions(model.default_seed, 0, count)
+    return fitted.source.functions(model.default_seed, 0, -(-count // fitted.members))
 
 
 def _mean(state: State, model: TabularModel) -> Functions:
@@ -89,18 +90,18 @@ def _mean(state: State, model: TabularModel) -> Functions:
             weights, point = state.posterior.distribution().moments()[0], state.point
         case DropoutState():
             weights, point = state.weights, state.point
-        case DrawsState(num_draws=1):
+        case DrawsState() if len(state.weights) == 1:
             weights, point = state.weights[0], {k: v[0] for k, v in state.point.items()}
         case SWAGState():
             weights = state.mean[: state.num_weights]
-            rest = state.mean[state.num_weights :].unbind()
+            rest = state.mean[state.num_weights :].split(model.network.layout.members)
             point = dict(zip(state.iterate.point, rest, strict=True))
         case _:
             raise InvalidInput(
                 "the mean of several networks' weights is not useful: export the full posterior",
                 "/posterior",
             )
-    named = {name: value.reshape(1, 1) for name, value in point.items()}
+    named = {name: value.reshape(1, -1, 1) for name, value in point.items()}
     return Functions(model.network.layout.unflatten(weights.unsqueeze(0)), named)
 
 
@@ -119,20 +120,20 @@ def _describe(
         "features": features,
         "posterior": posterior,
         "prune": prune,
-        "samples": _num_samples(functions),
+        "samples": _num_draws(functions) * model.network.layout.members,
         "seed": model.default_seed,
     }
 
 
-def _num_samples(functions: Functions) -> int:
-    """Number of samples: of masks for dropout, of weights for other methods."""
+def _num_draws(functions: Functions) -> int:
+    """Number of draws: of masks for dropout, of weights for other methods."""
     return len(functions.masks[0] if functions.masks else next(iter(functions.weights.values())))
 
 
 def _describe_values(encoder: Encoder) -> Json:
     match encoder:
         case CategoryEncoder():
-            return {"levels": list(encoder.levels)}
+            return {"levels": list(encoder.known_levels)}
         case TensorEncoder():
             return {"shape": list(encoder.shape)}
         case DatetimeEncoder():
@@ -167,6 +168,8 @@ class _Exported(nn.Module):
         x = self._encode(inputs)
         masks = [self.get_buffer(name) for name in self._masks.values()] or None
         outputs = self._model.network(self._buffers_of(self._weights), x, masks).double()
+        if outputs.ndim == 4:  # each member of each draw is a sample
+            outputs = outputs.flatten(0, 1)
         results = self._probabilities(outputs) if self._is_classes else self._moments(outputs)
         return tuple(values.float() for values in results)
 
@@ -187,7 +190,8 @@ class _Exported(nn.Module):
         target, likelihood = self._model.target, self._model.likelihood
         assert isinstance(target, NumberTarget)
         assert not isinstance(likelihood, Categorical | Bernoulli)
-        means, noise = likelihood.moments(outputs, self._buffers_of(self._point))
+        point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
+        means, noise = likelihood.moments(outputs, point)
         factor = target.std**2
         if isinstance(self._calibration, NumberCalibration):
             factor = factor * self._calibration.variance_scale

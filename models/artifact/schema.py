@@ -21,6 +21,7 @@ from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, D
 from models.exceptions import CorruptArtifact
 from models.features.categories import CategoryEncoder
 from models.features.columns import convertible
+from models.features.effects import LevelEffects
 from models.features.encoders import Encoder, TensorEncoder
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
@@ -126,6 +127,8 @@ def _check_encoders(document: ModelDocument) -> None:
         match encoder:
             case CategoryEncoder(levels=levels) if len(set(levels)) < len(levels):
                 raise CorruptArtifact("has a level twice", f"/encoders/{i}/levels")
+            case CategoryEncoder(effects=LevelEffects()):
+                _check_effects(encoder, f"/encoders/{i}")
             case TensorEncoder(shape=shape) if math.prod(shape) > _MAX_TENSOR:
                 message = f"a tensor may have at most {_MAX_TENSOR} numbers"
                 raise CorruptArtifact(message, f"/encoders/{i}/shape")
@@ -154,6 +157,25 @@ def _check_quantiles(encoder: NumberEncoder, path: str) -> None:
         if len(pieces.centres) != len(pieces.edges) - 1:
             message = f"has {len(pieces.centres)} means for {len(pieces.edges)} edges"
             raise CorruptArtifact(message, f"{path}/pieces/centres")
+
+
+def _check_effects(encoder: CategoryEncoder, path: str) -> None:
+    """The levels with slots come first, each level once, and each has its effects."""
+    effects = encoder.effects
+    assert effects is not None
+    levels = effects.levels
+    if len(set(levels)) < len(levels) or levels[: len(encoder.levels)] != encoder.levels:
+        message = "must be each level once, those with a slot first"
+        raise CorruptArtifact(message, f"{path}/effects/levels")
+    if not encoder.coded:
+        raise CorruptArtifact("must be true where there are effects", f"{path}/coded")
+    if len(effects.noise_ratio) != len(effects.effects):
+        message = "must be one number for each output"
+        raise CorruptArtifact(message, f"{path}/effects/noise_ratio")
+    for name, values in (("certainty", (effects.certainty,)), ("effects", effects.effects)):
+        if any(len(each) != len(levels) for each in values):
+            message = f"must have a number for each of the {len(levels)} levels"
+            raise CorruptArtifact(message, f"{path}/effects/{name}")
 
 
 def _increases(values: Sequence[float]) -> bool:

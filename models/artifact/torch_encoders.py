@@ -26,7 +26,7 @@ def encode_column(encoder: Encoder, values: Tensor) -> Tensor:
             plain = _plain(instant, values)
             return torch.cat([plain, *phases, _positions(instant, values)], dim=1)
         case CategoryEncoder():
-            return _slot(encoder, values)
+            return torch.cat([_effects(encoder, values), _slot(encoder, values)], dim=1)
     raise TypeError(f"a {type(encoder).__name__} cannot encode a column")
 
 
@@ -72,18 +72,33 @@ def _shares(edges: Sequence[float], known: Tensor) -> Tensor:
     return ((known.unsqueeze(1) - bounds[:-1]) / bounds.diff()).clamp(0, 1)
 
 
+def _effects(encoder: CategoryEncoder, values: Tensor) -> Tensor:
+    """The inputs of each level, 0 for an unknown one."""
+    if encoder.effects is None:
+        return values.new_zeros(values.shape[0], 0)
+    table = torch.from_numpy(encoder.effects.table)
+    known = (values >= 0) & (values < len(table))
+    index = torch.where(known, values, torch.zeros_like(values)).long()
+    found = table.index_select(0, index)
+    return torch.where(known.unsqueeze(1), found, torch.zeros_like(found))
+
+
 def _slot(encoder: CategoryEncoder, values: Tensor) -> Tensor:
     """One-hot rows, or with `coded` the number of each row's slot."""
     if not encoder.num_slots:
         return values.new_zeros(values.shape[0], 0)
-    levels = torch.arange(len(encoder.levels), dtype=values.dtype)
-    slots = [(values.unsqueeze(1) == levels).to(values.dtype)]
+    num_levels, last = len(encoder.levels), float(encoder.num_slots - 1)
+    has_slot = (values >= 0) & (values < num_levels) & (values == values.floor())
+    slots = torch.where(has_slot, values, float64(last))
+    if encoder.effects is not None:
+        pooled = (values >= num_levels) & (values < len(encoder.known_levels))
+        slots = torch.where(pooled, float64(last - 1), slots)
     if encoder.missing:
-        slots.append(values.isnan().to(values.dtype).unsqueeze(1))
-    known = torch.cat(slots, dim=1)
-    one_hot = torch.cat([known, 1 - known.sum(1, keepdim=True)], dim=1)
-    codes = torch.arange(encoder.num_slots, dtype=values.dtype)
-    return (one_hot * codes).sum(1, keepdim=True) if encoder.coded else one_hot
+        slots = torch.where(values.isnan(), float64(float(num_levels)), slots)
+    slots = slots.unsqueeze(1)
+    if encoder.coded:
+        return slots
+    return (slots == torch.arange(encoder.num_slots, dtype=values.dtype)).to(values.dtype)
 
 
 def _yeo_johnson(power: PowerTransform, values: Tensor) -> Tensor:

@@ -1,18 +1,24 @@
 """The encoder of categories."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Len
-from jaxtyping import Shaped
+from jaxtyping import Float, Int, Shaped
 
 from models.config.ranges import Flag, Text
+from models.features.effects import LevelEffects, Targets, codes_of, places_of
 from models.features.expansion import Form
 
-MAX_LEVELS = 256  # rarer levels use the slot of unknown levels: a wider one-hot learns nothing
+MAX_LEVELS = 256  # of one-hot slots: rarer levels share one
 _MIN_ROWS = 3  # of a level with a slot of its own in tables: fewer rows say little about a level
+# Rows per level from which effects are fitted. A column of identifiers, with nearly as many levels
+# as rows, says nothing about new rows.
+_ROWS_PER_LEVEL = 1.5
 
 
 @dataclass(frozen=True)
@@ -22,18 +28,21 @@ class CategoryEncoder:
     If no training value was missing or rare, no training row uses that slot. Its weights then stay
     at the prior, so that an unknown level raises the epistemic variance.
 
-    With `missing`, a missing value has a slot of its own, before that of unknown levels. With
-    `coded`, a row is stored as the number of its slot, which `Expansion` makes one-hot.
+    With `missing`, a missing value has a slot of its own, after those of the levels. With `coded`,
+    a row is stored as the number of its slot, which `Expansion` makes one-hot. With `effects`, the
+    effects of all levels are inputs, too, and rare levels have a slot of their own before that of
+    unknown ones.
     """
 
     levels: Annotated[tuple[Text, ...], Len(0, MAX_LEVELS)]
     kind: Literal["category"] = "category"
     missing: Flag = False
     coded: Flag = False
+    effects: LevelEffects | None = None
 
     @classmethod
     def fit(cls, values: np.ndarray, *, coded: bool = False) -> "CategoryEncoder":
-        """Fit the encoder to training values.
+        """Fit the slots to training values.
 
         Args:
             coded: store codes, pool levels of fewer than three rows with unknown ones, and give
@@ -41,37 +50,97 @@ class CategoryEncoder:
         """
         counts = Counter(values.tolist())
         absent = counts.pop(None, 0)
-        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_LEVELS]
         least = _MIN_ROWS if coded else 1
-        levels = tuple(sorted(level for level, rows in ordered if rows >= least))
+        frequent = [level for level in _by_frequency(counts)[:MAX_LEVELS] if counts[level] >= least]
+        levels = tuple(sorted(frequent))
         missing = coded and absent > 0
         pooled = sum(counts.values()) - sum(counts[level] for level in levels)
         rows = pooled + (0 if coded else absent)
         used = len(levels) + int(missing) + int(rows > 0)
         return cls(levels, missing=missing, coded=coded) if used > 1 else cls((), coded=coded)
 
+    @classmethod
+    def fit_effects(cls, values: np.ndarray, targets: Targets) -> "CategoryEncoder":
+        """Fit the slots, and the effects on the targets where there are more levels than slots.
+
+        Args:
+            targets: standardised, as `models.features.effects.target_scores` makes them.
+        """
+        encoder, counts = cls.fit(values, coded=True), Counter(values.tolist())
+        counts.pop(None, 0)
+        enough = sum(counts.values()) >= _ROWS_PER_LEVEL * len(counts)
+        if len(counts) <= MAX_LEVELS or not enough:
+            return encoder
+        slots = set(encoder.levels)
+        others = [level for level in _by_frequency(counts) if level not in slots]
+        effects = LevelEffects.fit([*encoder.levels, *others], values, targets)
+        return cls(encoder.levels, missing=encoder.missing, coded=True, effects=effects)
+
+    @property
+    def known_levels(self) -> tuple[str, ...]:
+        """The levels that the encoder distinguishes: those with a slot, then those with effects."""
+        return self.levels if self.effects is None else self.effects.levels
+
+    @cached_property
+    def _places(self) -> Mapping[str | None, int]:
+        return places_of(self.known_levels)
+
     @property
     def num_slots(self) -> int:
-        known = len(self.levels) + int(self.missing)
+        known = len(self.levels) + int(self.missing) + int(self.effects is not None)
         return known + 1 if known else 0
 
     @property
     def form(self) -> Form:
         if not self.coded:
             return Form(plain=self.num_slots)
-        return Form(slots=(self.num_slots,) if self.num_slots else ())
+        plain = 0 if self.effects is None else self.effects.width
+        return Form(plain=plain, slots=(self.num_slots,) if self.num_slots else ())
+
+    def slots_of(self, known: Int[np.ndarray, "rows"], missing: np.ndarray) -> np.ndarray:
+        """Return the slot of each row.
+
+        Args:
+            known: places among `known_levels`, −1 for others.
+        """
+        slots = np.where((known >= 0) & (known < len(self.levels)), known, self.num_slots - 1)
+        if self.effects is not None:
+            slots = np.where(known >= len(self.levels), self.num_slots - 2, slots)
+        return np.where(missing, len(self.levels), slots) if self.missing else slots
 
     def encode(self, values: np.ndarray) -> Shaped[np.ndarray, "rows compact"]:
-        """Return one-hot rows, or with `coded` the number of each row's slot."""
+        """Return the effects, and one-hot rows or with `coded` the number of each row's slot."""
+        known = codes_of(self._places, values)
+        effects = None if self.effects is None else self.effects.encode(known)
+        return self._encode(values, known, effects)
+
+    def encode_learned(
+        self, values: np.ndarray, targets: Targets, folds: Int[np.ndarray, "rows"]
+    ) -> Shaped[np.ndarray, "rows compact"]:
+        """Return the same for training rows, with effects of the rows in other folds."""
+        known = codes_of(self._places, values)
+        if self.effects is None:
+            return self._encode(values, known, None)
+        return self._encode(values, known, self.effects.encode_learned(known, targets, folds))
+
+    def _encode(
+        self,
+        values: np.ndarray,
+        known: Int[np.ndarray, "rows"],
+        effects: Float[np.ndarray, "rows width"] | None,
+    ) -> Shaped[np.ndarray, "rows compact"]:
         if not self.num_slots:
             return np.empty((len(values), 0), dtype=np.float32)
-        slots: dict[str | None, int] = {level: i for i, level in enumerate(self.levels)}
-        if self.missing:
-            slots[None] = len(self.levels)
-        unknown = self.num_slots - 1
-        codes = np.array([slots.get(value, unknown) for value in values.tolist()], dtype=np.int64)
+        missing = np.array([value is None for value in values.tolist()], dtype=bool)
+        slots = self.slots_of(known, missing)
         if self.coded:
-            return codes.astype(np.float32).reshape(-1, 1)
+            parts = [] if effects is None else [effects]
+            return np.column_stack([*parts, slots]).astype(np.float32)
         one_hot = np.zeros((len(values), self.num_slots), dtype=np.float32)
-        one_hot[np.arange(len(values)), codes] = 1.0
+        one_hot[np.arange(len(values)), slots] = 1.0
         return one_hot
+
+
+def _by_frequency(counts: Counter[str]) -> Sequence[str]:
+    """The levels, the most frequent first; equally frequent ones in the order of their text."""
+    return [level for level, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]

@@ -13,6 +13,7 @@ from models.config import FeatureConfig
 from models.config.ranges import NotNegative, Number
 from models.exceptions import InvalidInput
 from models.features.categories import CategoryEncoder
+from models.features.effects import Targets
 from models.features.expansion import Form
 from models.features.numbers import DatetimeEncoder, Matrix, NumberEncoder
 from models.features.quantiles import Sizes
@@ -58,19 +59,26 @@ Encoder = Annotated[
 
 
 def fit_encoder(
-    feature: FeatureConfig, values: np.ndarray, *, sizes: Sizes | None = None
+    feature: FeatureConfig,
+    values: np.ndarray,
+    *,
+    sizes: Sizes | None = None,
+    targets: Targets | None = None,
 ) -> Encoder:
     """Fit the encoder of the feature's type to training values.
 
     Args:
         sizes: the most pieces and knots of a column; None encodes without them, as windows of
             series and images are.
+        targets: the standardised targets, for the effects of levels where there are many.
     """
     match feature.type:
         case "number":
             return NumberEncoder.fit(values, may_be_skewed=True, sizes=sizes)
         case "boolean":
             return NumberEncoder.fit(values, sizes=sizes)
+        case "category" if targets is not None:
+            return CategoryEncoder.fit_effects(values, targets)
         case "category":
             return CategoryEncoder.fit(values, coded=sizes is not None)
         case "datetime":

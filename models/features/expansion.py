@@ -100,7 +100,7 @@ class Expansion(TensorRecord):
         """Return the network inputs of compact rows, on their device."""
         if self.is_identity:
             return compact
-        own = self.to(compact.device)
+        own = self if compact.device == self.plain.device else self.to(compact.device)
         plain = compact.index_select(1, own.plain)
         slots = (compact.index_select(1, own.coded) == own.codes).to(compact)
         positions = compact.index_select(1, own.placed)

@@ -1,6 +1,6 @@
 """Encodes a table's columns as one compact matrix, from which the network inputs are made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -12,10 +12,12 @@ from torch import Tensor
 
 from models.config import FeatureConfig
 from models.exceptions import InvalidData
+from models.features.categories import CategoryEncoder
 from models.features.columns import Columns, InputColumn, convert
+from models.features.effects import Targets
 from models.features.encoders import Encoder, TensorEncoder, fit_encoder
 from models.features.expansion import Expansion, Form, feature_of
-from models.features.numbers import NumberEncoder
+from models.features.numbers import Matrix, NumberEncoder
 from models.features.quantiles import Sizes
 from models.networks import Inputs, TensorSlot
 
@@ -48,6 +50,7 @@ class FeatureEncoder:
         columns: Columns,
         *,
         pieces: bool = False,
+        targets: Targets | None = None,
     ) -> "FeatureEncoder":
         """Learn means, scales, quantiles and levels from training rows.
 
@@ -55,6 +58,9 @@ class FeatureEncoder:
             types: the type of each column in the data set.
             pieces: encode numbers piecewise, too, as normal scores, and within bounds; pool rare
                 levels.
+            targets: the rows' standardised targets (`models.features.effects.target_scores`), for
+                the effects of levels where a category has many. Such an encoder needs
+                `encode_learned` for these rows.
 
         Raises:
             InvalidData: if no column varies.
@@ -63,7 +69,9 @@ class FeatureEncoder:
         numeric = sum(f.type in ("number", "datetime") for f in features)
         sizes = Sizes.shared_by(numeric) if pieces else None
         encoders = tuple(
-            fit_encoder(f, convert(columns[f.name], types[f.name], f.type), sizes=sizes)
+            fit_encoder(
+                f, convert(columns[f.name], types[f.name], f.type), sizes=sizes, targets=targets
+            )
             for f in features
         )
         encoder = cls(tuple(features), stored, encoders)
@@ -120,7 +128,7 @@ class FeatureEncoder:
 
     @property
     def layout(self) -> Inputs:
-        """The number of network inputs and, if exactly one feature is a tensor, its slot."""
+        """The number of network inputs, which are plain, and the slot of the only tensor."""
         ends = accumulate(form.plain for form in self._forms)
         slots = [
             TensorSlot(end - e.form.plain, e.shape)
@@ -134,19 +142,47 @@ class FeatureEncoder:
 
     def encode(self, columns: Columns) -> Float[Tensor, "rows compact"]:
         """Encode rows compactly. Missing values and unknown levels are allowed."""
+        return self._encode(columns, lambda encoder, values: encoder.encode(values))
+
+    def encode_learned(
+        self, columns: Columns, targets: Targets, folds: Int[np.ndarray, "rows"]
+    ) -> Float[Tensor, "rows compact"]:
+        """Encode the rows that the encoder was fitted to, all of them.
+
+        They differ from other rows in the effects of levels, which are those of other folds' rows.
+
+        Args:
+            targets: as in `fit`.
+            folds: the fold of each row, numbers from 0.
+        """
+
+        def encode(encoder: Encoder, values: np.ndarray) -> Matrix:
+            if isinstance(encoder, CategoryEncoder):
+                return encoder.encode_learned(values, targets, folds)
+            return encoder.encode(values)
+
+        return self._encode(columns, encode)
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether inputs depend on the targets of the training rows, so that these need folds."""
+        return any(isinstance(e, CategoryEncoder) and e.effects for e in self.encoders)
+
+    def _encode(
+        self, columns: Columns, encode: Callable[[Encoder, np.ndarray], Matrix]
+    ) -> Float[Tensor, "rows compact"]:
         rows = len(columns[self.features[0].name]) if self.features else 0
         encoded = np.empty((rows, self.compact_width), dtype=np.float32)
         start = 0
         for feature, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True):
+            values = convert(columns[feature.name], stored, feature.type)
             stop = start + encoder.form.compact_width
             with np.errstate(over="ignore"):  # infinite values are clamped below
-                encoded[:, start:stop] = encoder.encode(
-                    convert(columns[feature.name], stored, feature.type)
-                )
+                encoded[:, start:stop] = encode(encoder, values)
             start = stop
         return torch.from_numpy(encoded).clamp_(-MAX_INPUT, MAX_INPUT)
 
     def constant_columns(self) -> list[str]:
-        """Names of columns that did not vary in training and are therefore ignored."""
+        """Names of columns without inputs: constant in training, or with rare levels alone."""
         pairs = zip(self.features, self.encoders, strict=True)
         return [feature.name for feature, encoder in pairs if encoder.form.width == 0]

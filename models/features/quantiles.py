@@ -5,6 +5,7 @@ their range they are constant, so that no input, however large, leaves the range
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -89,7 +90,11 @@ class NormalScore:
 
     def __call__(self, values: Values) -> Values:
         """Return the scores; NaN stays NaN."""
-        return np.interp(values, self.knots, self.scores)
+        return np.interp(values, *self._line)
+
+    @cached_property
+    def _line(self) -> tuple[Values, Values]:
+        return np.asarray(self.knots), np.asarray(self.scores)
 
 
 @dataclass(frozen=True)
@@ -129,5 +134,9 @@ class Pieces:
 
         `Expansion` makes the pieces of a position.
         """
-        found = np.interp(values, self.edges, np.arange(len(self.edges), dtype=np.float64))
+        found = np.interp(values, *self._line)
         return np.where(np.isnan(values), MISSING, found)
+
+    @cached_property
+    def _line(self) -> tuple[Values, Values]:
+        return np.asarray(self.edges), np.arange(len(self.edges), dtype=np.float64)

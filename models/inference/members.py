@@ -55,6 +55,18 @@ def select(state: MemberState, layout: StackedLayout, members: Sequence[int]) ->
     return replace(state, posterior=posterior, point=point)
 
 
+def split_members(state: BBBState, layout: StackedLayout) -> list[BBBState]:
+    """Return the state of each member alone, on the same memory."""
+    q = state.posterior
+    locs, rhos = (_members(layout, vector) for vector in (q.loc, q.rho))
+    masks = [None] * len(locs) if q.mask is None else _members(layout, q.mask)
+    posteriors = map(MeanFieldNormal, locs, rhos, masks)
+    return [
+        BBBState(posterior, {name: value[i, 0] for name, value in state.point.items()})
+        for i, posterior in enumerate(posteriors)
+    ]
+
+
 def _join(posteriors: Sequence[MeanFieldNormal]) -> MeanFieldNormal:
     """The posterior of all weights; a mask of one of them becomes a mask of all."""
     mask = None
@@ -68,5 +80,10 @@ def _join(posteriors: Sequence[MeanFieldNormal]) -> MeanFieldNormal:
 
 def _pick(vector: Tensor, layout: StackedLayout, members: Sequence[int]) -> Tensor:
     """The weights of some members, one after the other."""
-    pieces = [piece for block in layout.blocks(vector) for piece in block.unbind(-2)]
+    pieces = _members(layout, vector)
     return torch.cat([pieces[member] for member in members], dim=-1)
+
+
+def _members(layout: StackedLayout, vector: Tensor) -> list[Tensor]:
+    """The weights of each member."""
+    return [piece for block in layout.blocks(vector) for piece in block.unbind(-2)]

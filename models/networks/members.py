@@ -28,6 +28,15 @@ class Members:
     columns: tuple[int, ...] | None = None
     kl_weight: float | None = None
 
+    @cached_property
+    def reads(self) -> Int[Tensor, "read"] | slice | None:
+        """The index of the columns that the members read; None means all."""
+        if self.columns is None:
+            return None
+        if self.columns == tuple(range(len(self.columns))):
+            return slice(0, len(self.columns))
+        return torch.tensor(self.columns, dtype=torch.int64)
+
     @property
     def operations(self) -> int:
         """Multiplications and additions for one row."""
@@ -44,7 +53,10 @@ class Members:
 
     def read(self, x: Float[Tensor, "*samples rows inputs"]) -> Float[Tensor, "*samples rows read"]:
         """Return the columns that the members read."""
-        return x if self._index is None else x[..., self._index.to(x.device)]
+        index = self.reads
+        if index is None:
+            return x
+        return x[..., index.to(x.device) if isinstance(index, Tensor) else index]
 
     def __call__(
         self,
@@ -96,10 +108,6 @@ class Members:
         """
         blocks = [self._by_member(block) for block in noise]
         return self.network.local(loc, variance, self.read(x), blocks)
-
-    @cached_property
-    def _index(self) -> Int[Tensor, "read"] | None:
-        return None if self.columns is None else torch.tensor(self.columns, dtype=torch.int64)
 
     def _by_member(
         self, values: Float[Tensor, "*samples rows members_and_units"]

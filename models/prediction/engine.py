@@ -1,9 +1,8 @@
 """The prediction engine computes predictive mixtures of encoded rows, in chunks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -30,14 +29,24 @@ from models.likelihoods import (
     ClassLikelihood,
     GaussianLikelihood,
 )
-from models.networks import LocallyDrawn, Network
-from models.prediction.fitted import Fitted
+from models.networks import LocallyDrawn, Network, Stack
+from models.prediction.fitted import Fitted, FittedStack
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.prediction.options import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
-from models.prediction.samplers import DrawNoise, Sampled, output_nodes, sample, sample_moments
+from models.prediction.samplers import (
+    DrawNoise,
+    Sampled,
+    divide,
+    output_nodes,
+    sample,
+    sample_moments,
+)
 from models.prediction.weight_draws import FittedDraws
+
+Ready = Fitted | FittedStack | FittedDraws
+"""A state prepared for prediction."""
 
 _BUFFERS = 4  # float32 buffers, each as wide as the widest layer
 _WORKING_COPIES = 6  # float64 copies of the outputs that a summary needs
@@ -63,19 +72,22 @@ class Engine:
     expand: Expansion | None = None
 
     @cached_property
-    def noise(self) -> NoiseSource:
-        """The noise of all units, layer by layer.
+    def noise(self) -> Mapping[tuple[int, ...], NoiseSource]:
+        """The noise of all units of a network, by the widths of its layers.
 
         Raises:
             TypeError: if the network's units cannot be drawn.
         """
-        if not isinstance(self.network, LocallyDrawn):
-            raise TypeError(f"units of a {type(self.network).__name__} cannot be drawn")
-        return NoiseSource(tuple(self.network.noise_widths()))
+        network = self.network
+        if not isinstance(network, LocallyDrawn):
+            raise TypeError(f"units of a {type(network).__name__} cannot be drawn")
+        members = network.networks if isinstance(network, Stack) else (network,)
+        widths = {tuple(member.noise_widths()) for member in members}
+        return {each: NoiseSource(each) for each in widths}
 
     @cached_property
     def nodes(self) -> Float[Tensor, "nodes outputs"]:
-        return output_nodes(self.likelihood.num_outputs)
+        return output_nodes(self.likelihood.num_outputs, self.network.layout.members)
 
     @property
     def samplers(self) -> tuple[Sampler, ...]:
@@ -83,11 +95,12 @@ class Engine:
         if self.whole_draws:
             return ("monte_carlo",)
         always: tuple[Sampler, ...] = ("monte_carlo", "moments")
-        return ("sobol", *always) if self.noise.has_sobol else always
+        has_sobol = all(source.has_sobol for source in self.noise.values())
+        return ("sobol", *always) if has_sobol else always
 
     def mixtures(
         self,
-        fitted: Fitted | FittedDraws,
+        fitted: Ready,
         x: Float[Tensor, "rows inputs"],
         sampler: str,
         seed: int,
@@ -99,13 +112,13 @@ class Engine:
             return
         for rows, sampled in self._sampled(fitted, x, sampler, seed, samples):
             with torch.inference_mode():
-                mixture = self._mixture(fitted, sampled, sampler)
+                mixture = self._mixture(sampled, sampler)
             yield rows, mixture
 
     @torch.inference_mode()
     def outputs(
         self,
-        fitted: Fitted | FittedDraws,
+        fitted: Ready,
         x: Float[Tensor, "rows inputs"],
         seed: int,
         samples: int,
@@ -113,13 +126,13 @@ class Engine:
         """Network outputs by plain Monte Carlo, and the likelihood's point parameters."""
         if isinstance(fitted, FittedDraws):
             return self._outputs_of_draws(fitted, x, seed, samples)
-        parts = self._sampled(fitted, x, "monte_carlo", seed, samples)
-        return torch.cat([sampled.drawn() for _, sampled in parts], dim=1), fitted.point
+        parts = [part for _, part in self._sampled(fitted, x, "monte_carlo", seed, samples)]
+        return torch.cat([sampled.drawn() for sampled in parts], dim=1), parts[0].point
 
     @torch.inference_mode()
     def draws(
         self,
-        fitted: Fitted | FittedDraws,
+        fitted: Ready,
         x: Float[Tensor, "rows inputs"],
         seed: int,
         samples: int,
@@ -129,7 +142,7 @@ class Engine:
 
         With a calibration their variance is the calibrated epistemic variance.
         """
-        if isinstance(fitted, Fitted):
+        if not isinstance(fitted, FittedDraws):
             fitted = FittedDraws.of(self.network, BBBState(fitted.posterior, fitted.point))
         outputs, point = self._outputs_of_draws(fitted, x, seed, samples)
         mixture = self._whole_mixture(outputs.double(), point)
@@ -138,9 +151,7 @@ class Engine:
         drawn = mixture.means if isinstance(mixture, GaussianMixture) else mixture.probs
         return drawn.cpu().numpy()
 
-    def calibrate(
-        self, fitted: Fitted | FittedDraws, rows: Rows, seed: int, samples: int
-    ) -> Calibration:
+    def calibrate(self, fitted: Ready, rows: Rows, seed: int, samples: int) -> Calibration:
         """The calibration fitted to rows that no weight was fitted to.
 
         The scale is fitted to as many rows as `_FIT_VALUES` allows, the residuals are of all rows.
@@ -159,7 +170,7 @@ class Engine:
 
     def row_scores(  # noqa: PLR0917 - in the order of `mixtures`
         self,
-        fitted: Fitted | FittedDraws,
+        fitted: Ready,
         rows: Rows,
         sampler: str,
         seed: int,
@@ -171,8 +182,13 @@ class Engine:
         parts = [metrics.row_scores(one, calibration) for one in labelled]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
+<<<<<<< HEAD
     def labelled(
         self, fitted: Fitted | FittedDraws, rows: Rows, sampler: str, seed: int, samples: int
+=======
+    def _labelled(
+        self, fitted: Ready, rows: Rows, sampler: str, seed: int, samples: int
+>>>>>>> main
     ) -> Iterator[LabelledMixture]:
         """The mixture of each chunk of rows with the rows' targets and weights."""
         targets = rows.targets
@@ -183,21 +199,22 @@ class Engine:
             yield LabelledMixture(mixture, targets[part], weights)
 
     def _sampled(
-        self, fitted: Fitted, x: Tensor, sampler: str, seed: int, samples: int
+        self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
     ) -> Iterator[tuple[slice, Sampled]]:
-        chunks = Chunks.plan(fitted.local.widths, len(x), samples, self.memory_bytes)
-        noise = self._noise(fitted, sampler, seed)
+        shares = divide(fitted.members, samples)
+        widest = max(share.member.local.max_width for share in shares)
+        widths = (widest, self.likelihood.num_outputs)
+        chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes)
         integrate = isinstance(self.target, NumberTarget) and not _is_drawn_whole(sampler, samples)
         for start in range(0, len(x), chunks.rows):
             rows = slice(start, start + chunks.rows)
             with torch.inference_mode():
-                inputs = fitted.inputs(self._inputs(x[rows]))
+                inputs = self._inputs(x[rows])
                 if sampler == "moments":
-                    sampled = sample_moments(fitted, inputs, self.nodes.to(inputs))
+                    sampled = sample_moments(fitted.members, inputs, self.nodes.to(inputs))
                 else:
-                    sampled = sample(
-                        fitted, inputs, noise, samples, chunks.samples, integrate=integrate
-                    )
+                    noise = partial(self._noise, sampler, seed)
+                    sampled = sample(shares, inputs, noise, chunks.samples, integrate=integrate)
             yield rows, sampled
 
     @torch.inference_mode()
@@ -208,7 +225,8 @@ class Engine:
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
             outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
-            yield rows, self._whole_mixture(outputs.double(), point)
+            mixture = self._whole_mixture(outputs.double(), point)
+            yield rows, replace(mixture, member=fitted.owners(len(outputs), x.device))
 
     def _outputs_of_draws(
         self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
@@ -233,18 +251,20 @@ class Engine:
         means, noise = self.likelihood.moments(outputs, point)
         return GaussianMixture(means * target.std + target.mean, noise * target.std**2)
 
-    def _noise(self, fitted: Fitted, sampler: str, seed: int) -> DrawNoise:
-        device = fitted.posterior.loc.device
+    def _noise(self, sampler: str, seed: int, member: Fitted) -> DrawNoise:
+        device = member.posterior.loc.device
 
-        def draw(*key: Any) -> Noise:
-            return tuple(block.to(device) for block in self.noise.draw(*key))
+        def draw(sampler: str, seed: int, start: int, stop: int, widths: tuple[int, ...]) -> Noise:
+            blocks = self.noise[widths].draw(sampler, seed, start, stop)
+            return tuple(block.to(device) for block in blocks)
 
         def cached(start: int, stop: int) -> Noise:
-            return fitted.noise(self.noise_cache.get((sampler, seed, start, stop), draw))
+            key = (sampler, seed, start, stop, member.widths)
+            return member.noise(self.noise_cache.get(key, draw))
 
         return cached
 
-    def _mixture(self, fitted: Fitted, sampled: Sampled, sampler: str) -> Mixture:
+    def _mixture(self, sampled: Sampled, sampler: str) -> Mixture:
         """The mixture of sampled outputs.
 
         A Gaussian's mean is integrated over the last layer, except by plain Monte Carlo. A single
@@ -254,7 +274,7 @@ class Engine:
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
         is_number = isinstance(self.target, NumberTarget)
         outputs = sampled.drawn(keep_mean=is_number and not drawn_whole)
-        mixture = self._whole_mixture(outputs, fitted.point)
+        mixture = replace(self._whole_mixture(outputs, sampled.point), member=sampled.member)
         if drawn_whole or isinstance(mixture, CategoricalMixture):
             return mixture
         target = self._number_target()

@@ -1,5 +1,6 @@
 """A posterior prepared for prediction, once: preparing costs more than a small request."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -7,7 +8,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from models.inference.bbb import BBBState
-from models.networks import MLP
+from models.inference.members import split_members
+from models.networks import MLP, Stack
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.kernels import Bfloat16Layer, fastest
 from models.prediction.local import LayerMoments, LocalNetwork
@@ -17,18 +19,28 @@ from models.prediction.noise import Noise
 # its inputs and noise takes time, too.
 _WORTH_SELECTING = 0.7
 
-Live = list[Int[Tensor, "_"] | None]
-"""The units that matter among the inputs, in each hidden layer and the outputs; None means all."""
+Units = Int[Tensor, "_"] | None
+"""Numbers of the units that matter; None means all."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A posterior ready for prediction. If it is pruned, only the units that matter remain."""
+    """The posterior of one network, ready for prediction.
+
+    If it is pruned, only the units that matter remain.
+
+    Args:
+        widths: normals that the whole network needs per sample, layer by layer.
+        live: the units that remain in each layer; None means all of all layers.
+        reads: the inputs that the network reads; None means all.
+    """
 
     posterior: MeanFieldNormal
     point: dict[str, Tensor]
     local: LocalNetwork
-    live: Live | None
+    widths: tuple[int, ...]
+    live: Sequence[Units] | None = None
+    reads: Tensor | slice | None = None
 
     @classmethod
     @torch.inference_mode()
@@ -36,15 +48,32 @@ class Fitted:
         posterior = state.posterior
         loc, variance = map(network.layout.unflatten, posterior.distribution().moments())
         layers = tuple(LayerMoments.of(layer, loc, variance) for layer in network.dense)
-        whole = LocalNetwork(layers, network.activation)
+        skip = None if network.skip is None else LayerMoments.of(network.skip, loc, variance)
+        whole = LocalNetwork(layers, network.activation, skip)
+        fitted = cls(posterior, state.point, whole, tuple(network.noise_widths()))
         if posterior.mask is None:
-            return cls(posterior, state.point, whole, None)
-        live = _live_units(network, posterior.mask)
-        pairs = zip(layers, live, live[1:], strict=False)
-        smaller = replace(whole, layers=tuple(layer.select(*ends) for layer, *ends in pairs))
+            return fitted
+        inputs, *units = _live_units(network, posterior.mask)
+        pairs = zip(layers, (inputs, *units), units, strict=False)
+        path = None if skip is None else skip.select(inputs, None)
+        selected = tuple(layer.select(*ends) for layer, *ends in pairs)
+        smaller = replace(whole, layers=selected, skip=path)
         if smaller.operations > _WORTH_SELECTING * whole.operations:
-            return cls(posterior, state.point, whole, None)
-        return cls(posterior, state.point, smaller, live)
+            return fitted
+        return replace(fitted, local=smaller, live=units, reads=inputs)
+
+    def reading(self, columns: Tensor | slice | None) -> "Fitted":
+        """A copy for inputs of which the network reads these columns."""
+        if columns is None or self.reads is None:
+            return replace(self, reads=self.reads if columns is None else columns)
+        if isinstance(columns, slice):  # the first columns keep their numbers
+            return self
+        return replace(self, reads=columns.to(self.posterior.loc.device)[self.reads])
+
+    @property
+    def members(self) -> tuple["Fitted", ...]:
+        """The networks that the samples are divided among."""
+        return (self,)
 
     @torch.inference_mode()
     def tuned(self, *, bfloat16: bool) -> "Fitted":
@@ -76,18 +105,49 @@ class Fitted:
 
     def inputs(self, x: Tensor) -> Tensor:
         """The columns of `x` that the network reads."""
-        return x if self.live is None or self.live[0] is None else x[:, self.live[0]]
+        return x if self.reads is None else x[:, self.reads]
 
     def noise(self, noise: Noise) -> Noise:
         """The noise of the units that remain."""
         if self.live is None:
             return noise
-        pairs = zip(noise, self.live[1:], strict=True)
+        pairs = zip(noise, self.live, strict=True)
         return tuple(block if units is None else block[:, units] for block, units in pairs)
 
 
-def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> Live:
-    """The units that still matter under a pruning mask.
+@dataclass(frozen=True)
+class FittedStack:
+    """The posterior of several members, each ready for prediction by itself."""
+
+    posterior: MeanFieldNormal
+    point: dict[str, Tensor]
+    members: tuple[Fitted, ...]
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, network: Stack, state: BBBState) -> "FittedStack":
+        columns = [part.reads for part in network.parts for _ in range(part.count)]
+        triples = zip(network.networks, split_members(state, network.layout), columns, strict=True)
+        members = [Fitted.of(one, own).reading(reads) for one, own, reads in triples]
+        return cls(state.posterior, state.point, tuple(members))
+
+    def tuned(self, *, bfloat16: bool) -> "FittedStack":
+        """As `Fitted.tuned`."""
+        tuned = tuple(member.tuned(bfloat16=bfloat16) for member in self.members)
+        return replace(self, members=tuned)
+
+    def rounded(self) -> "FittedStack":
+        """As `Fitted.rounded`."""
+        return replace(self, members=tuple(member.rounded() for member in self.members))
+
+    @property
+    def operations(self) -> int:
+        """Operations per sample and row: the mean over the members."""
+        return sum(member.operations for member in self.members) // len(self.members)
+
+
+def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> list[Units]:
+    """The inputs, the units of each hidden layer and the outputs that matter under a mask.
 
     A unit without outgoing weights has no effect. Neither has one without incoming weights and
     bias, because every activation here is 0 at 0. Dropping a unit can make others useless: one
@@ -101,7 +161,10 @@ def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> Live:
         kept[i + 1] &= alive
     for i in reversed(range(len(kept) - 1)):
         kept[i] &= kept[i + 1].any(0).unsqueeze(1)
-    return [_indices(kept[0].any(0)), *(_indices(layer.any(0)) for layer in kept[1:]), None]
+    inputs = kept[0].any(0)
+    if network.skip is not None:
+        inputs |= weights[network.skip.weight].any(0)
+    return [_indices(inputs), *(_indices(layer.any(0)) for layer in kept[1:]), None]
 
 
 def _indices(alive: Bool[Tensor, "units"]) -> Int[Tensor, "live"] | None:

@@ -66,11 +66,11 @@ class LayerMoments:
 
     @classmethod
     def of(cls, layer: Dense, loc: Weights, variance: Weights) -> "LayerMoments":
-        """Stack one layer's part of the network's moments."""
-        weight, bias = (
-            torch.stack([loc[name], variance[name]]) for name in (layer.weight, layer.bias)
-        )
-        return cls(weight, bias.unsqueeze(1))
+        """Stack one layer's part of the network's moments; without a bias it is 0."""
+        weight = torch.stack([loc[layer.weight], variance[layer.weight]])
+        if not layer.biased:
+            return cls(weight, weight.new_zeros(2, 1, layer.out_features))
+        return cls(weight, torch.stack([loc[layer.bias], variance[layer.bias]]).unsqueeze(1))
 
     @property
     def loc(self) -> Float[Tensor, "outputs inputs"]:
@@ -135,11 +135,28 @@ class Scratch:
 
 
 @dataclass(frozen=True)
+class First:
+    """What all samples share of a pass over some rows.
+
+    Args:
+        units: moments of the first layer's pre-activations, [1, rows, units].
+        path: moments of what the linear path adds to the outputs, [1, rows, outputs].
+    """
+
+    units: Gaussian
+    path: Gaussian | None = None
+
+
+@dataclass(frozen=True)
 class LocalNetwork:
-    """The layers' moments and the activation between them."""
+    """The layers' moments and the activation between them.
+
+    `skip` is a linear path from the inputs to the outputs, without bias.
+    """
 
     layers: tuple[Layer, ...]
     activation: str
+    skip: LayerMoments | None = None
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -154,12 +171,14 @@ class LocalNetwork:
         """Operations per sample and row, without the first layer's, which all samples share."""
         return sum(4 * inputs * outputs for inputs, outputs in pairwise(self.widths))
 
-    def first(self, x: Float[Tensor, "rows inputs"]) -> Gaussian:
-        """The first layer's pre-activations, [1, rows, units], the same for all samples."""
+    def first(self, x: Float[Tensor, "rows inputs"]) -> "First":
+        """What is the same for all samples, computed once."""
         mean, variance = self.layers[0](x)
-        return mean.unsqueeze(0), variance.unsqueeze(0)
+        path = None if self.skip is None else self.skip(x)
+        units = mean.unsqueeze(0), variance.unsqueeze(0)
+        return First(units, path and (path[0].unsqueeze(0), path[1].unsqueeze(0)))
 
-    def outputs(self, first: Gaussian, noise: Noise, scratch: Scratch) -> Gaussian:
+    def outputs(self, first: "First", noise: Noise, scratch: Scratch) -> Gaussian:
         """Outputs given a draw of each hidden layer: [samples, rows, outputs].
 
         Args:
@@ -167,11 +186,14 @@ class LocalNetwork:
             noise: standard normals for every layer.
             scratch: buffers to work in. They also hold the result: the next call overwrites it.
         """
-        mean, variance = first
+        mean, variance = first.units
         if len(self.layers) == 1:
             return mean.expand(len(noise[-1]), -1, -1), variance.expand(len(noise[-1]), -1, -1)
         for layer, block in zip(self.layers[1:], noise, strict=False):
             mean, variance = self._next(layer, mean, variance, block, scratch)
+        if first.path is not None:
+            mean.add_(first.path[0])
+            variance.add_(first.path[1])
         return mean, variance
 
     def _next(

@@ -23,9 +23,13 @@ Factors = Mapping[int, float]
 Summarise = Callable[[int, int], Arrays]  # of (seed, samples)
 
 
-def measure_factors(summarise: Summarise) -> dict[int, float]:
-    """Ratio of the mean's standard deviation over seeds to its naive standard error."""
-    return {samples: _measure(summarise, samples) for samples in SAMPLES}
+def measure_factors(summarise: Summarise, members: int = 1) -> dict[int, float]:
+    """Ratio of the mean's standard deviation over seeds to its naive standard error.
+
+    Numbers of samples below two per member are left out: then seeds do not show the whole error.
+    """
+    known = [samples for samples in SAMPLES if members == 1 or samples >= 2 * members]
+    return {samples: _measure(summarise, samples) for samples in known}
 
 
 def _measure(summarise: Summarise, samples: int) -> float:

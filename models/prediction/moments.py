@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.special import ndtr
 
 from models.networks import ACTIVATIONS
-from models.prediction.local import Gaussian, LocalNetwork
+from models.prediction.local import First, Gaussian, LocalNetwork
 
 _TINY = 1e-20  # below the variance of any float32 product; avoids 0/0 for a unit without variance
 _NODES = 32  # of the quadrature, which is exact for polynomials up to degree 63
@@ -53,14 +53,17 @@ def _quadrature(activation: str, mean: Units, variance: Units) -> Gaussian:
     return centre, (w * (values - centre).square()).sum(0)
 
 
-def integrate_last(network: LocalNetwork, last: Gaussian, output: slice) -> Gaussian:
-    """Mean and variance of some outputs given the last hidden layer's pre-activations.
+def integrate_last(network: LocalNetwork, first: First, output: slice) -> Gaussian:
+    """Mean and variance of some outputs of a network with one hidden layer.
 
-    Exact if the pre-activations are the first layer's, which are independent Gaussians.
+    Exact, because the first layer's pre-activations are independent Gaussians, and independent of
+    the linear path.
     """
-    mean, variance = activation_moments(network.activation, *last)
-    outputs = network.layers[-1].of_gaussian(mean, variance)
-    return outputs[0][..., output], outputs[1][..., output]
+    mean, variance = activation_moments(network.activation, *first.units)
+    mean, variance = network.layers[-1].of_gaussian(mean, variance)
+    if first.path is not None:
+        mean, variance = mean + first.path[0], variance + first.path[1]
+    return mean[..., output], variance[..., output]
 
 
 def propagate(network: LocalNetwork, x: Float[Tensor, "rows inputs"]) -> Gaussian:
@@ -72,4 +75,7 @@ def propagate(network: LocalNetwork, x: Float[Tensor, "rows inputs"]) -> Gaussia
     mean, variance = network.layers[0](x)
     for layer in network.layers[1:]:
         mean, variance = layer.of_gaussian(*activation_moments(network.activation, mean, variance))
-    return mean, variance
+    if network.skip is None:
+        return mean, variance
+    path = network.skip(x)
+    return mean + path[0], variance + path[1]

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -67,15 +68,15 @@ class NoiseCache:
 
     def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._entries: OrderedDict[tuple[str, int, int, int], Noise] = OrderedDict()
+        self._entries: OrderedDict[tuple[Any, ...], Noise] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(
         self,
-        key: tuple[str, int, int, int],
-        draw: Callable[[str, int, int, int], Noise],
+        key: tuple[Any, ...],
+        draw: Callable[..., Noise],
     ) -> Noise:
-        """The result of `draw(*key)`, cached; the key is (sampler, seed, start, stop)."""
+        """The result of `draw(*key)`, cached; the key begins with (sampler, seed, start, stop)."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
@@ -85,7 +86,7 @@ class NoiseCache:
             self._keep(key, noise)
         return noise
 
-    def _keep(self, key: tuple[str, int, int, int], noise: Noise) -> None:
+    def _keep(self, key: tuple[Any, ...], noise: Noise) -> None:
         with self._lock:
             self._entries[key] = noise
             while sum(map(_num_bytes, self._entries.values())) > self._max_bytes:

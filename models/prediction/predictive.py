@@ -14,6 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr, ndtr, ndtri
 
+from models.prediction.standard_error import standard_error
+
 PerRow = Float[Tensor, "rows"]
 
 _QUANTILE_TOLERANCE = 1e-6  # in predictive standard deviations; the error is far smaller
@@ -27,14 +29,16 @@ class GaussianMixture:
     Args:
         spread: variance of the predicted mean given the sample, from weights that were integrated
             in closed form; None if all weights were drawn.
-        integrated: means and spreads with still more weights integrated; `mean` and `epistemic` use
-            them if they are given.
+        integrated: means and spreads of each member with all weights integrated; `mean` and
+            `epistemic` use them if they are given.
+        member: the member that each sample belongs to, if the network has several.
     """
 
     means: Float[Tensor, "samples rows"]
     noise: Float[Tensor, "samples rows"]
     spread: Float[Tensor, "samples rows"] | None = None
     integrated: tuple[Float[Tensor, "some rows"], Float[Tensor, "some rows"]] | None = None
+    member: Int[Tensor, "samples"] | None = None
 
     @property
     def num_samples(self) -> int:
@@ -79,14 +83,14 @@ class GaussianMixture:
         )
 
     def mc_error(self) -> PerRow:
-        """Standard error of `mean` for independent samples: their standard deviation ÷ √S.
+        """Standard error of `mean` for independent samples (`standard_error`).
 
         It is 0 if the mean was integrated completely.
         """
         means = self._predicted_means()
-        if len(means) == 1:
+        if self.integrated is not None or len(means) == 1:
             return torch.zeros_like(means[0])
-        return (variance(means, correction=1) / len(means)).sqrt()
+        return standard_error(means, self.member)
 
     def cdf(self, value: PerRow) -> PerRow:
         return ndtr((value - self.means) / self.variances.sqrt()).mean(0)
@@ -183,10 +187,12 @@ def _expected_abs(mean: Tensor, variance: Tensor) -> Tensor:
 class CategoricalMixture:
     """Sample s predicts the class probabilities probs[s], the softmax of logits[s], for each row.
 
-    Logits distinguish probabilities that floats cannot, such as 1 − 1e-20 and 1 − 1e-40.
+    Logits distinguish probabilities that floats cannot, such as 1 − 1e-20 and 1 − 1e-40. `member`
+    is the member that each sample belongs to, if the network has several.
     """
 
     logits: Float[Tensor, "samples rows classes"]
+    member: Int[Tensor, "samples"] | None = None
 
     @cached_property
     def probs(self) -> Float[Tensor, "samples rows classes"]:
@@ -201,7 +207,7 @@ class CategoricalMixture:
 
     def tempered(self, temperature: float) -> "CategoricalMixture":
         """Each sample's logits ÷ the temperature."""
-        return CategoricalMixture(self.logits / temperature)
+        return replace(self, logits=self.logits / temperature)
 
     def aleatoric(self) -> Float[Tensor, "rows classes"]:
         """The mean over the samples of p(1 − p) (Kwon et al. 2018)."""
@@ -230,7 +236,7 @@ class CategoricalMixture:
 
     def mc_error(self) -> Float[Tensor, "rows classes"]:
         """Standard error of each mean probability if samples are independent."""
-        return (variance(self.probs, correction=1) / len(self.probs)).sqrt()
+        return standard_error(self.probs, self.member)
 
 
 Mixture = GaussianMixture | CategoricalMixture

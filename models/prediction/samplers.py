@@ -1,20 +1,21 @@
 """Outputs of a network under its posterior, by sampling or by moments alone."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.prediction.fitted import Fitted
-from models.prediction.local import Gaussian, Scratch
+from models.prediction.local import First, Gaussian, LocalNetwork, Scratch
 from models.prediction.moments import integrate_last, propagate
 from models.prediction.noise import Noise
 from models.prediction.sobol import Sobol
 
 MEAN = slice(0, 1)  # the output that is the mean of a Gaussian likelihood
-_NODES = 128  # of the quadrature over the outputs, if nothing else is sampled
+# Nodes of the quadrature over the outputs, if nothing else is sampled: in all, and per member.
+_NODES, _NODES_OF_MEMBER = 128, 16
 
 DrawNoise = Callable[[int, int], Noise]
 
@@ -23,12 +24,16 @@ DrawNoise = Callable[[int, int], Noise]
 class Sampled:
     """Moments of the outputs given each sample's hidden layers, and normals to draw them with.
 
-    `integrated` are the moments of the first output with nothing drawn; None if unknown.
+    `integrated` are the moments of the first output with nothing drawn, one per member; None if
+    unknown. `point` are the likelihood's point parameters: of all samples, or [samples, 1].
+    `member` is the member that each sample belongs to, if there are several.
     """
 
     outputs: Gaussian
     noise: Float[Tensor, "samples outputs"]
     integrated: Gaussian | None = None
+    point: dict[str, Tensor] = field(default_factory=dict)
+    member: Int[Tensor, "samples"] | None = None
 
     def drawn(self, *, keep_mean: bool = False) -> Float[Tensor, "samples rows outputs"]:
         """A draw of the outputs; with `keep_mean` the first output stays at its mean."""
@@ -39,65 +44,128 @@ class Sampled:
         return drawn
 
     def double(self) -> "Sampled":
-        """A copy in float64."""
+        """A copy in float64, except for the point parameters."""
         integrated = self.integrated and _double(self.integrated)
-        return Sampled(_double(self.outputs), self.noise.double(), integrated)
+        outputs, noise = _double(self.outputs), self.noise.double()
+        return replace(self, outputs=outputs, noise=noise, integrated=integrated)
+
+
+@dataclass(frozen=True)
+class Share:
+    """The samples of one member: positions among all samples, and in the seed's sequence."""
+
+    member: Fitted
+    samples: slice
+
+    @property
+    def count(self) -> int:
+        return self.samples.stop - self.samples.start
+
+
+def divide(members: Sequence[Fitted], num_samples: int) -> list[Share]:
+    """Divide samples among members as evenly as possible.
+
+    Fewer samples than members go to evenly spread members.
+    """
+    total = len(members)
+    ends = [num_samples * i // total for i in range(total + 1)]
+    shares = [Share(m, slice(*ends[i : i + 2])) for i, m in enumerate(members)]
+    return [share for share in shares if share.count]
 
 
 def sample(
-    fitted: Fitted,
+    shares: Sequence[Share],
     x: Float[Tensor, "rows inputs"],
-    draw_noise: DrawNoise,
-    num_samples: int,
+    draw_noise: Callable[[Fitted], DrawNoise],
     chunk: int,
     *,
     integrate: bool = False,
 ) -> Sampled:
-    """Outputs by local reparameterisation, `chunk` samples at a time.
+    """Outputs by local reparameterisation, `chunk` samples of a member at a time.
 
     With `integrate` the result also has the moments `integrated`, if they are known.
     """
-    local, outputs = fitted.local, fitted.local.widths[-1]
-    first = local.first(x)
-    scratch = Scratch(min(chunk, num_samples) * len(x), local.max_width, x)
-    exact = _exact(fitted, first) if integrate else None
+    num_samples, outputs = shares[-1].samples.stop, shares[0].member.local.widths[-1]
+    most = min(chunk, max(share.count for share in shares))
+    widest = max(share.member.local.max_width for share in shares)
+    scratch = Scratch(most * len(x), widest, x)
     # Allocated once: small results between large temporaries would fragment the heap.
     gaussian = x.new_empty(2, num_samples, len(x), outputs)
     noise_of_outputs = x.new_empty(num_samples, outputs)
-    for start in range(0, num_samples, chunk):
-        samples = slice(start, min(start + chunk, num_samples))
-        noise = draw_noise(samples.start, samples.stop)
-        gaussian[0, samples], gaussian[1, samples] = local.outputs(first, noise, scratch)
-        noise_of_outputs[samples] = noise[-1]
-    return Sampled((gaussian[0], gaussian[1]), noise_of_outputs, exact)
+    exact: list[Gaussian | None] = []
+    for share in shares:
+        local, draw = share.member.local, draw_noise(share.member)
+        first = local.first(share.member.inputs(x))
+        exact.append(_exact(local, first) if integrate else None)
+        for start in range(share.samples.start, share.samples.stop, chunk):
+            samples = slice(start, min(start + chunk, share.samples.stop))
+            noise = draw(samples.start, samples.stop)
+            gaussian[0, samples], gaussian[1, samples] = local.outputs(first, noise, scratch)
+            noise_of_outputs[samples] = noise[-1]
+    drawn = gaussian[0], gaussian[1]
+    return Sampled(drawn, noise_of_outputs, _joined(exact), _points(shares), _owners(shares, x))
 
 
-def output_nodes(num_outputs: int) -> Float[Tensor, "nodes outputs"]:
-    """Evenly spread standard normals, for a quadrature over the outputs."""
-    return Sobol.build(num_outputs).normals(0, 0, _NODES)
+def output_nodes(num_outputs: int, num_members: int = 1) -> Float[Tensor, "nodes outputs"]:
+    """Evenly spread standard normals, for a quadrature over the outputs of all members."""
+    return Sobol.build(num_outputs).normals(0, 0, max(_NODES, _NODES_OF_MEMBER * num_members))
 
 
 def sample_moments(
-    fitted: Fitted, x: Float[Tensor, "rows inputs"], nodes: Float[Tensor, "nodes outputs"]
+    members: Sequence[Fitted],
+    x: Float[Tensor, "rows inputs"],
+    nodes: Float[Tensor, "nodes outputs"],
 ) -> Sampled:
-    """Moments of the outputs by propagation; the nodes replace random draws."""
-    mean, variance = (part.unsqueeze(0) for part in propagate(fitted.local, x))
-    return Sampled((mean, variance), nodes, (mean[..., MEAN], variance[..., MEAN]))
+    """Moments of the outputs by propagation; the nodes, divided among members, replace draws."""
+    shares = divide(members, len(nodes))
+    parts = [propagate(share.member.local, share.member.inputs(x)) for share in shares]
+    exact = _joined([(mean[None, :, MEAN], variance[None, :, MEAN]) for mean, variance in parts])
+    pairs = list(zip(parts, shares, strict=True))
+    mean, variance = (
+        torch.cat([part[i].expand(share.count, -1, -1) for part, share in pairs]) for i in range(2)
+    )
+    return Sampled((mean, variance), nodes, exact, _points(shares))
 
 
-def _exact(fitted: Fitted, first: Gaussian) -> Gaussian | None:
+def _exact(local: LocalNetwork, first: First) -> Gaussian | None:
     """Moments of the predicted mean without sampling, if they are exact and cheap.
 
     With one hidden layer, whose units are independent, they cost as much as one sample. In a deeper
     network the last hidden layer would be integrated for each sample, which costs more than the
     samples that it saves (docs/benchmarks.md).
     """
-    match len(fitted.local.layers):
+    match len(local.layers):
         case 1:
-            return first[0][..., MEAN], first[1][..., MEAN]
+            return first.units[0][..., MEAN], first.units[1][..., MEAN]
         case 2:
-            return integrate_last(fitted.local, first, MEAN)
+            return integrate_last(local, first, MEAN)
     return None
+
+
+def _joined(parts: Sequence[Gaussian | None]) -> Gaussian | None:
+    """The moments of all members; None if those of one are unknown."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return torch.cat([mean for mean, _ in known]), torch.cat([spread for _, spread in known])
+
+
+def _points(shares: Sequence[Share]) -> dict[str, Tensor]:
+    """The point parameters: as they are for one member, else those of each sample."""
+    if len(shares) == 1:
+        return shares[0].member.point
+    return {
+        name: torch.cat([share.member.point[name].expand(share.count, 1) for share in shares])
+        for name in shares[0].member.point
+    }
+
+
+def _owners(shares: Sequence[Share], like: Tensor) -> Int[Tensor, "samples"] | None:
+    """The number of the member that each sample belongs to; None if there is one member."""
+    if len(shares) == 1:
+        return None
+    counts = torch.tensor([share.count for share in shares], device=like.device)
+    return torch.arange(len(shares), device=like.device).repeat_interleave(counts)
 
 
 def _double(gaussian: Gaussian) -> Gaussian:

@@ -10,15 +10,15 @@ from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.inference.bbb import BBBState
 from models.inference.mc_dropout import DropoutState, masks
 from models.inference.method import State
-from models.inference.point import DrawsState
+from models.inference.point import DrawsState, repeated
 from models.inference.swag import SWAGState
-from models.networks import MLP, Network
+from models.networks import MLP, Network, point_shape
 from models.posteriors.layout import Weights
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES, IN_PLACE
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
@@ -97,7 +97,9 @@ class DrawnWeights:
 
     def functions(self, seed: int, start: int, stop: int) -> Functions:
         weights, *point = self.cache.get((self.purpose, seed, start, stop), self._draw)
-        named = dict(zip(self.point, point, strict=True))
+        shape = point_shape(self.network) or (1,)
+        values = [value.view(-1, *shape) for value in point]
+        named = dict(zip(self.point, values, strict=True))
         return Functions(self.network.layout.unflatten(weights), named)
 
     def _draw(self, purpose: str, seed: int, start: int, stop: int) -> Noise:
@@ -105,7 +107,7 @@ class DrawnWeights:
         for row, sample in zip(noise, range(start, stop), strict=True):
             row.normal_(generator=generator(seed, purpose, sample))
         drawn = self.state.draws(noise)
-        return (drawn.weights, *drawn.point.values())
+        return (drawn.weights, *(value.flatten(1) for value in drawn.point.values()))
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ class DropoutDraws:
         state = self.state
         drawn = self.cache.get(("monte_carlo", seed, start, stop), self.noise.draw)
         noise = [block.to(state.weights).unsqueeze(1) for block in drawn]
-        point = {name: value.expand(stop - start, 1) for name, value in state.point.items()}
+        point = {name: repeated(value, stop - start) for name, value in state.point.items()}
         weights = self.network.layout.unflatten(state.weights)
         return Functions(weights, point, masks(noise, state.rates))
 
@@ -167,6 +169,14 @@ class FittedDraws:
     def members(self) -> int:
         """Samples in one weight draw."""
         return self.network.layout.members
+
+    def owners(self, samples: int, device: torch.device) -> Int[Tensor, "samples"] | None:
+        """The member that each sample belongs to; None if there is one, or if draws are chains'."""
+        if self.members == 1 or self.num_draws is not None:
+            return None
+        index = taken(self.members, samples)
+        index = torch.arange(samples) if isinstance(index, slice) else index
+        return (index % self.members).to(device)
 
     def rows_at_once(self, num_samples: int, memory_bytes: int) -> int:
         """Rows in a chunk: a row keeps the outputs of all its samples until it is summarised."""
@@ -223,7 +233,7 @@ def taken(members: int, samples: int) -> Tensor | slice:
 
 def evaluate(
     network: Network, functions: Functions, x: Float[Tensor, "*samples rows inputs"]
-) -> Outputs:
+) -> Float[Tensor, "*samples_and_members rows outputs"]:
     """The functions at every row, or each at rows of its own.
 
     The activations of an MLP are computed in place.

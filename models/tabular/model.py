@@ -14,6 +14,8 @@ from models.config import (
     EnsembleConfig,
     FeatureConfig,
     Json,
+    MAPConfig,
+    MLEConfig,
     ModelConfig,
     OutOfDistributionConfig,
 )
@@ -36,9 +38,9 @@ from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
-from models.networks import MLP, Network, build_network
-from models.prediction.engine import Engine
-from models.prediction.fitted import Fitted
+from models.networks import MLP, Network, Stack, build_network
+from models.prediction.engine import Engine, Ready
+from models.prediction.fitted import Fitted, FittedStack
 from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Sampler
 from models.prediction.prediction import (
@@ -69,7 +71,7 @@ class TabularModel(TrainedModel):
     encoder: FeatureEncoder
     target: Target
     tuned: bool = False  # whether kernels are measured: not in training, which repeats bit for bit
-    _fitted: dict[float, Fitted | FittedDraws] = field(default_factory=dict, init=False, repr=False)
+    _fitted: dict[float, Ready] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def features(self) -> tuple[FeatureConfig, ...]:
@@ -99,7 +101,7 @@ class TabularModel(TrainedModel):
 
     @cached_property
     def engine(self) -> Engine:
-        local = isinstance(self.config.method, BBBConfig) and isinstance(self.network, MLP)
+        local = isinstance(self.config.method, BBBConfig) and isinstance(self.network, MLP | Stack)
         return Engine(
             self.network,
             self.likelihood,
@@ -108,7 +110,7 @@ class TabularModel(TrainedModel):
             expand=self.encoder.expand,
         )
 
-    def fitted(self, prune: float) -> Fitted | FittedDraws:
+    def fitted(self, prune: float) -> Ready:
         """A variant ready for prediction, prepared at its first use.
 
         Raises:
@@ -116,7 +118,7 @@ class TabularModel(TrainedModel):
         """
         if prune not in self._fitted:  # if two threads prepare it, the first result is kept
             fitted = make_ready(self.network, self.variant(prune).state)
-            if self.tuned and isinstance(fitted, Fitted):
+            if self.tuned and not isinstance(fitted, FittedDraws):
                 fitted = fitted.tuned(bfloat16=self.variant(prune).bfloat16)
             self._fitted.setdefault(prune, fitted)
         return self._fitted[prune]
@@ -286,14 +288,15 @@ class TabularModel(TrainedModel):
         fitted, rows = self.fitted(prune), x[:ROWS]
         plain = self.resolve(PredictOptions(prune=prune, intervals=()))
         return measure_factors(
-            lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n))
+            lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n)),
+            self.network.layout.members,
         )
 
     def tolerates_bfloat16(self, prune: float, x: Float[Tensor, "rows inputs"]) -> bool:
         """Whether products in bfloat16 move the means by less than half of the sampling error."""
         options = self.resolve(PredictOptions(prune=prune, sampler="monte_carlo", intervals=()))
         fitted, rows = self.fitted(prune), x[:ROWS]
-        if not isinstance(fitted, Fitted):
+        if isinstance(fitted, FittedDraws):
             return False
         exact = self._summary(fitted, rows, options)
         rounded = self._summary(fitted.rounded(), rows, options)
@@ -339,7 +342,7 @@ class TabularModel(TrainedModel):
                 "/interval_kinds",
             )
 
-    def _summary(self, fitted: Fitted | FittedDraws, x: Tensor, options: ResolvedOptions) -> Arrays:
+    def _summary(self, fitted: Ready, x: Tensor, options: ResolvedOptions) -> Arrays:
         """The arrays of all rows; `mc_error` is corrected by the sampler's measured factor."""
         sampler, seed = options.sampler, options.seed
         calibration = self.variant(options.prune).calibration
@@ -347,7 +350,9 @@ class TabularModel(TrainedModel):
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
             summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])
-        if sampler == "moments" or isinstance(self.config.method, EnsembleConfig):
+        method = self.config.method
+        fixed = isinstance(method, MAPConfig | MLEConfig) and self.network.layout.members > 1
+        if sampler == "moments" or fixed or isinstance(method, EnsembleConfig):
             summary.pop("mc_error", None)  # members are not drawn from a known distribution
         elif (sampler == "sobol" or self.engine.whole_draws) and "mc_error" in summary:
             factors = self.variant(options.prune).error_factors
@@ -355,7 +360,7 @@ class TabularModel(TrainedModel):
         return summary
 
 
-def make_ready(network: Network, state: State) -> Fitted | FittedDraws:
+def make_ready(network: Network, state: State) -> Ready:
     """Prepare a state for prediction, in its fastest form.
 
     The local estimator is exact only for dense layers. If positions or steps share weights, whole
@@ -363,6 +368,8 @@ def make_ready(network: Network, state: State) -> Fitted | FittedDraws:
     """
     if isinstance(state, BBBState) and isinstance(network, MLP):
         return Fitted.of(network, state)
+    if isinstance(state, BBBState) and isinstance(network, Stack):
+        return FittedStack.of(network, state)
     return FittedDraws.of(network, state)
 
 

@@ -5,10 +5,12 @@ from dataclasses import fields
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from models.config import BBBConfig, MethodConfig, ModelConfig, SplitBy, SplitTime
+from models.config import BBBConfig, MethodConfig, MLPConfig, ModelConfig, SplitBy, SplitTime
 from models.exceptions import InvalidData
 from models.features.columns import Columns
+from models.features.effects import FOLDS, Targets, target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.folds import Folds, assign_folds
 from models.features.rows import Rows
@@ -46,12 +48,16 @@ def prepare(
     split = divide_rows(config.training, len(labelled), None if key is None else key[labelled])
     notes = [f"{dropped} rows without a target were left out"] if dropped else []
     notes.extend(_notes_on(split, config))
-    learned = _side(columns, np.union1d(split.training, split.stopping))
+    places = np.union1d(split.training, split.stopping)
+    learned = _side(columns, places)
     target = _fit_target(config, types, learned, columns)
     model = _skeleton(learned, types, config, target, notes)
-    stopping, calibration = (
-        _rows(model, columns, one) for one in (split.stopping, split.calibration)
+    rows = _learned_rows(model, learned, None if key is None else key[labelled][places])
+    training, stopping = (
+        rows[torch.from_numpy(np.searchsorted(places, part))]
+        for part in (split.training, split.stopping)
     )
+    calibration = _rows(model, columns, split.calibration)
     refit = config.training.refit
     fitted = np.union1d(split.training, split.stopping) if refit else split.training
     profile = RowProfile(
@@ -69,7 +75,7 @@ def prepare(
     )
     problem = RowProblem(
         model,
-        _rows(model, columns, split.training),
+        training,
         stopping if len(stopping) else None,
         calibration if len(calibration) else None,
         _rows(model, columns, split.scores),
@@ -125,11 +131,11 @@ def _skeleton(
     target: Target,
     notes: Sequence[str],
 ) -> TabularModel:
-    pieces = config.training.folds is not None
-    encoder = FeatureEncoder.fit(config.features or (), types, columns, pieces=pieces)
+    encoder = _fit_encoder(config, types, columns, target)
     notes = [*notes, *notes_on_objective(config.method)]
     if constant := encoder.constant_columns():
-        notes.append(f"constant columns were left out: {', '.join(constant)}")
+        names = ", ".join(constant)
+        notes.append(f"columns that are constant or have only rare levels were left out: {names}")
     seed = derive_seed(config.training.seed, "prediction") % 2**31
     return TabularModel(
         config=config,
@@ -139,6 +145,25 @@ def _skeleton(
         default_seed=seed,
         notes=tuple(notes),
     )
+
+
+def _fit_encoder(
+    config: ModelConfig, types: Mapping[str, str], columns: Columns, target: Target
+) -> FeatureEncoder:
+    """The encoder of the training rows, with pieces where parts of a network may read them."""
+    features, network = config.features or (), config.network
+    has_parts = isinstance(network, MLPConfig) and network.parts is not None
+    if not has_parts and config.training.folds is None:
+        return FeatureEncoder.fit(features, types, columns)
+    targets = _target_scores(target, columns[config.target])
+    return FeatureEncoder.fit(features, types, columns, pieces=True, targets=targets)
+
+
+def _target_scores(target: Target, values: np.ndarray) -> Targets:
+    """The standardised targets that effects of levels are on."""
+    if isinstance(target, ClassTarget):
+        return target_scores(target.encode(values).numpy(), classes=True)
+    return target_scores(values, classes=False)
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
@@ -164,10 +189,35 @@ def _target_type(target: Target, stored: str) -> str:
     return "boolean" if stored == "boolean" else "category"
 
 
+def _learned_rows(model: TabularModel, learned: Columns, key: np.ndarray | None) -> Rows:
+    """The rows that the encoder was fitted to; inputs made of targets are those of other folds.
+
+    Args:
+        key: the groups or times of the rows.
+    """
+    if not model.encoder.has_effects:
+        return _with_targets(model, learned, model.encoder.encode(learned))
+    values = learned[model.config.target]
+    scores, folds = _target_scores(model.target, values), _folds(model.config, len(values), key)
+    return _with_targets(model, learned, model.encoder.encode_learned(learned, scores, folds))
+
+
+def _folds(config: ModelConfig, num_rows: int, key: np.ndarray | None) -> np.ndarray:
+    """A random fold for each row; rows of a group stay together."""
+    random = np.random.default_rng(derive_seed(config.training.seed, "effects"))
+    if not isinstance(config.training.split, SplitBy) or key is None:
+        return random.permutation(num_rows) % FOLDS
+    groups, member = np.unique(key.astype(str), return_inverse=True)
+    return (random.permutation(len(groups)) % FOLDS)[member]
+
+
 def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:
     side = _side(columns, index)
+    return _with_targets(model, side, model.encoder.encode(side))
+
+
+def _with_targets(model: TabularModel, side: Columns, inputs: Tensor) -> Rows:
     weights = None
     if model.config.weight is not None:
         weights = torch.from_numpy(side[model.config.weight].astype(np.float32))
-    targets = model.target.encode(side[model.config.target])
-    return Rows(model.encoder.encode(side), targets, weights)
+    return Rows(inputs, model.target.encode(side[model.config.target]), weights)

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, replace
 from models.config import MLPConfig
 from models.inference.members import concatenate
 from models.model import TrainedModel
-from models.tabular.candidates import KL_FACTOR, Budget, Candidate, first_candidate, plan_budget
+from models.tabular.candidates import (
+    KL_FACTOR,
+    OTHER_WIDTHS,
+    Budget,
+    Candidate,
+    first_candidate,
+    plan_budget,
+)
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.selection import Attempt, best_of, describe, keep, notes_on
 from models.training.stages import Fit, Fitting, StageRunner
@@ -39,7 +46,7 @@ class Race:
         return plan_budget(training.effort or "standard", len(self.problem.rows))
 
     def _search(self, raced: FoldProblem) -> None:
-        """Both encodings, a linear model, no KL, then other weights of it, as the budget allows."""
+        """Encodings, a linear model, no KL, other weights of it, other widths: as many as allowed."""
         model = raced.model
         first = first_candidate(raced.folds.count, model.config.likelihood, model.target)
         self._try(raced, first)
@@ -48,6 +55,8 @@ class Race:
         self._try(raced, best_of(self.attempts).candidate.with_part(kl_weight=0.0))
         for factor in (1 / KL_FACTOR, KL_FACTOR):
             self._climb(raced, factor)
+        for hidden in OTHER_WIDTHS:
+            self._try(raced, best_of(self.attempts).candidate.with_part(hidden=hidden))
 
     def _climb(self, raced: FoldProblem, factor: float) -> None:
         """Change the weight of the KL in one direction, as long as it gets better."""

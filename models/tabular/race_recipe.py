@@ -28,7 +28,7 @@ _PATIENCE: Mapping[Effort, int] = {"quick": 8, "standard": 12, "thorough": 30}
 _STEPS: Mapping[Effort, int] = {"quick": 3_000, "standard": 12_000, "thorough": 40_000}
 _BATCHES = 14  # per epoch, within the bounds of a batch
 _MIN_BATCH, _MAX_BATCH = 32, 1_024
-_RATE, _WARMUP_STEPS, _CLIP = 3e-3, 50, 5.0
+_RATE, _WARMUP_STEPS, _CLIP = 6e-3, 50, 5.0
 _AVERAGING = (10, 60)  # steps: about an epoch
 _FINE_TUNE = 0.03  # epochs of a pruned variant, as a share of the most of a fit
 

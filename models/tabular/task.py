@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -47,6 +48,11 @@ class RowTask:
         """The rows with these numbers, with all network inputs."""
         rows = self.rows[index.to(self.device)]
         return rows if self.expand is None else replace(rows, inputs=self.expand(rows.inputs))
+
+    @cached_property
+    def expanded(self) -> Rows:
+        """All rows, with all network inputs."""
+        return self.take(torch.arange(len(self.rows)))
 
     def loss(
         self,

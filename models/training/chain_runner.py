@@ -49,9 +49,9 @@ class ChainRunner(Run):
 
     def advance(self) -> EpochResult | None:
         """Move all chains by one step, and keep their positions after the kernel's `kept_steps`."""
-        rows, kernel = self.task.rows, self.kernel
-        if not kernel.uses_all_rows:
-            rows = self.task.take(self._next_batch()[1])
+        kernel = self.kernel
+        whole = kernel.uses_all_rows
+        rows = self.task.expanded if whole else self.task.take(self._next_batch()[1])
         noise = generator(self.config.seed, "walk", self.step, device=self.task.device)
         terms = kernel.move(self.posterior, self.state, rows, self.step, noise)
         check_finite(terms, self.step, by_gradient=not kernel.uses_all_rows)

@@ -169,8 +169,8 @@ class Fitting:
         model, method, state = self.problem.model, self._method, fit.state
         full, notes = _variant(0.0, state), model.notes
         match self.config.method:
-            case EnsembleConfig(members=members):
-                full = replace(full, metrics={"members": members})
+            case EnsembleConfig():
+                full = replace(full, metrics={"members": method.members})
             case SWAGConfig() as config:
                 full = replace(full, state=self._average(SWAG(method), state, config))
             case SGLDConfig() | CyclicalSGLDConfig() | MetropolisConfig() as config:
@@ -225,12 +225,15 @@ class Fitting:
         begun = ChainState.begin(fitted, len(kernel.kept_steps))
         runner = ChainRunner(task, self.config.training, kernel, posterior, begun)
         state: ChainState = self.stages.run(f"{self.prefix}chains", runner)
-        shape = state.kept.shape[:2]
+        steps, chains = state.kept.shape[:2]
+        members = model.network.layout.members  # each of them is a chain of its own
         in_order = FittedDraws.of(model.network, posterior.split(state.kept.flatten(0, 1)))
         rows = problem.scores.inputs[:ROWS]
-        outputs, _ = model.engine.outputs(in_order, rows, 0, shape.numel())
-        found = diagnose(config, outputs.unflatten(0, shape), state.accepted)
-        factors = {shape.numel(): found.error_factor}
+        samples = steps * chains * members
+        outputs, _ = model.engine.outputs(in_order, rows, 0, samples)
+        by_chain = outputs.unflatten(0, (steps, chains * members))
+        found = diagnose(config, by_chain, state.accepted.repeat_interleave(members))
+        factors = {samples: found.error_factor}
         draws = state.draws(posterior)
         return Variant(0.0, draws, found.metrics, error_factors=factors), found.notes
 

@@ -1,12 +1,15 @@
 """A service with a small model of every task, for what is told of each on its card."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from core.context import Context, open_context
 from core.settings import load_settings
-from models.config import ForecastConfig, ModelConfig, RecurrentConfig, TrainingConfig
+from models.config import ForecastConfig, Json, ModelConfig, RecurrentConfig, TrainingConfig
+from models.model import TrainedModel
 from tests.app.running import class_columns, publish, publish_as, regression_columns
 
 TASKS = ("price", "tree", "sales", "lines")
@@ -16,11 +19,31 @@ BRIEF = TrainingConfig(epochs=10, fine_tune_epochs=1)
 def publish_all(data_dir: Path) -> None:
     """A regression, a classification, a forecast and a language model, each with a variant."""
     context = open_context(load_settings(data_dir=data_dir))
-    publish(context, "price", regression_columns(), target="price", alias="champion")
+    columns = regression_columns()
+    publish(context, "price", columns, target="price", alias="champion", change=with_selection)
     publish(context, "tree", class_columns(), target="tree", features=["x", "y", "image"])
     _publish_forecast(context)
     _publish_language_model(context, data_dir / "lines.txt")
     context.close()
+
+
+def with_selection(model: TrainedModel) -> TrainedModel:
+    """The model, as if training had compared three candidates."""
+    candidates = [
+        candidate("KL 0.05", -1.5, -0.5, kept=False, kl=0.05),
+        candidate("KL 1", -1.0, 0.0, kept=True, kl=1.0, width=[20, 20]),
+        candidate("KL 0.3", -1.05, -0.05, kept=True, kl=0.3),
+    ]
+    note = "KL 0.3 is within a standard error of KL 1."
+    selection = {"candidates": candidates, "metric": "log_likelihood", "rows": 96, "note": note}
+    return replace(model, selection=selection)
+
+
+def candidate(name: str, score: float, difference: float, *, kept: bool, **settings: Any) -> Json:
+    """A candidate of a selection; its errors are 0.2 and 0.1."""
+    errors = {"standard_error": 0.2, "difference_error": 0.1}
+    told = {"name": name, "settings": settings, "score": score, "difference": difference}
+    return told | errors | {"kept": kept}
 
 
 def _publish_forecast(context: Context) -> None:

@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,10 +24,19 @@ from core.registry.registry import Version
 from core.settings import load_settings
 from models.artifact.files import write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
+from models.model import TrainedModel
 from models.training.recipe import resolve
 from models.training.train import train
+from worker.baselines.adding import with_baselines
 
 CLASSES = ("alder", "beech", "oak")
+
+Change = Callable[[TrainedModel], TrainedModel]
+
+
+def unchanged(model: TrainedModel) -> TrainedModel:
+    """The model itself."""
+    return model
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,7 @@ def publish(
     target: str,
     features: Sequence[str] | None = None,
     alias: str | None = None,
+    change: Change = unchanged,
 ) -> Version:
     """Train on the columns and publish, by the same steps as a worker's."""
     dataset, _ = context.datasets.add_columns(model, columns)
@@ -128,7 +138,7 @@ def publish(
         training=TrainingConfig(epochs=20, fine_tune_epochs=1),
         pruning=(0.5,),
     )
-    return publish_as(context, model, dataset, config, alias=alias)
+    return publish_as(context, model, dataset, config, alias=alias, change=change)
 
 
 def publish_as(
@@ -138,22 +148,32 @@ def publish_as(
     wanted: ModelConfig,
     *,
     alias: str | None = None,
+    change: Change = unchanged,
 ) -> Version:
     """Train what `wanted` says, the rest as recommended, and publish it."""
     load = partial(context.datasets.columns, dataset.id)
     config = resolve(wanted, dataset.columns, dataset.rows, load)
     spec = TrainSpec(model=model, dataset=dataset.id, config=config, alias=alias)
     job = context.jobs.create(spec)
-    return carry_out(context, job.id)
+    return carry_out(context, job.id, change)
 
 
-def carry_out(context: Context, job_id: str) -> Version:
-    """Do a queued training job, as a worker does."""
+def carry_out(
+    context: Context,
+    job_id: str,
+    change: Change = unchanged,
+) -> Version:
+    """Do a queued training job, as a worker does.
+
+    Args:
+        change: of the model before it is published.
+    """
     spec = TrainSpec.model_validate(context.jobs.get(job_id).spec)
     claim = context.jobs.claim(job_id, "test", lease_seconds=60)
     assert claim is not None
     types = {c.name: c.type for c in context.datasets.get(spec.dataset).columns}
-    trained = train(context.datasets.columns(spec.dataset), types, spec.config)
+    columns = context.datasets.columns(spec.dataset)
+    trained = change(with_baselines(train(columns, types, spec.config), columns, types))
     directory = context.settings.data_dir / f"artifact-{job_id}"
     trained = write_model(trained, directory)
     return context.registry.publish(

@@ -93,6 +93,55 @@ def test_what_calibration_and_abstaining_left_is_shown(cards: Service) -> None:
     assert (risk.figure["data"][0]["x"], risk.figure["data"][0]["y"]) == ([0.5, 1.0], [0.2, 0.3])
 
 
+def test_simple_methods_stand_beside_the_model(cards: Service) -> None:
+    found = card(cards, "price")
+    version = cards.http.get("/models/price/versions/1").json()
+    for name in ("baselines", "recommended_variant", "selection"):
+        assert found[name] == version[name]
+    assert [one["kind"] for one in found["baselines"]] == ["constant", "linear", "boosted_trees"]
+    ((table,), ()) = next(
+        (section.tables, section.charts)
+        for section in sections(found)
+        if section.name == "baselines"
+    )
+    own, *others = table.rows
+    crps = table.headers.index("CRPS")
+    assert own[crps] == found["variants"][0]["metrics"]["crps"]
+    assert [row[crps] for row in others] == [b["metrics"]["crps"] for b in found["baselines"]]
+    assert [row[1] for row in others] == [108, 108, 108]
+    page = cards.http.get("/models/price/versions/1/card", headers=HTML).text
+    assert "Beside it, on the same rows" in page
+    assert any("a linear model" in limit for limit in found["limits"])
+
+
+def test_the_recommended_variant_has_a_row_of_its_own(cards: Service) -> None:
+    found = card(cards, "price") | {"recommended_variant": 0.5}
+    (table,) = next(s for s in sections(found) if s.name == "baselines").tables
+    assert [row[0] for row in table.rows[:2]] == [
+        "this model, full posterior",
+        "this model, 50 % pruned",
+    ]
+
+
+def test_candidates_are_shown_from_the_best_to_the_worst(cards: Service) -> None:
+    found = card(cards, "price")
+    (table,) = next(s for s in sections(found) if s.name == "selection").tables
+    assert table.caption == "Candidates on 96 rows left out"
+    assert [list(row) for row in table.rows] == [
+        ["KL 1", -1.0, 0.2, 0.0, 0.1, "yes", "kl 1, width [20,20]"],
+        ["KL 0.3", -1.05, 0.2, -0.05, 0.1, "yes", "kl 0.3"],
+        ["KL 0.05", -1.5, 0.2, -0.5, 0.1, "no", "kl 0.05"],
+    ]
+    page = cards.http.get("/models/price/versions/1/card", headers=HTML).text
+    assert "KL 0.3 is within a standard error of KL 1." in page
+
+
+def test_without_a_comparison_the_card_says_so(cards: Service) -> None:
+    page = cards.http.get("/models/lines/versions/1/card", headers=HTML).text
+    assert "Nothing was compared" in page
+    assert "Not fitted for this version" in page
+
+
 def test_limits_follow_from_the_facts(cards: Service) -> None:
     price, tree, sales, lines = (" ".join(card(cards, model)["limits"]) for model in TASKS)
     assert "mean-field" in price

@@ -16,8 +16,9 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from core.exceptions import NotParseable
 from credence.client import Client
-from credence.estimators import BayesianClassifier, BayesianRegressor
+from credence.estimators import BayesianClassifier, BayesianRegressor, load, progress
 from credence.types import Version
 from tests.credence.running import credence, environment
 
@@ -168,6 +169,52 @@ def test_a_pickle_predicts_the_same_and_holds_no_tensor_of_torch(
     data = pickle.dumps(fitted)
     assert b"torch" not in data
     assert (pickle.loads(data).predict(frame()) == fitted.predict(frame())).all()
+
+
+def test_a_saved_model_is_loaded_and_predicts_the_same(
+    fitted: BayesianRegressor, tmp_path: Path
+) -> None:
+    fitted.save(tmp_path / "model.tar")
+    for again in (load(tmp_path / "model.tar"), BayesianRegressor.load(tmp_path / "model.tar")):
+        assert isinstance(again, BayesianRegressor)
+        assert (again.predict(frame()) == fitted.predict(frame())).all()
+        assert again.feature_names_in_.tolist() == fitted.feature_names_in_.tolist()
+        with pytest.raises(ValueError, match="feature names"):
+            again.predict(frame()[["city", "size"]])
+
+
+def test_a_loaded_classifier_knows_its_classes(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = BayesianClassifier("map", **QUICK).fit(X, np.where(X[:, 0] > 0, "up", "down"))
+    model.save(tmp_path / "model.tar")
+    again = load(tmp_path / "model.tar")
+    assert isinstance(again, BayesianClassifier)
+    assert again.classes_.tolist() == ["down", "up"]
+    assert (again.predict_proba(X) == model.predict_proba(X)).all()
+    assert (again.predict(X) == model.predict(X)).all()
+    with pytest.raises(ValueError, match="task is classification, not regression"):
+        BayesianRegressor.load(tmp_path / "model.tar")
+    (tmp_path / "other.tar").write_bytes(b"no archive")
+    with pytest.raises(NotParseable, match="no tar archive"):
+        load(tmp_path / "other.tar")
+
+
+def test_progress_is_shown_on_request_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines in a log, of which the last is of the last epoch; a bar in a terminal."""
+    X, y = frame()[["size"]], target(frame())
+    silent = BayesianRegressor(**QUICK).fit(X, y)
+    assert capsys.readouterr() == ("", "")
+    told = BayesianRegressor(**QUICK, verbose=True).fit(X, y)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "fit: epoch 8/8 · nelbo" in err.splitlines()[-1]
+    assert err.splitlines()[-1].startswith("100%")
+    monkeypatch.setattr(progress, "is_interactive", lambda: True)
+    BayesianRegressor(**QUICK, verbose=True).fit(X, y)
+    assert "running" in capsys.readouterr().err
+    assert (told.predict(X) == silent.predict(X)).all()
 
 
 def test_it_searches_grids_in_pipelines() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.ui.card import posterior, quality, training
+from app.ui.card import comparisons, posterior, quality, training
 from app.ui.charts import Chart, Table
 from app.ui.pages import templates
 from app.ui.scores import headline
@@ -11,12 +11,14 @@ from core.database.schema import Json
 
 BUILDERS = {  # in the order of the page; the words of each section are in sections.html
     "scores": quality.scores,
+    "baselines": comparisons.baselines,
     "calibration": quality.calibration,
     "coverage": quality.coverage,
     "risk": quality.risk,
     "pruning": posterior.pruning,
     "out-of-distribution": posterior.out_of_distribution,
     "weights": posterior.signal_to_noise,
+    "selection": comparisons.selection,
     "learning": training.learning_curve,
     "rows": training.columns,
     "recipe": training.recipe,

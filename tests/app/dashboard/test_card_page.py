@@ -29,6 +29,24 @@ def test_charts_are_drawn_from_this_service_alone(
     visit.context.close()
 
 
+@pytest.mark.parametrize("address", ["models/price/versions/1/card", "ui/models/price/versions/1"])
+def test_simple_methods_and_candidates_are_tables(
+    cards: Service, browser: Browser, address: str
+) -> None:
+    visit = Visit(browser)
+    page = visit.go(f"{cards.url}/{address}")
+    methods = page.get_by_role("table", name="Simple methods on the same held-out rows")
+    names = ["this model, full posterior", "the same for every row", "linear model"]
+    assert methods.locator("tbody th").all_inner_texts() == [*names, "boosted trees"]
+    candidates = page.get_by_role("table", name="Candidates on 96 rows left out")
+    assert candidates.locator("tbody tr").first.locator("td").all_inner_texts() == [
+        "−1", "0.2", "0", "0.1", "yes", "kl 1, width [20,20]",
+    ]  # fmt: skip
+    page.get_by_role("link", name="Beside it, on the same rows").click()
+    assert methods.is_visible()
+    visit.context.close()
+
+
 @pytest.mark.parametrize(("model", "theme"), [("price", "light"), ("tree", "dark")])
 def test_everybody_can_read_it(cards: Service, browser: Browser, model: str, theme: Theme) -> None:
     """One chart's numbers are open: those of the others are the same table."""

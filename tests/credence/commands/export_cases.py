@@ -99,7 +99,7 @@ def raw(model: TabularModel, description: dict[str, Any], names: list[str]) -> l
     for feature in description["features"]:
         values = table[feature["name"]]
         if feature["type"] == "category":
-            codes = {level: i for i, level in enumerate(feature["levels"])}
+            codes = {level: i for i, level in enumerate(feature["levels"])} | {None: np.nan}
             table[feature["name"]] = np.array([codes.get(v, -1) for v in values], float)
         elif feature["type"] == "datetime":
             table[feature["name"]] = values.astype("datetime64[us]").astype(np.int64).astype(float)

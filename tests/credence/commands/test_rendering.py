@@ -15,12 +15,12 @@ SCORES = {
 }  # fmt: skip
 
 
-def printed(monkeypatch: pytest.MonkeyPatch, width: int) -> list[str]:
-    """A version's table in a terminal of this width."""
+def printed(monkeypatch: pytest.MonkeyPatch, width: int, **told: Any) -> list[str]:
+    """A version in a terminal of this width."""
     variant = {"prune": 0.95, "num_weights": 12_345, "bytes": 123_456, "metrics": SCORES}
     version: Any = {
         "model": "m", "version": 1, "aliases": [], "task": "regression", "target": "y",
-        "features": [], "variants": [variant],
+        "features": [], "variants": [variant], **told,
     }  # fmt: skip
     console = Console(width=width, record=True, quiet=False)
     monkeypatch.setattr(rendering, "output", console)
@@ -39,6 +39,47 @@ def test_scores_fit_into_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_numbers_are_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert printed(monkeypatch, 30)[-1].split() == printed(monkeypatch, 80)[-1].split()
+
+
+def test_simple_methods_stand_below_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = {"rmse": 25.0, "mae": 3.5, "crps": 2.25, "coverage": {"0.9": 0.9}, "rows": 9}
+    trees = {"kind": "boosted_trees", "metrics": metrics, "seconds": 1.25, "rows": 50_000}
+    lines = printed(monkeypatch, 80, baselines=[trees], notes=["boosted trees: [better]"])
+    assert max(map(len, lines)) <= 80
+    title = lines.index("Beside it, on the same rows")
+    assert lines[title + 3].split() == ["this", "model", "22.93", "2.193", "1.607", "0.8333"]
+    assert lines[title + 4].split() == [
+        "boosted",
+        "trees",
+        "50000",
+        "1.25",
+        "25",
+        "3.5",
+        "2.25",
+        "0.9",
+    ]
+    assert lines[-2:] == ["Notes", "- boosted trees: [better]"]
+
+
+def test_candidates_are_printed_from_the_best_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = [
+        {
+            "name": name,
+            "settings": {},
+            "score": score,
+            "standard_error": 0.2,
+            "difference": score + 1,
+            "difference_error": 0.1,
+            "kept": score == -1,
+        }
+        for name, score in (("KL 0.05", -1.5), ("KL 1", -1.0))
+    ]
+    selection = {"candidates": candidates, "metric": "log_likelihood", "rows": 96, "note": "Near."}
+    lines = printed(monkeypatch, 80, selection=selection)
+    assert "What was tried, on 96 rows left out" in lines
+    assert lines[-3].split() == ["KL", "1", "-1", "0.2", "0", "0.1", "yes"]
+    assert lines[-2].split() == ["KL", "0.05", "-1.5", "0.2", "-0.5", "0.1", "no"]
+    assert lines[-1] == "Near."
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from models.prediction.fitted import Fitted
 from models.prediction.kernels import Bfloat16Layer, SparseLayer, fastest
 from models.prediction.local import CACHE_BYTES, LayerMoments, Scratch
 from models.prediction.noise import NoiseCache, NoiseSource, standard_normal
-from models.prediction.samplers import sample
+from models.prediction.samplers import DrawNoise, divide, sample
 from tests.models.functions import functions
 
 NETWORK = MLP.build(MLPConfig(hidden=(20, 15)), 6, 2)
@@ -46,10 +46,10 @@ def _outputs(
 ) -> torch.Tensor:
     fitted = Fitted.of(NETWORK, BBBState(posterior, {}))
 
-    def noise(start: int, stop: int) -> tuple[torch.Tensor, ...]:
-        return fitted.noise(NOISE.draw(sampler, seed, start, stop))
+    def noise(member: Fitted) -> DrawNoise:
+        return lambda start, stop: member.noise(NOISE.draw(sampler, seed, start, stop))
 
-    return sample(fitted, fitted.inputs(x), noise, num_samples, chunk or num_samples).drawn()
+    return sample(divide([fitted], num_samples), x, noise, chunk or num_samples).drawn()
 
 
 @pytest.mark.parametrize("sampler", ["monte_carlo", "sobol"])

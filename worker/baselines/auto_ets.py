@@ -1,11 +1,10 @@
 """Scores of AutoETS, a classical method, on the held-out steps of a forecaster.
 
 AutoETS selects a model of exponential smoothing by AICc (Hyndman and Khandakar 2008). It is fitted
-again at each origin of the back-test, to the same history as the forecaster's. statsforecast is
-imported only where it is used, because the import takes some seconds and 200 MB.
+again at each origin of the back-test, to the same history as the forecaster's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import NormalDist
 from typing import Any, cast
@@ -22,6 +21,7 @@ from models.forecasting.backtest import Origin, some, summarise_scores
 from models.forecasting.model import Forecaster
 from models.model import TrainedModel
 from models.prediction.predictive import GaussianMixture
+from worker.baselines.stopping import ShouldStop, check_stop
 
 MAX_LENGTH = 500  # steps: a seasonal fit of 500 takes a second; the time grows in proportion
 _LEVEL = 90  # %
@@ -29,18 +29,14 @@ _LEVEL = 90  # %
 log = structlog.get_logger()
 
 
-def with_baselines(
-    model: TrainedModel, columns: Columns, should_stop: Callable[[], bool] = lambda: False
-) -> TrainedModel:
-    """The model. If it is a forecaster, the metrics of each variant have the scores of AutoETS.
+def with_auto_ets(model: TrainedModel, columns: Columns, should_stop: ShouldStop) -> TrainedModel:
+    """The forecaster, with the scores of AutoETS in the metrics of each variant.
 
     No scores are added if a series is longer than `MAX_LENGTH`, or AutoETS cannot be fitted.
 
     Raises:
         Stopped: `should_stop` returned True before the import or before a fit.
     """
-    if model.task != "forecasting":
-        return model
     forecaster = cast(Forecaster, model)
     chosen = some(forecaster.held_out_origins(columns))
     if max(origin.first for origin in chosen) > MAX_LENGTH:
@@ -65,7 +61,7 @@ def score(
     chosen: Sequence[Origin],
     season: int,
     horizon: int,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = lambda: False,
 ) -> Json:
     """Scores of a model of statsforecast.
 
@@ -75,13 +71,13 @@ def score(
     Raises:
         Stopped: `should_stop` returned True before the import or before a fit.
     """
-    _check_stop(should_stop)
+    check_stop(should_stop)
     from statsforecast import models  # noqa: PLC0415
 
     model = getattr(models, name)(season_length=season)
     fits = []
     for origin in chosen:
-        _check_stop(should_stop)
+        check_stop(should_stop)
         fits.append(_fit(model, origin, horizon))
     means, variances = zip(*fits, strict=True)
     mean, variance = (torch.from_numpy(np.concatenate(part)) for part in (means, variances))
@@ -89,11 +85,6 @@ def score(
     targets = torch.from_numpy(np.concatenate([o.targets(horizon) for o in chosen]))
     scores = regression_scores(mixture, targets)
     return {**summarise_scores(scores, chosen, season), "origins": len(chosen)}
-
-
-def _check_stop(should_stop: Callable[[], bool]) -> None:
-    if should_stop():
-        raise Stopped
 
 
 def _fit(model: Any, origin: Origin, horizon: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from models.forecasting.backtest import Origin, backtest, some
 from models.forecasting.forecast import Forecast
 from models.forecasting.rollout import Paths
 from models.forecasting.series import Series
-from worker.baselines import score
+from worker.baselines.auto_ets import score
 
 HORIZON = 3
 

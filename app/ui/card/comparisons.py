@@ -1,0 +1,77 @@
+"""Sections about what a version was compared with: simple methods, and candidates of its recipe."""
+
+import orjson
+
+from app.ui.charts import Cell, Content, Table, variant_name
+from core.database.schema import Json
+from models.evaluation.scores import SCORES
+
+KINDS = {
+    "constant": "the same for every row",
+    "linear": "linear model",
+    "boosted_trees": "boosted trees",
+}
+
+
+def baselines(card: Json) -> Content:
+    """The scores of the version and of simple methods; empty if there are no such methods."""
+    found = card["baselines"]
+    if not found:
+        return [], []
+    known = [score for score in SCORES if any(score.name in one["metrics"] for one in found)]
+    known = [score for score in known if score.best is not None]
+    variants = [v for v in card["variants"] if v["prune"] in (0.0, card["recommended_variant"])]
+    rows: list[list[Cell]] = [
+        [f"this model, {variant_name(v['prune'])}", card["rows"]["learned"], None]
+        + [score.read(v["metrics"]) for score in known]
+        for v in variants
+    ]
+    rows += [
+        [KINDS[one["kind"]], one["rows"], one["seconds"]]
+        + [score.read(one["metrics"]) for score in known]
+        for one in found
+    ]
+    headers = ("method", "rows learned from", "seconds", *(score.title for score in known))
+    return [Table("Simple methods on the same held-out rows", headers, rows)], []
+
+
+def selection(card: Json) -> Content:
+    """A row per candidate, the best first; empty if nothing was compared."""
+    found = card["selection"]
+    candidates = sorted(found["candidates"], key=lambda one: one["score"], reverse=True)
+    if not candidates:
+        return [], []
+    metric = found["metric"].replace("_", " ")
+    headers = (
+        "candidate",
+        f"{metric} per row",
+        "standard error",
+        "difference to the best",
+        "its standard error",
+        "kept",
+        "settings",
+    )
+    rows: list[list[Cell]] = [
+        [
+            one["name"],
+            float(one["score"]),
+            float(one["standard_error"]),
+            float(one["difference"]),
+            float(one["difference_error"]),
+            "yes" if one["kept"] else "no",
+            settings_text(one["settings"]),
+        ]
+        for one in candidates
+    ]
+    return [Table(f"Candidates on {found['rows']:,} rows left out", headers, rows)], []
+
+
+def settings_text(settings: Json) -> str:
+    """Settings as `name value, …`."""
+    return ", ".join(f"{name} {_value(value)}" for name, value in settings.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

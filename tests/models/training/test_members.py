@@ -1,0 +1,133 @@
+"""Several members end to end: training, artifact, prediction, pruning and export, by method."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from models.artifact import export
+from models.artifact.files import read_model, write_model
+from models.config import (
+    BBBConfig,
+    CyclicalSGLDConfig,
+    DropoutConfig,
+    EnsembleConfig,
+    GaussianPriorConfig,
+    MAPConfig,
+    MethodConfig,
+    MetropolisConfig,
+    MLEConfig,
+    MLPConfig,
+    ModelConfig,
+    PartConfig,
+    SGLDConfig,
+    SWAGConfig,
+    TrainingConfig,
+)
+from models.exceptions import CorruptArtifact
+from models.features.columns import ColumnProfile
+from models.inference.point import DrawsState
+from models.networks import Stack
+from models.prediction.options import PredictOptions
+from models.tabular.model import TabularModel
+from models.training.recipe import resolve
+from models.training.train import train
+
+pytestmark = pytest.mark.training
+
+PARTS = (
+    PartConfig(members=2, hidden=(6,), inputs="plain", skip=True),
+    PartConfig(members=1, hidden=(5, 4), inputs="piecewise", kl_weight=0.5),
+)
+METHODS: dict[str, MethodConfig] = {
+    "bbb": BBBConfig(prior=GaussianPriorConfig(sigma="per_input")),
+    "weight": BBBConfig(estimator="weight"),
+    "map": MAPConfig(kind="map"),
+    "mle": MLEConfig(kind="mle"),
+    "ensemble": EnsembleConfig(kind="ensemble", members=2),
+    "mc_dropout": DropoutConfig(kind="mc_dropout"),
+    "swag": SWAGConfig(kind="swag", epochs=3, rank=2),
+    "sgld": SGLDConfig(kind="sgld", chains=2, draws=5, burn_in=10, thinning=2),
+    "csgld": CyclicalSGLDConfig(kind="csgld", chains=2, cycles=1, cycle_steps=20, draws=4),
+    "metropolis": MetropolisConfig(kind="metropolis", chains=2, draws=5, burn_in=10, thinning=2),
+}
+STORED = {"map": 3, "mle": 3, "ensemble": 6, "sgld": 30, "csgld": 24, "metropolis": 30}
+
+
+def _columns() -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(160, 2))
+    y = np.sin(2 * x[:, 0]) + 0.2 * random.normal(size=160)
+    return {"a": x[:, 0], "b": x[:, 1], "y": y, "c": np.where(y > 0, "up", "down").astype(object)}
+
+
+def _train(
+    target: str, method: MethodConfig, likelihood: str | None = None, **settings: object
+) -> TabularModel:
+    columns, names = _columns(), ["a", "b", target]
+    types = {name: "category" if name == "c" else "number" for name in names}
+    profiles = [ColumnProfile(name=name, type=types[name]) for name in names]
+    config = ModelConfig(
+        target=target,
+        network=MLPConfig(parts=PARTS),
+        method=method,
+        likelihood=likelihood,  # type: ignore[arg-type]
+        training=TrainingConfig(epochs=3, batch_size=64, fine_tune_epochs=1),
+        pruning=(0.5, 0.9) if isinstance(method, BBBConfig) else None,
+    )
+    config = resolve(replace(config, **settings), profiles, 160)  # type: ignore[arg-type]
+    model = train({name: columns[name] for name in names}, types, config)
+    assert isinstance(model, TabularModel)
+    return model
+
+
+@pytest.mark.parametrize("target", ["y", "c"])
+@pytest.mark.parametrize("name", list(METHODS))
+def test_every_method_trains_stores_and_exports_members(
+    name: str, target: str, tmp_path: Path
+) -> None:
+    """A model that was read predicts the same; the exported graph has the samples that it says."""
+    model = _train(target, METHODS[name], "homoscedastic" if target == "y" else None)
+    network = model.network
+    assert isinstance(network, Stack)
+    written = write_model(model, tmp_path / "model")
+    again = read_model(tmp_path / "model")
+    assert isinstance(again, TabularModel)
+    rows = {key: values[:4] for key, values in _columns().items()}
+    for prune in model.variants:
+        options = PredictOptions(prune=prune, samples=20)
+        before, after = (one.predict(rows, one.resolve(options)) for one in (model, again))
+        assert before.samples == after.samples == min(20, STORED.get(name, 20))
+        # Kernels of a model that was read are measured, and may round otherwise.
+        np.testing.assert_allclose(before.mean, after.mean, rtol=0.02, atol=2e-3)
+    exported = export.build(again, samples=20)
+    assert exported.description["samples"] == min(21, STORED.get(name, 21))
+    outputs = exported.module(*exported.example)
+    assert all(bool(values.isfinite().all()) and len(values) == 3 for values in outputs)
+    if name in STORED:
+        x = torch.tensor(np.stack([rows["a"], rows["b"]], 1))
+        whole = again.predict(rows, again.resolve(PredictOptions(samples=100)))
+        mean = export.build(again, samples=100).module(x)[0]
+        np.testing.assert_allclose(mean.numpy(), whole.mean, rtol=1e-4, atol=1e-5)
+    if isinstance(METHODS[name], BBBConfig):
+        sizes = [written.variants_by_prune[prune].num_bytes for prune in (0.0, 0.5, 0.9)]
+        assert sizes[1] < 0.6 * sizes[0]
+        assert sizes[2] < 0.25 * sizes[0]
+
+
+def test_a_state_with_other_members_than_the_network_is_refused(tmp_path: Path) -> None:
+    model = _train("y", MAPConfig(kind="map"))
+    state = model.variant(0.0).state
+    assert isinstance(state, DrawsState)
+    variant = replace(model.variant(0.0), state=replace(state, members=1))
+    write_model(model.with_variants({0.0: variant}), tmp_path / "model")
+    with pytest.raises(CorruptArtifact, match="weights has 1 members; the network has 3"):
+        read_model(tmp_path / "model")
+
+
+def test_one_sample_per_member_and_fewer_have_no_error_of_a_known_distribution() -> None:
+    model = _train("y", MAPConfig(kind="map"))
+    rows = {key: values[:4] for key, values in _columns().items()}
+    assert model.predict(rows, model.resolve(PredictOptions(samples=100))).mc_error is None

@@ -1,0 +1,201 @@
+"""Every method beside scikit-learn itself, called directly on the same rows."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scoringrules
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from models.exceptions import Stopped
+from tests.worker.baselines.tables import table
+from worker.baselines import estimators
+from worker.baselines.classes import class_metrics, score_classes
+from worker.baselines.columns import Table
+from worker.baselines.numbers import folds, score_numbers
+from worker.baselines.residuals import number_metrics
+from worker.baselines.task import Task
+
+LEARNED, HELD_OUT = slice(0, 240), slice(240, 300)
+CLASSES = ("k0", "k1", "k2")
+
+
+def task(target: str, **changes: Any) -> tuple[Task, np.ndarray]:
+    """The task of predicting `target` from x and wood, and the truth of the held-out rows."""
+    columns = table()
+    rows = Table(columns["x"][:, None], columns["wood"][:, None])
+    truth = columns[target]
+    if target == "kind":
+        truth = np.array([CLASSES.index(name) for name in truth])
+        changes |= {"num_classes": 3}
+    return Task(
+        learned=rows[LEARNED], truth=truth[LEARNED], held_out=rows[HELD_OUT], **changes
+    ), truth[HELD_OUT]
+
+
+def frame() -> pd.DataFrame:
+    columns = table()
+    wood = pd.Categorical(columns["wood"])
+    return pd.DataFrame({"x": columns["x"], "wood": wood})
+
+
+def linear(estimator: Any) -> Any:
+    """Median, one-hot with missing as a level, and every column standardised."""
+    numbers = SimpleImputer(strategy="median")
+    levels = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+    columns = make_column_transformer((numbers, ["x"]), (levels, ["wood"]))
+    return make_pipeline(columns, StandardScaler(), estimator)
+
+
+def crps(prediction: np.ndarray, residuals: np.ndarray, truth: np.ndarray) -> float:
+    sample = prediction[:, None] + residuals
+    return float(scoringrules.crps_ensemble(truth, sample, estimator="nrg").mean())
+
+
+def test_a_constant_is_the_distribution_of_the_target() -> None:
+    given, truth = task("y")
+    scores, rows = score_numbers("constant", given, truth)
+    found = number_metrics(scores)
+    assert rows == 240
+    assert found["crps"] == pytest.approx(crps(np.zeros(60), given.truth, truth))
+    assert found["rmse"] == pytest.approx(np.sqrt(np.mean((truth - given.truth.mean()) ** 2)))
+    low, high = np.quantile(given.truth, [0.05, 0.95])
+    assert found["coverage"]["0.9"] == np.mean((low <= truth) & (truth <= high))
+    assert found["interval_width"]["0.9"] == pytest.approx(high - low)
+
+
+def test_the_linear_model_is_scikit_learns() -> None:
+    """Encoders see all learning rows; within folds the pipeline here sees fewer: 1 % apart."""
+    given, truth = task("y")
+    scores, _ = score_numbers("linear", given, truth)
+    found, x = number_metrics(scores), frame()
+    model = linear(RidgeCV(alphas=estimators.PENALTIES))
+    left_out = cross_val_predict(
+        model, x[LEARNED], given.truth, cv=KFold(5, shuffle=True, random_state=0)
+    )
+    predicted = model.fit(x[LEARNED], given.truth).predict(x[HELD_OUT])
+    expected = crps(predicted, given.truth - left_out, truth)
+    assert found["crps"] == pytest.approx(expected, rel=0.01)
+    assert found["rmse"] == pytest.approx(np.sqrt(np.mean((truth - predicted) ** 2)), rel=1e-6)
+
+
+def test_boosted_trees_are_scikit_learns() -> None:
+    given, truth = task("y")
+    scores, _ = score_numbers("boosted_trees", given, truth)
+    model = HistGradientBoostingRegressor(
+        categorical_features="from_dtype", early_stopping=True, random_state=0
+    ).fit(frame()[LEARNED], given.truth)
+    predicted = model.predict(frame()[HELD_OUT])
+    np.testing.assert_allclose(scores["squared_error"], (truth - predicted) ** 2, rtol=1e-9)
+    assert scores["coverage_0.9"].mean() == pytest.approx(0.9, abs=0.12)  # 60 rows: 3 errors
+
+
+@pytest.mark.parametrize("kind", ["linear", "boosted_trees"])
+def test_classifiers_are_scikit_learns(kind: Any) -> None:
+    given, truth = task("kind")
+    scores, _ = score_classes(kind, given, truth)
+    found, x = class_metrics(scores), frame()
+    trees = HistGradientBoostingClassifier(
+        categorical_features="from_dtype", early_stopping=True, random_state=0
+    )
+    model = linear(LogisticRegression(max_iter=500)) if kind == "linear" else trees
+    predicted = model.fit(x[LEARNED], given.truth).predict_proba(x[HELD_OUT])
+    assert found["log_likelihood"] == pytest.approx(-log_loss(truth, predicted), rel=1e-6)
+    assert found["accuracy"] == accuracy_score(truth, predicted.argmax(1))
+    brier = np.mean(np.sum((predicted - np.eye(3)[truth]) ** 2, axis=1))
+    assert found["brier"] == pytest.approx(brier, rel=1e-6)
+    assert found["rows"] == 60
+
+
+def test_a_constant_class_has_the_shares_of_the_classes() -> None:
+    given, truth = task("kind", weights=np.arange(240.0))
+    scores, _ = score_classes("constant", given, truth)
+    shares = np.bincount(given.truth, np.arange(240.0)) / np.arange(240.0).sum()
+    np.testing.assert_allclose(scores["log_likelihood"], np.log(shares[truth]))
+
+
+def test_a_class_that_was_never_seen_costs_a_finite_score() -> None:
+    given, truth = task("kind")
+    learned = np.flatnonzero(given.truth != 2)
+    fewer = Task(
+        learned=given.learned[learned],
+        truth=given.truth[learned],
+        held_out=given.held_out,
+        num_classes=3,
+    )
+    for kind in ("constant", "linear", "boosted_trees"):
+        scores, _ = score_classes(kind, fewer, truth)
+        unseen = scores["log_likelihood"][truth == 2]
+        assert unseen.numpy() == pytest.approx(np.log(1e-9), rel=1e-6)
+
+
+def test_row_weights_count_in_fits() -> None:
+    weights = np.where(np.arange(240) < 120, 1.0, 1e-6)
+    given, truth = task("y", weights=weights)
+    scores, _ = score_numbers("linear", given, truth)
+    whole, _ = score_numbers("linear", task("y")[0], truth)
+    half, _ = score_numbers("linear", given.thinned(240), truth)
+    assert scores["squared_error"].mean() != pytest.approx(whole["squared_error"].mean(), rel=1e-3)
+    np.testing.assert_array_equal(half["squared_error"], scores["squared_error"])
+
+
+def test_groups_stay_in_one_fold() -> None:
+    groups = table()["group"][LEARNED]
+    given, _ = task("y", groups=groups)
+    parts = list(folds(given))
+    assert len(parts) == 5
+    for learned, left_out in parts:
+        assert not set(groups[learned]) & set(groups[left_out])
+    expected = GroupKFold(5).split(given.truth, groups=groups)
+    assert [left.tolist() for _, left in parts] == [left.tolist() for _, left in expected]
+
+
+def test_wide_and_long_tables_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ridge has five columns: x, three woods and missing. Trees have two."""
+    given, truth = task("y")
+    monkeypatch.setattr(estimators, "MOST_CELLS", 500)
+    assert score_numbers("linear", given, truth)[1] == 100
+    assert score_numbers("boosted_trees", given, truth)[1] == 240
+    monkeypatch.setattr(estimators, "MOST_ROWS", 60)
+    assert score_numbers("boosted_trees", given, truth)[1] == 60
+    given, truth = task("kind")
+    assert score_classes("linear", given, truth)[1] == 33
+
+
+def test_a_category_of_thousands_of_levels_is_encoded_narrowly() -> None:
+    rows = 3000
+    levels = np.array([f"l{i}" for i in range(rows)], dtype=object)[:, None]
+    given = Task(
+        learned=Table(np.empty((rows, 0)), levels),
+        truth=np.arange(rows).astype(float),
+        held_out=Table(np.empty((2, 0)), np.array([["new"], [None]], dtype=object)),
+    )
+    assert estimators.prepare("linear", given).inputs.shape == (rows, 100)
+    codes = estimators.prepare("boosted_trees", given).inputs
+    assert codes.max() <= 254
+    for kind in ("linear", "boosted_trees"):
+        scores, _ = score_numbers(kind, given, np.zeros(2))
+        assert np.isfinite(scores["crps"]).all()
+
+
+def test_too_many_classes_for_trees_are_refused() -> None:
+    given, _ = task("kind")
+    with pytest.raises(ValueError, match="101 classes: boosted trees take at most 100"):
+        estimators.prepare("boosted_trees", Task(**vars(given) | {"num_classes": 101}))
+
+
+def test_a_job_stops_before_the_next_fit() -> None:
+    """Asked before the encoding and before each of the six fits."""
+    answers = iter([False] * 4 + [True])
+    given, truth = task("y", should_stop=lambda: next(answers))
+    with pytest.raises(Stopped):
+        score_numbers("linear", given, truth)
+    assert next(answers, None) is None

@@ -1,0 +1,129 @@
+"""What a trained model tells of simple methods on its rows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core.context import Context
+from core.jobs.jobs import JobStatus
+from models.artifact.files import read_model
+from models.exceptions import Stopped
+from models.model import TrainedModel
+from tests.worker.baselines.tables import TYPES, by_group, table, train_on
+from tests.worker.conftest import train_job
+from worker.baselines import numbers, tables
+from worker.baselines.adding import with_baselines
+from worker.baselines.comparison import note_on
+from worker.metrics import WorkerMetrics
+from worker.runner import JobRunner
+
+KINDS = ["constant", "linear", "boosted_trees"]
+
+
+def told(model: TrainedModel) -> dict[str, dict[str, Any]]:
+    return {one.kind: one.metrics for one in model.baselines}
+
+
+def test_a_model_that_learned_nothing_is_told_so() -> None:
+    columns = table()
+    model = with_baselines(train_on(columns), columns, TYPES)
+    assert [one.kind for one in model.baselines] == KINDS
+    found, own = told(model), model.variant(0.0).metrics
+    assert {metrics["rows"] for metrics in found.values()} == {own["rows"]}
+    assert found["linear"]["crps"] < found["constant"]["crps"]
+    assert found["linear"]["crps"] < 0.7 * own["crps"]
+    (note,) = (note for note in model.notes if note.startswith("a linear model"))
+    assert "better than this model" in note
+    assert f"CRPS {found['linear']['crps']:.4g} and {own['crps']:.4g}" in note
+    assert all(one.seconds < 30 for one in model.baselines)
+    assert all(one.rows == 270 for one in model.baselines)
+
+
+def test_classes_are_compared_by_log_likelihood() -> None:
+    columns = table()
+    model = with_baselines(train_on(columns, "kind"), columns, TYPES)
+    found, own = told(model), model.variant(0.0).metrics
+    assert list(found) == KINDS
+    assert set(found["linear"]) == {"rows", "accuracy", "log_likelihood", "brier", "ece"}
+    (note,) = (note for note in model.notes if note.startswith("a linear model"))
+    values = f"{found['linear']['log_likelihood']:.4g} and {own['log_likelihood']:.4g}"
+    assert f"log likelihood {values}" in note
+
+
+def test_numbers_and_booleans_can_be_classes() -> None:
+    columns = table()
+    columns["x"] = np.nan_to_num(columns["x"])
+    classes = {"three": (columns["x"] > 0) * 3.0, "wet": (columns["x"] > 0) * 1.0}
+    types = TYPES | {"three": "number", "wet": "boolean"}
+    for name, values in classes.items():
+        data = columns | {name: values}
+        model = train_on(data, name, types=types, task="classification")
+        beside = with_baselines(model, data, types)
+        assert told(beside)["boosted_trees"]["accuracy"] > 0.9, name
+
+
+def test_rows_without_a_target_groups_and_weights_are_the_models() -> None:
+    columns = table()
+    columns["y"][:20] = np.nan
+    model = train_on(columns, training=by_group(), weight="weight")
+    beside = with_baselines(model, columns, TYPES)
+    assert told(beside)["linear"]["rows"] == model.variant(0.0).metrics["rows"]
+    assert list(told(beside)) == KINDS
+
+
+def test_a_method_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(kind: str, *_: Any) -> Any:
+        if kind == "linear":
+            raise ValueError("no")
+        return score(kind, *_)  # type: ignore[arg-type]
+
+    columns, score = table(), numbers.score_numbers
+    model = train_on(columns)
+    monkeypatch.setattr(tables, "score_numbers", refuse)
+    assert list(told(with_baselines(model, columns, TYPES))) == ["constant", "boosted_trees"]
+    monkeypatch.setattr(tables, "split_table", lambda *_: 1 / 0)
+    assert with_baselines(model, columns, TYPES) is model
+
+
+def test_images_have_no_baselines() -> None:
+    columns = table() | {"image": np.random.default_rng(0).normal(size=(300, 2, 2))}
+    types = TYPES | {"image": "tensor"}
+    model = train_on(columns, features=("x", "image"), types=types)
+    assert with_baselines(model, columns, types) is model
+
+
+def test_a_job_that_is_to_stop_does_so() -> None:
+    columns = table()
+    model = train_on(columns)
+    answers = iter([False] * 5 + [True])
+    with pytest.raises(Stopped):
+        with_baselines(model, columns, TYPES, lambda: next(answers))
+
+
+def test_a_note_says_by_how_much() -> None:
+    ours, theirs = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.5, 1.6, 2.4, 3.5])
+    assert note_on("linear", "crps", theirs, ours) == (
+        "a linear model predicted the held-out rows better than this model: CRPS 2 and 2.5 "
+        "(difference per row 0.5, standard error 0.041)"
+    )
+    assert note_on("linear", "crps", ours, theirs) is None
+    assert note_on("linear", "log_likelihood", theirs, ours) is None
+    uneven = torch.tensor([0.9, 2.9, 1.9, 4.1])
+    assert note_on("boosted_trees", "crps", uneven, ours) == (
+        "boosted trees predicted the held-out rows as well as this model: CRPS 2.45 and 2.5 "
+        "(difference per row 0.05, within its standard error of 0.41)"
+    )
+    assert "one row" in str(note_on("constant", "crps", theirs[:1], ours[:1]))
+
+
+def test_a_job_publishes_them(context: Context, dataset: str) -> None:
+    job = train_job(context, dataset)
+    JobRunner(context, "test-worker", WorkerMetrics(), lambda: False).run(job.id)
+    assert context.jobs.get(job.id).status is JobStatus.SUCCEEDED
+    version = context.registry.get("line")
+    assert [one["kind"] for one in version.description["baselines"]] == KINDS
+    assert any("a linear model" in note for note in version.description["notes"])
+    stored = read_model(context.registry.path(version))
+    assert [one.kind for one in stored.baselines] == KINDS

@@ -1,0 +1,35 @@
+"""Adds to a trained model what simple methods reach on the same rows."""
+
+from collections.abc import Mapping
+
+from models.features.columns import Columns
+from models.model import TrainedModel
+from worker.baselines.auto_ets import with_auto_ets
+from worker.baselines.stopping import ShouldStop
+from worker.baselines.tables import with_table_baselines
+
+
+def with_baselines(
+    model: TrainedModel,
+    columns: Columns,
+    types: Mapping[str, str],
+    should_stop: ShouldStop = lambda: False,
+) -> TrainedModel:
+    """The model with the scores of simple methods.
+
+    A forecaster's variants get those of AutoETS among their metrics. A regression or classification
+    of a table gets `baselines`, and notes on those that it does not beat. Other models, and those
+    with tensor features, stay as they are.
+
+    Args:
+        columns, types: the data that the model was trained on.
+
+    Raises:
+        Stopped: `should_stop` returned True before an import or a fit.
+    """
+    match model.task:
+        case "forecasting":
+            return with_auto_ets(model, columns, should_stop)
+        case "regression" | "classification":
+            return with_table_baselines(model, columns, types, should_stop)
+    return model

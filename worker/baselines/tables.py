@@ -1,0 +1,171 @@
+"""Fits simple methods to the rows of a table's model and compares them with it."""
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import numpy as np
+import structlog
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from models.config import Json, SplitBy
+from models.evaluation.baseline import Baseline, BaselineKind
+from models.exceptions import Stopped
+from models.features.columns import Columns
+from models.model import TrainedModel
+from models.prediction.options import PredictOptions
+from models.prediction.prediction import ClassName
+from worker.baselines.classes import class_metrics, score_classes
+from worker.baselines.columns import group_key, read_table, split_table, thin
+from worker.baselines.comparison import note_on
+from worker.baselines.numbers import score_numbers
+from worker.baselines.residuals import number_metrics
+from worker.baselines.stopping import ShouldStop, check_stop
+from worker.baselines.task import Task
+
+MOST_PAIRS = 20_000  # held-out rows on which the model is predicted again for the notes
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A baseline and its proper score of each held-out row."""
+
+    baseline: Baseline
+    by_row: Float[Tensor, "rows"]
+
+
+def with_table_baselines(
+    model: TrainedModel, columns: Columns, types: Mapping[str, str], should_stop: ShouldStop
+) -> TrainedModel:
+    """The model with its baselines, and notes on those that it does not beat.
+
+    A method that cannot be fitted is logged and left out. Models with tensor features stay as they
+    are.
+
+    Raises:
+        Stopped: the job must stop.
+    """
+    if any(feature.type == "tensor" for feature in model.features):
+        return model
+    try:
+        return _compare(model, columns, types, should_stop)
+    except Stopped:
+        raise
+    except Exception:  # the model itself is complete
+        log.warning("the baselines could not be compared with the model", exc_info=True)
+        return model
+
+
+def _compare(
+    model: TrainedModel, columns: Columns, types: Mapping[str, str], should_stop: ShouldStop
+) -> TrainedModel:
+    split = split_table(columns, model.config)
+    task, truth = _task(model, columns, types, split.learned, split.held_out, should_stop)
+    check_stop(should_stop)
+    _import_estimators()  # so that no method's seconds contain the import
+    with _quietly():
+        scored = list(_score_all(task, truth))
+    if not scored:
+        return model
+    pairs = thin(np.arange(len(split.held_out)), MOST_PAIRS)
+    check_stop(should_stop)
+    ours = _own_scores(model, columns, split.held_out[pairs])
+    score = "crps" if model.task == "regression" else "log_likelihood"
+    found = (note_on(s.baseline.kind, score, s.by_row[pairs], ours[score]) for s in scored)
+    return replace(
+        model,
+        baselines=tuple(one.baseline for one in scored),
+        notes=(*model.notes, *(note for note in found if note)),
+    )
+
+
+def _task(  # noqa: PLR0917 - what a model was trained on, and where it was split
+    model: TrainedModel,
+    columns: Columns,
+    types: Mapping[str, str],
+    learned: Int[np.ndarray, "learned"],
+    held_out: Int[np.ndarray, "held_out"],
+    should_stop: ShouldStop,
+) -> tuple[Task, Shaped[np.ndarray, "held_out"]]:
+    """The task, and the truth of the held-out rows."""
+    config = model.config
+    table = read_table(columns, types, model.features)
+    truth = columns[config.target]
+    truth = truth.astype(float) if model.classes is None else _indices(truth, model.classes)
+    weights = None if config.weight is None else columns[config.weight][learned].astype(float)
+    groups = group_key(columns, config) if isinstance(config.training.split, SplitBy) else None
+    task = Task(
+        learned=table[learned],
+        truth=truth[learned],
+        held_out=table[held_out],
+        num_classes=None if model.classes is None else len(model.classes),
+        weights=weights,
+        groups=None if groups is None else groups[learned],
+        should_stop=should_stop,
+    )
+    return task, truth[held_out]
+
+
+def _indices(
+    values: Shaped[np.ndarray, "rows"], classes: Sequence[ClassName]
+) -> Int[np.ndarray, "rows"]:
+    """Indices of classes; −1 where the target is missing."""
+    index = {name: i for i, name in enumerate(classes)}
+    return np.array([index.get(value, -1) for value in values.tolist()], dtype=np.int64)
+
+
+def _score_all(task: Task, truth: Shaped[np.ndarray, "held_out"]) -> Iterator[Scored]:
+    for kind in get_args(BaselineKind):
+        started = time.perf_counter()
+        try:
+            by_row, metrics, rows = _score(kind, task, truth)
+        except Stopped:
+            raise
+        except Exception:  # whatever scikit-learn raises
+            log.warning("a baseline could not be fitted", baseline=kind, exc_info=True)
+            continue
+        seconds = round(time.perf_counter() - started, 3)
+        yield Scored(Baseline(kind=kind, metrics=metrics, seconds=seconds, rows=rows), by_row)
+
+
+def _score(
+    kind: BaselineKind, task: Task, truth: Shaped[np.ndarray, "held_out"]
+) -> tuple[Float[Tensor, "rows"], Json, int]:
+    """The proper score of each row, the metrics, and the number of rows learned from."""
+    if task.num_classes is None:
+        numbers, rows = score_numbers(kind, task, truth)
+        return torch.from_numpy(numbers["crps"]), number_metrics(numbers), rows
+    classes, rows = score_classes(kind, task, truth)
+    return classes["log_likelihood"], class_metrics(classes), rows
+
+
+def _own_scores(
+    model: TrainedModel, columns: Columns, rows: Int[np.ndarray, "rows"]
+) -> Mapping[str, Tensor]:
+    """The scores that the full model has for these rows."""
+    names = [column.name for column in model.inputs]
+    encoded = model.encode({name: columns[name][rows] for name in names})
+    return model.row_scores(encoded, columns[model.config.target][rows], PredictOptions())
+
+
+def _import_estimators() -> None:
+    import sklearn.ensemble  # noqa: PLC0415
+    import sklearn.linear_model  # noqa: F401, PLC0415
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """As many threads as torch has, and no warnings, such as of a fit that has not converged."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    limit = threadpool_limits(limits=torch.get_num_threads())
+    with limit, warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
