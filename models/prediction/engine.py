@@ -182,13 +182,8 @@ class Engine:
         parts = [metrics.row_scores(one, calibration) for one in labelled]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-<<<<<<< HEAD
     def labelled(
-        self, fitted: Fitted | FittedDraws, rows: Rows, sampler: str, seed: int, samples: int
-=======
-    def _labelled(
         self, fitted: Ready, rows: Rows, sampler: str, seed: int, samples: int
->>>>>>> main
     ) -> Iterator[LabelledMixture]:
         """The mixture of each chunk of rows with the rows' targets and weights."""
         targets = rows.targets

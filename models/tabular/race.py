@@ -46,7 +46,7 @@ class Race:
         return plan_budget(training.effort or "standard", len(self.problem.rows))
 
     def _search(self, raced: FoldProblem) -> None:
-        """Encodings, a linear model, no KL, other weights of it, other widths: as many as allowed."""
+        """Encodings, a linear model, no KL, other weights of it, other widths: if allowed."""
         model = raced.model
         first = first_candidate(raced.folds.count, model.config.likelihood, model.target)
         self._try(raced, first)
