@@ -101,7 +101,7 @@ def describe_shape(target: NumberTarget) -> str:
     high = "no upper bound" if target.upper is None else f"the upper bound {target.upper:g}"
     kind = "whole numbers" if target.integer else "numbers"
     atoms = ", ".join(f"{atom:g}" for atom in target.atoms)
-    own = f"; a probability of its own has {atoms}" if atoms else ""
+    own = f"; these values have a probability of their own: {atoms}" if atoms else ""
     where = f"with {low} and {high}, on the scale {target.scale.kind}"
     return f"the target is predicted as {kind} {where}{own}"
 

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 from torch.special import log_ndtr, ndtri
 
-Values = Float[Tensor, "*shape"]
-Open = Bool[Tensor, "*rows"]
+Values = Float[Tensor, "..."]  # of shapes that broadcast
+Open = Bool[Tensor, "..."]
 
 # Below this width the probability of an interval is density × width: the relative error is
 # width² |f''/f|/24, and a difference of distribution functions would lose more digits.
@@ -182,7 +182,7 @@ class Student:
 
         return _log_interval(self, between, low, high, open_low, open_high)
 
-    def _tail(self, t: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    def _tail(self, t: Values) -> Values:
         """P(T > t) for t ≥ 0."""
         root, power = self.dof.sqrt(), self.dof - 1
         near = t < root

@@ -154,7 +154,7 @@ class ShapedMixture(NumberMixture):
         target = self.target
         y = target.scale.inverse(z * target.std + target.mean)
         if target.integer:
-            y = torch.ceil(y - 0.5 - 1e-9)
+            y = torch.ceil(y - 0.5 - 1e-9) + 0.0  # which makes −0 a plain 0
         return y.clamp(target.lower, target.upper) if target.is_bounded else y
 
     def crps(self, targets: PerRow) -> PerRow:
