@@ -25,9 +25,12 @@ from models.config.model import FeatureConfig as FeatureConfig
 from models.config.model import FeatureType as FeatureType
 from models.config.model import ForecastConfig as ForecastConfig
 from models.config.model import LanguageConfig as LanguageConfig
+from models.config.model import LikelihoodConfig as LikelihoodConfig
 from models.config.model import LikelihoodName as LikelihoodName
 from models.config.model import ModelConfig as ModelConfig
 from models.config.model import Pruning as Pruning
+from models.config.model import ScaleName as ScaleName
+from models.config.model import SupportConfig as SupportConfig
 from models.config.model import Task as Task
 from models.config.networks import Activation as Activation
 from models.config.networks import ConvolutionalConfig as ConvolutionalConfig

@@ -22,9 +22,7 @@ from models.inference.members import select
 from models.inference.method import State
 from models.likelihoods import ShapedLikelihood
 from models.networks import Stack
-from models.prediction.engine import Engine
-from models.prediction.fitted import Fitted
-from models.prediction.weight_draws import FittedDraws
+from models.prediction.engine import Engine, Ready
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.problem import SCORE_SAMPLES, RowProblem
 from models.tabular.task import RowTask
@@ -133,7 +131,7 @@ class FoldProblem(RowProblem):
         log_prob = self.model.likelihood.log_prob(outputs, rows.targets, point)
         return log_prob.logsumexp(0) - math.log(len(outputs))
 
-    def _left_out(self, state: State, fold: int) -> "tuple[Engine, Fitted | FittedDraws]":
+    def _left_out(self, state: State, fold: int) -> tuple[Engine, Ready]:
         """The members that leave out a fold, ready for prediction."""
         members, layout = self.folds.members(fold, self._stack.members), self._stack.layout
         engine, whole = self._engines[fold], state.detach()

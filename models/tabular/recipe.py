@@ -11,6 +11,7 @@ from models.config import (
     DropoutConfig,
     FeatureConfig,
     KLConfig,
+    LikelihoodConfig,
     LikelihoodName,
     MethodConfig,
     MetropolisConfig,
@@ -28,6 +29,7 @@ from models.features.columns import ColumnProfile, check_features, column_of
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, LocallyDrawn, Network, Stack, TensorSlot, build_network
+from models.tabular.likelihood_recipe import SHAPES, number_likelihood
 from models.tabular.race_recipe import is_race, resolve_race
 from models.training.method_recipe import (
     FitPlan,
@@ -90,7 +92,7 @@ def resolve_rows(
     return replace(
         config,
         task=task,
-        likelihood=_likelihood(config.likelihood, task, target),
+        likelihood=_likelihood(config, task, target),
         network=network,
         method=_method(config.method, built, training, plan),
         training=training,
@@ -106,7 +108,7 @@ def _resolve_race(
     return replace(
         raced,
         task=task,
-        likelihood=_likelihood(config.likelihood, task, columns[config.target]),
+        likelihood=_likelihood(config, task, columns[config.target]),
         out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
     )
 
@@ -200,20 +202,37 @@ def _default_features(
     return features
 
 
-def _likelihood(name: LikelihoodName | None, task: Task, target: ColumnProfile) -> LikelihoodName:
-    """Bernoulli for two known classes. The classes of a number are known only in training."""
+def _likelihood(
+    config: ModelConfig, task: Task, target: ColumnProfile
+) -> LikelihoodName | LikelihoodConfig:
+    """Bernoulli for two known classes. The classes of a number are known only in training.
+
+    Raises:
+        InvalidData: if the likelihood does not fit the task or the target.
+    """
     binary = target.type == "boolean" or (target.levels is not None and len(target.levels) == 2)
     allowed: tuple[LikelihoodName, ...]
-    if task in ("regression", "forecasting"):
-        allowed = ("heteroscedastic", "homoscedastic")
-    else:
-        allowed = ("bernoulli", "categorical") if binary else ("categorical",)
-    if name is not None and name not in allowed:
+    match task:
+        case "regression":
+            allowed = ("heteroscedastic", "homoscedastic", *SHAPES)
+        case "forecasting":
+            allowed = ("heteroscedastic", "homoscedastic")
+        case _:
+            allowed = ("bernoulli", "categorical") if binary else ("categorical",)
+    given = config.likelihood
+    name = given.kind if isinstance(given, LikelihoodConfig) else given
+    if name not in (None, "auto", *allowed):
         raise InvalidData(
             f"likelihood {name!r} does not fit this {task}; it takes {' or '.join(allowed)}",
             "/likelihood",
         )
-    return name or allowed[0]
+    if task != "regression":
+        if config.support is not None:
+            raise InvalidData(
+                f"a {task} has no bounds: give the target by its name alone", "/target"
+            )
+        return allowed[0] if name in (None, "auto") else name
+    return number_likelihood(given, config.support, target)
 
 
 def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
