@@ -105,6 +105,8 @@ def _resolve_race(
     config: ModelConfig, columns: Mapping[str, ColumnProfile], task: Task, num_rows: int
 ) -> ModelConfig:
     raced = resolve_race(replace(config, features=_features(config, columns)), num_rows)
+    if task == "regression" and config.likelihood in (None, "auto"):
+        config = replace(config, likelihood="mixture")
     return replace(
         raced,
         task=task,
