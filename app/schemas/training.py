@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Annotated, Any, Self
 
+from annotated_types import Interval
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from app.schemas.common import DatasetId, Json, ModelName, Request
@@ -73,6 +74,9 @@ class RecipeRequest(Request):
     )
     weight: ColumnName | None = None
     network: NetworkConfig = _DEFAULTS.network
+    members: Annotated[int, Interval(ge=1, le=32)] | None = Field(
+        None, description="networks whose mixture predicts; null: by the recipe"
+    )
     training: TrainingConfig = _DEFAULTS.training
     pruning: Pruning | None = None
     language: LanguageConfig | None = None

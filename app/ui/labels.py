@@ -53,6 +53,7 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
         "Noise",
         "Heteroscedastic: a Gaussian. A mixture keeps to positive or whole numbers.",
     ),
+    "members": ("Members", "Networks whose mixture predicts, fitted together."),
     "weight": ("Row weights", "A column with the weight of each row."),
     "pruning": (
         "Pruned variants",

@@ -65,6 +65,7 @@ class BayesianEstimator(BaseEstimator):
         *,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
+        members: int | None = None,
         likelihood: str | Mapping[str, Any] | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -84,6 +85,7 @@ class BayesianEstimator(BaseEstimator):
         self.method = method
         self.hidden = hidden
         self.activation = activation
+        self.members = members
         self.likelihood = likelihood
         self.epochs = epochs
         self.batch_size = batch_size
@@ -208,7 +210,7 @@ class BayesianEstimator(BaseEstimator):
             "network": self._given(_NETWORK),
             "method": method,
             "training": training,
-            **self._given(("likelihood", "support", "pruning")),
+            **self._given(("likelihood", "support", "members", "pruning")),
         }
 
     def _given(self, names: Sequence[str]) -> dict[str, Any]:

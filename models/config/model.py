@@ -113,6 +113,7 @@ class ModelConfig:
     weight: ColumnName | None = None
     network: NetworkConfig = field(default_factory=MLPConfig)
     method: MethodConfig = field(default_factory=BBBConfig)
+    members: Annotated[int, Interval(ge=1, le=32)] | None = None  # networks of a mixture
     training: TrainingConfig = field(default_factory=TrainingConfig)
     pruning: Pruning | None = None
     language: LanguageConfig | None = None

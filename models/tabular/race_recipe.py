@@ -74,6 +74,8 @@ def _fixed(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> Iterato
         yield "method.kl.weight"
     elif method != BBBConfig():
         yield "method"
+    if config.members is not None:
+        yield "members"
     yield from (f"training.{name}" for name in _SINGLE_FIT if getattr(training, name) is not None)
     features = [f.type for f in config.features] if config.features else []
     types: list[str] = [*features] or [profile.type for profile in columns.values()]

@@ -30,6 +30,7 @@ from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_ne
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, LocallyDrawn, Network, Stack, TensorSlot, build_network
 from models.tabular.likelihood_recipe import SHAPES, number_likelihood
+from models.tabular.members import with_members
 from models.tabular.race_recipe import is_race, resolve_race
 from models.training.method_recipe import (
     FitPlan,
@@ -82,7 +83,9 @@ def resolve_rows(
         case _:
             config = replace(config, features=_features(config, columns))
             inputs = _inputs(config.features or (), columns)
-    network = _network(config.network, num_rows)
+    config = replace(config, network=_network(config.network, num_rows))
+    config = with_members(config, task)
+    network = config.network
     built = build_network(network, inputs, num_outputs=2)
     _check_network(config.method, built)
     steps = SERIES_STEPS if task == "forecasting" else _STEPS
@@ -238,10 +241,17 @@ def _likelihood(
 
 
 def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:
-    if not isinstance(config, MLPConfig) or config.hidden is not None:
+    if not isinstance(config, MLPConfig) or config.hidden is not None or config.parts:
         return config
     hidden = (50,) if num_rows < 2_000 else (100, 100) if num_rows < 50_000 else (400, 400)
     return replace(config, hidden=hidden)
+
+
+def _widths(network: NetworkConfig) -> tuple[int, ...]:
+    """The widths of all hidden layers."""
+    if isinstance(network, MLPConfig) and network.parts:
+        return tuple(width for part in network.parts for width in part.hidden)
+    return network.hidden or ()
 
 
 def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnProfile]) -> Inputs:
@@ -318,7 +328,7 @@ def _training(
     rows = max(1, round(num_rows * (1 - held_out)))
     batch = config.batch_size or (256 if num_rows < 20_000 else 128)
     epochs = config.epochs or min(10_000, max(plan.epochs, steps * min(batch, rows) // rows))
-    adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(network.hidden or (50,)))
+    adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(_widths(network) or (50,)))
     optimizer = config.optimizer or "adam"
     rate = config.learning_rate or (adam if optimizer == "adam" else _SGD_RATE)
     tune = config.fine_tune_epochs

@@ -99,7 +99,7 @@ def test_simple_methods_stand_beside_the_model(cards: Service) -> None:
     for name in ("baselines", "recommended_variant", "selection"):
         assert found[name] == version[name]
     assert [one["kind"] for one in found["baselines"]] == ["constant", "linear", "boosted_trees"]
-    ((table,), ()) = next(
+    ((table,), (chart,)) = next(
         (section.tables, section.charts)
         for section in sections(found)
         if section.name == "baselines"
@@ -109,6 +109,9 @@ def test_simple_methods_stand_beside_the_model(cards: Service) -> None:
     assert own[crps] == found["variants"][0]["metrics"]["crps"]
     assert [row[crps] for row in others] == [b["metrics"]["crps"] for b in found["baselines"]]
     assert [row[1] for row in others] == [108, 108, 108]
+    assert [value for _, value in chart.table.rows] == [row[crps] for row in table.rows]
+    (best,) = chart.figure["data"][1]["x"]
+    assert best == min(row[crps] for row in table.rows)
     page = cards.http.get("/models/price/versions/1/card", headers=HTML).text
     assert "Beside it, on the same rows" in page
     assert any("a linear model" in limit for limit in found["limits"])

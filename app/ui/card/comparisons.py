@@ -1,11 +1,14 @@
 """Sections about what a version was compared with: simple methods, and candidates of its recipe."""
 
+from collections.abc import Sequence
+
 import orjson
 
-from app.ui.charts import Cell, Content, Table, variant_name
+from app.ui.charts import Cell, Chart, Content, Table, dot_chart, variant_name
 from core.database.schema import Json
-from models.evaluation.scores import SCORES
+from models.evaluation.scores import SCORES, Score
 
+PROPER = ("crps", "log_likelihood")  # by which a model is compared; numbers have the first
 KINDS = {
     "constant": "the same for every row",
     "linear": "linear model",
@@ -32,7 +35,23 @@ def baselines(card: Json) -> Content:
         for one in found
     ]
     headers = ("method", "rows learned from", "seconds", *(score.title for score in known))
-    return [Table("Simple methods on the same held-out rows", headers, rows)], []
+    tables = [Table("Simple methods on the same held-out rows", headers, rows)]
+    proper = next(score for score in known if score.name in PROPER)
+    values = [(str(row[0]), row[headers.index(proper.title)]) for row in rows]
+    return tables, [_chart(proper, values)]
+
+
+def _chart(score: Score, values: Sequence[tuple[str, Cell]]) -> Chart:
+    """A dot per method, the best one marked."""
+    numbers = [(name, value) for name, value in values if isinstance(value, float)]
+    return dot_chart(
+        f"baselines-{score.name.replace('_', '-')}",
+        f"{score.label[0].upper()}{score.label[1:]} beside simple methods",
+        f"{score.direction.capitalize()}.",
+        score.title,
+        numbers,
+        best=score.choose([value for _, value in numbers]),
+    )
 
 
 def selection(card: Json) -> Content:

@@ -1,7 +1,7 @@
 """The settings of a training form, in groups."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.ui.labels import TASKS
 from app.ui.train_form.fields import Field, as_json, field, fields_of
@@ -94,6 +94,7 @@ def _others(config: ModelConfig, columns: Sequence[ColumnProfile]) -> Iterator[F
         names += SHAPES if config.task == "regression" else ()
         yield field("likelihood", [(as_json(name), name) for name in names])
     if config.task in ("regression", "classification"):
+        yield replace(field("members", control="number"), step="1", least=1, most=32)
         yield _of_columns(field("weight"), columns)
     yield field("pruning", control="list")
     if config.task != "language_model":

@@ -161,13 +161,17 @@ def test_groups_stay_in_one_fold() -> None:
 def test_wide_and_long_tables_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ridge has five columns: x, three woods and missing. Trees have two."""
     given, truth = task("y")
-    monkeypatch.setattr(estimators, "MOST_CELLS", 500)
+    monkeypatch.setattr(estimators, "MOST_CELLS_OF_NUMBERS", 500)
+    monkeypatch.setattr(estimators, "MOST_CELLS_OF_CLASSES", 1000)
     assert score_numbers("linear", given, truth)[1] == 100
     assert score_numbers("boosted_trees", given, truth)[1] == 240
     monkeypatch.setattr(estimators, "MOST_ROWS", 60)
     assert score_numbers("boosted_trees", given, truth)[1] == 60
     given, truth = task("kind")
-    assert score_classes("linear", given, truth)[1] == 33
+    monkeypatch.setattr(estimators, "MOST_ROWS", 1000)
+    assert score_classes("linear", given, truth)[1] == 66
+    two = Task(**vars(given) | {"num_classes": 2, "truth": given.truth.clip(max=1)})
+    assert score_classes("linear", two, truth.clip(max=1))[1] == 200
 
 
 def test_a_category_of_thousands_of_levels_is_encoded_narrowly() -> None:
