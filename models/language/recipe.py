@@ -67,6 +67,11 @@ def resolve_language(config: ModelConfig, target: ColumnProfile, num_rows: int) 
 
 
 def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
+    if config.members is not None:
+        raise InvalidData(
+            "a language model has no members: use method 'ensemble', or leave members out",
+            "/members",
+        )
     if target.type != "text":
         raise InvalidData(
             f"column {target.name!r} is of type {target.type}; a language model learns from one of "

@@ -22,15 +22,17 @@ from models.config import (
     MLPConfig,
     ModelConfig,
     PartConfig,
+    RecurrentConfig,
     SGLDConfig,
     SWAGConfig,
     TrainingConfig,
 )
-from models.exceptions import CorruptArtifact
+from models.exceptions import CorruptArtifact, InvalidData
 from models.features.columns import ColumnProfile
 from models.inference.point import DrawsState
 from models.networks import Stack
 from models.prediction.options import PredictOptions
+from models.tabular.members import with_members
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train
@@ -131,3 +133,40 @@ def test_one_sample_per_member_and_fewer_have_no_error_of_a_known_distribution()
     model = _train("y", MAPConfig(kind="map"))
     rows = {key: values[:4] for key, values in _columns().items()}
     assert model.predict(rows, model.resolve(PredictOptions(samples=100))).mc_error is None
+
+
+def _resolve(**settings: object) -> ModelConfig:
+    profiles = [ColumnProfile(name=name, type="number") for name in ("a", "y")]
+    config = ModelConfig(target="y", members=4)
+    return resolve(replace(config, **settings), profiles, 200)  # type: ignore[arg-type]
+
+
+def test_the_option_members_means_chains_fits_or_parts() -> None:
+    plain = _resolve()
+    assert isinstance(plain.network, MLPConfig)
+    assert plain.network.parts == (PartConfig(members=4, hidden=(50,)),)
+    assert _resolve(members=1).network == MLPConfig(hidden=(50,))
+    chains = _resolve(method=METHODS["sgld"])
+    assert (chains.method.chains, chains.network) == (4, MLPConfig(hidden=(50,)))  # type: ignore[union-attr]
+    fits = _resolve(method=METHODS["ensemble"])
+    assert (fits.method.members, fits.network) == (4, MLPConfig(hidden=(50,)))  # type: ignore[union-attr]
+    assert _resolve(members=3, network=MLPConfig(parts=PARTS)).network == MLPConfig(parts=PARTS)
+    for config in (plain, chains, fits):
+        profiles = [ColumnProfile(name=name, type="number") for name in ("a", "y")]
+        assert resolve(config, profiles, 200) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"network": MLPConfig(parts=PARTS)}, "have 3 members together, and members is 4"),
+        ({"network": RecurrentConfig(kind="gru")}, "a gru has no members"),
+        ({"task": "forecasting", "network": MLPConfig(hidden=(5,))}, "forecasters have no members"),
+        ({"method": METHODS["ensemble"], "members": 1}, "at least 2 members; 1 is 'map'"),
+    ],
+)
+def test_members_that_cannot_be_are_refused(settings: dict[str, object], message: str) -> None:
+    config = replace(ModelConfig(target="y", members=4), **settings)  # type: ignore[arg-type]
+    with pytest.raises(InvalidData, match=message) as found:
+        with_members(config, config.task or "regression")
+    assert found.value.path == "/members"
