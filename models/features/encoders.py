@@ -16,7 +16,7 @@ from models.features.categories import CategoryEncoder
 from models.features.effects import Targets
 from models.features.expansion import Form
 from models.features.numbers import DatetimeEncoder, Matrix, NumberEncoder
-from models.features.quantiles import Sizes
+from models.features.sizes import Sizes
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ def fit_encoder(
     """Fit the encoder of the feature's type to training values.
 
     Args:
-        sizes: the most pieces and knots of a column; None encodes without them, as windows of
-            series and images are.
+        sizes: the most inputs of a column; None encodes without pieces, as for series and images.
         targets: the standardised targets, for the effects of levels where there are many.
     """
     match feature.type:
@@ -77,11 +76,19 @@ def fit_encoder(
             return NumberEncoder.fit(values, may_be_skewed=True, sizes=sizes)
         case "boolean":
             return NumberEncoder.fit(values, sizes=sizes)
-        case "category" if targets is not None:
-            return CategoryEncoder.fit_effects(values, targets)
         case "category":
-            return CategoryEncoder.fit(values, coded=sizes is not None)
+            return _fit_category(values, sizes, targets)
         case "datetime":
             return DatetimeEncoder.fit(values, sizes=sizes)
         case "tensor":
             return TensorEncoder.fit(values)
+
+
+def _fit_category(
+    values: np.ndarray, sizes: Sizes | None, targets: Targets | None
+) -> CategoryEncoder:
+    if sizes is None:
+        return CategoryEncoder.fit(values)
+    if targets is None:
+        return CategoryEncoder.fit(values, coded=True, most=sizes.levels)
+    return CategoryEncoder.fit_effects(values, targets, most=sizes.levels)

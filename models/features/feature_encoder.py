@@ -18,7 +18,7 @@ from models.features.effects import Targets
 from models.features.encoders import Encoder, TensorEncoder, fit_encoder
 from models.features.expansion import Expansion, Form, feature_of
 from models.features.numbers import Matrix, NumberEncoder
-from models.features.quantiles import Sizes
+from models.features.sizes import Sizes
 from models.networks import Inputs, TensorSlot
 
 # Encoded values are clamped to this many standard deviations from the mean, so that their squares,
@@ -66,8 +66,10 @@ class FeatureEncoder:
             InvalidData: if no column varies.
         """
         stored = tuple(types[f.name] for f in features)
-        numeric = sum(f.type in ("number", "datetime") for f in features)
-        sizes = Sizes.shared_by(numeric) if pieces else None
+        kinds = [f.type for f in features]
+        numbers = kinds.count("number") + kinds.count("datetime")
+        shared = Sizes.shared_by(numbers=numbers, categories=kinds.count("category"))
+        sizes = shared if pieces else None
         encoders = tuple(
             fit_encoder(
                 f, convert(columns[f.name], types[f.name], f.type), sizes=sizes, targets=targets

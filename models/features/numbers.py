@@ -10,7 +10,8 @@ from jaxtyping import Shaped
 from models.config.ranges import Flag, NotNegative, Number, Positive
 from models.features.expansion import Form
 from models.features.power import PowerTransform
-from models.features.quantiles import Distinct, NormalScore, Pieces, Sizes
+from models.features.quantiles import Distinct, NormalScore, Pieces
+from models.features.sizes import Sizes
 
 Matrix = Shaped[np.ndarray, "rows compact"]
 

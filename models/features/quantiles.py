@@ -17,27 +17,9 @@ from models.config.ranges import Number, Probability
 
 MAX_PIECES = 32  # per column; Gorishniy et al. 2022 found little beyond some tens
 MAX_KNOTS = 256  # of a normal score: steps of 0.4 % of the rows
-_TOTAL_PIECES = 1_024  # per model, so that the first layer stays cheap with hundreds of columns
-_TOTAL_KNOTS = 8_192  # per model, some 300 kB of JSON
-_MIN_KNOTS = 16
 MISSING = -1.0  # the position of a missing value; positions of others are 0 or more
 
 Values = Float[np.ndarray, "rows"]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The most pieces and knots that a column may have."""
-
-    pieces: int = MAX_PIECES
-    knots: int = MAX_KNOTS
-
-    @classmethod
-    def shared_by(cls, num_columns: int) -> "Sizes":
-        """The sizes for each of several columns, which share the totals of a model."""
-        columns = max(1, num_columns)
-        pieces = min(MAX_PIECES, _TOTAL_PIECES // columns)
-        return cls(pieces, min(MAX_KNOTS, max(_MIN_KNOTS, _TOTAL_KNOTS // columns)))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from models.features.categories import CategoryEncoder
 from models.features.encoders import Encoder
 from models.features.feature_encoder import FeatureEncoder
 from models.features.numbers import BOUND, NumberEncoder
+from models.features.sizes import Sizes
 
 ROWS = 400
 TYPES = {
@@ -155,6 +156,22 @@ def test_documents_without_the_new_fields_encode_as_before() -> None:
 
 def test_equal_tables_have_equal_encoders() -> None:
     assert fit(table()) == fit(table())
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [(1, (32, 256, 256)), (10, (32, 256, 204)), (64, (16, 128, 32)), (300, (3, 27, 8))],
+)
+def test_many_columns_share_the_totals(columns: int, expected: tuple[int, int, int]) -> None:
+    sizes = Sizes.shared_by(numbers=columns, categories=columns)
+    assert (sizes.pieces, sizes.knots, sizes.levels) == expected
+
+
+def test_levels_of_many_categories_share_their_slots() -> None:
+    random = np.random.default_rng(0)
+    columns = {f"k{i}": random.integers(0, 60, 600).astype(str).astype(object) for i in range(64)}
+    encoder = fit(columns, **dict.fromkeys(columns, "category"))
+    assert encoder.width == 64 * (32 + 1)
 
 
 def test_the_width_of_many_columns_is_bounded() -> None:

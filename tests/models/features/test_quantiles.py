@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
 from models.features.expansion import Expansion, Form
-from models.features.quantiles import MISSING, Distinct, NormalScore, Pieces, Sizes
+from models.features.quantiles import MISSING, Distinct, NormalScore, Pieces
 
 
 def expanded(pieces: Pieces, values: np.ndarray) -> np.ndarray:
@@ -86,15 +86,6 @@ def test_normal_scores_of_many_values_are_interpolated() -> None:
 def test_scores_outside_the_training_rows_stay_at_their_ends() -> None:
     score = NormalScore.fit(Distinct.of(np.arange(10.0)))
     assert score(np.array([-1e300, 1e300])).tolist() == [score.scores[0], score.scores[-1]]
-
-
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [(1, Sizes(32, 256)), (10, Sizes(32, 256)), (64, Sizes(16, 128)), (300, Sizes(3, 27))],
-)
-def test_many_columns_share_the_total(columns: int, expected: Sizes) -> None:
-    assert Sizes.shared_by(columns) == expected
-    assert columns * Sizes.shared_by(columns).pieces <= 1_024
 
 
 FINITE = st.floats(-1e300, 1e300, allow_nan=False)
