@@ -18,7 +18,7 @@ from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
 from models.features.columns import Columns, InputColumn
-from models.likelihoods import ClassLikelihood, GaussianLikelihood
+from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
 from models.prediction.options import (
@@ -95,7 +95,7 @@ class TrainedModel(ABC):
 
     @cached_property
     @abstractmethod
-    def likelihood(self) -> GaussianLikelihood | ClassLikelihood: ...
+    def likelihood(self) -> NumberLikelihood | ClassLikelihood: ...
 
     @property
     def num_weights(self) -> int:

@@ -47,7 +47,7 @@ class CompareRequest(RecipeRequest):
 
     def method_configs(self, columns: Sequence[ColumnProfile]) -> list[MethodConfig]:
         """The settings of all methods. A method given as its kind has default settings."""
-        is_text = any(column.name == self.target and column.type == "text" for column in columns)
+        is_text = ("text", self.target_name) in {(column.type, column.name) for column in columns}
         leaves_out = is_text and "methods" not in self.model_fields_set
         entries: list[Any] = [m for m in self.methods if not (leaves_out and m == "swag")]
         return [_METHOD.validate_python({"kind": m} if isinstance(m, str) else m) for m in entries]

@@ -109,7 +109,7 @@ class VersionResponse(_OfVersion):
     features: list[FeatureResponse]
     target: str
     classes: list[Label] | None = Field(None, exclude_if=is_none)
-    likelihood: str | None = None
+    likelihood: str | Json | None = None
     network: Json
     method: Json
     training: Json

@@ -95,6 +95,7 @@ class PredictResponse(Response):
     times: list[Any] | None = Field(None, description="forecasting only: times of the steps ahead")
     paths: int | None = Field(None, description="forecasting only: paths per weight draw")
     mean: list[Any]
+    median: list[Any] | None = Field(None, description="numbers only, in units of the target")
     variance: Variances
     intervals: list[IntervalResponse]
     mc_error: list[Any] | None = Field(description="null if it cannot be estimated")

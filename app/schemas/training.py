@@ -15,21 +15,33 @@ from models.config import (
     FeatureConfig,
     ForecastConfig,
     LanguageConfig,
+    LikelihoodConfig,
     LikelihoodName,
     MethodConfig,
     ModelConfig,
     NetworkConfig,
     OutOfDistributionConfig,
     Pruning,
+    SupportConfig,
     Task,
     TrainingConfig,
 )
+from models.config.model import Bound
 from models.features.columns import ColumnProfile
 
 _DEFAULTS = ModelConfig(target="y")
 Features = tuple[ColumnName | FeatureConfig, ...]
 SETTINGS = {field.name for field in fields(ModelConfig)}
-_COPIED = SETTINGS - {"features", "method", "out_of_distribution"}
+_COPIED = SETTINGS - {"features", "method", "out_of_distribution", "support", "target"}
+
+
+class TargetRequest(Request):
+    """A number target with its possible values; what is not given is learned from the rows."""
+
+    name: ColumnName
+    lower: Bound | None = Field(None, description="the smallest possible value")
+    upper: Bound | None = Field(None, description="the largest possible value")
+    integer: bool | None = Field(None, description="whether all values are whole numbers")
 
 
 class InlineData(Request):
@@ -50,12 +62,16 @@ class RecipeRequest(Request):
     model: ModelName
     dataset: DatasetId | None = None
     data: InlineData | None = None
-    target: ColumnName
+    target: ColumnName | TargetRequest = Field(
+        description="a column; {name, lower, upper, integer} bounds the predictions of a number"
+    )
     features: Annotated[Features, AfterValidator(_not_empty)] | None = Field(
         None, description="default: all other columns; {name, type} overrides a type"
     )
     task: Task | None = None
-    likelihood: LikelihoodName | None = None
+    likelihood: LikelihoodName | LikelihoodConfig | None = Field(
+        None, description="{kind, components, scale} says more than a name"
+    )
     weight: ColumnName | None = None
     network: NetworkConfig = _DEFAULTS.network
     members: Annotated[int, Interval(ge=1, le=32)] | None = Field(
@@ -86,7 +102,25 @@ class RecipeRequest(Request):
         """The configuration as sent. `models.training.recipe.resolve` fills in the rest."""
         settings: Json = {name: getattr(self, name) for name in _COPIED}
         features = _feature_configs(self.features, columns)
-        return ModelConfig(**settings, features=features, method=method)
+        return ModelConfig(
+            **settings,
+            target=self.target_name,
+            support=self.support,
+            features=features,
+            method=method,
+        )
+
+    @property
+    def target_name(self) -> str:
+        return self.target.name if isinstance(self.target, TargetRequest) else self.target
+
+    @property
+    def support(self) -> SupportConfig | None:
+        """The possible values; None if the request has only the target's name."""
+        if not isinstance(self.target, TargetRequest):
+            return None
+        given = self.target.model_dump(exclude={"name"})
+        return SupportConfig(**given) if any(v is not None for v in given.values()) else None
 
 
 class TrainRequest(RecipeRequest):

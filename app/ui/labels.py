@@ -49,7 +49,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "method.kind": ("Method", ""),
     "network.kind": ("Network", ""),
     "method.prior.kind": ("Prior", "The distribution of the weights before any data."),
-    "likelihood": ("Noise", "Heteroscedastic: the noise of a row depends on its features."),
+    "likelihood": (
+        "Noise",
+        "Heteroscedastic: a Gaussian. A mixture keeps to positive or whole numbers.",
+    ),
     "members": ("Members", "Networks whose mixture predicts, fitted together."),
     "weight": ("Row weights", "A column with the weight of each row."),
     "pruning": (

@@ -96,6 +96,7 @@ interface AnyAnswer {
 }
 interface RegressionAnswer extends AnyAnswer {
   mean: number[];
+  median: number[];
   variance: Parts;
   intervals: Interval[];
   mc_error: (number | null)[] | null;

@@ -137,13 +137,23 @@ def public_request(kind: str, spec: Json) -> Json:
     match kind:
         case "train":
             of_job = {name: spec[name] for name in ("model", "dataset", "alias", "metadata")}
-            return spec["config"] | of_job
+            return _public_config(spec["config"]) | of_job
         case "compare":
-            shared = {name: value for name, value in spec["config"].items() if name != "method"}
+            config = _public_config(spec["config"])
+            shared = {name: value for name, value in config.items() if name != "method"}
             return shared | {name: value for name, value in spec.items() if name != "config"}
         case "chunk":
             return {}
     return spec
+
+
+def _public_config(config: Json) -> Json:
+    """The configuration with the target's bounds beside its name, as in a request."""
+    settings = {name: value for name, value in config.items() if name != "support"}
+    if support := config.get("support"):
+        given = {name: value for name, value in support.items() if value is not None}
+        settings["target"] = {"name": config["target"], **given}
+    return settings
 
 
 def plan_chunk_rows(rows: int, samples: int, wanted: int | None = None) -> int:

@@ -3,6 +3,7 @@
 import os
 import weakref
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Generic, Self, TypeVar
 
 import httpx
@@ -70,13 +71,20 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
 
     @method
     def train(
-        self, /, data: Any, *, target: str, model: str | None = None, **settings: Any
+        self,
+        /,
+        data: Any,
+        *,
+        target: str | Mapping[str, Any],
+        model: str | None = None,
+        **settings: Any,
     ) -> Operation[H]:
         """Train a model and wait for it; settings not given follow the recommended recipe.
 
         Args:
             data: what `upload` takes, or the id of a data set (`ds_…`).
-            target: the column to predict.
+            target: the column to predict; a mapping with `name` also has its possible values:
+                `lower`, `upper`, `integer`.
             model: the model's name; by default that of the file or data set, else the target's.
             settings: other fields of `POST /train`, as `training={"epochs": 50}`.
 
@@ -84,7 +92,8 @@ class Api(DatasetCalls, JobCalls, ModelCalls, PredictionCalls, Generic[H]):
             JobFailed: the training failed or was cancelled.
         """
         dataset, name = yield from dataset_of(self, data)
-        request = {"model": model or model_name_of(name or target), "dataset": dataset}
+        column = target if isinstance(target, str) else str(target["name"])
+        request = {"model": model or model_name_of(name or column), "dataset": dataset}
         job = yield from JobCalls.submit_train(self, request | {"target": target} | settings)
         job = yield from JobCalls.finished(self, job["id"])
         return (yield from Api.model(self, job["model"], job["version"]))

@@ -89,6 +89,12 @@ class Prediction:
         return self["mean"] if self.classes is None else self.probabilities
 
     @property
+    def median(self) -> "ndarray":
+        """Values that the target is below or above with equal probability."""
+        self._check_numbers()
+        return self["median"]
+
+    @property
     def std(self) -> "ndarray":
         """Standard deviation of the predictive distribution, in the target's unit."""
         return self._deviation("total")
@@ -169,10 +175,13 @@ class Prediction:
         return self.restore(self.table)
 
     def _deviation(self, kind: str) -> "ndarray":
-        if self.classes is not None:
-            raise ValueError(f"{self.model} predicts classes: see probabilities and the entropies")
+        self._check_numbers()
         deviation: ndarray = numpy().sqrt(self[f"{kind}_variance"])
         return deviation
+
+    def _check_numbers(self) -> None:
+        if self.classes is not None:
+            raise ValueError(f"{self.model} predicts classes: see probabilities and the entropies")
 
     def _check_classes(self) -> None:
         if self.classes is None:

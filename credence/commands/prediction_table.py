@@ -53,6 +53,8 @@ def _numbers(table: "Table") -> Columns:
             getattr(t, "isoformat", lambda t=t: t)() for t in table.to_pylist("time")
         ]
     columns["mean"] = table.to_pylist("mean")
+    if "median" in table.column_names:
+        columns["median"] = table.to_pylist("median")
     for kind in ("aleatoric", "epistemic"):
         columns[f"{kind}\ndeviation"] = list(map(sqrt, table.to_pylist(f"{kind}_variance")))
     for name in (name for name in table.column_names if "lower_" in name):

@@ -130,6 +130,8 @@ def assign(request: Json, path: str, value: Any) -> None:
         typer.BadParameter: a part of the path has a value that is not an object.
     """
     *parents, last = path.split(".")
+    if parents == ["target"] and isinstance(request.get("target"), str):
+        request["target"] = {"name": request["target"]}  # --set target.lower=0
     for parent in parents:
         request = request.setdefault(parent, {})
         if not isinstance(request, dict):

@@ -66,7 +66,7 @@ class BayesianEstimator(BaseEstimator):
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         members: int | None = None,
-        likelihood: str | None = None,
+        likelihood: str | Mapping[str, Any] | None = None,
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
@@ -74,6 +74,7 @@ class BayesianEstimator(BaseEstimator):
         patience: int | None = None,
         validation_fraction: float | None = None,
         calibration_fraction: float | None = None,
+        support: Mapping[str, Any] | None = None,
         pruning: Sequence[float] | None = None,
         prune: float = 0.0,
         samples: int = 100,
@@ -93,6 +94,7 @@ class BayesianEstimator(BaseEstimator):
         self.patience = patience
         self.validation_fraction = validation_fraction
         self.calibration_fraction = calibration_fraction
+        self.support = support
         self.pruning = pruning
         self.prune = prune
         self.samples = samples
@@ -208,7 +210,7 @@ class BayesianEstimator(BaseEstimator):
             "network": self._given(_NETWORK),
             "method": method,
             "training": training,
-            **self._given(("likelihood", "members", "pruning")),
+            **self._given(("likelihood", "support", "members", "pruning")),
         }
 
     def _given(self, names: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from models.artifact.torch_encoders import encode_column, encode_tensor, float64
 from models.config import Json, RecurrentConfig
-from models.evaluation.calibration import ClassCalibration, NumberCalibration
+from models.evaluation.calibration import ClassCalibration, NumberCalibration, ShapeCalibration
 from models.exceptions import InvalidInput
 from models.features.categories import CategoryEncoder
 from models.features.encoders import Encoder, TensorEncoder
@@ -26,8 +26,9 @@ from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
-from models.likelihoods import Bernoulli, Categorical
+from models.likelihoods import Bernoulli, Categorical, ShapedLikelihood
 from models.posteriors.layout import Weights
+from models.prediction.shaped_mixture import ShapedMixture
 from models.prediction.weight_draws import FittedDraws, Functions
 from models.tabular.model import TabularModel
 
@@ -191,6 +192,8 @@ class _Exported(nn.Module):
         assert isinstance(target, NumberTarget)
         assert not isinstance(likelihood, Categorical | Bernoulli)
         point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
+        if isinstance(likelihood, ShapedLikelihood):
+            return self._shaped_moments(likelihood, outputs)
         means, noise = likelihood.moments(outputs, point)
         factor = target.std**2
         if isinstance(self._calibration, NumberCalibration):
@@ -199,6 +202,14 @@ class _Exported(nn.Module):
         epistemic = (means - mean).square().mean(0)
         in_units = mean * float64(target.std) + float64(target.mean)
         return in_units, noise.mean(0) * scale, epistemic * scale
+
+    def _shaped_moments(self, likelihood: ShapedLikelihood, outputs: Tensor) -> tuple[Tensor, ...]:
+        """The moments of `models.prediction.shaped_mixture.ShapedMixture`."""
+        parts = likelihood.parts(outputs, self._buffers_of(self._point))
+        mixture = ShapedMixture.of(likelihood.target, parts, likelihood.location_bounds)
+        if isinstance(self._calibration, ShapeCalibration):
+            mixture = mixture.scaled(self._calibration.variance_scale)
+        return mixture.mean(), mixture.aleatoric(), mixture.epistemic()
 
     def _probabilities(self, outputs: Tensor) -> tuple[Tensor, ...]:
         """The values of `models.prediction.predictive.CategoricalMixture`."""

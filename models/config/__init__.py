@@ -25,9 +25,12 @@ from models.config.model import FeatureConfig as FeatureConfig
 from models.config.model import FeatureType as FeatureType
 from models.config.model import ForecastConfig as ForecastConfig
 from models.config.model import LanguageConfig as LanguageConfig
+from models.config.model import LikelihoodConfig as LikelihoodConfig
 from models.config.model import LikelihoodName as LikelihoodName
 from models.config.model import ModelConfig as ModelConfig
 from models.config.model import Pruning as Pruning
+from models.config.model import ScaleName as ScaleName
+from models.config.model import SupportConfig as SupportConfig
 from models.config.model import Task as Task
 from models.config.networks import Activation as Activation
 from models.config.networks import ConvolutionalConfig as ConvolutionalConfig
@@ -42,6 +45,7 @@ from models.config.ranges import Json as Json
 from models.config.ranges import Scale as Scale
 from models.config.ranges import Width as Width
 from models.config.training import FALSE_ALARMS as FALSE_ALARMS
+from models.config.training import Effort as Effort
 from models.config.training import OutOfDistributionConfig as OutOfDistributionConfig
 from models.config.training import Split as Split
 from models.config.training import SplitBy as SplitBy

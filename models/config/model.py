@@ -12,7 +12,20 @@ from models.config.training import OutOfDistributionConfig, TrainingConfig
 
 Task = Literal["regression", "classification", "forecasting", "language_model"]
 FeatureType = Literal["number", "category", "boolean", "datetime", "tensor"]
-LikelihoodName = Literal["heteroscedastic", "homoscedastic", "categorical", "bernoulli"]
+LikelihoodName = Literal[
+    "auto",
+    "heteroscedastic",
+    "homoscedastic",
+    "gaussian",
+    "student",
+    "mixture",
+    "count",
+    "categorical",
+    "bernoulli",
+]
+ShapedKind = Literal["gaussian", "student", "mixture", "count"]
+ScaleName = Literal["identity", "log", "power", "logit"]
+Bound = Annotated[float, Interval(ge=-1e30, le=1e30)]
 Pruning = Annotated[tuple[Fraction, ...], Len(0, 16)]
 Steps = Annotated[int, Interval(ge=1, le=1_000)]
 
@@ -24,6 +37,33 @@ class FeatureConfig:
     __pydantic_config__ = STRICT
     name: ColumnName
     type: FeatureType
+
+
+@dataclass(frozen=True, kw_only=True)
+class LikelihoodConfig:
+    """A distribution of numbers on a monotone scale of the target.
+
+    `components` is by default 3 for `mixture` and `count`, and 1 for the others; a mixture has at
+    least 2. Without `scale` the one with the best log score of a linear model is used.
+    """
+
+    __pydantic_config__ = STRICT
+    kind: ShapedKind
+    components: Annotated[int, Interval(ge=1, le=5)] | None = None
+    scale: ScaleName | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportConfig:
+    """The possible values of a number target: bounds (included), and whether all are whole.
+
+    What is not given is learned from the rows.
+    """
+
+    __pydantic_config__ = STRICT
+    lower: Bound | None = None
+    upper: Bound | None = None
+    integer: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +108,8 @@ class ModelConfig:
     target: ColumnName
     features: tuple[FeatureConfig, ...] | None = None
     task: Task | None = None
-    likelihood: LikelihoodName | None = None
+    support: SupportConfig | None = None
+    likelihood: LikelihoodName | LikelihoodConfig | None = None
     weight: ColumnName | None = None
     network: NetworkConfig = field(default_factory=MLPConfig)
     method: MethodConfig = field(default_factory=BBBConfig)

@@ -3,22 +3,26 @@
 A variance scale or a temperature is one number, so a few rows are enough to fit it (Guo et al.
 2017, arXiv 1706.04599). Conformal intervals contain a new row's target with the wanted probability
 for any model (Vovk, Gammerman, Shafer 2005, §2.2; Lei et al. 2018, arXiv 1604.04173, §5.2 for
-residuals in units of a predicted deviation).
+residuals in units of a predicted deviation). Those of targets with a shape lie between quantiles of
+the predicted distribution, so that they keep its support and skew (Chernozhukov, Wüthrich and Zhu
+2021, arXiv 1909.07889).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import numpy as np
+import torch
 from annotated_types import Len
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from models.config import Json
-from models.config.ranges import Count, NotNegative, Positive
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.config.ranges import Count, NotNegative, Positive, Probability
+from models.prediction.number_mixture import NumberMixture
+from models.prediction.predictive import CategoricalMixture, Mixture
 
 # The prior of log c and log T is N(0, ½²): two thirds of its mass are within a factor of 1.65. For
 # a Gaussian's variance it weighs as much as eight rows (n rows determine log c with precision n/2).
@@ -33,11 +37,15 @@ MAX_RESIDUALS = 9_999  # 20 · 500 − 1, so that the usual levels are exact
 
 @dataclass(frozen=True)
 class LabelledMixture:
-    """The predictive mixture of some rows, their targets in the target's units, their weights."""
+    """The predictive mixture of some rows, their targets in the target's units, their weights.
+
+    `start` is the first row's number among all rows.
+    """
 
     mixture: Mixture
     targets: Shaped[Tensor, "rows"]
     weights: Float[Tensor, "rows"] | None
+    start: int = 0
 
     def log_likelihood(self, mixture: Mixture) -> float:
         """Σ w_i log p(y_i); a row of weight 2 counts as two rows."""
@@ -54,6 +62,14 @@ def conformal_rank(num_rows: int, level: float) -> int:
     return max(1, math.ceil((num_rows + 1) * level - 1e-9))  # rounding must not raise an integer
 
 
+Bounds = tuple[Float[Tensor, "rows"], Float[Tensor, "rows"]]
+
+
+def _ranked(scores: Sequence[float], level: float, beyond: float) -> float:
+    rank = conformal_rank(len(scores), level)
+    return scores[rank - 1] if rank <= len(scores) else beyond
+
+
 @dataclass(frozen=True)
 class NumberCalibration:
     """A factor on all variances, and the residuals that give conformal intervals their widths.
@@ -68,9 +84,9 @@ class NumberCalibration:
     residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
 
-    def apply(self, mixture: Mixture) -> GaussianMixture:
+    def apply(self, mixture: Mixture) -> NumberMixture:
         """Multiply deviations from the mean by √c; the shares of the variance stay the same."""
-        assert isinstance(mixture, GaussianMixture)
+        assert isinstance(mixture, NumberMixture)
         return mixture.scaled(self.variance_scale)
 
     def half_width(self, level: float) -> float:
@@ -80,8 +96,51 @@ class NumberCalibration:
         exchangeable with the calibration rows the interval contains the target with a probability
         of `level` or more.
         """
-        rank = conformal_rank(len(self.residuals), level)
-        return self.residuals[rank - 1] if rank <= len(self.residuals) else math.inf
+        return _ranked(self.residuals, level, math.inf)
+
+    def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
+        """The conformal interval of each level; `mixture` is calibrated."""
+        mean, deviation = mixture.mean(), mixture.total().sqrt()
+        halves = [self.half_width(level) * deviation for level in levels]
+        return [(mean - half, mean + half) for half in halves]
+
+    def describe(self) -> Json:
+        return {"variance_scale": self.variance_scale, "rows": self.rows}
+
+
+@dataclass(frozen=True)
+class ShapeCalibration:
+    """A factor on variances on the target's scale, and the conformity of calibration rows.
+
+    Args:
+        conformity: |2F(y) − 1| under the calibrated distributions, in increasing order; of many
+            rows only evenly spread order statistics.
+        rows: number of calibration rows.
+    """
+
+    variance_scale: Positive
+    conformity: Annotated[tuple[Probability, ...], Len(0, MAX_RESIDUALS)]
+    rows: Count
+
+    def apply(self, mixture: Mixture) -> NumberMixture:
+        """Multiply deviations on the scale by √c; probabilities of atoms stay the same."""
+        assert isinstance(mixture, NumberMixture)
+        return mixture.scaled(self.variance_scale)
+
+    def probability(self, level: float) -> float:
+        """The probability of the central interval that is the conformal one.
+
+        It is the ⌈(n + 1) · level⌉-th smallest of n conformities, 1 if n is too small: then the
+        interval is the whole support. For rows exchangeable with the calibration rows the interval
+        contains the target with a probability of `level` or more.
+        """
+        return _ranked(self.conformity, level, 1.0)
+
+    def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
+        """The conformal interval of each level; `mixture` is calibrated."""
+        tails = [0.5 * (1 - self.probability(level)) for level in levels]
+        quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
+        return list(zip(quantiles, quantiles[len(tails) :], strict=False))
 
     def describe(self) -> Json:
         return {"variance_scale": self.variance_scale, "rows": self.rows}
@@ -102,7 +161,32 @@ class ClassCalibration:
         return asdict(self)
 
 
-Calibration = NumberCalibration | ClassCalibration
+AnyNumberCalibration = NumberCalibration | ShapeCalibration
+Calibration = AnyNumberCalibration | ClassCalibration
+
+
+def fit_calibration(
+    some: Sequence[LabelledMixture], rows: Iterable[LabelledMixture], *, shaped: bool = False
+) -> Calibration:
+    """Fit the scale to some rows, and rank the residuals or conformities of all rows.
+
+    Args:
+        some: rows whose mixtures are in memory together.
+        rows: all rows, read once.
+        shaped: whether conformal intervals lie between quantiles.
+    """
+    scale = fit_scale(some)
+    if isinstance(some[0].mixture, CategoricalMixture):
+        return ClassCalibration(scale, sum(len(one.targets) for one in some))
+    rank = conformity if shaped else residuals
+    ranked = [
+        rank(one.mixture.scaled(scale), one.targets, one.start)
+        for one in rows
+        if isinstance(one.mixture, NumberMixture)
+    ]
+    values = torch.cat(ranked)
+    kind = ShapeCalibration if shaped else NumberCalibration
+    return kind(scale, order_statistics(values), len(values))
 
 
 def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
@@ -117,7 +201,7 @@ def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
 
 
 def _scaled(mixture: Mixture, scale: float) -> Mixture:
-    if isinstance(mixture, GaussianMixture):
+    if isinstance(mixture, NumberMixture):
         return mixture.scaled(scale)
     return mixture.tempered(scale)
 
@@ -139,9 +223,18 @@ def _maximum(function: Callable[[float], float]) -> float:
     return 0.5 * (low + high)
 
 
-def residuals(mixture: GaussianMixture, targets: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+def residuals(
+    mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
+) -> Float[Tensor, "rows"]:
     """|y − mean| ÷ total standard deviation, of a calibrated mixture."""
     return (targets - mixture.mean()).abs() / mixture.total().sqrt()
+
+
+def conformity(
+    mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
+) -> Float[Tensor, "rows"]:
+    """|2F(y) − 1| of a calibrated mixture, randomised where values have a probability."""
+    return (2 * mixture.pit(targets, start) - 1).abs().clamp(max=1)
 
 
 def order_statistics(values: Float[Tensor, "rows"]) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ calibration.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,13 +16,14 @@ from torch import Tensor
 
 from models.config import Json
 from models.evaluation.calibration import (
+    AnyNumberCalibration,
+    Bounds,
     Calibration,
     ClassCalibration,
     LabelledMixture,
-    NumberCalibration,
-    residuals,
 )
 from models.evaluation.reliability import pit_histogram, reliability_bins
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
@@ -37,42 +38,57 @@ def row_scores(labelled: LabelledMixture, calibration: Calibration | None) -> Pe
     """The scores of each row: `regression_scores` or `classification_scores`."""
     mixture, targets = labelled.mixture, labelled.targets
     if isinstance(mixture, CategoricalMixture):
-        assert not isinstance(calibration, NumberCalibration)
+        assert calibration is None or isinstance(calibration, ClassCalibration)
         return classification_scores(mixture, targets, calibration)
     assert not isinstance(calibration, ClassCalibration)
-    return regression_scores(mixture, targets, calibration)
+    return regression_scores(mixture, targets, calibration, labelled.start)
 
 
 def regression_scores(
-    mixture: GaussianMixture,
+    mixture: NumberMixture,
     targets: Float[Tensor, "rows"],
-    calibration: NumberCalibration | None = None,
+    calibration: AnyNumberCalibration | None = None,
+    start: int = 0,
 ) -> dict[str, Float[Tensor, "rows"]]:
     """Per row: log likelihood, errors, CRPS, epistemic share, PIT, coverage and width by level.
 
     `uncertainty` is the total standard deviation, by which a row is answered or left to a human.
+
+    Args:
+        start: number of the first row, from which randomised PIT values follow.
     """
     raw, mixture = mixture, mixture if calibration is None else calibration.apply(mixture)
     error = mixture.mean() - targets
-    few = GaussianMixture(mixture.means[:CRPS_SAMPLES], mixture.variances[:CRPS_SAMPLES])
     scores = {
         "log_likelihood": mixture.log_prob(targets),
         "squared_error": error.square(),
         "mae": error.abs(),
-        "crps": few.crps(targets),
+        "crps": mixture.first(CRPS_SAMPLES).crps(targets),
         "epistemic_share": _epistemic_share(mixture),
         "uncertainty": mixture.total().sqrt(),
-        "pit": mixture.cdf(targets),
+        "pit": mixture.pit(targets, start),
     }
-    scores |= coverage(scores["pit"])
     tails = [0.5 * (1 - level) for level in COVERAGE_LEVELS]
     lower, upper = mixture.quantiles([*tails, *(1 - tail for tail in tails)]).chunk(2)
-    for level, width in zip(COVERAGE_LEVELS, upper - lower, strict=True):
-        scores[f"width_{level:g}"] = width
+    scores |= _interval_scores("", targets, list(zip(lower, upper, strict=True)))
+    if isinstance(mixture, GaussianMixture):  # exact, as quantiles are not
+        scores |= coverage(scores["pit"])
     if calibration is not None:
-        scores |= _conformal_scores(mixture, targets, calibration)
+        bounds = calibration.intervals(mixture, COVERAGE_LEVELS)
+        scores |= _interval_scores("conformal_", targets, bounds)
         scores["uncalibrated_log_likelihood"] = raw.log_prob(targets)
-        scores["uncalibrated_coverage_0.9"] = coverage(raw.cdf(targets))["coverage_0.9"]
+        scores["uncalibrated_coverage_0.9"] = raw.contains(targets, 0.05, 0.95).double()
+    return scores
+
+
+def _interval_scores(
+    kind: str, targets: Float[Tensor, "rows"], bounds: Sequence[Bounds]
+) -> PerRowScores:
+    """By level: 1 if the interval contains the target, bounds included, else 0; its width."""
+    scores = {}
+    for level, (lower, upper) in zip(COVERAGE_LEVELS, bounds, strict=True):
+        scores[f"{kind}coverage_{level:g}"] = ((lower <= targets) & (targets <= upper)).double()
+        scores[f"{kind}width_{level:g}"] = upper - lower
     return scores
 
 
@@ -82,21 +98,6 @@ def coverage(pit: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
     return {
         f"coverage_{level:g}": ((pit > tail) & (pit < 1 - tail)).double()
         for level, tail in tails.items()
-    }
-
-
-def _conformal_scores(
-    mixture: GaussianMixture, targets: Float[Tensor, "rows"], calibration: NumberCalibration
-) -> dict[str, Float[Tensor, "rows"]]:
-    residual, deviation = residuals(mixture, targets), mixture.total().sqrt()
-    half = {level: calibration.half_width(level) for level in COVERAGE_LEVELS}
-    return {
-        f"conformal_{name}_{level:g}": values
-        for level in COVERAGE_LEVELS
-        for name, values in (
-            ("coverage", (residual <= half[level]).double()),
-            ("width", 2 * half[level] * deviation),
-        )
     }
 
 

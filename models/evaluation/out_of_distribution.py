@@ -16,7 +16,8 @@ from torch import Tensor
 from models.config import FALSE_ALARMS
 from models.config.ranges import Number, Probability, Text
 from models.evaluation.calibration import conformal_rank
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture, variance
+from models.prediction.number_mixture import NumberMixture, variance
+from models.prediction.predictive import CategoricalMixture, Mixture
 
 
 def logit_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
@@ -40,20 +41,20 @@ def energy(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
     return -mixture.logits.mean(0).logsumexp(-1)
 
 
-def noise_disagreement(mixture: GaussianMixture) -> Float[Tensor, "rows"]:
+def noise_disagreement(mixture: NumberMixture) -> Float[Tensor, "rows"]:
     """var_s log s²_s: how much the samples' noise differs, independent of its unit."""
-    return variance(mixture.noise.log(), correction=0)
+    return variance(mixture.noise_variances().log(), correction=0)
 
 
-def epistemic_share(mixture: GaussianMixture) -> Float[Tensor, "rows"]:
+def epistemic_share(mixture: NumberMixture) -> Float[Tensor, "rows"]:
     """Epistemic ÷ total variance."""
     return mixture.epistemic() / mixture.total()
 
 
-NUMBER_SCORES: Mapping[str, Callable[[GaussianMixture], Float[Tensor, "rows"]]] = {
-    "epistemic_variance": GaussianMixture.epistemic,
+NUMBER_SCORES: Mapping[str, Callable[[NumberMixture], Float[Tensor, "rows"]]] = {
+    "epistemic_variance": lambda mixture: mixture.epistemic(),
     "epistemic_share": epistemic_share,
-    "total_variance": GaussianMixture.total,
+    "total_variance": lambda mixture: mixture.total(),
     "noise_disagreement": noise_disagreement,
 }
 CLASS_SCORES: Mapping[str, Callable[[CategoricalMixture], Float[Tensor, "rows"]]] = {

@@ -51,3 +51,8 @@ def batches(num_rows: int, batch_size: int, seed: int, epoch: int) -> Iterator[T
     """Row numbers of one epoch's mini-batches; their order depends only on seed and epoch."""
     order = torch.randperm(num_rows, generator=generator(seed, "order", epoch))
     return iter(order.split(batch_size))
+
+
+def evenly_spread(num_rows: int, most: int) -> Tensor:
+    """Numbers of at most `most` rows, evenly spread."""
+    return torch.linspace(0, num_rows - 1, min(num_rows, most)).long()

@@ -1,34 +1,56 @@
-"""Encodes the target: numbers are standardised, classes become indices."""
+"""Encodes the target: numbers are standardised on a scale, classes become indices."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
 import torch
 from annotated_types import Len
-from jaxtyping import Shaped
+from jaxtyping import Bool, Float, Float64, Shaped
 from pydantic import Field
 from torch import Tensor
 
 from models.config.ranges import Flag, Number, Positive, Text
 from models.exceptions import InvalidData, InvalidInput
+from models.features.scales import IdentityScale, Scale
 
 MAX_CLASSES = 1_000
+MAX_ATOMS = 4
 
 Whole = Annotated[int, Field(strict=True, ge=-(10**300), le=10**300)]
 
 
 @dataclass(frozen=True)
 class NumberTarget:
-    """z = (y − mean) / std."""
+    """z = (g(y) − mean) / std, with a monotone scale g.
+
+    A target with a `z_range` has a shape: a support, atoms or whole numbers, which a
+    `ShapedLikelihood` reads. It is encoded as y in float64, because atoms and whole numbers must be
+    recognised. A target without one is encoded as z.
+
+    Args:
+        mean, std: of g(y) over the training rows that are not atoms.
+        lower, upper: the support, bounds included; None if there is no bound.
+        integer: whether only whole numbers have probability.
+        atoms: values that have a probability of their own, in increasing order.
+        z_range: smallest and largest z of the training rows that are not atoms.
+    """
 
     mean: Number
     std: Positive
     kind: Literal["number"] = "number"
+    scale: Scale = field(default_factory=IdentityScale)
+    lower: Number | None = None
+    upper: Number | None = None
+    integer: Flag = False
+    atoms: Annotated[tuple[Number, ...], Len(0, MAX_ATOMS)] = ()
+    z_range: tuple[Number, Number] | None = None
 
     @classmethod
     def fit(cls, values: np.ndarray) -> "NumberTarget":
-        """Learn mean and standard deviation from training rows.
+        """Learn mean and standard deviation from training rows, without a shape.
 
         Raises:
             InvalidData: if the target does not vary.
@@ -38,8 +60,105 @@ class NumberTarget:
             raise InvalidData(f"the target is {mean:g} in every training row", "/target")
         return cls(mean, std)
 
+    @classmethod
+    def shaped(
+        cls,
+        values: np.ndarray,
+        scale: Scale,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        integer: bool = False,
+        atoms: tuple[float, ...] = (),
+    ) -> "NumberTarget":
+        """Learn mean, standard deviation and range on the scale; atoms do not count.
+
+        Raises:
+            InvalidData: if the values that are not atoms do not vary.
+        """
+        rest = values[~np.isin(values, atoms)]
+        g = scale(torch.from_numpy(rest.astype(np.float64)))
+        fitted = cls.fit(g.numpy() if len(g) else values[:1])
+        z = (g - fitted.mean) / fitted.std
+        return cls(
+            fitted.mean,
+            fitted.std,
+            scale=scale,
+            lower=lower,
+            upper=upper,
+            integer=integer,
+            atoms=atoms,
+            z_range=(float(z.min()), float(z.max())),
+        )
+
+    @property
+    def is_shaped(self) -> bool:
+        return self.z_range is not None
+
     def encode(self, values: np.ndarray) -> Shaped[Tensor, "rows"]:
+        """z in float32, or y in float64 if the target has a shape."""
+        if self.is_shaped:
+            return torch.from_numpy(values.astype(np.float64))
         return torch.from_numpy(((values - self.mean) / self.std).astype(np.float32))
+
+    def decode(self, targets: Float[Tensor, "rows"]) -> Float64[Tensor, "rows"]:
+        """Encoded targets as y in float64."""
+        return targets.double() if self.is_shaped else targets.double() * self.std + self.mean
+
+    def to_z(self, y: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return (self.scale(y) - self.mean) / self.std
+
+    def from_z(self, z: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """y of any z, within the support."""
+        y = self.scale.inverse(z * self.std + self.mean)
+        return y.clamp(self.lower, self.upper) if self.is_bounded else y
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.lower is not None or self.upper is not None
+
+    @cached_property
+    def z_bounds(self) -> tuple[float | None, float | None]:
+        """The bounds of the support as z."""
+        return self._z_of(self.lower), self._z_of(self.upper)
+
+    @cached_property
+    def z_extremes(self) -> tuple[float, float]:
+        """z of the training range widened on each side by its width in y, within the support.
+
+        Means and variances count values beyond as these: a heavy tail on a scale such as the
+        logarithm would otherwise make them huge or infinite.
+        """
+        assert self.z_range is not None
+        low, high = self.from_z(torch.tensor(self.z_range, dtype=torch.float64)).tolist()
+        ends = torch.tensor([2 * low - high, 2 * high - low], dtype=torch.float64)
+        ends = ends.clamp(self.lower, self.upper) if self.is_bounded else ends
+        wide_low, wide_high = self.to_z(ends).tolist()
+        return min(wide_low, self.z_range[0]), max(wide_high, self.z_range[1])
+
+    def log_derivative(self, y: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """log |dz/dy|, which turns log densities of z into those of y; 0 for probabilities."""
+        density = self.scale.log_derivative(y) - math.log(self.std)
+        return torch.where(self.has_probability(y), torch.zeros_like(density), density)
+
+    def has_probability(self, y: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
+        """Whether y is an atom or a whole number, which have probabilities and no density."""
+        if self.integer:
+            return torch.ones_like(y, dtype=torch.bool)
+        found = torch.zeros_like(y, dtype=torch.bool)
+        for atom in self.atoms:
+            found = found | (y == atom)
+        return found
+
+    def is_possible(self, y: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+        """Whether y is in the support, and whole where only whole numbers are."""
+        possible = y.round() == y if self.integer else torch.ones_like(y, dtype=torch.bool)
+        if self.lower is not None:
+            possible = possible & (y >= self.lower)
+        return possible if self.upper is None else possible & (y <= self.upper)
+
+    def _z_of(self, y: float | None) -> float | None:
+        return None if y is None else float(self.to_z(torch.tensor(y, dtype=torch.float64)))
 
 
 @dataclass(frozen=True)

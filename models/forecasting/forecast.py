@@ -94,6 +94,7 @@ class Forecast:
         """The arrays of a prediction by step, with the names of `models.prediction`."""
         summary = {
             "mean": self.mean(),
+            "median": self.quantiles([0.5])[0],
             "aleatoric": self.aleatoric(),
             "epistemic": self.epistemic(),
             "ood_score": self.ood_score(),

@@ -12,22 +12,21 @@ from torch import Tensor
 from models.evaluation import metrics
 from models.evaluation.calibration import (
     Calibration,
-    ClassCalibration,
     LabelledMixture,
-    NumberCalibration,
-    fit_scale,
-    order_statistics,
-    residuals,
+    fit_calibration,
 )
 from models.features.expansion import Expansion
-from models.features.rows import Rows
+from models.features.rows import Rows, evenly_spread
 from models.features.targets import NumberTarget, Target
 from models.inference.bbb import BBBState
 from models.likelihoods import (
     Bernoulli,
     Categorical,
     ClassLikelihood,
-    GaussianLikelihood,
+    HeteroscedasticGaussian,
+    HomoscedasticGaussian,
+    NumberLikelihood,
+    ShapedLikelihood,
 )
 from models.networks import LocallyDrawn, Network, Stack
 from models.prediction.fitted import Fitted, FittedStack
@@ -43,6 +42,7 @@ from models.prediction.samplers import (
     sample,
     sample_moments,
 )
+from models.prediction.shaped_mixture import ShapedMixture
 from models.prediction.weight_draws import FittedDraws
 
 Ready = Fitted | FittedStack | FittedDraws
@@ -64,7 +64,7 @@ class Engine:
     """
 
     network: Network
-    likelihood: GaussianLikelihood | ClassLikelihood
+    likelihood: NumberLikelihood | ClassLikelihood
     target: Target
     whole_draws: bool = False  # whether a sample must be a whole weight draw
     memory_bytes: int = DEFAULT_MEMORY_BYTES
@@ -148,7 +148,9 @@ class Engine:
         mixture = self._whole_mixture(outputs.double(), point)
         if calibration is not None:
             mixture = calibration.apply(mixture)
-        drawn = mixture.means if isinstance(mixture, GaussianMixture) else mixture.probs
+        if isinstance(mixture, CategoricalMixture):
+            return mixture.probs.cpu().numpy()
+        drawn = mixture.predicted_means()
         return drawn.cpu().numpy()
 
     def calibrate(self, fitted: Ready, rows: Rows, seed: int, samples: int) -> Calibration:
@@ -157,16 +159,12 @@ class Engine:
         The scale is fitted to as many rows as `_FIT_VALUES` allows, the residuals are of all rows.
         """
         sampler, width = self.samplers[0], samples * self.likelihood.num_outputs
-        some = rows[_evenly_spread(len(rows), max(1, _FIT_VALUES // width))]
-        scale = fit_scale(list(self._labelled(fitted, some, sampler, seed, samples)))
-        if not isinstance(self.target, NumberTarget):
-            return ClassCalibration(scale, len(some))
-        parts = [
-            residuals(one.mixture.scaled(scale), one.targets)
-            for one in self._labelled(fitted, rows, sampler, seed, samples)
-            if isinstance(one.mixture, GaussianMixture)
-        ]
-        return NumberCalibration(scale, order_statistics(torch.cat(parts)), len(rows))
+        some = rows[evenly_spread(len(rows), max(1, _FIT_VALUES // width))]
+        return fit_calibration(
+            list(self.labelled(fitted, some, sampler, seed, samples)),
+            self.labelled(fitted, rows, sampler, seed, samples),
+            shaped=isinstance(self.likelihood, ShapedLikelihood),
+        )
 
     def row_scores(  # noqa: PLR0917 - in the order of `mixtures`
         self,
@@ -178,20 +176,20 @@ class Engine:
         calibration: Calibration | None = None,
     ) -> metrics.PerRowScores:
         """The scores of each labelled row (`models.evaluation.metrics`), in the target's units."""
-        labelled = self._labelled(fitted, rows, sampler, seed, samples)
+        labelled = self.labelled(fitted, rows, sampler, seed, samples)
         parts = [metrics.row_scores(one, calibration) for one in labelled]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-    def _labelled(
+    def labelled(
         self, fitted: Ready, rows: Rows, sampler: str, seed: int, samples: int
     ) -> Iterator[LabelledMixture]:
         """The mixture of each chunk of rows with the rows' targets and weights."""
         targets = rows.targets
         if isinstance(self.target, NumberTarget):
-            targets = targets.double() * self.target.std + self.target.mean
+            targets = self.target.decode(targets)
         for part, mixture in self.mixtures(fitted, rows.inputs, sampler, seed, samples):
             weights = None if rows.weights is None else rows.weights[part]
-            yield LabelledMixture(mixture, targets[part], weights)
+            yield LabelledMixture(mixture, targets[part], weights, part.start)
 
     def _sampled(
         self, fitted: Fitted | FittedStack, x: Tensor, sampler: str, seed: int, samples: int
@@ -200,7 +198,7 @@ class Engine:
         widest = max(share.member.local.max_width for share in shares)
         widths = (widest, self.likelihood.num_outputs)
         chunks = Chunks.plan(widths, len(x), samples, self.memory_bytes)
-        integrate = isinstance(self.target, NumberTarget) and not _is_drawn_whole(sampler, samples)
+        integrate = self._is_gaussian and not _is_drawn_whole(sampler, samples)
         for start in range(0, len(x), chunks.rows):
             rows = slice(start, start + chunks.rows)
             with torch.inference_mode():
@@ -221,7 +219,7 @@ class Engine:
             rows = slice(start, start + step)
             outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
             mixture = self._whole_mixture(outputs.double(), point)
-            yield rows, replace(mixture, member=fitted.owners(len(outputs), x.device))
+            yield rows, mixture.of_members(fitted.owners(len(outputs), x.device))
 
     def _outputs_of_draws(
         self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
@@ -243,6 +241,9 @@ class Engine:
         if isinstance(self.likelihood, Categorical | Bernoulli):
             return CategoricalMixture(self.likelihood.logits(outputs))
         target = self._number_target()
+        if isinstance(self.likelihood, ShapedLikelihood):
+            parts = self.likelihood.parts(outputs, point)
+            return ShapedMixture.of(target, parts, self.likelihood.location_bounds)
         means, noise = self.likelihood.moments(outputs, point)
         return GaussianMixture(means * target.std + target.mean, noise * target.std**2)
 
@@ -267,10 +268,9 @@ class Engine:
         """
         sampled = sampled.double()  # summaries subtract nearly equal samples
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
-        is_number = isinstance(self.target, NumberTarget)
-        outputs = sampled.drawn(keep_mean=is_number and not drawn_whole)
-        mixture = replace(self._whole_mixture(outputs, sampled.point), member=sampled.member)
-        if drawn_whole or isinstance(mixture, CategoricalMixture):
+        outputs = sampled.drawn(keep_mean=self._is_gaussian and not drawn_whole)
+        mixture = self._whole_mixture(outputs, sampled.point).of_members(sampled.member)
+        if drawn_whole or not isinstance(mixture, GaussianMixture):
             return mixture
         target = self._number_target()
         spread = sampled.outputs[1][..., 0].expand_as(mixture.means) * target.std**2
@@ -280,15 +280,15 @@ class Engine:
             integrated = mean * target.std + target.mean, variance * target.std**2
         return replace(mixture, spread=spread, integrated=integrated)
 
+    @property
+    def _is_gaussian(self) -> bool:
+        """Whether the predicted mean is an output, which weights can be integrated over."""
+        return isinstance(self.likelihood, HeteroscedasticGaussian | HomoscedasticGaussian)
+
     def _number_target(self) -> NumberTarget:
         if not isinstance(self.target, NumberTarget):
-            raise TypeError(f"a Gaussian likelihood cannot predict {type(self.target).__name__}")
+            raise TypeError(f"a likelihood of numbers cannot predict {type(self.target).__name__}")
         return self.target
-
-
-def _evenly_spread(num_rows: int, most: int) -> Tensor:
-    """Numbers of at most `most` rows, evenly spread."""
-    return torch.linspace(0, num_rows - 1, min(num_rows, most)).long()
 
 
 def _is_drawn_whole(sampler: str, samples: int) -> bool:

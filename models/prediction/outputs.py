@@ -63,6 +63,7 @@ ROW_OUTPUTS = (
     Output("time", "times", "time", ("forecasting",), attrgetter("times")),
     Output("", "paths", "paths per weight draw", (), attrgetter("paths")),
     Output("mean", "mean", "target", NUMBERS, attrgetter("mean")),
+    Output("median", "median", "target", NUMBERS, attrgetter("median"), on_request=True),
     *(
         Output(
             f"{name}_variance",

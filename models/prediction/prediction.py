@@ -9,9 +9,10 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from torch import Tensor
 
-from models.evaluation.calibration import Calibration, NumberCalibration
+from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
+from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import (
     KINDS,
     BatchOptions,
@@ -107,6 +108,7 @@ class RowPrediction(Prediction):
     Args:
         variance: aleatoric, epistemic and total.
         ood_score: compared with the variant's threshold for `out_of_distribution`.
+        median: of numbers; None for classes.
         mc_error: None if it cannot be estimated, as from one sample.
         entropy: of classes, in nats: aleatoric, epistemic and total.
         draws: samples × rows (× classes): predicted means, each from one weight draw for all rows.
@@ -118,6 +120,7 @@ class RowPrediction(Prediction):
 
     outputs: ClassVar[tuple[Output, ...]] = ROW_OUTPUTS
     mean: np.ndarray
+    median: np.ndarray | None = None
     variance: Arrays
     ood_score: np.ndarray
     intervals: tuple[Interval, ...] = ()
@@ -238,7 +241,7 @@ def summarise(
 ) -> Arrays:
     """The per-row arrays of a prediction by name; `bounds` names those of its intervals.
 
-    `mc_error` of numbers is that of the raw mixture, because calibration does not move the mean.
+    `mc_error` of a Gaussian mixture is that of the raw one: calibration does not move its mean.
 
     Args:
         score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`).
@@ -247,35 +250,36 @@ def summarise(
     if calibration is not None:
         mixture = calibration.apply(mixture)
     if isinstance(mixture, CategoricalMixture):
-        raw, summary = mixture, _summarise_classes(mixture)
+        summary = _summarise_classes(mixture)
     else:
         summary = _summarise_numbers(mixture, options, calibration)
     summary["ood_score"] = ood_score(mixture, score)
     if mixture.num_samples > 1:
-        summary["mc_error"] = raw.mc_error()
+        keeps_mean = isinstance(raw, GaussianMixture)
+        summary["mc_error"] = (raw if keeps_mean else mixture).mc_error()
     return {name: value.cpu().numpy() for name, value in summary.items()}
 
 
 def _summarise_numbers(
-    mixture: GaussianMixture, options: BatchOptions, calibration: Calibration | None
+    mixture: NumberMixture, options: BatchOptions, calibration: Calibration | None
 ) -> dict[str, Tensor]:
-    epistemic = mixture.epistemic()
+    levels = options.intervals if "credible" in options.interval_kinds else ()
+    tails = [0.5 * (1 - level) for level in levels]
+    median, *quantiles = mixture.quantiles([0.5, *tails, *(1 - tail for tail in tails)])
     summary = {
         "mean": mixture.mean(),
+        "median": median,
         "aleatoric": mixture.aleatoric(),
-        "epistemic": epistemic,
+        "epistemic": mixture.epistemic(),
     }
-    levels = options.intervals
-    if levels and "credible" in options.interval_kinds:
-        tails = [0.5 * (1 - level) for level in levels]
-        quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
-        for level, lower, upper in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
-            summary |= bounds("credible", level, lower, upper)
-    if isinstance(calibration, NumberCalibration) and "conformal" in options.interval_kinds:
-        mean, deviation = summary["mean"], (summary["aleatoric"] + epistemic).sqrt()
-        for level in levels:
-            half = calibration.half_width(level) * deviation
-            summary |= bounds("conformal", level, mean - half, mean + half)
+    for level, lower, upper in zip(levels, quantiles, quantiles[len(levels) :], strict=False):
+        summary |= bounds("credible", level, lower, upper)
+    if calibration is None or "conformal" not in options.interval_kinds or not options.intervals:
+        return summary
+    assert not isinstance(calibration, ClassCalibration)
+    conformal = calibration.intervals(mixture, options.intervals)
+    for level, (lower, upper) in zip(options.intervals, conformal, strict=True):
+        summary |= bounds("conformal", level, lower, upper)
     return summary
 
 
@@ -337,6 +341,7 @@ def to_prediction(
         sampler=options.sampler,
         prune=options.prune,
         mean=summary["mean"],
+        median=summary.get("median"),
         variance={
             "aleatoric": aleatoric,
             "epistemic": epistemic,

@@ -2,6 +2,7 @@
 
 Every summary follows from the mixture: its mean, the decomposition of its variance (Kendall and
 Gal 2017), its quantiles and its scores. Samples are the first axis, rows the second; float64.
+Numbers have Gaussian mixtures here, or mixtures with a shape (`models.prediction.shaped_mixture`).
 """
 
 import math
@@ -14,16 +15,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.special import entr, ndtr, ndtri
 
+from models.prediction.number_mixture import NumberMixture, PerRow, variance
 from models.prediction.standard_error import standard_error
-
-PerRow = Float[Tensor, "rows"]
 
 _QUANTILE_TOLERANCE = 1e-6  # in predictive standard deviations; the error is far smaller
 _MAX_STEPS = 60  # as many as bisection alone would need
 
 
 @dataclass(frozen=True)
-class GaussianMixture:
+class GaussianMixture(NumberMixture):
     """Sample s predicts N(mean[s], spread[s] + noise[s]) for each row.
 
     Args:
@@ -48,12 +48,8 @@ class GaussianMixture:
     def variances(self) -> Float[Tensor, "samples rows"]:
         return self.noise if self.spread is None else self.noise + self.spread
 
-    def mean(self) -> PerRow:
-        return self._predicted_means().mean(0)
-
-    def aleatoric(self) -> PerRow:
-        """The mean over the samples of the predicted noise variance."""
-        return self.noise.mean(0)
+    def noise_variances(self) -> Float[Tensor, "samples rows"]:
+        return self.noise
 
     def epistemic(self) -> PerRow:
         """The variance of the predicted mean (divided by S, two passes).
@@ -61,12 +57,8 @@ class GaussianMixture:
         If some weights were integrated: var_s E[m|s] + mean_s Var[m|s].
         """
         spread = self.spread if self.integrated is None else self.integrated[1]
-        between = variance(self._predicted_means(), correction=0)
+        between = variance(self.predicted_means(), correction=0)
         return between if spread is None else between + spread.mean(0)
-
-    def total(self) -> PerRow:
-        """Aleatoric + epistemic."""
-        return self.aleatoric() + self.epistemic()
 
     def scaled(self, factor: float) -> "GaussianMixture":
         """Multiply deviations from the mean by √factor, and so all variances by the factor.
@@ -87,17 +79,20 @@ class GaussianMixture:
 
         It is 0 if the mean was integrated completely.
         """
-        means = self._predicted_means()
+        means = self.predicted_means()
         if self.integrated is not None or len(means) == 1:
             return torch.zeros_like(means[0])
         return standard_error(means, self.member)
 
+    def first(self, count: int) -> "GaussianMixture":
+        """Without what is known of integrated means, which only moments use."""
+        return GaussianMixture(self.means[:count], self.variances[:count])
+
+    def of_members(self, member: Int[Tensor, "samples"] | None) -> "GaussianMixture":
+        return replace(self, member=member)
+
     def cdf(self, value: PerRow) -> PerRow:
         return ndtr((value - self.means) / self.variances.sqrt()).mean(0)
-
-    def quantile(self, level: float) -> PerRow:
-        """The value below which the mixture has probability `level`."""
-        return self.quantiles([level])[0]
 
     def quantiles(self, levels: Sequence[float]) -> Float[Tensor, "levels rows"]:
         """The quantiles of several levels, by Newton's method within a bracket.
@@ -141,7 +136,7 @@ class GaussianMixture:
         density = (torch.exp(-0.5 * z.square()) / scales).mean(1) / math.sqrt(2 * math.pi)
         return ndtr(z).mean(1) - wanted, density
 
-    def _predicted_means(self) -> Float[Tensor, "some rows"]:
+    def predicted_means(self) -> Float[Tensor, "some rows"]:
         return self.means if self.integrated is None else self.integrated[0]
 
     def log_prob(self, targets: PerRow) -> PerRow:
@@ -156,15 +151,9 @@ class GaussianMixture:
         variances = self.variances
         score = _expected_abs(targets - self.means, variances).mean(0)
         pairs = torch.zeros_like(score)
-        for mean, variance in zip(self.means, variances, strict=True):  # bounds memory to S·B
-            pairs += _expected_abs(mean - self.means, variance + variances).mean(0)
+        for mean, one in zip(self.means, variances, strict=True):  # bounds memory to S·B
+            pairs += _expected_abs(mean - self.means, one + variances).mean(0)
         return score - 0.5 * pairs / len(self.means)
-
-
-def variance(values: Float[Tensor, "samples *rest"], correction: int) -> Float[Tensor, "*rest"]:
-    """Variance along the first axis, in two passes; several times faster than `torch.var`."""
-    centred = values - values.mean(0)
-    return centred.square_().sum(0) / (len(values) - correction)
 
 
 def _about_mean(
@@ -205,6 +194,9 @@ class CategoricalMixture:
     def mean(self) -> Float[Tensor, "rows classes"]:
         return self.probs.mean(0)
 
+    def of_members(self, member: Int[Tensor, "samples"] | None) -> "CategoricalMixture":
+        return replace(self, member=member)
+
     def tempered(self, temperature: float) -> "CategoricalMixture":
         """Each sample's logits ÷ the temperature."""
         return replace(self, logits=self.logits / temperature)
@@ -239,4 +231,4 @@ class CategoricalMixture:
         return standard_error(self.probs, self.member)
 
 
-Mixture = GaussianMixture | CategoricalMixture
+Mixture = NumberMixture | CategoricalMixture

@@ -20,7 +20,7 @@ from models.config import (
     OutOfDistributionConfig,
 )
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import NumberCalibration
+from models.evaluation.calibration import ClassCalibration
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import Detector
@@ -36,7 +36,7 @@ from models.features.targets import (
 )
 from models.inference.bbb import BBBState
 from models.inference.method import State
-from models.likelihoods import ClassLikelihood, GaussianLikelihood, build_likelihood
+from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network
 from models.prediction.engine import Engine, Ready
@@ -91,9 +91,10 @@ class TabularModel(TrainedModel):
         return self.target.classes if isinstance(self.target, ClassTarget) else None
 
     @cached_property
-    def likelihood(self) -> GaussianLikelihood | ClassLikelihood:
+    def likelihood(self) -> NumberLikelihood | ClassLikelihood:
         num_classes = None if self.classes is None else len(self.classes)
-        return build_likelihood(str(self.config.likelihood), num_classes)
+        target = self.target if isinstance(self.target, NumberTarget) else None
+        return build_likelihood(self.config.likelihood, num_classes, target)
 
     @cached_property
     def network(self) -> Network:
@@ -335,7 +336,7 @@ class TabularModel(TrainedModel):
         super()._check(options)
         only_conformal = options.intervals and set(options.interval_kinds) == {"conformal"}
         calibration = self.variant(options.prune).calibration
-        if only_conformal and not isinstance(calibration, NumberCalibration):
+        if only_conformal and (calibration is None or isinstance(calibration, ClassCalibration)):
             raise InvalidInput(
                 "this version has no conformal intervals: only calibrated regressions have them; "
                 "request credible ones",

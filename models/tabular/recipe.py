@@ -11,6 +11,7 @@ from models.config import (
     DropoutConfig,
     FeatureConfig,
     KLConfig,
+    LikelihoodConfig,
     LikelihoodName,
     MethodConfig,
     MetropolisConfig,
@@ -28,7 +29,9 @@ from models.features.columns import ColumnProfile, check_features, column_of
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, LocallyDrawn, Network, Stack, TensorSlot, build_network
+from models.tabular.likelihood_recipe import SHAPES, number_likelihood
 from models.tabular.members import with_members
+from models.tabular.race_recipe import is_race, resolve_race
 from models.training.method_recipe import (
     FitPlan,
     choose_prior,
@@ -68,6 +71,8 @@ def resolve_rows(
     _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns)
+    if is_race(config, task, columns):
+        return _resolve_race(config, columns, task, num_rows)
     if config.forecast is not None and task != "forecasting":
         raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")
     match task:
@@ -90,11 +95,25 @@ def resolve_rows(
     return replace(
         config,
         task=task,
-        likelihood=_likelihood(config.likelihood, task, target),
+        likelihood=_likelihood(config, task, target),
         network=network,
         method=_method(config.method, built, training, plan),
         training=training,
         pruning=choose_pruning(config),
+        out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
+    )
+
+
+def _resolve_race(
+    config: ModelConfig, columns: Mapping[str, ColumnProfile], task: Task, num_rows: int
+) -> ModelConfig:
+    raced = resolve_race(replace(config, features=_features(config, columns)), num_rows)
+    if task == "regression" and config.likelihood in (None, "auto"):
+        config = replace(config, likelihood="mixture")
+    return replace(
+        raced,
+        task=task,
+        likelihood=_likelihood(config, task, columns[config.target]),
         out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
     )
 
@@ -188,20 +207,37 @@ def _default_features(
     return features
 
 
-def _likelihood(name: LikelihoodName | None, task: Task, target: ColumnProfile) -> LikelihoodName:
-    """Bernoulli for two known classes. The classes of a number are known only in training."""
+def _likelihood(
+    config: ModelConfig, task: Task, target: ColumnProfile
+) -> LikelihoodName | LikelihoodConfig:
+    """Bernoulli for two known classes. The classes of a number are known only in training.
+
+    Raises:
+        InvalidData: if the likelihood does not fit the task or the target.
+    """
     binary = target.type == "boolean" or (target.levels is not None and len(target.levels) == 2)
     allowed: tuple[LikelihoodName, ...]
-    if task in ("regression", "forecasting"):
-        allowed = ("heteroscedastic", "homoscedastic")
-    else:
-        allowed = ("bernoulli", "categorical") if binary else ("categorical",)
-    if name is not None and name not in allowed:
+    match task:
+        case "regression":
+            allowed = ("heteroscedastic", "homoscedastic", *SHAPES)
+        case "forecasting":
+            allowed = ("heteroscedastic", "homoscedastic")
+        case _:
+            allowed = ("bernoulli", "categorical") if binary else ("categorical",)
+    given = config.likelihood
+    name = given.kind if isinstance(given, LikelihoodConfig) else given
+    if name not in (None, "auto", *allowed):
         raise InvalidData(
             f"likelihood {name!r} does not fit this {task}; it takes {' or '.join(allowed)}",
             "/likelihood",
         )
-    return name or allowed[0]
+    if task != "regression":
+        if config.support is not None:
+            raise InvalidData(
+                f"a {task} has no bounds: give the target by its name alone", "/target"
+            )
+        return allowed[0] if name in (None, "auto") else name
+    return number_likelihood(given, config.support, target)
 
 
 def _network(config: NetworkConfig, num_rows: int) -> NetworkConfig:

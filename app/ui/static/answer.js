@@ -56,13 +56,13 @@ const digests = {
       ]),
       isFlagged: answer.mean.map((_, i) => remark(answer, i) !== ""),
       facts: rows.length === 1 ? [
-        ["mean", formatValue(rows[0].mean)], ["± aleatoric", aleatoric[0], "aleatoric"], ["± epistemic", epistemic[0], "epistemic"],
+        ["mean", formatValue(rows[0].mean)], ["median", formatValue(answer.median[0])], ["± aleatoric", aleatoric[0], "aleatoric"], ["± epistemic", epistemic[0], "epistemic"],
         ...answer.intervals.map((one) => /** @type {Fact} */ ([level(one), `${bound(one.lower[0])} to ${bound(one.upper[0])}`])),
         ["Monte-Carlo error", mcError(answer.mc_error)],
       ] : [["rows", rows.length], ["Monte-Carlo error, at most", mcError(answer.mc_error)]],
       summary: rows.length === 1 ? `${formatValue(rows[0].mean)} ± ${formatValue(rows[0].total)}${remark(answer, 0) && `: ${remark(answer, 0)}`}` : counted(answer, rows.length),
       file: file(body, {
-        mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
+        mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic, total_variance: answer.variance.total,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [["lower", one.lower], ["upper", one.upper]].map(([end, values]) => [`${one.kind === "conformal" ? "conformal_" : ""}${end}_${one.level}`, values]))),
         mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score, abstained: answer.abstained,
       }),
@@ -120,7 +120,7 @@ const digests = {
       summary: `${answer.times.length} ${answer.times.length === 1 ? "step" : "steps"} ahead; the last one ${formatValue(answer.mean[last])} ± ${formatValue(Math.sqrt(answer.variance.total[last]))}`,
       draw: () => draw("fan", fan(answer, history, question.target), { headers, rows }),
       file: file({ inputs: [] }, {
-        [time]: answer.times, mean: answer.mean, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
+        [time]: answer.times, mean: answer.mean, median: answer.median, aleatoric_variance: answer.variance.aleatoric, epistemic_variance: answer.variance.epistemic,
         ...Object.fromEntries(answer.intervals.flatMap((one) => [[`lower_${one.level}`, one.lower], [`upper_${one.level}`, one.upper]])),
         mc_error: answer.mc_error, out_of_distribution: answer.out_of_distribution, ood_score: answer.ood_score,
       }),

@@ -8,6 +8,7 @@ from app.ui.train_form.fields import Field, as_json, field, fields_of
 from core.datasets.datasets import Dataset
 from models.config import ForecastConfig, LanguageConfig, ModelConfig, OutOfDistributionConfig
 from models.features.columns import ColumnProfile
+from models.tabular.likelihood_recipe import SHAPES
 
 _TASKS = {"number": ("regression", "classification", "forecasting"), "text": ("language_model",)}
 _HELD_OUT = ("split", "validation_fraction", "calibration_fraction", "stopping_fraction")
@@ -89,7 +90,8 @@ def _split(one: Field, columns: Sequence[ColumnProfile]) -> Field:
 
 def _others(config: ModelConfig, columns: Sequence[ColumnProfile]) -> Iterator[Field]:
     if config.task in ("regression", "forecasting"):
-        names = ("heteroscedastic", "homoscedastic")
+        names = ["heteroscedastic", "homoscedastic"]
+        names += SHAPES if config.task == "regression" else ()
         yield field("likelihood", [(as_json(name), name) for name in names])
     if config.task in ("regression", "classification"):
         yield replace(field("members", control="number"), step="1", least=1, most=32)

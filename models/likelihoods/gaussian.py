@@ -1,0 +1,66 @@
+"""Gaussian likelihoods of the standardised target.
+
+Source of the heteroscedastic head: Kendall and Gal 2017 (arXiv 1703.04977).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.likelihoods.likelihood import Outputs, PerRow
+
+# These bound the noise to 0.0003 to 20 standard deviations of the target. Far outside the training
+# data the exponential of the log-variance would otherwise grow without limit and overflow.
+_MIN_LOG_VARIANCE, _MAX_LOG_VARIANCE = -16.0, 6.0
+
+
+def gaussian_log_prob(mean: PerRow, log_variance: PerRow, targets: Float[Tensor, "rows"]) -> PerRow:
+    """log N(y | m, s²) = −½ (log 2π + log s² + (y − m)²/s²)."""
+    z = (targets - mean).square() * torch.exp(-log_variance)
+    return -0.5 * (math.log(2 * math.pi) + log_variance + z)
+
+
+def _bounded(log_variance: Tensor) -> Tensor:
+    return log_variance.clamp(_MIN_LOG_VARIANCE, _MAX_LOG_VARIANCE)
+
+
+@dataclass(frozen=True)
+class HeteroscedasticGaussian:
+    """Two outputs: the mean and the log-variance of the noise, both functions of the input."""
+
+    num_outputs: ClassVar[int] = 2
+    parameters: ClassVar[Mapping[str, float]] = {}
+    noise_outputs: ClassVar[tuple[int, ...]] = (1,)
+
+    def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
+        """Predicted mean and noise variance for each sample and row."""
+        return outputs[..., 0], _bounded(outputs[..., 1]).exp()
+
+    def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
+        return gaussian_log_prob(outputs[..., 0], _bounded(outputs[..., 1]), targets)
+
+
+@dataclass(frozen=True)
+class HomoscedasticGaussian:
+    """One output, the mean. The noise variance is one learned number for all inputs."""
+
+    num_outputs: ClassVar[int] = 1
+    parameters: ClassVar[Mapping[str, float]] = {"log_variance": 0.0}
+    noise_outputs: ClassVar[tuple[int, ...]] = ()
+
+    def moments(self, outputs: Outputs, point: dict[str, Tensor]) -> tuple[PerRow, PerRow]:
+        """Predicted mean for each sample and row, and the noise variance."""
+        mean = outputs[..., 0]
+        return mean, _bounded(point["log_variance"]).exp().expand_as(mean)
+
+    def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
+        mean = outputs[..., 0]
+        return gaussian_log_prob(mean, _bounded(point["log_variance"]).expand_as(mean), targets)
+
+
+GaussianLikelihood = HeteroscedasticGaussian | HomoscedasticGaussian

@@ -1,0 +1,223 @@
+"""The likelihood of targets with a shape: a mixture on the scale z, atoms, whole numbers.
+
+P(y) = a_j at the atom j; elsewhere, with the rest a_0 of the probability, log density of z
+
+    log a_0 + logsumexp_k [log π_k + log f((z − m_k)/s_k) − log s_k − log P_k(support)]
+
+for densities, or log a_0 + logsumexp_k [log π_k + log P_k(z(y − ½) < z < z(y + ½))] for whole
+numbers, with open ends at the bounds of the support. Locations, scales, logits and atoms are
+functions of the inputs. Training needs no Jacobian, which is constant per row.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from models.features.targets import NumberTarget
+from models.likelihoods.families import Family, Logistic, Normal, Student
+from models.likelihoods.likelihood import Outputs, PerRow
+
+FamilyName = Literal["normal", "student", "logistic"]
+Components = Float[Tensor, "*samples rows components"]
+
+# Bounds on the scales, in standard deviations of the target: as small as today's smallest noise
+# (a table without noise needs it), and not far above what a constant prediction would need.
+MIN_SCALE, MAX_SCALE = 3e-4, 3.0
+_SCALE_KNEES = 1e-3, 1.5  # between these, scales are as the network says
+# Locations reach at most a standard deviation beyond the training targets, and never leave the
+# support: far outside the training data a line would otherwise predict anything.
+_MARGIN = 1.0
+_BEND = 0.25  # the way in which a location approaches a bound of the support
+_MIN_DOF, _MAX_DOF = 2.1, 100.0
+_INITIAL_ATOM = -1.4  # log odds of an atom: a fifth of the rows
+FLOOR = -math.log(1e300)  # log probability of what is impossible
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """x between the knees, and beyond them a smooth approach to the limits: no gradient vanishes.
+
+    low_limit + … < low ≤ x ≤ high < … high_limit.
+    """
+
+    low_limit: float
+    low: float
+    high: float
+    high_limit: float
+
+    def __call__(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        inside = x.clamp(self.low, self.high)
+        below, above = self.low - self.low_limit, self.high_limit - self.high
+        under = below * torch.tanh((x - self.low).clamp(max=0) / below)
+        over = above * torch.tanh((x - self.high).clamp(min=0) / above)
+        return inside + under + over
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The predicted distribution on z; the last axis are components, or atoms.
+
+    `log_weights` are log(a_0 π_k): with the atoms they add up to 1.
+    """
+
+    family: Family
+    locs: Components
+    log_scales: Components
+    log_weights: Components
+    log_atoms: Float[Tensor, "*samples rows atoms"]
+
+
+@dataclass(frozen=True)
+class ShapedLikelihood:
+    """A mixture of `components` of a family on the target's scale, with its atoms and support.
+
+    The outputs are locations, log-scales, logits (of more than one component) and log odds of the
+    atoms. All are relative to constants from which training starts: components begin at different
+    places, so that they do not stay the same.
+    """
+
+    target: NumberTarget
+    family: FamilyName
+    components: int = 1
+
+    @property
+    def num_outputs(self) -> int:
+        return self._first_atom + len(self.target.atoms)
+
+    @property
+    def parameters(self) -> Mapping[str, float]:
+        """The logit that says where log ν is between its bounds; 0 is ν = 14.5."""
+        return {"dof": 0.0} if self.family == "student" else {}
+
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        """All but the locations."""
+        return tuple(range(self.components, self.num_outputs))
+
+    def parts(self, outputs: Outputs, point: dict[str, Tensor]) -> Parts:
+        """The distribution that the outputs describe."""
+        k = self.components
+        starts = outputs.new_tensor(self._start)
+        log_scales = outputs[..., k : 2 * k] + math.log(self._start_scale)
+        logits = outputs[..., 2 * k : self._first_atom] if k > 1 else outputs[..., :1] * 0
+        log_shares = torch.log_softmax(
+            torch.cat(
+                [outputs[..., :1] * 0, outputs[..., self._first_atom :] + _INITIAL_ATOM], dim=-1
+            ),
+            dim=-1,
+        )
+        return Parts(
+            self._family(point),
+            self.location_bounds(outputs[..., :k] + starts),
+            _LOG_SCALES(log_scales),
+            torch.log_softmax(logits, dim=-1) + log_shares[..., :1],
+            log_shares[..., 1:],
+        )
+
+    def log_prob(self, outputs: Outputs, targets: Tensor, point: dict[str, Tensor]) -> PerRow:
+        """log density of z, or log probability; a target outside the support counts as its bound.
+
+        Args:
+            targets: y, in the target's units.
+        """
+        parts, y = self.parts(outputs, point), targets.double()
+        log_prob = torch.logsumexp(parts.log_weights + self.log_terms(parts, y), dim=-1)
+        for j, atom in enumerate(self.target.atoms):
+            log_atom, here = parts.log_atoms[..., j], y == atom
+            both = torch.logaddexp(log_prob, log_atom) if self.target.integer else log_atom
+            log_prob = torch.where(here, both, log_prob)
+        return log_prob
+
+    def log_terms(self, parts: Parts, y: Float[Tensor, "rows"]) -> Components:
+        """log f_k of each component: a density of z, or the probability of a whole number."""
+        return log_terms(self.target, parts, y)
+
+    @cached_property
+    def location_bounds(self) -> Bounded:
+        """Locations stay inside the support, and near the range of the training targets."""
+        assert self.target.z_range is not None
+        (low, high), (lowest, highest) = self.target.z_range, self.target.z_extremes
+        low_limit, high_limit = max(low - _MARGIN, lowest), min(high + _MARGIN, highest)
+        bend = min(_BEND, 0.25 * (high_limit - low_limit))
+        low, high = max(low, low_limit + bend), min(high, high_limit - bend)
+        return Bounded(low_limit, min(low, high), max(low, high), high_limit)
+
+    @property
+    def _first_atom(self) -> int:
+        return self.components * (3 if self.components > 1 else 2)
+
+    @cached_property
+    def _start(self) -> list[float]:
+        """Quantiles of a standard normal, as z has mean 0 and variance 1."""
+        levels = (torch.arange(self.components, dtype=torch.float64) + 0.5) / self.components
+        starts: list[float] = torch.special.ndtri(levels).tolist()
+        return starts
+
+    @property
+    def _start_scale(self) -> float:
+        deviation = 1.0 if self.components == 1 else 0.5
+        return deviation / math.sqrt(math.pi**2 / 3) if self.family == "logistic" else deviation
+
+    def _family(self, point: dict[str, Tensor]) -> Family:
+        match self.family:
+            case "normal":
+                return Normal()
+            case "logistic":
+                return Logistic()
+        logit = point["dof"]
+        logit = logit.unsqueeze(-1) if logit.ndim else logit
+        ratio = math.log(_MAX_DOF / _MIN_DOF)
+        return Student(_MIN_DOF * torch.exp(ratio * torch.sigmoid(logit)))
+
+
+def log_terms(target: NumberTarget, parts: Parts, y: Float[Tensor, "rows"]) -> Components:
+    """log density of z (or log probability of a whole number y) of each component."""
+
+    def distance(z: Tensor | float) -> Components:
+        if isinstance(z, Tensor):
+            z = z.to(parts.locs.dtype).unsqueeze(-1)
+        return (z - parts.locs) / scales
+
+    scales, family = parts.log_scales.exp(), parts.family
+    if not target.integer:
+        t = distance(target.to_z(y.clamp(target.lower, target.upper) if target.is_bounded else y))
+        return family.log_prob(t) - parts.log_scales - _log_support(target, parts.family, distance)
+    low, high, open_low, open_high = whole_number_edges(target, y)
+    ends = (flag.unsqueeze(-1).expand_as(parts.locs) for flag in (open_low, open_high))
+    return family.log_interval(distance(low), distance(high), *ends)
+
+
+def whole_number_edges(
+    target: NumberTarget, y: Float[Tensor, "rows"]
+) -> tuple[Tensor, Tensor, Bool[Tensor, "rows"], Bool[Tensor, "rows"]]:
+    """z(y − ½), z(y + ½), and whether each is an open end of the support."""
+    k = y.clamp(target.lower, target.upper) if target.is_bounded else y
+    never = torch.zeros_like(k, dtype=torch.bool)
+    open_low = never if target.lower is None else k <= target.lower
+    open_high = never if target.upper is None else k >= target.upper
+    low, high = torch.where(open_low, k, k - 0.5), torch.where(open_high, k, k + 0.5)
+    return target.to_z(low), target.to_z(high), open_low, open_high
+
+
+def _log_support(target: NumberTarget, family: Family, distance: object) -> Tensor | float:
+    """log P(support) of each component, 0 without bounds; locations are inside the support."""
+    assert callable(distance)
+    match target.z_bounds:
+        case None, None:
+            return 0.0
+        case lower, None:
+            return family.log_cdf(-distance(lower))
+        case None, upper:
+            return family.log_cdf(distance(upper))
+        case lower, upper:
+            mass = family.cdf(distance(upper)) - family.cdf(distance(lower))
+            return mass.clamp(min=1e-12).log()
+
+
+_LOG_SCALES = Bounded(*map(math.log, (MIN_SCALE, *_SCALE_KNEES, MAX_SCALE)))
