@@ -45,6 +45,7 @@ from models.config.ranges import Json as Json
 from models.config.ranges import Scale as Scale
 from models.config.ranges import Width as Width
 from models.config.training import FALSE_ALARMS as FALSE_ALARMS
+from models.config.training import Effort as Effort
 from models.config.training import OutOfDistributionConfig as OutOfDistributionConfig
 from models.config.training import Split as Split
 from models.config.training import SplitBy as SplitBy

@@ -26,6 +26,7 @@ class SplitTime:
     time: ColumnName
 
 
+Effort = Literal["quick", "standard", "thorough"]
 Split = Literal["random", "last"] | SplitBy | SplitTime
 """`last` holds out the last rows as stored, or the last lines of a language model's text."""
 
@@ -46,17 +47,26 @@ class TrainingConfig:
     `calibration_fraction` to calibrate (0: no calibration), `validation_fraction` for the metrics.
     `refit` fits the weights again with the rows of the first set included.
 
+    With `folds` no set is held out for the epoch and for calibration: the members of the network
+    leave out one fold each, and predict its rows. `effort` says how much the recipe tries.
+
     `schedule` "plateau" is for language models: when an epoch does not improve the score of the
-    held-out lines, training returns to the best weights with a quarter of the learning rate.
+    held-out lines, training returns to the best weights with a quarter of the learning rate. The
+    rate rises over the first `warmup_steps`. With `averaging_steps` the exponential average of the
+    weights over so many steps is scored and kept.
     """
 
     __pydantic_config__ = STRICT
+    effort: Effort | None = None
+    folds: Annotated[int, Interval(ge=2, le=20)] | None = None
     epochs: Annotated[int, Interval(ge=1, le=100_000)] | None = None
     batch_size: Annotated[int, Interval(ge=1, le=65_536)] | None = None
     optimizer: Literal["adam", "sgd"] | None = None
     learning_rate: Annotated[float, Interval(gt=0.0, le=100.0)] | None = None
     schedule: Literal["cosine", "constant", "plateau"] | None = None
     momentum: Annotated[float, Interval(ge=0.0, lt=1.0)] = 0.9
+    warmup_steps: Annotated[int, Interval(ge=0, le=100_000)] = 0
+    averaging_steps: Annotated[int, Interval(ge=1, le=100_000)] | None = None
     gradient_clip: Annotated[float, Interval(gt=0.0, le=1e6)] | None = None
     validation_fraction: Annotated[float, Interval(gt=0.0, le=0.5)] = 0.1
     calibration_fraction: Annotated[float, Interval(ge=0.0, le=0.5)] | None = None

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import BBBConfig, KLConfig
+from models.config import BBBConfig, GaussianPriorConfig, KLConfig
 from models.exceptions import InvalidData
 from models.features.rows import Rows
 from models.inference.method import Draw, pack_point, unpack_point
@@ -43,8 +43,10 @@ from models.training.distributed import Part
 # the first steps. It grows where the data do not determine a weight.
 _INITIAL_SIGMA = 0.05
 # Under a prior with one scale per weight, nothing makes a scale grow. So it starts wide, at about
-# the size of the initial means (docs/method.md has figures).
-_INITIAL_SIGMA_PER_WEIGHT = 0.5
+# the size of the initial means (docs/method.md has figures). With one scale per input, whose epoch
+# is chosen by held-out rows, a narrow start overfits within some epochs, before the prior has
+# shrunk what does not matter: on tables it looks as if the best epoch were one of the first.
+_WIDE_INITIAL_SIGMA = 0.5
 
 
 @dataclass(frozen=True)
@@ -197,11 +199,20 @@ class BayesByBackprop:
         point = {name: torch.full(shape, v) for name, v in self.likelihood.parameters.items()}
         return BBBState(posterior, point)
 
+    @property
+    def _sigma(self) -> object:
+        """The scale of a Gaussian prior, or how it is learned."""
+        return (
+            self.config.prior.sigma if isinstance(self.config.prior, GaussianPriorConfig) else None
+        )
+
     def _initial_rho(self, name: str) -> float:
         if self.config.initial_sigma != "auto":
             return softplus_inverse(self.config.initial_sigma)
-        per_weight = isinstance(self.prior, RelevancePrior)
-        scale = _INITIAL_SIGMA_PER_WEIGHT if per_weight else _INITIAL_SIGMA
+        wide = isinstance(self.prior, RelevancePrior) or (
+            self._sigma == "per_input" and self.part_weights != (0.0,)  # which are point estimates
+        )
+        scale = _WIDE_INITIAL_SIGMA if wide else _INITIAL_SIGMA
         return softplus_inverse(scale / math.sqrt(fan_in(self.network.layers, name)))
 
     def loss(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -29,13 +29,14 @@ from models.likelihoods import (
     ShapedLikelihood,
 )
 from models.networks import LocallyDrawn, Network, Stack
-from models.prediction.fitted import Fitted, FittedStack
+from models.prediction.fitted import Fitted
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
-from models.prediction.noise import Noise, NoiseCache, NoiseSource
+from models.prediction.members import FittedStack
+from models.prediction.noise import NoiseCache, NoiseSource
 from models.prediction.options import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.request_noise import RequestNoise
 from models.prediction.samplers import (
-    DrawNoise,
     Sampled,
     divide,
     output_nodes,
@@ -43,11 +44,11 @@ from models.prediction.samplers import (
     sample_moments,
 )
 from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.together import MAX_PAIRS, sample_together
 from models.prediction.weight_draws import FittedDraws
 
 Ready = Fitted | FittedStack | FittedDraws
 """A state prepared for prediction."""
-SampledMixture = GaussianMixture | ShapedMixture | CategoricalMixture
 
 _BUFFERS = 4  # float32 buffers, each as wide as the widest layer
 _WORKING_COPIES = 6  # float64 copies of the outputs that a summary needs
@@ -146,7 +147,7 @@ class Engine:
         if not isinstance(fitted, FittedDraws):
             fitted = FittedDraws.of(self.network, BBBState(fitted.posterior, fitted.point))
         outputs, point = self._outputs_of_draws(fitted, x, seed, samples)
-        mixture: Mixture = self._whole_mixture(outputs.double(), point)
+        mixture = self._whole_mixture(outputs.double(), point)
         if calibration is not None:
             mixture = calibration.apply(mixture)
         if isinstance(mixture, CategoricalMixture):
@@ -162,8 +163,8 @@ class Engine:
         sampler, width = self.samplers[0], samples * self.likelihood.num_outputs
         some = rows[evenly_spread(len(rows), max(1, _FIT_VALUES // width))]
         return fit_calibration(
-            list(self._labelled(fitted, some, sampler, seed, samples)),
-            self._labelled(fitted, rows, sampler, seed, samples),
+            list(self.labelled(fitted, some, sampler, seed, samples)),
+            self.labelled(fitted, rows, sampler, seed, samples),
             shaped=isinstance(self.likelihood, ShapedLikelihood),
         )
 
@@ -177,11 +178,11 @@ class Engine:
         calibration: Calibration | None = None,
     ) -> metrics.PerRowScores:
         """The scores of each labelled row (`models.evaluation.metrics`), in the target's units."""
-        labelled = self._labelled(fitted, rows, sampler, seed, samples)
+        labelled = self.labelled(fitted, rows, sampler, seed, samples)
         parts = [metrics.row_scores(one, calibration) for one in labelled]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-    def _labelled(
+    def labelled(
         self, fitted: Ready, rows: Rows, sampler: str, seed: int, samples: int
     ) -> Iterator[LabelledMixture]:
         """The mixture of each chunk of rows with the rows' targets and weights."""
@@ -207,8 +208,8 @@ class Engine:
                 if sampler == "moments":
                     sampled = sample_moments(fitted.members, inputs, self.nodes.to(inputs))
                 else:
-                    noise = partial(self._noise, sampler, seed)
-                    sampled = sample(shares, inputs, noise, chunks.samples, integrate=integrate)
+                    noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
+                    sampled = _sample(fitted, inputs, samples, noise, chunks, integrate=integrate)
             yield rows, sampled
 
     @torch.inference_mode()
@@ -220,7 +221,7 @@ class Engine:
             rows = slice(start, start + step)
             outputs, point = self._outputs_of_draws(fitted, x[rows], seed, samples)
             mixture = self._whole_mixture(outputs.double(), point)
-            yield rows, replace(mixture, member=fitted.owners(len(outputs), x.device))
+            yield rows, mixture.of_members(fitted.owners(len(outputs), x.device))
 
     def _outputs_of_draws(
         self, fitted: FittedDraws, x: Tensor, seed: int, samples: int
@@ -237,7 +238,7 @@ class Engine:
     def _inputs(self, x: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows inputs"]:
         return x if self.expand is None else self.expand(x)
 
-    def _whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> SampledMixture:
+    def _whole_mixture(self, outputs: Tensor, point: dict[str, Tensor]) -> Mixture:
         """The mixture of float64 outputs whose weights were all drawn, none integrated."""
         if isinstance(self.likelihood, Categorical | Bernoulli):
             return CategoricalMixture(self.likelihood.logits(outputs))
@@ -248,19 +249,6 @@ class Engine:
         means, noise = self.likelihood.moments(outputs, point)
         return GaussianMixture(means * target.std + target.mean, noise * target.std**2)
 
-    def _noise(self, sampler: str, seed: int, member: Fitted) -> DrawNoise:
-        device = member.posterior.loc.device
-
-        def draw(sampler: str, seed: int, start: int, stop: int, widths: tuple[int, ...]) -> Noise:
-            blocks = self.noise[widths].draw(sampler, seed, start, stop)
-            return tuple(block.to(device) for block in blocks)
-
-        def cached(start: int, stop: int) -> Noise:
-            key = (sampler, seed, start, stop, member.widths)
-            return member.noise(self.noise_cache.get(key, draw))
-
-        return cached
-
     def _mixture(self, sampled: Sampled, sampler: str) -> Mixture:
         """The mixture of sampled outputs.
 
@@ -270,7 +258,7 @@ class Engine:
         sampled = sampled.double()  # summaries subtract nearly equal samples
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
         outputs = sampled.drawn(keep_mean=self._is_gaussian and not drawn_whole)
-        mixture = replace(self._whole_mixture(outputs, sampled.point), member=sampled.member)
+        mixture = self._whole_mixture(outputs, sampled.point).of_members(sampled.member)
         if drawn_whole or not isinstance(mixture, GaussianMixture):
             return mixture
         target = self._number_target()
@@ -290,6 +278,23 @@ class Engine:
         if not isinstance(self.target, NumberTarget):
             raise TypeError(f"a likelihood of numbers cannot predict {type(self.target).__name__}")
         return self.target
+
+
+def _sample(
+    fitted: Fitted | FittedStack,
+    x: Float[Tensor, "rows inputs"],
+    num_samples: int,
+    noise: RequestNoise,
+    chunks: "Chunks",
+    *,
+    integrate: bool,
+) -> Sampled:
+    """The samples of all members: together for a few rows, else one after the other."""
+    shares = divide(fitted.members, num_samples)
+    if isinstance(fitted, FittedStack) and len(x) * num_samples <= MAX_PAIRS and fitted.together:
+        draw = noise.of_members
+        return sample_together(fitted.together, shares, x, draw, integrate=integrate)
+    return sample(shares, x, noise.of_member, chunks.samples, integrate=integrate)
 
 
 def _is_drawn_whole(sampler: str, samples: int) -> bool:

@@ -42,6 +42,10 @@ class NumberMixture(ABC):
         """The mixture of the first `count` samples, or of all if there are fewer."""
 
     @abstractmethod
+    def of_members(self, member: Int[Tensor, "samples"] | None) -> "NumberMixture":
+        """The mixture of samples that belong to these members."""
+
+    @abstractmethod
     def cdf(self, value: PerRow) -> PerRow:
         """P(Y ≤ value)."""
 
@@ -77,7 +81,10 @@ class NumberMixture(ABC):
         return self.aleatoric() + self.epistemic()
 
     def mc_error(self) -> PerRow:
-        """Standard error of `mean` for independent samples (`standard_error`)."""
+        """Standard error of `mean` for independent samples (`standard_error`).
+
+        It is 0 if the mean was integrated completely.
+        """
         means = self.predicted_means()
         if len(means) == 1:
             return torch.zeros_like(means[0])

@@ -74,15 +74,22 @@ class GaussianMixture(NumberMixture):
             self, means=means, noise=factor * self.noise, spread=spread, integrated=integrated
         )
 
+    def mc_error(self) -> PerRow:
+        """Standard error of `mean` for independent samples (`standard_error`).
+
+        It is 0 if the mean was integrated completely.
+        """
+        means = self.predicted_means()
+        if self.integrated is not None or len(means) == 1:
+            return torch.zeros_like(means[0])
+        return standard_error(means, self.member)
+
     def first(self, count: int) -> "GaussianMixture":
         """Without what is known of integrated means, which only moments use."""
         return GaussianMixture(self.means[:count], self.variances[:count])
 
-    def mc_error(self) -> PerRow:
-        """Also 0 if the mean was integrated completely."""
-        return (
-            torch.zeros_like(self.means[0]) if self.integrated is not None else super().mc_error()
-        )
+    def of_members(self, member: Int[Tensor, "samples"] | None) -> "GaussianMixture":
+        return replace(self, member=member)
 
     def cdf(self, value: PerRow) -> PerRow:
         return ndtr((value - self.means) / self.variances.sqrt()).mean(0)
@@ -186,6 +193,9 @@ class CategoricalMixture:
 
     def mean(self) -> Float[Tensor, "rows classes"]:
         return self.probs.mean(0)
+
+    def of_members(self, member: Int[Tensor, "samples"] | None) -> "CategoricalMixture":
+        return replace(self, member=member)
 
     def tempered(self, temperature: float) -> "CategoricalMixture":
         """Each sample's logits ÷ the temperature."""

@@ -93,6 +93,9 @@ class ShapedMixture(NumberMixture):
         member = None if self.member is None else self.member[:count]
         return replace(self, family=family, **parts, atoms=self.atoms[:count], member=member)
 
+    def of_members(self, member: Int[Tensor, "samples"] | None) -> "ShapedMixture":
+        return replace(self, member=member)
+
     @cached_property
     def continuous(self) -> Continuous:
         """All but the atoms, on z."""

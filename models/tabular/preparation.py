@@ -1,6 +1,7 @@
 """Makes the training problem of a table: drops, splits and encodes its rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 import torch
@@ -17,13 +18,16 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.features.effects import FOLDS, Targets, target_scores
+from models.features.effects import FOLDS as EFFECT_FOLDS
+from models.features.effects import Targets, target_scores
 from models.features.feature_encoder import FeatureEncoder
+from models.features.folds import Folds, assign_folds
 from models.features.rows import Rows, evenly_spread
 from models.features.splits import Division, divide_rows
 from models.features.target_shapes import check_support, describe_shape, describe_target
 from models.features.targets import ClassTarget, NumberTarget, Target, present
 from models.randomness import derive_seed, generator
+from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.problem import RowProblem
 from models.tabular.recipe import MIN_ROWS
@@ -57,8 +61,9 @@ def prepare(
     notes.extend(_notes_on(split, config))
     places = np.union1d(split.training, split.stopping)
     learned = _side(columns, places)
+    encoder = _fit_encoder(config, types, learned, columns)
     target = _fit_target(config, types, learned, columns)
-    model = _skeleton(learned, types, config, target, notes)
+    model = _skeleton(encoder, config, target, notes)
     rows = _learned_rows(model, learned, None if key is None else key[labelled][places])
     training, stopping = (
         rows[torch.from_numpy(np.searchsorted(places, part))]
@@ -80,7 +85,7 @@ def prepare(
             model.target.classes if isinstance(model.target, ClassTarget) else (),
         ),
     )
-    return RowProblem(
+    problem = RowProblem(
         model,
         training,
         stopping if len(stopping) else None,
@@ -90,6 +95,24 @@ def prepare(
         columns,
         ranks,
     )
+    if config.training.folds is None:
+        return problem
+    learned_key = None if key is None else key[labelled][split.training]
+    return _in_folds(problem, learned_key)
+
+
+def _in_folds(problem: RowProblem, key: np.ndarray | None) -> FoldProblem:
+    """The problem with its learning rows in folds.
+
+    Args:
+        key: the groups or times of the learning rows.
+    """
+    model, rows = problem.model, problem.rows
+    classes = rows.targets.numpy() if isinstance(model.target, ClassTarget) else None
+    training = model.config.training
+    of_row = assign_folds(training, len(rows), key, classes)
+    own = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    return FoldProblem(**own, folds=Folds(of_row, training.folds or 1))
 
 
 def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
@@ -114,13 +137,8 @@ def _side(columns: Columns, index: np.ndarray) -> Columns:
 
 
 def _skeleton(
-    columns: Columns,
-    types: Mapping[str, str],
-    config: ModelConfig,
-    target: Target,
-    notes: Sequence[str],
+    encoder: FeatureEncoder, config: ModelConfig, target: Target, notes: Sequence[str]
 ) -> TabularModel:
-    encoder = _fit_encoder(config, types, columns, target)
     notes = [*notes, *notes_on_objective(config.method)]
     if isinstance(target, NumberTarget) and target.is_shaped:
         notes.append(describe_shape(target))
@@ -139,14 +157,26 @@ def _skeleton(
 
 
 def _fit_encoder(
-    config: ModelConfig, types: Mapping[str, str], columns: Columns, target: Target
+    config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
 ) -> FeatureEncoder:
-    """The encoder of the training rows, with pieces where a network has parts that read them."""
+    """The encoder of the training rows, with pieces where parts of a network may read them."""
     features, network = config.features or (), config.network
-    if not isinstance(network, MLPConfig) or network.parts is None:
-        return FeatureEncoder.fit(features, types, columns)
-    targets = _target_scores(target, columns[config.target])
-    return FeatureEncoder.fit(features, types, columns, pieces=True, targets=targets)
+    has_parts = isinstance(network, MLPConfig) and network.parts is not None
+    if not has_parts and config.training.folds is None:
+        return FeatureEncoder.fit(features, types, learned)
+    targets = _scores_of(config, types, learned, whole)
+    return FeatureEncoder.fit(features, types, learned, pieces=True, targets=targets)
+
+
+def _scores_of(
+    config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
+) -> Targets:
+    """The standardised targets that effects of levels are on."""
+    name = config.target
+    if config.task == "regression":
+        return target_scores(learned[name], classes=False)
+    classes = ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
+    return target_scores(classes.encode(learned[name]).numpy(), classes=True)
 
 
 def _target_scores(target: Target, values: np.ndarray) -> Targets:
@@ -158,7 +188,7 @@ def _target_scores(target: Target, values: np.ndarray) -> Targets:
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
     """A note for the model's card if the KL is tempered."""
-    if not isinstance(method, BBBConfig) or method.kl.weight in ("uniform", "blundell", 1.0):
+    if not isinstance(method, BBBConfig) or method.kl.weight in (None, "uniform", "blundell", 1.0):
         return ()
     return (f"the KL has weight {method.kl.weight}: the objective is no ELBO",)
 
@@ -183,6 +213,7 @@ def _fit_target(
     some = _side(learned, rows.numpy())
     random = generator(config.training.seed, "scales")
     folds = torch.randperm(len(rows), generator=random) % SCALE_FOLDS
+    # Without pieces, which a line does not need, and effects, which are made of these targets.
     inputs = FeatureEncoder.fit(config.features or (), types, some).encode(some)
     ranked = rank_scales(inputs, torch.from_numpy(some[name]), candidates, folds)
     return ranked[0][0]
@@ -212,9 +243,9 @@ def _folds(config: ModelConfig, num_rows: int, key: np.ndarray | None) -> np.nda
     """A random fold for each row; rows of a group stay together."""
     random = np.random.default_rng(derive_seed(config.training.seed, "effects"))
     if not isinstance(config.training.split, SplitBy) or key is None:
-        return random.permutation(num_rows) % FOLDS
+        return random.permutation(num_rows) % EFFECT_FOLDS
     groups, member = np.unique(key.astype(str), return_inverse=True)
-    return (random.permutation(len(groups)) % FOLDS)[member]
+    return (random.permutation(len(groups)) % EFFECT_FOLDS)[member]
 
 
 def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:

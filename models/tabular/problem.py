@@ -3,19 +3,22 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from models.evaluation.paired import recommend_variant
 from models.features.columns import Columns
+from models.features.folds import Folds
 from models.features.rows import Rows
 from models.inference.method import State
 from models.tabular.model import TabularModel, make_ready
 from models.tabular.task import RowTask
 from models.training.distributed import ALONE, Ranks
 from models.training.row_profile import RowProfile
+
+P = TypeVar("P", bound="RowProblem")
 
 SCORE_SAMPLES = 100  # for the calibration and the metrics of a variant
 _EARLY_STOPPING_SAMPLES = 30
@@ -46,10 +49,11 @@ class RowProblem:
     columns: Columns
     ranks: Ranks = ALONE
 
-    def to(self, device: str) -> "RowProblem":
+    def to(self: P, device: str) -> P:
         """The same problem with all rows on a device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved: Any = {name: v.to(device) for name, v in values.items() if isinstance(v, Rows)}
+        kinds = (Rows, Folds)
+        moved: Any = {name: v.to(device) for name, v in values.items() if isinstance(v, kinds)}
         return replace(self, **moved)
 
     @property

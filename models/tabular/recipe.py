@@ -31,6 +31,7 @@ from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, LocallyDrawn, Network, Stack, TensorSlot, build_network
 from models.tabular.likelihood_recipe import SHAPES, number_likelihood
 from models.tabular.members import with_members
+from models.tabular.race_recipe import is_race, resolve_race
 from models.training.method_recipe import (
     FitPlan,
     choose_prior,
@@ -70,6 +71,8 @@ def resolve_rows(
     _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns)
+    if is_race(config, task, columns):
+        return _resolve_race(config, columns, task, num_rows)
     if config.forecast is not None and task != "forecasting":
         raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")
     match task:
@@ -97,6 +100,20 @@ def resolve_rows(
         method=_method(config.method, built, training, plan),
         training=training,
         pruning=choose_pruning(config),
+        out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
+    )
+
+
+def _resolve_race(
+    config: ModelConfig, columns: Mapping[str, ColumnProfile], task: Task, num_rows: int
+) -> ModelConfig:
+    raced = resolve_race(replace(config, features=_features(config, columns)), num_rows)
+    if task == "regression" and config.likelihood in (None, "auto"):
+        config = replace(config, likelihood="mixture")
+    return replace(
+        raced,
+        task=task,
+        likelihood=_likelihood(config, task, columns[config.target]),
         out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
     )
 

@@ -31,6 +31,7 @@ from models.posteriors.pruning import prune
 from models.posteriors.variant import Variant
 from models.prediction.weight_draws import FittedDraws
 from models.randomness import derive_seed, generator
+from models.tabular.candidates import plan_budget
 from models.tabular.problem import RowProblem
 from models.training.chain_runner import ChainRunner, count_reports
 from models.training.checkpoints import Checkpoints
@@ -119,6 +120,8 @@ def total_epochs(config: ModelConfig) -> int:
     """Epochs and reports of all stages together."""
     tuning = required(config.training.fine_tune_epochs, "fine_tune_epochs")
     fit = required(config.training.epochs, "epochs")
+    if config.training.folds is not None:
+        fit *= plan_budget(config.training.effort or "standard", 0).attempts
     once = fit + len(config.pruning or ()) * tuning
     if isinstance(config.method, SWAGConfig):
         once += config.method.epochs

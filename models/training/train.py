@@ -11,7 +11,9 @@ from models.features.columns import Columns
 from models.forecasting.preparation import prepare_series
 from models.language.problem import text_problem
 from models.model import TrainedModel
+from models.tabular.fold_problem import FoldProblem
 from models.tabular.preparation import prepare
+from models.tabular.race import Race
 from models.training.card import describe_training
 from models.training.checkpoints import Checkpoints
 from models.training.distributed import Ranks
@@ -71,15 +73,21 @@ def train(
             problem = prepare_series(columns, types, config, ranks).to(device)
         case _:
             problem = prepare(columns, types, config, ranks).to(device)
-    first = Fitting(problem, stages)
-    fit = first.fit()
-    if config.training.refit:
-        second = Fitting(problem.refit(), stages, "refit-")
-        model = second.finish(replace(fit, state=second.fit(fit.best_epoch).state))
-    else:
-        model = first.finish(fit)
+    model, problem = _fit(problem, stages)
     if not ranks.leads:
         return model
     model = problem.finish(model)
     card = describe_training(problem.profile, model.history, model.variants_by_prune)
     return replace(model, card=card)
+
+
+def _fit(problem: Problem, stages: StageRunner) -> tuple[TrainedModel, Problem]:
+    """The model with all posteriors, and the problem that calibrates and scores it."""
+    if isinstance(problem, FoldProblem):
+        return Race(problem, stages).run()
+    first = Fitting(problem, stages)
+    fit = first.fit()
+    if not problem.model.config.training.refit:
+        return first.finish(fit), problem
+    second = Fitting(problem.refit(), stages, "refit-")
+    return second.finish(replace(fit, state=second.fit(fit.best_epoch).state)), problem

@@ -26,10 +26,14 @@ _COUNTERS = ("best_epoch", "epoch", "sums", "cuts")
 
 @dataclass
 class FitState:
-    """Everything that a fit changes beside its step; the configuration determines the rest."""
+    """Everything that a fit changes beside its step; the configuration determines the rest.
+
+    `average` is the exponential average of the states; without averaging it is `current` itself.
+    """
 
     current: Any
     best: Any
+    average: Any
     best_score: float = -math.inf
     best_epoch: int = 0
     epoch: int = 0
@@ -58,13 +62,16 @@ class Trainer(Run):
 
     def __post_init__(self, begun: State) -> None:
         self.chooses = self.chooses and self.score is not None
-        self._attach(FitState(begun, begun.detach()))
+        average = begun if self.config.averaging_steps is None else begun.detach()
+        self._attach(FitState(begun, begun.detach(), average))
 
     def pack(self) -> tuple[dict[str, Tensor], Json]:
-        """Both states, the optimiser's slots, what is carried, and the counters."""
+        """All states, the optimiser's slots, what is carried, and the counters."""
         state = self.state
-        tensors = {f"current.{name}": value for name, value in state.current.pack().items()}
-        tensors |= {f"best.{name}": value for name, value in state.best.pack().items()}
+        tensors: dict[str, Tensor] = {}
+        for name in ("current", "best", *(["average"] if self._averages else [])):
+            packed = getattr(state, name).pack()
+            tensors |= {f"{name}.{key}": value for key, value in packed.items()}
         for i, layer in enumerate(state.carried):
             tensors |= {f"carried.{i}.{j}": part.cpu() for j, part in enumerate(layer)}
         for i, slots in self.optimizer.state_dict()["state"].items():
@@ -76,9 +83,11 @@ class Trainer(Run):
     def unpack(self, tensors: dict[str, Tensor], counters: Json) -> None:
         score, device = counters["best_score"], self.task.device
         carried = _by_index("carried.", tensors).values()
+        current = self._state("current.", tensors)
         state = FitState(
-            current=self._state("current.", tensors),
+            current=current,
             best=self._state("best.", tensors),
+            average=self._state("average.", tensors) if self._averages else current,
             best_score=-math.inf if score is None else score,
             carried=tuple(tuple(part.to(device) for part in layer.values()) for layer in carried),
             **{name: counters[name] for name in _COUNTERS},
@@ -98,6 +107,10 @@ class Trainer(Run):
         for parameter in parameters:
             parameter.requires_grad_()
         self.state, self.optimizer = state, build_optimizer(self.config, parameters)
+
+    @property
+    def _averages(self) -> bool:
+        return self.config.averaging_steps is not None
 
     @property
     def epochs(self) -> int:
@@ -168,6 +181,7 @@ class Trainer(Run):
         if norm.item() > limit:  # most steps are below it
             clip_members(parameters, self.method.layout, limit)
         self.optimizer.step()
+        self._update_average()
         state.carried = tuple(tuple(part.detach() for part in layer) for layer in carried)
         return loss
 
@@ -180,8 +194,21 @@ class Trainer(Run):
         )
         return weight * warmup(self.step, self.warmup_epochs * self.num_batches)
 
+    @torch.no_grad()
+    def _update_average(self) -> None:
+        """Average over the last steps; at first over fewer, so that the initial state fades."""
+        horizon = self.config.averaging_steps
+        if horizon is None:
+            return
+        share = 1 / min(horizon, 1 + self.step / 3)
+        for mean, value in zip(
+            self.state.average.parameters(), self.state.current.parameters(), strict=True
+        ):
+            mean.lerp_(value, share)
+
     def _set_learning_rate(self) -> None:
         rate = required(self.config.learning_rate, "learning_rate") * CUT**self.state.cuts
+        rate *= warmup(self.step, self.config.warmup_steps)
         if self.config.schedule in ("cosine", None):
             done = self.step / (self.epochs * self.num_batches)
             rate *= 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
@@ -198,15 +225,16 @@ class Trainer(Run):
         every = 1 if plateau else max(1, self.epochs // EVALUATIONS)
         last = state.epoch == self._end
         if last and not self.chooses:
-            state.best, state.best_epoch = state.current.detach(), state.epoch
+            state.best, state.best_epoch = state.average.detach(), state.epoch
         if self.score is None or (state.epoch % every and not last):
             return None
-        score = self.score(state.current)
+        score = self.score(state.average)
         if self.chooses and score > state.best_score and state.epoch >= self.warmup_epochs:
-            state.best, state.best_score = state.current.detach(), score
+            state.best, state.best_score = state.average.detach(), score
             state.best_epoch = state.epoch
         elif self.chooses and plateau and state.best_epoch:
             state.current, state.cuts = state.best.detach(), state.cuts + 1
+            state.average = state.best.detach() if self._averages else state.current
             self._attach(state)
         return score
 

@@ -1,0 +1,85 @@
+"""What a training tries on the rows: inputs, widths, weight of the KL, shape of the target."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from models.config import Effort, Json, LikelihoodName, PartConfig
+from models.features.targets import Target
+
+KL_FACTOR = 10**0.5  # between neighbouring weights of the KL
+_KL_BOUNDS = (3e-3, 10.0)
+_FIRST_KL = 0.1  # only where the search begins: it goes on in the direction that is better
+_WIDTHS = (128, 128)
+OTHER_WIDTHS = ((64, 64), (256, 256), (128, 128, 128))
+_SMALL = 5_000  # rows, up to which a candidate takes a few seconds
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The settings of one attempt; each fold is left out by `part.members` ÷ folds members."""
+
+    part: PartConfig
+    likelihood: Any
+    target: Target
+
+    @property
+    def name(self) -> str:
+        """The settings in a few words."""
+        part = self.part
+        widths = " × ".join(map(str, part.hidden)) or "linear"
+        posterior = f"KL {part.kl_weight:.3g}" if part.kl_weight else "point estimates"
+        return f"{part.inputs} inputs, {widths}, {posterior}"
+
+    @property
+    def settings(self) -> Json:
+        part = self.part
+        return {
+            "inputs": part.inputs,
+            "hidden": list(part.hidden),
+            "kl_weight": part.kl_weight,
+            "members": part.members,
+        }
+
+    def with_part(self, **changes: Any) -> "Candidate":
+        return replace(self, part=replace(self.part, **changes))
+
+    def with_kl(self, factor: float) -> "Candidate | None":
+        """The candidate with `factor` times the weight of the KL; None beyond the bounds."""
+        weight = float(f"{(self.part.kl_weight or 0.0) * factor:.2g}")
+        low, high = _KL_BOUNDS
+        return self.with_part(kl_weight=weight) if low <= weight <= high else None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much a training tries.
+
+    Args:
+        attempts: candidates with the chosen shape of the target.
+        shapes: shapes of the target.
+        race_rows: rows that the candidates are compared on; the best are then fitted to all rows.
+        most_kept: candidates whose members the model has: more make it slower and hardly better.
+    """
+
+    attempts: int
+    shapes: int
+    race_rows: int
+    most_kept: int
+
+
+def plan_budget(effort: Effort, num_rows: int) -> Budget:
+    """The budget, which depends on nothing but effort and rows: equal jobs give equal models."""
+    many = {"quick": 2, "standard": 7, "thorough": 16}[effort]
+    shapes = {"quick": 1, "standard": 3, "thorough": 6}[effort]
+    race_rows = {"quick": 5_000, "standard": 20_000, "thorough": 50_000}[effort]
+    share = 1.0 if num_rows <= _SMALL else 0.7
+    most_kept = 3 if num_rows <= race_rows else 1
+    return Budget(max(1, round(share * many)), shapes, race_rows, most_kept)
+
+
+def first_candidate(
+    folds: int, likelihood: LikelihoodName | Any, target: Target, given: PartConfig | None = None
+) -> Candidate:
+    """The candidate that the search begins with."""
+    part = given or PartConfig(hidden=_WIDTHS, inputs="piecewise", kl_weight=_FIRST_KL)
+    return Candidate(replace(part, members=folds), likelihood, target)

@@ -1,0 +1,164 @@
+"""The training problem of a table whose members leave out one fold of the rows each.
+
+Out-of-fold predictions exist for every learning row: each row is predicted by the members that did
+not learn from it. They choose the epoch and the recipe, and calibrate (Barber et al. 2021, arXiv
+1905.02928, for the intervals). The reported scores are of rows that nothing was chosen on.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
+from models.features.folds import Folds
+from models.inference.bbb import BBBState
+from models.inference.members import select
+from models.inference.method import State
+from models.likelihoods import ShapedLikelihood
+from models.networks import Stack
+from models.prediction.engine import Engine, Ready
+from models.tabular.model import TabularModel, make_ready
+from models.tabular.problem import SCORE_SAMPLES, RowProblem
+from models.tabular.task import RowTask
+
+_CHOOSING_SAMPLES = 5  # weight draws per member, each epoch
+_CHOOSING_ROWS = 5_000  # that choose the epoch; of more rows evenly spread ones
+_SCALING_ROWS = 2_000  # that the calibration's scale is fitted to: their mixtures are in memory
+
+
+@dataclass(frozen=True)
+class FoldProblem(RowProblem):
+    """Rows in folds. `stopping` and `calibration` are None: the folds take their place."""
+
+    folds: Folds = field(kw_only=True)
+
+    @property
+    def task(self) -> RowTask:
+        """The rows, with a weight for each member."""
+        task, weights = super().task, self.folds.weights(self._stack.members)
+        if self.rows.weights is not None:
+            weights = weights * self.rows.weights.unsqueeze(1)
+        return replace(task, rows=replace(self.rows, weights=weights))
+
+    @property
+    def chooses(self) -> bool:
+        return True
+
+    def score(self, state: State) -> float:
+        """Mean out-of-fold log density; each rank predicts a part of the rows."""
+        total = self.rows.inputs.new_zeros((), dtype=torch.float64)
+        num_rows = 0
+        for fold in range(self.folds.count):
+            rows = _thinned(self.folds.rows(fold), _CHOOSING_ROWS // self.folds.count)
+            num_rows += len(rows)
+            mine = rows[self.ranks.part(len(rows)).rows]
+            if len(mine):
+                total += self._log_density(state, fold, mine).double().sum()
+        return float(self.ranks.sum(total)) / num_rows
+
+    def thinned(self, most: int) -> "FoldProblem":
+        """The problem with at most `most` of the learning rows, evenly spread."""
+        if len(self.rows) <= most:
+            return self
+        some = _thinned(torch.arange(len(self.rows), device=self.rows.inputs.device), most)
+        folds = replace(self.folds, of_row=self.folds.of_row[some])
+        return replace(self, rows=self.rows[some], folds=folds)
+
+    def log_scores(self, state: State) -> Float[Tensor, "rows"]:
+        """The out-of-fold log likelihood of each learning row, in the target's unit."""
+        scores = self.rows.inputs.new_zeros(len(self.rows), dtype=torch.float64)
+        for fold in range(self.folds.count):
+            rows = self.folds.rows(fold)
+            for one in self._labelled(state, fold, rows, SCORE_SAMPLES):
+                part = rows[one.start : one.start + len(one.targets)]
+                scores[part] = one.mixture.log_prob(one.targets).double()
+        return scores
+
+    def finish(self, model: Any) -> TabularModel:
+        """The model, calibrated by out-of-fold predictions and scored on held-out rows."""
+        variants = {
+            prune: replace(variant, calibration=self._calibrate(variant.state))
+            for prune, variant in model.variants_by_prune.items()
+        }
+        return super().finish(model.with_variants(variants))
+
+    def _calibrate(self, state: State) -> Calibration:
+        """The calibration fitted to all learning rows, each predicted out of fold."""
+        most = _SCALING_ROWS // self.folds.count
+        some = [
+            one
+            for fold in range(self.folds.count)
+            for one in self._labelled(
+                state, fold, _thinned(self.folds.rows(fold), most), SCORE_SAMPLES
+            )
+        ]
+        shaped = isinstance(self.model.likelihood, ShapedLikelihood)
+        return fit_calibration(some, self._all_labelled(state), shaped=shaped)
+
+    def _all_labelled(self, state: State) -> Iterator[LabelledMixture]:
+        start = 0
+        for fold in range(self.folds.count):
+            rows = self.folds.rows(fold)
+            for one in self._labelled(state, fold, rows, SCORE_SAMPLES):
+                yield replace(one, start=start + one.start)
+            start += len(rows)
+
+    def _labelled(
+        self, state: State, fold: int, index: Int[Tensor, "some"], samples: int
+    ) -> Iterator[LabelledMixture]:
+        """The mixtures of rows of a fold, by the members that leave it out."""
+        if not len(index):
+            return
+        engine, fitted = self._left_out(state, fold)
+        sampler, seed = engine.samplers[0], self.model.default_seed
+        yield from engine.labelled(fitted, self.rows[index], sampler, seed, samples)
+
+    @torch.inference_mode()
+    def _log_density(
+        self, state: State, fold: int, index: Int[Tensor, "some"]
+    ) -> Float[Tensor, "some"]:
+        """log p of encoded targets, by plain Monte Carlo."""
+        engine, fitted = self._left_out(state, fold)
+        rows = self.rows[index]
+        samples = _CHOOSING_SAMPLES * engine.network.layout.members
+        outputs, point = engine.outputs(fitted, rows.inputs, self.model.default_seed, samples)
+        log_prob = self.model.likelihood.log_prob(outputs, rows.targets, point)
+        return log_prob.logsumexp(0) - math.log(len(outputs))
+
+    def _left_out(self, state: State, fold: int) -> tuple[Engine, Ready]:
+        """The members that leave out a fold, ready for prediction."""
+        members, layout = self.folds.members(fold, self._stack.members), self._stack.layout
+        engine, whole = self._engines[fold], state.detach()
+        assert isinstance(whole, BBBState)
+        return engine, make_ready(engine.network, select(whole, layout, members))
+
+    @cached_property
+    def _stack(self) -> Stack:
+        network = self.model.network
+        if not isinstance(network, Stack):
+            raise TypeError(f"folds need members; a {type(network).__name__} has none")
+        return network
+
+    @cached_property
+    def _engines(self) -> list[Engine]:
+        """An engine of the members that leave out each fold."""
+        return [
+            replace(
+                self.model.engine,
+                network=self._stack.select(self.folds.members(fold, self._stack.members)),
+            )
+            for fold in range(self.folds.count)
+        ]
+
+
+def _thinned(rows: Int[Tensor, "rows"], most: int) -> Int[Tensor, "some"]:
+    """At most `most` of the rows, evenly spread."""
+    if len(rows) <= most:
+        return rows
+    return rows[torch.linspace(0, len(rows) - 1, most, device=rows.device).long()]

@@ -1,0 +1,103 @@
+"""The race of a training by folds: fits candidates, keeps the best, and joins their members."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from models.config import MLPConfig
+from models.inference.members import concatenate
+from models.model import TrainedModel
+from models.tabular.candidates import (
+    KL_FACTOR,
+    OTHER_WIDTHS,
+    Budget,
+    Candidate,
+    first_candidate,
+    plan_budget,
+)
+from models.tabular.fold_problem import FoldProblem
+from models.tabular.selection import Attempt, best_of, describe, keep, notes_on
+from models.training.stages import Fit, Fitting, StageRunner
+
+
+@dataclass
+class Race:
+    """Fits one candidate after the other. Which comes next follows from the scores so far.
+
+    Of many rows some are raced on; the candidates that are kept are then fitted to all rows.
+    """
+
+    problem: FoldProblem
+    stages: StageRunner
+    attempts: list[Attempt] = field(default_factory=list)
+
+    def run(self) -> tuple[TrainedModel, FoldProblem]:
+        """The model of the best candidates' members with its pruned variants, and its problem."""
+        raced = self.problem.thinned(self.budget.race_rows)
+        self._search(raced)
+        kept = keep(self.attempts, self.budget.most_kept)
+        problem = joined(self.problem, [attempt.candidate for attempt in kept])
+        model = Fitting(problem, self.stages).finish(self._joined_fit(kept, raced))
+        selection, notes = describe(self.attempts, kept), notes_on(self.attempts, kept)
+        return replace(model, selection=selection, notes=(*model.notes, *notes)), problem
+
+    @property
+    def budget(self) -> Budget:
+        training = self.problem.model.config.training
+        return plan_budget(training.effort or "standard", len(self.problem.rows))
+
+    def _search(self, raced: FoldProblem) -> None:
+        """Encodings, a linear model, no KL, other weights of it, other widths: if allowed."""
+        model = raced.model
+        first = first_candidate(raced.folds.count, model.config.likelihood, model.target)
+        self._try(raced, first)
+        self._try(raced, first.with_part(inputs="plain"))
+        self._try(raced, first.with_part(inputs="plain", hidden=()))
+        self._try(raced, best_of(self.attempts).candidate.with_part(kl_weight=0.0))
+        for factor in (1 / KL_FACTOR, KL_FACTOR):
+            self._climb(raced, factor)
+        for hidden in OTHER_WIDTHS:
+            self._try(raced, best_of(self.attempts).candidate.with_part(hidden=hidden))
+
+    def _climb(self, raced: FoldProblem, factor: float) -> None:
+        """Change the weight of the KL in one direction, as long as it gets better."""
+        while self._has_budget:
+            best = best_of([a for a in self.attempts if a.candidate.part.kl_weight])
+            candidate = best.candidate.with_kl(factor)
+            if candidate is None or self._known(candidate):
+                return
+            self._try(raced, candidate)
+            if self.attempts[-1].score <= best.score:
+                return
+
+    @property
+    def _has_budget(self) -> bool:
+        return len(self.attempts) < self.budget.attempts
+
+    def _known(self, candidate: Candidate) -> bool:
+        return any(attempt.candidate == candidate for attempt in self.attempts)
+
+    def _try(self, raced: FoldProblem, candidate: Candidate) -> None:
+        if not self._has_budget or self._known(candidate):
+            return
+        problem = joined(raced, [candidate])
+        fit = Fitting(problem, self.stages, f"candidate-{len(self.attempts)}-").fit()
+        self.attempts.append(Attempt(candidate, fit, problem.log_scores(fit.state)))
+
+    def _joined_fit(self, kept: Sequence[Attempt], raced: FoldProblem) -> Fit:
+        """The states of all kept members as one; fitted to all rows if some were left out."""
+        fits = [attempt.fit for attempt in kept]
+        if raced is not self.problem:
+            fits = [
+                Fitting(joined(self.problem, [a.candidate]), self.stages, f"all-rows-{i}-").fit()
+                for i, a in enumerate(kept)
+            ]
+        return replace(fits[0], state=concatenate([fit.state for fit in fits]))
+
+
+def joined(problem: FoldProblem, candidates: Sequence[Candidate]) -> FoldProblem:
+    """The problem of a model whose parts are those of the candidates, which share their shape."""
+    config, first = problem.model.config, candidates[0]
+    assert isinstance(config.network, MLPConfig), "the recipe puts only such tables in folds"
+    network = replace(config.network, parts=tuple(candidate.part for candidate in candidates))
+    config = replace(config, network=network, likelihood=first.likelihood)
+    return replace(problem, model=replace(problem.model, config=config, target=first.target))

@@ -1,0 +1,138 @@
+"""The settings of trainings whose recipe is chosen on the rows, by members that leave out folds.
+
+What is chosen is not set here: the encoding of the inputs, the widths, the weight of the KL and the
+shape of the target (`models.tabular.race`).
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from models.config import (
+    BBBConfig,
+    Effort,
+    GaussianPriorConfig,
+    MLPConfig,
+    ModelConfig,
+    Task,
+)
+from models.exceptions import InvalidData
+from models.features.columns import ColumnProfile
+from models.tabular.candidates import plan_budget
+from models.training.method_recipe import choose_pruning
+
+_FOLDS: Mapping[Effort, int] = {"quick": 3, "standard": 4, "thorough": 8}
+_ROWS_PER_FOLD = 8  # at least: small tables have fewer folds
+_EPOCHS: Mapping[Effort, int] = {"quick": 60, "standard": 150, "thorough": 300}
+_PATIENCE: Mapping[Effort, int] = {"quick": 8, "standard": 12, "thorough": 30}
+_STEPS: Mapping[Effort, int] = {"quick": 3_000, "standard": 12_000, "thorough": 40_000}
+_BATCHES = 14  # per epoch, within the bounds of a batch
+_MIN_BATCH, _MAX_BATCH = 32, 1_024
+_RATE, _WARMUP_STEPS, _CLIP = 6e-3, 50, 5.0
+_AVERAGING = (10, 60)  # steps: about an epoch
+_FINE_TUNE = 0.03  # epochs of a pruned variant, as a share of the most of a fit
+
+# Settings that say how a single fit runs: a request that gives one is not raced.
+_SINGLE_FIT = (
+    "epochs",
+    "patience",
+    "optimizer",
+    "learning_rate",
+    "schedule",
+    "stopping_fraction",
+    "calibration_fraction",
+    "refit",
+)
+
+
+def is_race(config: ModelConfig, task: Task, columns: Mapping[str, ColumnProfile]) -> bool:
+    """Whether the recipe is chosen on the rows: tables whose request leaves it open.
+
+    Raises:
+        InvalidData: if folds or an effort are given beside settings of a single fit.
+    """
+    if task not in ("regression", "classification"):
+        return _unless_given(config, f"a {task} is not fitted in folds")
+    given = next(_fixed(config, columns), None)
+    return given is None or _unless_given(
+        config, f"{given} is given, so there is nothing to choose"
+    )
+
+
+def _fixed(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> Iterator[str]:
+    """The settings that leave nothing to choose."""
+    network, method, training = config.network, config.method, config.training
+    if not isinstance(network, MLPConfig):
+        yield "network.kind"
+    elif network.hidden is not None:
+        yield "network.hidden"
+    elif network.parts is not None:
+        yield "network.parts"
+    if not isinstance(method, BBBConfig):
+        yield "method.kind"
+    elif method.kl.weight is not None:
+        yield "method.kl.weight"
+    elif method != BBBConfig():
+        yield "method"
+    if config.members is not None:
+        yield "members"
+    yield from (f"training.{name}" for name in _SINGLE_FIT if getattr(training, name) is not None)
+    features = [f.type for f in config.features] if config.features else []
+    types: list[str] = [*features] or [profile.type for profile in columns.values()]
+    if "tensor" in types:
+        yield "a tensor feature"
+
+
+def _unless_given(config: ModelConfig, reason: str) -> bool:
+    for name in ("folds", "effort"):
+        if getattr(config.training, name) is not None:
+            raise InvalidData(
+                f"{name} chooses the recipe on the rows, but {reason}: leave one out",
+                f"/training/{name}",
+            )
+    return False
+
+
+def resolve_race(config: ModelConfig, num_rows: int) -> ModelConfig:
+    """The configuration of a race: what it chooses stays None.
+
+    `num_rows` counts all rows, held-out ones included.
+    """
+    training = config.training
+    effort = training.effort or "standard"
+    learned = max(2, round(num_rows * (1 - training.validation_fraction)))
+    folds = training.folds or max(2, min(_FOLDS[effort], learned // _ROWS_PER_FOLD))
+    raced = min(learned, plan_budget(effort, learned).race_rows)
+    batch = training.batch_size or _batch(raced)
+    per_epoch = -(-raced // batch)
+    epochs = max(4, min(_EPOCHS[effort], _STEPS[effort] // per_epoch))
+    tune = training.fine_tune_epochs
+    resolved = replace(
+        training,
+        effort=effort,
+        folds=folds,
+        epochs=epochs,
+        batch_size=batch,
+        optimizer="adam",
+        schedule="constant",
+        learning_rate=_RATE,
+        warmup_steps=_WARMUP_STEPS,
+        averaging_steps=min(max(per_epoch, _AVERAGING[0]), _AVERAGING[1]),
+        gradient_clip=training.gradient_clip or _CLIP,
+        stopping_fraction=0.0,
+        calibration_fraction=0.0,
+        patience=_PATIENCE[effort],
+        refit=False,
+        fine_tune_epochs=max(1, math.ceil(_FINE_TUNE * epochs)) if tune is None else tune,
+    )
+    assert isinstance(config.method, BBBConfig)
+    prior = GaussianPriorConfig(sigma="per_input")
+    kl = replace(config.method.kl, warmup_epochs=0)
+    method = replace(config.method, estimator="weight", prior=prior, kl=kl)
+    return replace(config, training=resolved, method=method, pruning=choose_pruning(config))
+
+
+def _batch(num_rows: int) -> int:
+    """A power of two, so that an epoch has about `_BATCHES` mini-batches."""
+    wanted = 2 ** round(math.log2(max(1.0, num_rows / _BATCHES)))
+    return min(max(wanted, _MIN_BATCH), _MAX_BATCH)

@@ -1,0 +1,128 @@
+"""Chooses among candidates by their out-of-fold log scores of the same rows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.config import Json
+from models.evaluation.paired import paired
+from models.tabular.candidates import Candidate
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A fitted candidate.
+
+    Args:
+        fit: its `models.training.stages.Fit`.
+        scores: log likelihood of each row, out of fold, in the target's unit.
+    """
+
+    candidate: Candidate
+    fit: Any
+    scores: Float[Tensor, "rows"]
+
+    @property
+    def score(self) -> float:
+        return float(self.scores.mean())
+
+
+def best_of(attempts: Sequence[Attempt]) -> Attempt:
+    return max(attempts, key=lambda attempt: attempt.score)
+
+
+def keep(attempts: Sequence[Attempt], most: int) -> list[Attempt]:
+    """The best attempt and those that cannot be told from it: their members are averaged.
+
+    Variational members win ties: point estimates are kept only where they are clearly better.
+
+    An attempt is kept if its mean score is less than a standard error of the paired difference
+    below the best one's, or if the mixture is better with it: two models that err on different rows
+    are better together.
+    """
+    ranked = _in_order(attempts)
+    kept, mixture = ranked[:1], ranked[0].scores
+    for attempt in ranked[1:]:
+        behind = paired(ranked[0].scores, attempt.scores)
+        with_it = mixture_scores([*kept, attempt])
+        if len(kept) < most and (not behind.is_clear or with_it.mean() > mixture.mean()):
+            kept, mixture = [*kept, attempt], with_it
+    return kept
+
+
+def _in_order(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """From best to worst, without point estimates that are not clearly better than a variational
+    candidate."""
+    ranked = sorted(attempts, key=lambda attempt: -attempt.score)
+    variational = [attempt for attempt in ranked if attempt.candidate.part.kl_weight]
+    return [
+        attempt
+        for attempt in ranked
+        if attempt.candidate.part.kl_weight
+        or not variational
+        or paired(attempt.scores, variational[0].scores).is_clear
+    ]
+
+
+def mixture_scores(attempts: Sequence[Attempt]) -> Float[Tensor, "rows"]:
+    """log of the mean density of the attempts, for each row."""
+    stacked = torch.stack([attempt.scores for attempt in attempts])
+    return stacked.logsumexp(0) - math.log(len(attempts))
+
+
+def describe(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> Json:
+    """The selection as `models.artifact.schema.SelectionDocument`, the best candidate first."""
+    best = best_of(attempts)
+    ranked = sorted(attempts, key=lambda attempt: -attempt.score)
+    averaged = float(mixture_scores(kept).mean())
+    note = (
+        f"{best.candidate.name} is best"
+        if len(kept) == 1
+        else f"{len(kept)} candidates are averaged: together {averaged:.4g}"
+    )
+    return {
+        "candidates": [_describe(attempt, best, attempt in kept) for attempt in ranked],
+        "metric": "log_likelihood",
+        "rows": len(best.scores),
+        "note": note,
+    }
+
+
+def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str, ...]:
+    """What was chosen and why, and how the best point estimates compare."""
+    best, names = kept[0], " · ".join(attempt.candidate.name for attempt in kept)
+    rows = f"{len(best.scores)} rows, each predicted by members that did not learn from it"
+    notes = [f"the recipe was chosen among {len(attempts)} candidates by {rows}: {names}"]
+    points = [attempt for attempt in attempts if not attempt.candidate.part.kl_weight]
+    variational = [attempt for attempt in attempts if attempt.candidate.part.kl_weight]
+    if points and variational:
+        ahead = paired(best_of(points).scores, best_of(variational).scores)
+        if ahead.is_clear:
+            notes.append(
+                "point estimates are better than the best variational members by "
+                f"{ahead.difference:.2g} nats per row (standard error {ahead.standard_error:.2g})"
+            )
+    weights = sorted({a.candidate.part.kl_weight or 0.0 for a in kept} - {1.0})
+    if weights:
+        listed = ", ".join(f"{weight:.3g}" for weight in weights)
+        notes.append(f"the KL has weight {listed}, chosen on the rows: the objective is no ELBO")
+    return tuple(notes)
+
+
+def _describe(attempt: Attempt, best: Attempt, kept: bool) -> Json:
+    rows = len(attempt.scores)
+    behind = paired(attempt.scores, best.scores)
+    return {
+        "name": attempt.candidate.name,
+        "settings": attempt.candidate.settings,
+        "score": attempt.score,
+        "standard_error": float(attempt.scores.std()) / math.sqrt(rows),
+        "difference": behind.difference,
+        "difference_error": behind.standard_error,
+        "kept": kept,
+    }
