@@ -120,10 +120,10 @@ def test_simple_methods_stand_beside_the_model(cards: Service) -> None:
 def test_the_recommended_variant_has_a_row_of_its_own(cards: Service) -> None:
     found = card(cards, "price") | {"recommended_variant": 0.5}
     (table,) = next(s for s in sections(found) if s.name == "baselines").tables
-    assert [row[0] for row in table.rows[:2]] == [
-        "this model, full posterior",
-        "this model, 50 % pruned",
-    ]
+    assert [row[0] for row in table.rows] == [
+        "this model", "50 % pruned", "constant", "linear model", "boosted trees",
+    ]  # fmt: skip
+    assert table.headers[-1] == "90 % coverage"
 
 
 def test_candidates_are_shown_from_the_best_to_the_worst(cards: Service) -> None:

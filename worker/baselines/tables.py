@@ -28,7 +28,8 @@ from worker.baselines.residuals import number_metrics
 from worker.baselines.stopping import ShouldStop, check_stop
 from worker.baselines.task import Task
 
-MOST_PAIRS = 20_000  # held-out rows on which the model is predicted again for the notes
+MOST_PAIRS = 20_000  # held-out rows that the model predicts again, for the notes
+BLOCK_ROWS = 1_000  # of them between two calls of `should_stop`
 
 log = structlog.get_logger()
 
@@ -75,10 +76,9 @@ def _compare(
     if not scored:
         return model
     pairs = thin(np.arange(len(split.held_out)), MOST_PAIRS)
-    check_stop(should_stop)
-    ours = _own_scores(model, columns, split.held_out[pairs])
     score = "crps" if model.task == "regression" else "log_likelihood"
-    found = (note_on(s.baseline.kind, score, s.by_row[pairs], ours[score]) for s in scored)
+    ours = _own_scores(model, score, columns, split.held_out[pairs], should_stop)
+    found = (note_on(s.baseline.kind, score, s.by_row[pairs], ours) for s in scored)
     return replace(
         model,
         baselines=tuple(one.baseline for one in scored),
@@ -147,12 +147,20 @@ def _score(
 
 
 def _own_scores(
-    model: TrainedModel, columns: Columns, rows: Int[np.ndarray, "rows"]
-) -> Mapping[str, Tensor]:
-    """The scores that the full model has for these rows."""
-    names = [column.name for column in model.inputs]
-    encoded = model.encode({name: columns[name][rows] for name in names})
-    return model.row_scores(encoded, columns[model.config.target][rows], PredictOptions())
+    model: TrainedModel,
+    score: str,
+    columns: Columns,
+    rows: Int[np.ndarray, "rows"],
+    should_stop: ShouldStop,
+) -> Float[Tensor, "rows"]:
+    """A score of the full model for these rows, in blocks between which the job can stop."""
+    names, parts = [column.name for column in model.inputs], []
+    for block in np.split(rows, range(BLOCK_ROWS, len(rows), BLOCK_ROWS)):
+        check_stop(should_stop)
+        encoded = model.encode({name: columns[name][block] for name in names})
+        truth = columns[model.config.target][block]
+        parts.append(model.row_scores(encoded, truth, PredictOptions())[score])
+    return torch.cat(parts)
 
 
 def _import_estimators() -> None:

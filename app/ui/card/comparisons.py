@@ -10,7 +10,7 @@ from models.evaluation.scores import SCORES, Score
 
 PROPER = ("crps", "log_likelihood")  # by which a model is compared; numbers have the first
 KINDS = {
-    "constant": "the same for every row",
+    "constant": "constant",
     "linear": "linear model",
     "boosted_trees": "boosted trees",
 }
@@ -21,11 +21,13 @@ def baselines(card: Json) -> Content:
     found = card["baselines"]
     if not found:
         return [], []
-    known = [score for score in SCORES if any(score.name in one["metrics"] for one in found)]
+    measured = [one["metrics"] for one in found]
+    known = [s for s in SCORES if any(s.read(metrics) is not None for metrics in measured)]
     known = [score for score in known if score.best is not None]
     variants = [v for v in card["variants"] if v["prune"] in (0.0, card["recommended_variant"])]
     rows: list[list[Cell]] = [
-        [f"this model, {variant_name(v['prune'])}", card["rows"]["learned"], None]
+        ["this model" if v["prune"] == 0 else variant_name(v["prune"])]
+        + [card["rows"]["learned"], None]
         + [score.read(v["metrics"]) for score in known]
         for v in variants
     ]

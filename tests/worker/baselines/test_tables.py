@@ -15,6 +15,7 @@ from tests.worker.baselines.tables import TYPES, by_group, table, train_on
 from tests.worker.conftest import train_job
 from worker.baselines import numbers, tables
 from worker.baselines.adding import with_baselines
+from worker.baselines.columns import split_table
 from worker.baselines.comparison import note_on
 from worker.metrics import WorkerMetrics
 from worker.runner import JobRunner
@@ -85,6 +86,18 @@ def test_a_method_that_fails_is_left_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(told(with_baselines(model, columns, TYPES))) == ["constant", "boosted_trees"]
     monkeypatch.setattr(tables, "split_table", lambda *_: 1 / 0)
     assert with_baselines(model, columns, TYPES) is model
+
+
+def test_the_models_own_scores_are_those_of_its_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks of 7 of the 30 held-out rows, and asked to stop before each."""
+    columns = table()
+    model = train_on(columns)
+    rows = split_table(columns, model.config).held_out
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 7)
+    answers = iter([False] * 5)
+    own = tables._own_scores(model, "crps", columns, rows, lambda: next(answers))
+    assert next(answers, None) is None
+    assert own.mean() == pytest.approx(model.variant(0.0).metrics["crps"], rel=1e-5)
 
 
 def test_images_have_no_baselines() -> None:
