@@ -103,9 +103,10 @@ class Expansion(TensorRecord):
         own = self if compact.device == self.plain.device else self.to(compact.device)
         plain = compact.index_select(1, own.plain)
         slots = (compact.index_select(1, own.coded) == own.codes).to(compact)
+        # In place on the copy that was selected: each of these is a pass over all pieces.
         positions = compact.index_select(1, own.placed)
-        centres = own.centres.to(compact)
-        pieces = torch.where(positions < 0, centres, (positions - own.lower).clamp(0, 1)) - centres
+        known = (positions + 1).clamp_(0, 1)  # 0 at MISSING = −1
+        pieces = positions.sub_(own.lower).clamp_(0, 1).sub_(own.centres).mul_(known)
         return torch.cat([plain, slots, pieces], dim=1)
 
 
