@@ -63,7 +63,7 @@ def prepare(
     places = np.union1d(split.training, split.stopping)
     learned = _side(columns, places)
     encoder = _fit_encoder(config, types, learned, columns)
-    target = _fit_target(config, types, learned, columns, encoder)
+    target = _fit_target(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
     rows = _learned_rows(model, learned, None if key is None else key[labelled][places])
     training, stopping = (
@@ -199,7 +199,6 @@ def _fit_target(
     types: Mapping[str, str],
     learned: Columns,
     whole: Columns,
-    encoder: FeatureEncoder,
 ) -> Target:
     name = config.target
     if config.task != "regression":
@@ -212,7 +211,9 @@ def _fit_target(
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
     some = _side(learned, rows.numpy())
     candidates = describe_target(learned[name], config.support, likelihood)
-    return rank(candidates, encoder.encode(some), some[name], config.training.seed)[0][0]
+    # Without pieces, which a line does not need, and effects, which are made of these targets.
+    inputs = FeatureEncoder.fit(config.features or (), types, some).encode(some)
+    return rank(candidates, inputs, some[name], config.training.seed)[0][0]
 
 
 def _target_type(target: Target, stored: str) -> str:
