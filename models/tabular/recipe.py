@@ -89,7 +89,8 @@ def resolve_rows(
     built = build_network(network, inputs, num_outputs=2)
     _check_network(config.method, built)
     steps = SERIES_STEPS if task == "forecasting" else _STEPS
-    plan = plan_fit(config, task, built, _num_weights(built), num_rows)
+    reads_images = any(f.type == "tensor" for f in config.features or ())
+    plan = plan_fit(config, task, built, _num_weights(built), num_rows, reads_images=reads_images)
     training = _fractions(config, task)
     training = _training(training, network, num_rows, steps, plan, task=task)
     return replace(

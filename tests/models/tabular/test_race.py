@@ -170,7 +170,7 @@ def test_equal_seeds_give_equal_models_also_after_a_stop(tmp_path: Path) -> None
     [
         ({"network": MLPConfig(hidden=(20,))}, "network.hidden"),
         ({"method": BBBConfig(kl=KLConfig(weight=0.5))}, "method.kl.weight"),
-        ({"training": replace(QUICK, epochs=10)}, "training.epochs"),
+        ({"members": 4}, "members"),
     ],
 )
 def test_an_effort_beside_a_fixed_recipe_is_refused(config: dict[str, Any], named: str) -> None:
