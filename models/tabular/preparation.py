@@ -1,10 +1,11 @@
 """Makes the training problem of a table: drops, splits and encodes its rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from models.config import (
@@ -64,7 +65,8 @@ def prepare(
     encoder = _fit_encoder(config, types, learned, columns)
     target = _fit_target(config, types, learned, columns, encoder)
     model = _skeleton(encoder, config, target, notes)
-    rows = _learned_rows(model, learned, None if key is None else key[labelled][places])
+    of_row = _assign_folds(model, learned, None if key is None else key[labelled][places])
+    rows = _learned_rows(model, learned, of_row)
     training, stopping = (
         rows[torch.from_numpy(np.searchsorted(places, part))]
         for part in (split.training, split.stopping)
@@ -97,22 +99,23 @@ def prepare(
     )
     if config.training.folds is None:
         return problem
-    learned_key = None if key is None else key[labelled][split.training]
-    return _in_folds(problem, learned_key)
+    own = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    return FoldProblem(**own, folds=Folds(of_row, config.training.folds))
 
 
-def _in_folds(problem: RowProblem, key: np.ndarray | None) -> FoldProblem:
-    """The problem with its learning rows in folds.
+def _assign_folds(
+    model: TabularModel, learned: Columns, key: np.ndarray | None
+) -> Int[Tensor, "rows"]:
+    """The fold of each learning row: the configured ones, or some for effects of levels.
 
     Args:
-        key: the groups or times of the learning rows.
+        key: the groups or times of the rows.
     """
-    model, rows = problem.model, problem.rows
-    classes = rows.targets.numpy() if isinstance(model.target, ClassTarget) else None
-    training = model.config.training
-    of_row = assign_folds(training, len(rows), key, classes)
-    own = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    return FoldProblem(**own, folds=Folds(of_row, training.folds or 1))
+    training, values = model.config.training, learned[model.config.target]
+    is_classes = isinstance(model.target, ClassTarget)
+    classes = model.target.encode(values).numpy() if is_classes else None
+    folds = replace(training, folds=training.folds or EFFECT_FOLDS)
+    return assign_folds(folds, len(values), key, classes)
 
 
 def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
@@ -225,26 +228,13 @@ def _target_type(target: Target, stored: str) -> str:
     return "boolean" if stored == "boolean" else "category"
 
 
-def _learned_rows(model: TabularModel, learned: Columns, key: np.ndarray | None) -> Rows:
-    """The rows that the encoder was fitted to; inputs made of targets are those of other folds.
-
-    Args:
-        key: the groups or times of the rows.
-    """
+def _learned_rows(model: TabularModel, learned: Columns, folds: Int[Tensor, "rows"]) -> Rows:
+    """The rows that the encoder was fitted to; inputs made of targets are those of other folds."""
     if not model.encoder.has_effects:
         return _with_targets(model, learned, model.encoder.encode(learned))
-    values = learned[model.config.target]
-    scores, folds = _target_scores(model.target, values), _folds(model.config, len(values), key)
-    return _with_targets(model, learned, model.encoder.encode_learned(learned, scores, folds))
-
-
-def _folds(config: ModelConfig, num_rows: int, key: np.ndarray | None) -> np.ndarray:
-    """A random fold for each row; rows of a group stay together."""
-    random = np.random.default_rng(derive_seed(config.training.seed, "effects"))
-    if not isinstance(config.training.split, SplitBy) or key is None:
-        return random.permutation(num_rows) % EFFECT_FOLDS
-    groups, member = np.unique(key.astype(str), return_inverse=True)
-    return (random.permutation(len(groups)) % EFFECT_FOLDS)[member]
+    scores = _target_scores(model.target, learned[model.config.target])
+    inputs = model.encoder.encode_learned(learned, scores, folds.numpy())
+    return _with_targets(model, learned, inputs)
 
 
 def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:
