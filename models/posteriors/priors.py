@@ -24,8 +24,9 @@ Vector = Float[Tensor, "weights"]
 
 _LOG_2PI = math.log(2 * math.pi)
 # The hyper-prior of scales per input. The weights of an input that explains nothing tend to its
-# mode √(b/(a + 1)) = 0.01: hundreds of such inputs add less than a tenth to a unit's variance.
-_A_PER_INPUT, _B_PER_INPUT = 0.5, 1.5e-4
+# mode √(b/(a + 1)) = 0.003: thousands of such inputs add a few hundredths to a unit's variance.
+# a is small, so that the prior hardly limits the scale of an input that matters.
+_A_PER_INPUT, _B_PER_INPUT = 0.5, 1.5e-5
 
 
 @runtime_checkable

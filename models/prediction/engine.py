@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -29,13 +29,14 @@ from models.likelihoods import (
     ShapedLikelihood,
 )
 from models.networks import LocallyDrawn, Network, Stack
-from models.prediction.fitted import Fitted, FittedStack
+from models.prediction.fitted import Fitted
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES
-from models.prediction.noise import Noise, NoiseCache, NoiseSource
+from models.prediction.members import FittedStack
+from models.prediction.noise import NoiseCache, NoiseSource
 from models.prediction.options import Sampler
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.request_noise import RequestNoise
 from models.prediction.samplers import (
-    DrawNoise,
     Sampled,
     divide,
     output_nodes,
@@ -43,6 +44,7 @@ from models.prediction.samplers import (
     sample_moments,
 )
 from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.together import MAX_PAIRS, sample_together
 from models.prediction.weight_draws import FittedDraws
 
 Ready = Fitted | FittedStack | FittedDraws
@@ -206,8 +208,8 @@ class Engine:
                 if sampler == "moments":
                     sampled = sample_moments(fitted.members, inputs, self.nodes.to(inputs))
                 else:
-                    noise = partial(self._noise, sampler, seed)
-                    sampled = sample(shares, inputs, noise, chunks.samples, integrate=integrate)
+                    noise = RequestNoise(self.noise, self.noise_cache, sampler, seed, x.device)
+                    sampled = _sample(fitted, inputs, samples, noise, chunks, integrate=integrate)
             yield rows, sampled
 
     @torch.inference_mode()
@@ -247,19 +249,6 @@ class Engine:
         means, noise = self.likelihood.moments(outputs, point)
         return GaussianMixture(means * target.std + target.mean, noise * target.std**2)
 
-    def _noise(self, sampler: str, seed: int, member: Fitted) -> DrawNoise:
-        device = member.posterior.loc.device
-
-        def draw(sampler: str, seed: int, start: int, stop: int, widths: tuple[int, ...]) -> Noise:
-            blocks = self.noise[widths].draw(sampler, seed, start, stop)
-            return tuple(block.to(device) for block in blocks)
-
-        def cached(start: int, stop: int) -> Noise:
-            key = (sampler, seed, start, stop, member.widths)
-            return member.noise(self.noise_cache.get(key, draw))
-
-        return cached
-
     def _mixture(self, sampled: Sampled, sampler: str) -> Mixture:
         """The mixture of sampled outputs.
 
@@ -289,6 +278,23 @@ class Engine:
         if not isinstance(self.target, NumberTarget):
             raise TypeError(f"a likelihood of numbers cannot predict {type(self.target).__name__}")
         return self.target
+
+
+def _sample(
+    fitted: Fitted | FittedStack,
+    x: Float[Tensor, "rows inputs"],
+    num_samples: int,
+    noise: RequestNoise,
+    chunks: "Chunks",
+    *,
+    integrate: bool,
+) -> Sampled:
+    """The samples of all members: together for a few rows, else one after the other."""
+    shares = divide(fitted.members, num_samples)
+    if isinstance(fitted, FittedStack) and len(x) * num_samples <= MAX_PAIRS and fitted.together:
+        draw = noise.of_members
+        return sample_together(fitted.together, shares, x, draw, integrate=integrate)
+    return sample(shares, x, noise.of_member, chunks.samples, integrate=integrate)
 
 
 def _is_drawn_whole(sampler: str, samples: int) -> bool:

@@ -8,8 +8,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from models.inference.bbb import BBBState
-from models.inference.members import split_members
-from models.networks import MLP, Stack
+from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.kernels import Bfloat16Layer, fastest
 from models.prediction.local import LayerMoments, LocalNetwork
@@ -113,37 +112,6 @@ class Fitted:
             return noise
         pairs = zip(noise, self.live, strict=True)
         return tuple(block if units is None else block[:, units] for block, units in pairs)
-
-
-@dataclass(frozen=True)
-class FittedStack:
-    """The posterior of several members, each ready for prediction by itself."""
-
-    posterior: MeanFieldNormal
-    point: dict[str, Tensor]
-    members: tuple[Fitted, ...]
-
-    @classmethod
-    @torch.inference_mode()
-    def of(cls, network: Stack, state: BBBState) -> "FittedStack":
-        columns = [part.reads for part in network.parts for _ in range(part.count)]
-        triples = zip(network.networks, split_members(state, network.layout), columns, strict=True)
-        members = [Fitted.of(one, own).reading(reads) for one, own, reads in triples]
-        return cls(state.posterior, state.point, tuple(members))
-
-    def tuned(self, *, bfloat16: bool) -> "FittedStack":
-        """As `Fitted.tuned`."""
-        tuned = tuple(member.tuned(bfloat16=bfloat16) for member in self.members)
-        return replace(self, members=tuned)
-
-    def rounded(self) -> "FittedStack":
-        """As `Fitted.rounded`."""
-        return replace(self, members=tuple(member.rounded() for member in self.members))
-
-    @property
-    def operations(self) -> int:
-        """Operations per sample and row: the mean over the members."""
-        return sum(member.operations for member in self.members) // len(self.members)
 
 
 def _live_units(network: MLP, mask: Bool[Tensor, "weights"]) -> list[Units]:

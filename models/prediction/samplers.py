@@ -103,7 +103,7 @@ def sample(
             gaussian[0, samples], gaussian[1, samples] = local.outputs(first, noise, scratch)
             noise_of_outputs[samples] = noise[-1]
     drawn = gaussian[0], gaussian[1]
-    return Sampled(drawn, noise_of_outputs, _joined(exact), _points(shares), _owners(shares, x))
+    return Sampled(drawn, noise_of_outputs, joined(exact), points(shares), owners(shares, x))
 
 
 def output_nodes(num_outputs: int, num_members: int = 1) -> Float[Tensor, "nodes outputs"]:
@@ -119,12 +119,12 @@ def sample_moments(
     """Moments of the outputs by propagation; the nodes, divided among members, replace draws."""
     shares = divide(members, len(nodes))
     parts = [propagate(share.member.local, share.member.inputs(x)) for share in shares]
-    exact = _joined([(mean[None, :, MEAN], variance[None, :, MEAN]) for mean, variance in parts])
+    exact = joined([(mean[None, :, MEAN], variance[None, :, MEAN]) for mean, variance in parts])
     pairs = list(zip(parts, shares, strict=True))
     mean, variance = (
         torch.cat([part[i].expand(share.count, -1, -1) for part, share in pairs]) for i in range(2)
     )
-    return Sampled((mean, variance), nodes, exact, _points(shares))
+    return Sampled((mean, variance), nodes, exact, points(shares))
 
 
 def _exact(local: LocalNetwork, first: First) -> Gaussian | None:
@@ -142,7 +142,7 @@ def _exact(local: LocalNetwork, first: First) -> Gaussian | None:
     return None
 
 
-def _joined(parts: Sequence[Gaussian | None]) -> Gaussian | None:
+def joined(parts: Sequence[Gaussian | None]) -> Gaussian | None:
     """The moments of all members; None if those of one are unknown."""
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
@@ -150,7 +150,7 @@ def _joined(parts: Sequence[Gaussian | None]) -> Gaussian | None:
     return torch.cat([mean for mean, _ in known]), torch.cat([spread for _, spread in known])
 
 
-def _points(shares: Sequence[Share]) -> dict[str, Tensor]:
+def points(shares: Sequence[Share]) -> dict[str, Tensor]:
     """The point parameters: as they are for one member, else those of each sample."""
     if len(shares) == 1:
         return shares[0].member.point
@@ -160,7 +160,7 @@ def _points(shares: Sequence[Share]) -> dict[str, Tensor]:
     }
 
 
-def _owners(shares: Sequence[Share], like: Tensor) -> Int[Tensor, "samples"] | None:
+def owners(shares: Sequence[Share], like: Tensor) -> Int[Tensor, "samples"] | None:
     """The number of the member that each sample belongs to; None if there is one member."""
     if len(shares) == 1:
         return None

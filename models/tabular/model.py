@@ -40,8 +40,9 @@ from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likeliho
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network
 from models.prediction.engine import Engine, Ready
-from models.prediction.fitted import Fitted, FittedStack
+from models.prediction.fitted import Fitted
 from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
+from models.prediction.members import FittedStack
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Sampler
 from models.prediction.prediction import (
     Arrays,

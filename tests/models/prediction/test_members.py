@@ -16,10 +16,11 @@ from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.posteriors.pruning import prune
 from models.prediction.engine import Engine
-from models.prediction.fitted import FittedStack
+from models.prediction.members import FittedStack
 from models.prediction.noise import NoiseSource
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 from models.prediction.samplers import divide
+from models.prediction.together import MAX_PAIRS
 from models.prediction.weight_draws import FittedDraws
 
 TARGET = NumberTarget(mean=3.0, std=2.0)
@@ -181,13 +182,16 @@ def test_local_samples_agree_with_whole_weight_draws(parts: tuple[PartConfig, ..
 
 
 @pytest.mark.parametrize("parts", [DEEP, SHALLOW], ids=["deep", "shallow"])
-def test_a_rows_result_depends_on_no_other_row(parts: tuple[PartConfig, ...]) -> None:
-    stack, x = _stack(parts), _randn(40, 4, seed=2)
+@pytest.mark.parametrize("samples", [3, 20, 23])
+def test_a_rows_result_depends_on_no_other_row(parts: tuple[PartConfig, ...], samples: int) -> None:
+    """One row goes through all members together, many rows member by member."""
+    stack, x = _stack(parts), _randn(MAX_PAIRS // 3 + 1, 4, seed=2)
     state, engine = _state(stack), _engine(stack)
+    assert FittedStack.of(stack, state).together
     for sampler in engine.samplers:
-        whole = _mixture(engine, state, x, sampler, 20)
-        alone = _mixture(engine, state, x[7:8], sampler, 20)
-        for name in ("mean", "aleatoric", "epistemic"):
+        whole = _mixture(engine, state, x, sampler, samples)
+        alone = _mixture(engine, state, x[7:8], sampler, samples)
+        for name in ("mean", "aleatoric", "epistemic", "mc_error"):
             found = getattr(alone, name)()
             torch.testing.assert_close(found, getattr(whole, name)()[7:8], rtol=1e-5, atol=1e-5)
 

@@ -1,0 +1,51 @@
+"""The posterior of several members prepared for prediction."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from models.inference.bbb import BBBState
+from models.inference.members import split_members
+from models.networks import Stack
+from models.posteriors.mean_field import MeanFieldNormal
+from models.prediction.fitted import Fitted
+from models.prediction.together import Together, stack_members
+
+
+@dataclass(frozen=True)
+class FittedStack:
+    """The posterior of several members, each ready for prediction by itself."""
+
+    posterior: MeanFieldNormal
+    point: dict[str, Tensor]
+    members: tuple[Fitted, ...]
+
+    @classmethod
+    @torch.inference_mode()
+    def of(cls, network: Stack, state: BBBState) -> "FittedStack":
+        columns = [part.reads for part in network.parts for _ in range(part.count)]
+        triples = zip(network.networks, split_members(state, network.layout), columns, strict=True)
+        members = [Fitted.of(one, own).reading(reads) for one, own, reads in triples]
+        return cls(state.posterior, state.point, tuple(members))
+
+    @cached_property
+    def together(self) -> tuple[Together, ...]:
+        """The members in groups of equal shape, for a few rows; empty if they have none."""
+        with torch.inference_mode():
+            return stack_members(self.members)
+
+    def tuned(self, *, bfloat16: bool) -> "FittedStack":
+        """As `Fitted.tuned`."""
+        tuned = tuple(member.tuned(bfloat16=bfloat16) for member in self.members)
+        return replace(self, members=tuned)
+
+    def rounded(self) -> "FittedStack":
+        """As `Fitted.rounded`."""
+        return replace(self, members=tuple(member.rounded() for member in self.members))
+
+    @property
+    def operations(self) -> int:
+        """Operations per sample and row: the mean over the members."""
+        return sum(member.operations for member in self.members) // len(self.members)

@@ -1,0 +1,47 @@
+"""The noise of one request, for each member or for members together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from models.prediction.fitted import Fitted
+from models.prediction.noise import Noise, NoiseCache, NoiseSource
+from models.prediction.samplers import DrawNoise
+
+Widths = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RequestNoise:
+    """Samples of the sequence of (sampler, seed), drawn once and kept in the cache."""
+
+    sources: Mapping[Widths, NoiseSource]
+    cache: NoiseCache
+    sampler: str
+    seed: int
+    device: torch.device
+
+    def of_member(self, member: Fitted) -> DrawNoise:
+        """Return the function from sample numbers to the normals of the member's live units."""
+
+        def draw(sampler: str, seed: int, start: int, stop: int, widths: Widths) -> Noise:
+            blocks = self.sources[widths].draw(sampler, seed, start, stop)
+            return tuple(block.to(self.device) for block in blocks)
+
+        def cached(start: int, stop: int) -> Noise:
+            key = (self.sampler, self.seed, start, stop, member.widths)
+            return member.noise(self.cache.get(key, draw))
+
+        return cached
+
+    def of_members(self, widths: Widths, starts: tuple[int, ...], count: int) -> Noise:
+        """Return normals [members · count, width] per layer: `count` samples from each start."""
+
+        def draw(sampler: str, seed: int, starts: tuple[int, ...], widths: Widths) -> Noise:
+            numbers = torch.tensor([start + i for start in starts for i in range(count)])
+            first = min(starts)
+            blocks = self.sources[widths].draw(sampler, seed, first, max(starts) + count)
+            return tuple(block[numbers - first].to(self.device) for block in blocks)
+
+        return self.cache.get((self.sampler, self.seed, starts, widths), draw)
