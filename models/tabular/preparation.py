@@ -67,7 +67,7 @@ def prepare(
     classes = None if class_target is None else class_target.encode(learned[config.target]).numpy()
     of_row = _assign_folds(config, learned, classes, None if key is None else key[labelled][places])
     encoder, inputs = _encode(config, types, learned, classes, of_row)
-    target = class_target or _fit_number(config, learned, columns, encoder, inputs)
+    target = class_target or _fit_number(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
     rows = _with_targets(model, learned, inputs)
     training, stopping = (
@@ -203,11 +203,7 @@ def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
 
 
 def _fit_number(
-    config: ModelConfig,
-    learned: Columns,
-    whole: Columns,
-    encoder: FeatureEncoder,
-    inputs: Float[Tensor, "rows compact"],
+    config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
 ) -> NumberTarget:
     """The target's scale and support, of several scales the one that suits a linear model."""
     name = config.target
@@ -217,9 +213,11 @@ def _fit_number(
     if config.support is not None:
         check_support(whole[name], config.support)
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
+    some = _side(learned, rows.numpy())
     candidates = describe_target(learned[name], config.support, likelihood)
-    x, values = encoder.plain(inputs[rows]), learned[name][rows.numpy()]
-    return rank(candidates, x, values, config.training.seed)[0][0]
+    # Without pieces, which a line does not need, and effects, which are made of these targets.
+    inputs = FeatureEncoder.fit(config.features or (), types, some).encode(some)
+    return rank(candidates, inputs, some[name], config.training.seed)[0][0]
 
 
 def _target_type(target: Target, stored: str) -> str:
