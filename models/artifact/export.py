@@ -193,7 +193,7 @@ class _Exported(nn.Module):
         assert not isinstance(likelihood, Categorical | Bernoulli)
         point = {k: v.reshape(-1, 1) for k, v in self._buffers_of(self._point).items()}
         if isinstance(likelihood, ShapedLikelihood):
-            return self._shaped_moments(likelihood, outputs)
+            return self._shaped_moments(likelihood, outputs, point)
         means, noise = likelihood.moments(outputs, point)
         factor = target.std**2
         if isinstance(self._calibration, NumberCalibration):
@@ -203,9 +203,11 @@ class _Exported(nn.Module):
         in_units = mean * float64(target.std) + float64(target.mean)
         return in_units, noise.mean(0) * scale, epistemic * scale
 
-    def _shaped_moments(self, likelihood: ShapedLikelihood, outputs: Tensor) -> tuple[Tensor, ...]:
+    def _shaped_moments(
+        self, likelihood: ShapedLikelihood, outputs: Tensor, point: dict[str, Tensor]
+    ) -> tuple[Tensor, ...]:
         """The moments of `models.prediction.shaped_mixture.ShapedMixture`."""
-        parts = likelihood.parts(outputs, self._buffers_of(self._point))
+        parts = likelihood.parts(outputs, point)
         mixture = ShapedMixture.of(likelihood.target, parts, likelihood.location_bounds)
         if isinstance(self._calibration, ShapeCalibration):
             mixture = mixture.scaled(self._calibration.variance_scale)

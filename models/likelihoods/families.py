@@ -241,8 +241,8 @@ class TabulatedStudent(Student):
     Between nodes evenly spread in v = arsinh(t) it is the cubic with the right values and slopes.
     """
 
-    values: Float[Tensor, "*point nodes"]
-    slopes: Float[Tensor, "*point nodes"]
+    values: Float[Tensor, "draws nodes"]
+    slopes: Float[Tensor, "draws nodes"]
 
     @classmethod
     def of(cls, family: Student) -> "TabulatedStudent":
@@ -251,6 +251,12 @@ class TabulatedStudent(Student):
         dof = family.dof.double().reshape(-1, 1)
         t, exact = torch.sinh(nodes).to(dof.device), Student(dof)
         return cls(dof.reshape(-1, 1, 1), exact.cdf(t), exact.density(t) * torch.cosh(nodes).to(t))
+
+    def first(self, count: int) -> "TabulatedStudent":
+        """Of the first samples; the same if all share one degree of freedom."""
+        if len(self.values) == 1:
+            return self
+        return TabulatedStudent(self.dof[:count], self.values[:count], self.slopes[:count])
 
     def cdf(self, t: Values) -> Values:
         step = 2 * _FARTHEST / _STEPS

@@ -88,8 +88,10 @@ class ShapedMixture(NumberMixture):
 
     def first(self, count: int) -> "ShapedMixture":
         parts = {name: getattr(self, name)[:count] for name in ("locs", "scales", "weights")}
+        family = self.family
+        family = family.first(count) if isinstance(family, TabulatedStudent) else family
         member = None if self.member is None else self.member[:count]
-        return replace(self, **parts, atoms=self.atoms[:count], member=member)
+        return replace(self, family=family, **parts, atoms=self.atoms[:count], member=member)
 
     def of_members(self, member: Int[Tensor, "samples"] | None) -> "ShapedMixture":
         return replace(self, member=member)

@@ -26,12 +26,13 @@ from models.features.rows import Rows, evenly_spread
 from models.features.splits import Division, divide_rows
 from models.features.target_shapes import check_support, describe_shape, describe_target
 from models.features.targets import ClassTarget, NumberTarget, Target, present
-from models.randomness import derive_seed, generator
+from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.problem import RowProblem
 from models.tabular.recipe import MIN_ROWS
-from models.tabular.scale_ranking import FOLDS, MAX_ROWS, rank_scales
+from models.tabular.scale_ranking import MAX_ROWS, rank
+from models.tabular.shapes import DEFAULT_SHAPE
 from models.training.distributed import ALONE, Ranks
 from models.training.row_profile import RowProfile, summarise_columns
 
@@ -62,7 +63,7 @@ def prepare(
     places = np.union1d(split.training, split.stopping)
     learned = _side(columns, places)
     encoder = _fit_encoder(config, types, learned, columns)
-    target = _fit_target(config, types, learned, columns, encoder)
+    target = _fit_target(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
     rows = _learned_rows(model, learned, None if key is None else key[labelled][places])
     training, stopping = (
@@ -198,24 +199,21 @@ def _fit_target(
     types: Mapping[str, str],
     learned: Columns,
     whole: Columns,
-    encoder: FeatureEncoder,
 ) -> Target:
     name = config.target
     if config.task != "regression":
         return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
-    if not isinstance(config.likelihood, LikelihoodConfig):
+    likelihood = DEFAULT_SHAPE if config.likelihood == "auto" else config.likelihood
+    if not isinstance(likelihood, LikelihoodConfig):
         return NumberTarget.fit(learned[name])
     if config.support is not None:
         check_support(whole[name], config.support)
-    candidates = describe_target(learned[name], config.support, config.likelihood)
-    if len(candidates) == 1:
-        return candidates[0]
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
     some = _side(learned, rows.numpy())
-    random = generator(config.training.seed, "scales")
-    folds = torch.randperm(len(rows), generator=random) % FOLDS
-    ranked = rank_scales(encoder.encode(some), torch.from_numpy(some[name]), candidates, folds)
-    return ranked[0][0]
+    candidates = describe_target(learned[name], config.support, likelihood)
+    # Without pieces, which a line does not need, and effects, which are made of these targets.
+    inputs = FeatureEncoder.fit(config.features or (), types, some).encode(some)
+    return rank(candidates, inputs, some[name], config.training.seed)[0][0]
 
 
 def _target_type(target: Target, stored: str) -> str:

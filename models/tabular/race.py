@@ -15,8 +15,12 @@ from models.tabular.candidates import (
     plan_budget,
 )
 from models.tabular.fold_problem import FoldProblem
-from models.tabular.selection import Attempt, best_of, describe, keep, notes_on
+from models.tabular.selection import Attempt, best_of, describe, keep, notes_on, notes_on_shapes
+from models.tabular.shapes import shapes_of
 from models.training.stages import Fit, Fitting, StageRunner
+
+SHAPE_ROWS = 5_000  # that the shapes of a target are compared on
+SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
 
 @dataclass
@@ -33,22 +37,39 @@ class Race:
     def run(self) -> tuple[TrainedModel, FoldProblem]:
         """The model of the best candidates' members with its pruned variants, and its problem."""
         raced = self.problem.thinned(self.budget.race_rows)
-        self._search(raced)
+        first, shape_notes = self._first(raced)
+        self._search(raced, first)
         kept = keep(self.attempts, self.budget.most_kept)
         problem = joined(self.problem, [attempt.candidate for attempt in kept])
         model = Fitting(problem, self.stages).finish(self._joined_fit(kept, raced))
         selection, notes = describe(self.attempts, kept), notes_on(self.attempts, kept)
-        return replace(model, selection=selection, notes=(*model.notes, *notes)), problem
+        return replace(
+            model, selection=selection, notes=(*model.notes, *shape_notes, *notes)
+        ), problem
 
     @property
     def budget(self) -> Budget:
         training = self.problem.model.config.training
         return plan_budget(training.effort or "standard", len(self.problem.rows))
 
-    def _search(self, raced: FoldProblem) -> None:
-        """Encodings, a linear model, no KL, other weights of it, other widths: if allowed."""
+    def _first(self, raced: FoldProblem) -> tuple[Candidate, tuple[str, ...]]:
+        """The first candidate, with the best of the target's shapes, and notes on these."""
         model = raced.model
         first = first_candidate(raced.folds.count, model.config.likelihood, model.target)
+        if model.config.likelihood != "auto":
+            return first, ()
+        some = raced.thinned(SHAPE_ROWS)
+        small = first.with_part(inputs="plain", hidden=SHAPE_WIDTHS)
+        tried = []
+        for i, shape in enumerate(shapes_of(raced, self.budget.shapes)):
+            candidate = replace(small, likelihood=shape.likelihood, target=shape.target)
+            tried.append((shape, self._fit(some, candidate, f"shape-{i}-")))
+        shape, _ = max(tried, key=lambda pair: pair[1].score)
+        chosen = replace(first, likelihood=shape.likelihood, target=shape.target)
+        return chosen, notes_on_shapes(tried)
+
+    def _search(self, raced: FoldProblem, first: Candidate) -> None:
+        """Encodings, a linear model, no KL, other weights of it, other widths: if allowed."""
         self._try(raced, first)
         self._try(raced, first.with_part(inputs="plain"))
         self._try(raced, first.with_part(inputs="plain", hidden=()))
@@ -79,9 +100,12 @@ class Race:
     def _try(self, raced: FoldProblem, candidate: Candidate) -> None:
         if not self._has_budget or self._known(candidate):
             return
+        self.attempts.append(self._fit(raced, candidate, f"candidate-{len(self.attempts)}-"))
+
+    def _fit(self, raced: FoldProblem, candidate: Candidate, stage: str) -> Attempt:
         problem = joined(raced, [candidate])
-        fit = Fitting(problem, self.stages, f"candidate-{len(self.attempts)}-").fit()
-        self.attempts.append(Attempt(candidate, fit, problem.log_scores(fit.state)))
+        fit = Fitting(problem, self.stages, stage).fit()
+        return Attempt(candidate, fit, problem.log_scores(fit.state))
 
     def _joined_fit(self, kept: Sequence[Attempt], raced: FoldProblem) -> Fit:
         """The states of all kept members as one; fitted to all rows if some were left out."""

@@ -108,12 +108,11 @@ def _resolve_race(
     config: ModelConfig, columns: Mapping[str, ColumnProfile], task: Task, num_rows: int
 ) -> ModelConfig:
     raced = resolve_race(replace(config, features=_features(config, columns)), num_rows)
-    if task == "regression" and config.likelihood in (None, "auto"):
-        config = replace(config, likelihood="mixture")
+    is_open = task == "regression" and config.likelihood in (None, "auto")
     return replace(
         raced,
         task=task,
-        likelihood=_likelihood(config, task, columns[config.target]),
+        likelihood="auto" if is_open else _likelihood(config, task, columns[config.target]),
         out_of_distribution=config.out_of_distribution or OutOfDistributionConfig(),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -10,12 +11,26 @@ from models.features.targets import NumberTarget
 from models.likelihoods.families import Normal
 from models.likelihoods.shaped import ShapedLikelihood
 from models.prediction.shaped_mixture import ShapedMixture
+from models.randomness import generator
 
 MAX_ROWS = 20_000  # that are compared, evenly spread
 FOLDS = 4
 _PENALTY = 0.01  # of the squared coefficients, in rows: inputs and targets are standardised
 
 PerRow = Float[Tensor, "rows"]
+
+
+def rank(
+    candidates: Sequence[NumberTarget],
+    x: Float[Tensor, "rows inputs"],
+    values: Float[np.ndarray, "rows"],
+    seed: int,
+) -> list[tuple[NumberTarget, PerRow]]:
+    """`rank_scales` with random folds; a single candidate has no scores."""
+    if len(candidates) == 1:
+        return [(candidates[0], torch.zeros(0))]
+    folds = torch.randperm(len(values), generator=generator(seed, "scales")) % FOLDS
+    return rank_scales(x, torch.from_numpy(values), candidates, folds)
 
 
 def rank_scales(

@@ -12,9 +12,10 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.paired import paired
 from models.tabular.candidates import Candidate
+from models.tabular.shapes import Shape
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # an attempt is equal to itself alone
 class Attempt:
     """A fitted candidate.
 
@@ -43,15 +44,17 @@ def keep(attempts: Sequence[Attempt], most: int) -> list[Attempt]:
 
     An attempt is kept if its mean score is less than a standard error of the paired difference
     below the best one's, or if the mixture is better with it: two models that err on different rows
-    are better together.
+    are better together. Of those, each time the one is added that helps the mixture most.
     """
     ranked = _in_order(attempts)
-    kept, mixture = ranked[:1], ranked[0].scores
-    for attempt in ranked[1:]:
-        behind = paired(ranked[0].scores, attempt.scores)
-        with_it = mixture_scores([*kept, attempt])
-        if len(kept) < most and (not behind.is_clear or with_it.mean() > mixture.mean()):
-            kept, mixture = [*kept, attempt], with_it
+    kept, rest = ranked[:1], ranked[1:]
+    ties = [one for one in rest if not paired(ranked[0].scores, one.scores).is_clear]
+    while rest and len(kept) < most:
+        added = max(rest, key=lambda one: float(mixture_scores([*kept, one]).mean()))
+        better = mixture_scores([*kept, added]).mean() > mixture_scores(kept).mean()
+        if not better and added not in ties:
+            break
+        kept, rest = [*kept, added], [one for one in rest if one is not added]
     return kept
 
 
@@ -112,6 +115,18 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
         listed = ", ".join(f"{weight:.3g}" for weight in weights)
         notes.append(f"the KL has weight {listed}, chosen on the rows: the objective is no ELBO")
     return tuple(notes)
+
+
+def notes_on_shapes(tried: Sequence[tuple[Shape, Attempt]]) -> tuple[str, ...]:
+    """Which shape of the target was chosen, and how far the others are behind."""
+    ranked = sorted(tried, key=lambda pair: -pair[1].score)
+    (best, winner), others = ranked[0], ranked[1:]
+    behind = ", ".join(
+        f"{shape.name} {-paired(attempt.scores, winner.scores).difference:.2g}"
+        for shape, attempt in others
+    )
+    note = f"the target is a {best.name}"
+    return (f"{note}; behind it, in nats per row: {behind}" if behind else note,)
 
 
 def _describe(attempt: Attempt, best: Attempt, kept: bool) -> Json:

@@ -68,7 +68,8 @@ def test_arrow_and_json_say_the_same_in_all_four_combinations(http: httpx.Client
     asked = http.post("/predict", json=body | {"intervals": [0.5, 0.9]}, headers={"Accept": ARROW})
     for given in (table(asked), table(send(http, stream(COLUMNS), ARROW, **query))):
         assert given.column_names == [
-            "mean", "aleatoric_variance", "epistemic_variance", "total_variance", "mc_error",
+            "mean", "median",
+            "aleatoric_variance", "epistemic_variance", "total_variance", "mc_error",
             "lower_0.5", "upper_0.5", "lower_0.9", "upper_0.9",
             "conformal_lower_0.5", "conformal_upper_0.5",
             "conformal_lower_0.9", "conformal_upper_0.9", "out_of_distribution", "ood_score",

