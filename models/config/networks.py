@@ -18,6 +18,10 @@ class PartConfig:
     `inputs` "piecewise" adds the pieces of the piecewise-linear encoding of numbers to the plain
     inputs. `skip` adds a linear path from the inputs around the hidden layers. `kl_weight` replaces
     the weight of the KL in the method's settings.
+
+    With `sharing` "rank_one" the members are divided among `networks`. Those of one network share
+    its hidden weights up to factors at the inputs and outputs of a layer, and have heads of their
+    own (`models.networks.rank_one`).
     """
 
     __pydantic_config__ = STRICT
@@ -26,6 +30,8 @@ class PartConfig:
     inputs: Literal["plain", "piecewise"] = "piecewise"
     skip: bool = False
     kl_weight: Annotated[float, Interval(ge=0.0, le=100.0)] | None = None
+    sharing: Literal["none", "rank_one"] = "none"
+    networks: Annotated[int, Interval(ge=1, le=128)] = 1
 
 
 @dataclass(frozen=True, kw_only=True)

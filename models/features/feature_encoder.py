@@ -111,6 +111,10 @@ class FeatureEncoder:
         """The function from encoded rows to network inputs."""
         return Expansion.of(self._forms)
 
+    def plain(self, rows: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows plain"]:
+        """Return the network inputs of encoded rows without pieces."""
+        return self.expand(rows)[:, : len(self.plain_columns)]
+
     @cached_property
     def _forms(self) -> tuple[Form, ...]:
         return tuple(encoder.form for encoder in self.encoders)

@@ -17,6 +17,8 @@ from models.config.ranges import Number, Probability
 
 MAX_PIECES = 32  # per column; Gorishniy et al. 2022 found little beyond some tens
 MAX_KNOTS = 256  # of a normal score: steps of 0.4 % of the rows
+# Smaller values count as 0: a slope between values that differ by less than 1e-308 would overflow.
+_TINY = 1e-290
 MISSING = -1.0  # the position of a missing value; positions of others are 0 or more
 
 Values = Float[np.ndarray, "rows"]
@@ -32,7 +34,8 @@ class Distinct:
     @classmethod
     def of(cls, values: Values) -> "Distinct":
         """Count values, none of which is missing."""
-        return cls(*np.unique(values, return_counts=True))
+        rounded = np.where(np.abs(values) < _TINY, 0.0, values)
+        return cls(*np.unique(rounded, return_counts=True))
 
     def __len__(self) -> int:
         return len(self.values)

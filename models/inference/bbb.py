@@ -20,7 +20,7 @@ from models.inference.method import Draw, pack_point, unpack_point
 from models.inference.objectives import Loss, negative_elbo
 from models.inference.point import DrawsState, initial_weights, repeated
 from models.likelihoods import Likelihood
-from models.networks import LocallyDrawn, Network, Stack, point_shape
+from models.networks import LocallyDrawn, Network, Stack, draws_units, point_shape
 from models.networks.network import fan_in
 from models.networks.prior_groups import Sharing, prior_groups
 from models.posteriors.groups import Groups
@@ -267,9 +267,9 @@ class BayesByBackprop:
     @cached_property
     def _local(self) -> LocallyDrawn | None:
         """The network if the local estimator is used, else None."""
-        if self.config.estimator == "weight" or not isinstance(self.network, LocallyDrawn):
-            return None
-        return self.network
+        network = self.network
+        local = self.config.estimator != "weight" and draws_units(network)
+        return network if local and isinstance(network, LocallyDrawn) else None
 
     def _draw_outputs(
         self,

@@ -175,7 +175,7 @@ def initial_weights(
     weights = network.init(generator)
     matrix = next(iter(network.layers[-1].shapes()))
     for output in likelihood.noise_outputs:
-        weights[matrix][output] = 0.0
+        weights[matrix][..., output, :] = 0.0
     return network.layout.flatten(weights)
 
 

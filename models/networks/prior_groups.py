@@ -6,6 +6,7 @@ from math import prod
 
 from models.networks.mlp import MLP
 from models.networks.network import Layer, Network
+from models.networks.rank_one import RankOneMLP
 from models.networks.stack import Stack
 from models.posteriors.groups import Groups, PartGroups, TensorGroups
 
@@ -40,7 +41,10 @@ def prior_groups(network: Network, sharing: Sharing) -> Groups:
 
 def _part(members: int, layers: Sequence[Layer], sharing: Sharing, network: Network) -> PartGroups:
     """The groups of each tensor in turn; the layers that read the inputs share theirs."""
-    reading, giving = [], [layers[-1]]  # the layers that read the inputs, and give the outputs
+    reading: list[Layer] = []  # the layers that read the inputs
+    giving = [layers[-1]]  # the layers that give the outputs
+    if isinstance(network, RankOneMLP) and sharing.per_input:
+        reading = [network.layers[0]]
     if isinstance(network, MLP):
         path = [] if network.skip is None else [network.skip]
         reading = [*path, network.dense[0]] if sharing.per_input else []
@@ -48,12 +52,14 @@ def _part(members: int, layers: Sequence[Layer], sharing: Sharing, network: Netw
     tensors: list[TensorGroups] = []
     start, first, of_inputs = 0, 0, -1
     for layer in layers:
-        for shape in layer.shapes().values():
-            if len(shape) == 2 and layer in reading:
+        for name, shape in layer.shapes().items():
+            if len(shape) == 2 and layer in reading and name.endswith(".weight"):
                 of_inputs = first if of_inputs < 0 else of_inputs
                 found = TensorGroups(start, (1, shape[0], shape[1]), of_inputs)
             elif sharing.separate_outputs and layer in giving:
-                found = TensorGroups(start, (shape[0], prod(shape[1:]), 1), first)
+                # The outputs come last in a bias, and before the inputs in a weight.
+                outputs = prod(shape[:-1]) if name.endswith(".weight") else prod(shape)
+                found = TensorGroups(start, (outputs, prod(shape) // outputs, 1), first)
             else:
                 found = TensorGroups(start, (1, prod(shape), 1), first)
             tensors.append(found)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from models.inference.bbb import BBBState
 from models.inference.members import split_members
-from models.networks import Stack
+from models.networks import MLP, Stack
 from models.posteriors.mean_field import MeanFieldNormal
 from models.prediction.fitted import Fitted
 from models.prediction.together import Together, stack_members
@@ -27,7 +27,11 @@ class FittedStack:
     def of(cls, network: Stack, state: BBBState) -> "FittedStack":
         columns = [part.reads for part in network.parts for _ in range(part.count)]
         triples = zip(network.networks, split_members(state, network.layout), columns, strict=True)
-        members = [Fitted.of(one, own).reading(reads) for one, own, reads in triples]
+        members = [
+            Fitted.of(one, own).reading(reads)
+            for one, own, reads in triples
+            if isinstance(one, MLP)  # all are: `draws_units`
+        ]
         return cls(state.posterior, state.point, tuple(members))
 
     @cached_property

@@ -66,6 +66,11 @@ class Budget:
     race_rows: int
     most_kept: int
 
+    @property
+    def fits(self) -> int:
+        """The most fits that a race may take, for its progress."""
+        return self.attempts + self.shapes + 1
+
 
 def plan_budget(effort: Effort, num_rows: int) -> Budget:
     """The budget, which depends on nothing but effort and rows: equal jobs give equal models."""

@@ -41,7 +41,8 @@ class FoldProblem(RowProblem):
     @property
     def task(self) -> RowTask:
         """The rows, with a weight for each member."""
-        task, weights = super().task, self.folds.weights(self._stack.members)
+        members = self.model.network.layout.members
+        task, weights = super().task, self.folds.weights(members)
         if self.rows.weights is not None:
             weights = weights * self.rows.weights.unsqueeze(1)
         return replace(task, rows=replace(self.rows, weights=weights))

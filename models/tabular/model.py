@@ -38,7 +38,7 @@ from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
-from models.networks import MLP, Network, Stack, build_network
+from models.networks import MLP, Network, Stack, build_network, draws_units
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
@@ -103,7 +103,8 @@ class TabularModel(TrainedModel):
 
     @cached_property
     def engine(self) -> Engine:
-        local = isinstance(self.config.method, BBBConfig) and isinstance(self.network, MLP | Stack)
+        dense = isinstance(self.network, MLP | Stack) and draws_units(self.network)
+        local = isinstance(self.config.method, BBBConfig) and dense
         return Engine(
             self.network,
             self.likelihood,
@@ -370,7 +371,7 @@ def make_ready(network: Network, state: State) -> Ready:
     """
     if isinstance(state, BBBState) and isinstance(network, MLP):
         return Fitted.of(network, state)
-    if isinstance(state, BBBState) and isinstance(network, Stack):
+    if isinstance(state, BBBState) and isinstance(network, Stack) and draws_units(network):
         return FittedStack.of(network, state)
     return FittedDraws.of(network, state)
 

@@ -1,10 +1,11 @@
 """Makes the training problem of a table: drops, splits and encodes its rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.config import (
@@ -19,7 +20,7 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.features.effects import FOLDS as EFFECT_FOLDS
-from models.features.effects import Targets, target_scores
+from models.features.effects import target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.folds import Folds, assign_folds
 from models.features.rows import Rows, evenly_spread
@@ -62,10 +63,13 @@ def prepare(
     notes.extend(_notes_on(split, config))
     places = np.union1d(split.training, split.stopping)
     learned = _side(columns, places)
-    encoder = _fit_encoder(config, types, learned, columns)
-    target = _fit_target(config, types, learned, columns)
+    class_target = _fit_classes(config, types, columns)
+    classes = None if class_target is None else class_target.encode(learned[config.target]).numpy()
+    of_row = _assign_folds(config, learned, classes, None if key is None else key[labelled][places])
+    encoder, inputs = _encode(config, types, learned, classes, of_row)
+    target = class_target or _fit_number(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
-    rows = _learned_rows(model, learned, None if key is None else key[labelled][places])
+    rows = _with_targets(model, learned, inputs)
     training, stopping = (
         rows[torch.from_numpy(np.searchsorted(places, part))]
         for part in (split.training, split.stopping)
@@ -98,22 +102,33 @@ def prepare(
     )
     if config.training.folds is None:
         return problem
-    learned_key = None if key is None else key[labelled][split.training]
-    return _in_folds(problem, learned_key)
+    own = {f.name: getattr(problem, f.name) for f in fields(problem)}
+    return FoldProblem(**own, folds=Folds(of_row, config.training.folds))
 
 
-def _in_folds(problem: RowProblem, key: np.ndarray | None) -> FoldProblem:
-    """The problem with its learning rows in folds.
+def _fit_classes(
+    config: ModelConfig, types: Mapping[str, str], whole: Columns
+) -> ClassTarget | None:
+    """The classes of all rows; None if the target is a number."""
+    name = config.target
+    if config.task == "regression":
+        return None
+    return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
+
+
+def _assign_folds(
+    config: ModelConfig,
+    learned: Columns,
+    classes: Int[np.ndarray, "rows"] | None,
+    key: np.ndarray | None,
+) -> Int[Tensor, "rows"]:
+    """The fold of each learning row: the configured ones, or some for effects of levels.
 
     Args:
-        key: the groups or times of the learning rows.
+        key: the groups or times of the rows.
     """
-    model, rows = problem.model, problem.rows
-    classes = rows.targets.numpy() if isinstance(model.target, ClassTarget) else None
-    training = model.config.training
-    of_row = assign_folds(training, len(rows), key, classes)
-    own = {f.name: getattr(problem, f.name) for f in fields(problem)}
-    return FoldProblem(**own, folds=Folds(of_row, training.folds or 1))
+    folds = replace(config.training, folds=config.training.folds or EFFECT_FOLDS)
+    return assign_folds(folds, len(learned[config.target]), key, classes)
 
 
 def _notes_on(split: Division, config: ModelConfig) -> Iterator[str]:
@@ -157,34 +172,27 @@ def _skeleton(
     )
 
 
-def _fit_encoder(
-    config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
-) -> FeatureEncoder:
-    """The encoder of the training rows, with pieces where parts of a network may read them."""
+def _encode(
+    config: ModelConfig,
+    types: Mapping[str, str],
+    learned: Columns,
+    classes: Int[np.ndarray, "rows"] | None,
+    folds: Int[Tensor, "rows"],
+) -> tuple[FeatureEncoder, Float[Tensor, "rows compact"]]:
+    """The encoder of the learning rows, and these rows encoded.
+
+    It has pieces where parts of a network may read them. Inputs that are made of targets are those
+    of rows in other folds.
+    """
     features, network = config.features or (), config.network
     has_parts = isinstance(network, MLPConfig) and network.parts is not None
     if not has_parts and config.training.folds is None:
-        return FeatureEncoder.fit(features, types, learned)
-    targets = _scores_of(config, types, learned, whole)
-    return FeatureEncoder.fit(features, types, learned, pieces=True, targets=targets)
-
-
-def _scores_of(
-    config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
-) -> Targets:
-    """The standardised targets that effects of levels are on."""
-    name = config.target
-    if config.task == "regression":
-        return target_scores(learned[name], classes=False)
-    classes = ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
-    return target_scores(classes.encode(learned[name]).numpy(), classes=True)
-
-
-def _target_scores(target: Target, values: np.ndarray) -> Targets:
-    """The standardised targets that effects of levels are on."""
-    if isinstance(target, ClassTarget):
-        return target_scores(target.encode(values).numpy(), classes=True)
-    return target_scores(values, classes=False)
+        encoder = FeatureEncoder.fit(features, types, learned)
+        return encoder, encoder.encode(learned)
+    values = learned[config.target] if classes is None else classes
+    scores = target_scores(values, classes=classes is not None)
+    encoder = FeatureEncoder.fit(features, types, learned, pieces=True, targets=scores)
+    return encoder, encoder.encode_learned(learned, scores, folds.numpy())
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
@@ -194,15 +202,11 @@ def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
     return (f"the KL has weight {method.kl.weight}: the objective is no ELBO",)
 
 
-def _fit_target(
-    config: ModelConfig,
-    types: Mapping[str, str],
-    learned: Columns,
-    whole: Columns,
-) -> Target:
+def _fit_number(
+    config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
+) -> NumberTarget:
+    """The target's scale and support, of several scales the one that suits a linear model."""
     name = config.target
-    if config.task != "regression":
-        return ClassTarget.fit(whole[name], boolean=types[name] == "boolean")
     likelihood = DEFAULT_SHAPE if config.likelihood == "auto" else config.likelihood
     if not isinstance(likelihood, LikelihoodConfig):
         return NumberTarget.fit(learned[name])
@@ -221,28 +225,6 @@ def _target_type(target: Target, stored: str) -> str:
     if isinstance(target, NumberTarget):
         return "number"
     return "boolean" if stored == "boolean" else "category"
-
-
-def _learned_rows(model: TabularModel, learned: Columns, key: np.ndarray | None) -> Rows:
-    """The rows that the encoder was fitted to; inputs made of targets are those of other folds.
-
-    Args:
-        key: the groups or times of the rows.
-    """
-    if not model.encoder.has_effects:
-        return _with_targets(model, learned, model.encoder.encode(learned))
-    values = learned[model.config.target]
-    scores, folds = _target_scores(model.target, values), _folds(model.config, len(values), key)
-    return _with_targets(model, learned, model.encoder.encode_learned(learned, scores, folds))
-
-
-def _folds(config: ModelConfig, num_rows: int, key: np.ndarray | None) -> np.ndarray:
-    """A random fold for each row; rows of a group stay together."""
-    random = np.random.default_rng(derive_seed(config.training.seed, "effects"))
-    if not isinstance(config.training.split, SplitBy) or key is None:
-        return random.permutation(num_rows) % EFFECT_FOLDS
-    groups, member = np.unique(key.astype(str), return_inverse=True)
-    return (random.permutation(len(groups)) % EFFECT_FOLDS)[member]
 
 
 def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:

@@ -32,8 +32,9 @@ _RATE, _WARMUP_STEPS, _CLIP = 6e-3, 50, 5.0
 _AVERAGING = (10, 60)  # steps: about an epoch
 _FINE_TUNE = 0.03  # epochs of a pruned variant, as a share of the most of a fit
 
-# Settings that say how a single fit runs: a request that gives one is not raced.
-_SINGLE_FIT = (
+# A request that gives one of these settings and no effort is fitted once. With an effort they are
+# the settings of each candidate.
+_OF_A_FIT = (
     "epochs",
     "patience",
     "optimizer",
@@ -49,47 +50,52 @@ def is_race(config: ModelConfig, task: Task, columns: Mapping[str, ColumnProfile
     """Whether the recipe is chosen on the rows: tables whose request leaves it open.
 
     Raises:
-        InvalidData: if folds or an effort are given beside settings of a single fit.
+        InvalidData: if folds or an effort are given, and nothing is left to choose.
     """
     if task not in ("regression", "classification"):
-        return _unless_given(config, f"a {task} is not fitted in folds")
-    given = next(_fixed(config, columns), None)
-    return given is None or _unless_given(
-        config, f"{given} is given, so there is nothing to choose"
+        return _unless_asked(config, f"a {task} is not fitted in folds")
+    fixed = next(_fixed(config, columns), None)
+    if fixed is not None:
+        return _unless_asked(config, f"{fixed} leaves nothing to choose")
+    return _is_asked(config) or (
+        config.method == BBBConfig()
+        and all(getattr(config.training, name) is None for name in _OF_A_FIT)
     )
 
 
 def _fixed(config: ModelConfig, columns: Mapping[str, ColumnProfile]) -> Iterator[str]:
     """The settings that leave nothing to choose."""
-    network, method, training = config.network, config.method, config.training
+    network, method = config.network, config.method
     if not isinstance(network, MLPConfig):
-        yield "network.kind"
+        yield f"network.kind {network.kind!r}"
     elif network.hidden is not None:
         yield "network.hidden"
     elif network.parts is not None:
         yield "network.parts"
     if not isinstance(method, BBBConfig):
-        yield "method.kind"
+        yield f"method.kind {method.kind!r}"
     elif method.kl.weight is not None:
         yield "method.kl.weight"
-    elif method != BBBConfig():
-        yield "method"
     if config.members is not None:
         yield "members"
-    yield from (f"training.{name}" for name in _SINGLE_FIT if getattr(training, name) is not None)
     features = [f.type for f in config.features] if config.features else []
     types: list[str] = [*features] or [profile.type for profile in columns.values()]
     if "tensor" in types:
         yield "a tensor feature"
 
 
-def _unless_given(config: ModelConfig, reason: str) -> bool:
-    for name in ("folds", "effort"):
-        if getattr(config.training, name) is not None:
-            raise InvalidData(
-                f"{name} chooses the recipe on the rows, but {reason}: leave one out",
-                f"/training/{name}",
-            )
+def _is_asked(config: ModelConfig) -> bool:
+    return config.training.folds is not None or config.training.effort is not None
+
+
+def _unless_asked(config: ModelConfig, reason: str) -> bool:
+    """False, for a request that names neither folds nor an effort."""
+    if _is_asked(config):
+        name = "effort" if config.training.effort is not None else "folds"
+        raise InvalidData(
+            f"{name} chooses the recipe on the rows, but {reason}: leave one of them out",
+            f"/training/{name}",
+        )
     return False
 
 
@@ -105,7 +111,7 @@ def resolve_race(config: ModelConfig, num_rows: int) -> ModelConfig:
     raced = min(learned, plan_budget(effort, learned).race_rows)
     batch = training.batch_size or _batch(raced)
     per_epoch = -(-raced // batch)
-    epochs = max(4, min(_EPOCHS[effort], _STEPS[effort] // per_epoch))
+    epochs = training.epochs or max(4, min(_EPOCHS[effort], _STEPS[effort] // per_epoch))
     tune = training.fine_tune_epochs
     resolved = replace(
         training,
@@ -113,22 +119,25 @@ def resolve_race(config: ModelConfig, num_rows: int) -> ModelConfig:
         folds=folds,
         epochs=epochs,
         batch_size=batch,
-        optimizer="adam",
-        schedule="constant",
-        learning_rate=_RATE,
-        warmup_steps=_WARMUP_STEPS,
-        averaging_steps=min(max(per_epoch, _AVERAGING[0]), _AVERAGING[1]),
+        optimizer=training.optimizer or "adam",
+        schedule=training.schedule or "constant",
+        learning_rate=training.learning_rate or _RATE,
+        warmup_steps=training.warmup_steps or _WARMUP_STEPS,
+        averaging_steps=training.averaging_steps
+        or min(max(per_epoch, _AVERAGING[0]), _AVERAGING[1]),
         gradient_clip=training.gradient_clip or _CLIP,
         stopping_fraction=0.0,
         calibration_fraction=0.0,
-        patience=_PATIENCE[effort],
+        patience=training.patience or _PATIENCE[effort],
         refit=False,
         fine_tune_epochs=max(1, math.ceil(_FINE_TUNE * epochs)) if tune is None else tune,
     )
     assert isinstance(config.method, BBBConfig)
-    prior = GaussianPriorConfig(sigma="per_input")
-    kl = replace(config.method.kl, warmup_epochs=0)
-    method = replace(config.method, estimator="weight", prior=prior, kl=kl)
+    method, prior = config.method, config.method.prior
+    if prior == GaussianPriorConfig():
+        prior = GaussianPriorConfig(sigma="per_input")
+    kl = replace(method.kl, warmup_epochs=method.kl.warmup_epochs or 0)
+    method = replace(method, estimator=method.estimator or "weight", prior=prior, kl=kl)
     return replace(config, training=resolved, method=method, pruning=choose_pruning(config))
 
 

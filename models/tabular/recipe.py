@@ -28,7 +28,7 @@ from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, check_features, column_of
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
-from models.networks import Inputs, LocallyDrawn, Network, Stack, TensorSlot, build_network
+from models.networks import Inputs, Network, Stack, TensorSlot, build_network, draws_units
 from models.tabular.likelihood_recipe import SHAPES, number_likelihood
 from models.tabular.members import with_members
 from models.tabular.race_recipe import is_race, resolve_race
@@ -89,7 +89,8 @@ def resolve_rows(
     built = build_network(network, inputs, num_outputs=2)
     _check_network(config.method, built)
     steps = SERIES_STEPS if task == "forecasting" else _STEPS
-    plan = plan_fit(config, task, built, _num_weights(built), num_rows)
+    reads_images = any(f.type == "tensor" for f in config.features or ())
+    plan = plan_fit(config, task, built, _num_weights(built), num_rows, reads_images=reads_images)
     training = _fractions(config, task)
     training = _training(training, network, num_rows, steps, plan, task=task)
     return replace(
@@ -363,8 +364,14 @@ def _estimator(method: BBBConfig, network: Network) -> Literal["local", "weight"
     Raises:
         InvalidData: if it is given for such a network.
     """
-    can_be_local = isinstance(network, LocallyDrawn)
+    can_be_local = draws_units(network)
     if method.estimator == "local" and not can_be_local:
+        if isinstance(network, Stack):
+            raise InvalidData(
+                "units of members with shared weights cannot be drawn apart: "
+                "give estimator 'weight' or leave it out",
+                "/method/estimator",
+            )
         raise no_local_estimator()
     return method.estimator or ("local" if can_be_local else "weight")
 

@@ -39,7 +39,8 @@ def shapes_of(problem: FoldProblem, most: int) -> list[Shape]:
     values = problem.rows.targets.cpu().numpy()
     candidates = describe_target(values, model.config.support, DEFAULT_SHAPE)
     seed = model.config.training.seed
-    ranked = rank(candidates, some.inputs.cpu(), some.targets.cpu().numpy(), seed)
+    x = model.encoder.plain(some.inputs.cpu())
+    ranked = rank(candidates, x, some.targets.cpu().numpy(), seed)
     return _in_turn([target for target, _ in ranked])[:most]
 
 

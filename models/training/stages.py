@@ -121,7 +121,7 @@ def total_epochs(config: ModelConfig) -> int:
     tuning = required(config.training.fine_tune_epochs, "fine_tune_epochs")
     fit = required(config.training.epochs, "epochs")
     if config.training.folds is not None:
-        fit *= plan_budget(config.training.effort or "standard", 0).attempts
+        fit *= plan_budget(config.training.effort or "standard", 0).fits
     once = fit + len(config.pruning or ()) * tuning
     if isinstance(config.method, SWAGConfig):
         once += config.method.epochs

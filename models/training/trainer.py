@@ -285,10 +285,10 @@ def clip_members(parameters: list[Tensor], layout: Layout, limit: float) -> None
 
 
 def _by_member(gradient: Tensor, layout: Layout) -> tuple[Tensor, ...]:
-    """Views [vectors, members, values] of a gradient by weights or by point parameters."""
+    """Views [vectors, networks, values] of a gradient by weights or by point parameters."""
     if gradient.shape[-1:] == (layout.num_weights,):
         return layout.blocks(gradient.view(-1, layout.num_weights))
-    return (gradient.view(-1, layout.members, 1),)
+    return layout.by_network(gradient.view(-1, layout.members))
 
 
 def check_finite(loss: Loss, gradient_norm: Tensor, step: int) -> None:

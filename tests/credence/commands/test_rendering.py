@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from credence import rendering
-from credence.progress import _note
+from credence.progress import note_on
 from credence.types import Job, Version
 
 SCORES = {
@@ -98,4 +98,4 @@ def test_progress_says_what_is_done_and_how_long(
     progress |= {"fraction": fraction, "eta_seconds": seconds}
     job: Any = {"status": "running", "progress": progress, "metrics": {}}
     running: Job = job
-    assert _note(running) == told
+    assert note_on(running) == told

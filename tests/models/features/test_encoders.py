@@ -75,6 +75,12 @@ def _number(encoder: FeatureEncoder, at: int) -> NumberEncoder:
     return found
 
 
+def test_plain_inputs_are_the_first_ones() -> None:
+    encoder = fit(table())
+    compact = encoder.encode(table())
+    torch.testing.assert_close(encoder.plain(compact), inputs(encoder, table())[:, :17])
+
+
 def test_inputs_of_a_missing_number_are_zero_and_flagged() -> None:
     random = np.random.default_rng(0)
     values = np.where(np.arange(ROWS) % 5 == 0, np.nan, random.gamma(0.3, size=ROWS))

@@ -12,6 +12,7 @@ from models.config import MLPConfig, ModelConfig, PartConfig, SplitBy, TrainingC
 from models.features.columns import ColumnProfile
 from models.features.effects import target_scores
 from models.prediction.options import PredictOptions
+from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
 from models.tabular.preparation import prepare
 from models.training.recipe import resolve
@@ -61,6 +62,25 @@ def test_no_row_learns_from_its_own_target(config: ModelConfig) -> None:
     correlation = np.corrcoef(learned, problem.rows.targets.numpy())[0, 1]
     assert abs(correlation) < 0.15  # five standard errors of 1,000 rows
     assert held_out.std() > 0
+
+
+def test_effects_leave_out_the_folds_of_the_members(config: ModelConfig) -> None:
+    """Rows of one shop in one fold then have the same effect, that of the other folds' rows."""
+    folded = replace(config, training=replace(config.training, folds=4))
+    problem = prepare(columns(), TYPES, folded)
+    assert isinstance(problem, FoldProblem)
+    encoder = problem.model.encoder
+    inputs = encoder.expand(problem.rows.inputs)
+    shop = encoder.feature_of == 1
+    effect, slots = inputs[:, np.flatnonzero(shop)[0]], inputs[:, np.flatnonzero(shop)[2:]]
+    frequent = slots.argmax(1) < len(encoder.encoders[1].levels)  # type: ignore[union-attr]
+    cell = slots.argmax(1) * 4 + problem.folds.of_row
+    spread = [
+        float(effect[cell == c].std()) for c in cell[frequent].unique() if (cell == c).sum() > 1
+    ]
+    assert len(spread) > 100
+    assert max(spread) < 1e-6
+    assert effect[frequent].std() > 0.1
 
 
 def test_rows_of_a_group_learn_nothing_from_each_others_targets(config: ModelConfig) -> None:

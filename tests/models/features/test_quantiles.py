@@ -88,6 +88,12 @@ def test_scores_outside_the_training_rows_stay_at_their_ends() -> None:
     assert score(np.array([-1e300, 1e300])).tolist() == [score.scores[0], score.scores[-1]]
 
 
+def test_values_that_differ_by_less_than_a_slope_can_say_are_equal() -> None:
+    tiny = np.array([0.0, 5e-324, 2e-309, 1.0])
+    assert Distinct.of(tiny).values.tolist() == [0.0, 1.0]
+    assert np.isfinite(NormalScore.fit(Distinct.of(tiny))(tiny)).all()
+
+
 FINITE = st.floats(-1e300, 1e300, allow_nan=False)
 
 
@@ -98,7 +104,7 @@ FINITE = st.floats(-1e300, 1e300, allow_nan=False)
 )
 def test_no_value_leaves_the_range_of_training(training: list[float], new: list[float]) -> None:
     """Also for subnormal and for huge distances between edges."""
-    distinct, values = Distinct.of(np.array(training)), np.array(new)
+    distinct, values = Distinct.of(np.array([*training, 2e300])), np.array(new)
     score, pieces = NormalScore.fit(distinct), Pieces.fit(distinct)
     assert (np.abs(score(values)) <= score.scores[-1] + 1e-9).all()
     found = pieces.positions(values)

@@ -119,6 +119,28 @@ def test_every_method_trains_stores_and_exports_members(
         assert sizes[2] < 0.25 * sizes[0]
 
 
+@pytest.mark.parametrize("name", ["bbb", "map", "mc_dropout", "swag"])
+def test_members_with_shared_weights_train_and_are_stored_small(name: str, tmp_path: Path) -> None:
+    """Eight members of two networks take about a quarter of the bytes of eight networks."""
+    own = PartConfig(members=8, hidden=(30, 30), inputs="plain")
+    shared = replace(own, sharing="rank_one", networks=2)
+    sizes = {}
+    for part in (own, shared):
+        network = MLPConfig(parts=(part,))
+        model = _train("y", METHODS[name], "homoscedastic", network=network, pruning=None)
+        written = write_model(model, tmp_path / part.sharing)
+        again = read_model(tmp_path / part.sharing)
+        sizes[part.sharing] = written.variants_by_prune[0.0].num_bytes
+        rows = {key: values[:4] for key, values in _columns().items()}
+        options = PredictOptions(samples=24)
+        before, after = (one.predict(rows, one.resolve(options)) for one in (model, again))
+        assert before.samples == (8 if name == "map" else 24)
+        np.testing.assert_allclose(before.mean, after.mean, rtol=0.02, atol=2e-3)
+        assert (before.variance["epistemic"] > 0).all()
+    assert model.samplers == ("monte_carlo",)
+    assert sizes["rank_one"] < 0.5 * sizes["none"]
+
+
 def test_a_state_with_other_members_than_the_network_is_refused(tmp_path: Path) -> None:
     model = _train("y", MAPConfig(kind="map"))
     state = model.variant(0.0).state
@@ -170,3 +192,12 @@ def test_members_that_cannot_be_are_refused(settings: dict[str, object], message
     with pytest.raises(InvalidData, match=message) as found:
         with_members(config, config.task or "regression")
     assert found.value.path == "/members"
+
+
+def test_the_local_estimator_is_refused_for_shared_weights() -> None:
+    network = MLPConfig(parts=(PartConfig(members=4, sharing="rank_one"),))
+    with pytest.raises(InvalidData, match="units of members with shared weights cannot be drawn"):
+        _resolve(network=network, method=BBBConfig(estimator="local"))
+    method = _resolve(network=network).method
+    assert isinstance(method, BBBConfig)
+    assert method.estimator == "weight"

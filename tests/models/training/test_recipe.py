@@ -33,8 +33,22 @@ PROFILES = [
 ]
 
 
-def test_every_default_is_filled_in() -> None:
+def test_a_request_that_leaves_the_recipe_open_is_raced() -> None:
+    """The request shows what is settled: folds and steps. What the rows choose stays open."""
     config = resolve(ModelConfig(target="y"), PROFILES, 1000)
+    training = config.training
+    assert (config.likelihood, training.effort, training.folds) == ("auto", "standard", 4)
+    for name in ("epochs", "batch_size", "learning_rate", "fine_tune_epochs", "patience"):
+        assert getattr(training, name) is not None
+    assert (training.stopping_fraction, training.calibration_fraction) == (0, 0), "folds do both"
+    assert config.network.hidden is None
+    assert config.method.kl.weight is None
+    assert resolve(config, PROFILES, 1000) == config
+
+
+def test_every_default_of_a_single_fit_is_filled_in() -> None:
+    asked = ModelConfig(target="y", network=MLPConfig(hidden=(50,)))
+    config = resolve(asked, PROFILES, 1000)
     assert config.features is not None
     assert [f.name for f in config.features] == ["x", "when", "colour", "yes", "flat"]
     assert (config.task, config.likelihood) == ("regression", "heteroscedastic")
@@ -145,7 +159,7 @@ def test_refusals_name_the_place(change: dict[str, object], path: str, message: 
 @pytest.mark.parametrize(
     ("change", "rows", "stopping", "refit"),
     [
-        ({}, 1_000, 0.0, False),
+        ({"network": MLPConfig(hidden=(50,))}, 1_000, 0.0, False),
         ({"training": TrainingConfig(patience=5)}, 1_000, 0.1, True),
         ({"method": MAPConfig(kind="map")}, 1_000, 0.1, True),
         ({"method": MAPConfig(kind="map")}, 50_000, 0.1, False),

@@ -1,0 +1,81 @@
+"""Which candidates are kept, on scores whose right answer is known."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from models.config import PartConfig
+from models.evaluation.paired import paired
+from models.features.targets import NumberTarget
+from models.tabular.candidates import Candidate
+from models.tabular.selection import Attempt, describe, keep, mixture_scores, notes_on
+
+ROWS = 400
+
+
+def _attempt(scores: Tensor, kl_weight: float = 0.1, **part: Any) -> Attempt:
+    config = PartConfig(hidden=(8,), kl_weight=kl_weight, **part)
+    candidate = Candidate(config, "heteroscedastic", NumberTarget(0.0, 1.0))
+    return Attempt(candidate, None, scores.double())
+
+
+def _noise(seed: int) -> Tensor:
+    return torch.randn(ROWS, generator=torch.Generator().manual_seed(seed))
+
+
+def test_a_clearly_worse_candidate_is_left_out() -> None:
+    good = _attempt(_noise(0))
+    worse = _attempt(_noise(0) - 1.0, kl_weight=1.0)  # worse on every row alike
+    assert keep([worse, good], most=3) == [good]
+
+
+def test_candidates_within_a_standard_error_are_averaged() -> None:
+    first, second = _attempt(_noise(0)), _attempt(_noise(1), kl_weight=1.0)
+    behind = paired(first.scores, second.scores)
+    assert abs(behind.difference) < behind.standard_error, "or the seeds do not fit this test"
+    assert set(map(id, keep([first, second], most=3))) == {id(first), id(second)}
+
+
+def test_of_many_ties_those_are_kept_that_help_the_mixture_most() -> None:
+    base = _noise(0)
+    best = _attempt(base + 0.01)
+    twin = _attempt(base + 0.005, kl_weight=0.3)
+    complement = _attempt(-base, kl_weight=1.0)  # as good, and right where the others are wrong
+    assert keep([twin, best, complement], most=2)[1] is complement
+
+
+def test_variational_candidates_win_ties_against_point_estimates() -> None:
+    scores = _noise(0)
+    variational, points = _attempt(scores), _attempt(scores + 1e-6 * _noise(1), kl_weight=0.0)
+    assert keep([points, variational], most=3) == [variational]
+    assert not any(
+        "point estimates" in note for note in notes_on([points, variational], [variational])
+    )
+
+
+def test_point_estimates_that_are_clearly_better_are_kept_and_noted() -> None:
+    variational, points = _attempt(_noise(0)), _attempt(_noise(0) + 0.25, kl_weight=0.0)
+    kept = keep([points, variational], most=1)
+    assert kept == [points]
+    assert any("0.25 nats per row" in note for note in notes_on([points, variational], kept))
+
+
+def test_mixture_scores_are_logs_of_mean_densities() -> None:
+    first, second = _attempt(torch.tensor([0.0, -1.0])), _attempt(torch.tensor([-2.0, -1.0]))
+    expected = [math.log(0.5 * (1 + math.exp(-2))), -1.0]
+    torch.testing.assert_close(
+        mixture_scores([first, second]), torch.tensor(expected, dtype=torch.float64)
+    )
+
+
+def test_a_selection_describes_each_candidate_beside_the_best() -> None:
+    best, worse = _attempt(_noise(0)), _attempt(_noise(0) - 0.5, kl_weight=1.0)
+    described = describe([worse, best], [best])
+    names = [candidate["name"] for candidate in described["candidates"]]
+    assert names == [best.candidate.name, worse.candidate.name]
+    second = described["candidates"][1]
+    assert math.isclose(second["difference"], -0.5, abs_tol=1e-6)
+    assert second["difference_error"] < 1e-6  # the same difference in every row
+    assert [candidate["kept"] for candidate in described["candidates"]] == [True, False]
