@@ -6,7 +6,7 @@ or as the posterior mean.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -27,6 +27,7 @@ from models.inference.method import State
 from models.inference.point import DrawsState
 from models.inference.swag import SWAGState
 from models.likelihoods import Bernoulli, Categorical, ShapedLikelihood
+from models.likelihoods.families import Family, Student
 from models.posteriors.layout import Weights
 from models.prediction.shaped_mixture import ShapedMixture
 from models.prediction.weight_draws import FittedDraws, Functions
@@ -142,6 +143,47 @@ def _describe_values(encoder: Encoder) -> Json:
     return {}
 
 
+@dataclass(frozen=True)
+class _Float32Tails:
+    """A family whose distribution function is in float32, as ONNX has no erf and atan in float64.
+
+    Moments read it only beyond `NumberTarget.z_extremes`, where little probability is.
+    """
+
+    family: Family
+
+    @property
+    def reach(self) -> float:
+        return self.family.reach
+
+    @property
+    def variance(self) -> Tensor | float:
+        return self.family.variance
+
+    def density(self, t: Tensor) -> Tensor:
+        return self.family.density(t)
+
+    def cdf(self, t: Tensor) -> Tensor:
+        family = self.family
+        if isinstance(family, Student):
+            family = Student(family.dof.float())
+        return family.cdf(t.float()).double()
+
+    def log_prob(self, t: Tensor) -> Tensor:
+        return self.family.log_prob(t)
+
+    def log_cdf(self, t: Tensor) -> Tensor:
+        return self.family.log_cdf(t)
+
+    def tail_bound(self, tail: Tensor) -> Tensor:
+        return self.family.tail_bound(tail)
+
+    def log_interval(
+        self, low: Tensor, high: Tensor, open_low: Tensor, open_high: Tensor
+    ) -> Tensor:
+        return self.family.log_interval(low, high, open_low, open_high)
+
+
 class _Exported(nn.Module):
     """Takes the columns as one float64 matrix, then each tensor feature as float32."""
 
@@ -149,6 +191,7 @@ class _Exported(nn.Module):
         super().__init__()
         self._model = model
         self._calibration = model.variant(prune).calibration
+        _fill_caches(model)
         self._weights = self._register("weight", functions.weights)
         self._point = self._register("point", functions.point)
         masks = functions.masks or []
@@ -208,7 +251,9 @@ class _Exported(nn.Module):
     ) -> tuple[Tensor, ...]:
         """The moments of `models.prediction.shaped_mixture.ShapedMixture`."""
         parts = likelihood.parts(outputs, point)
-        mixture = ShapedMixture.of(likelihood.target, parts, likelihood.location_bounds)
+        bounds = likelihood.location_bounds
+        parts = replace(parts, family=_Float32Tails(parts.family))
+        mixture = ShapedMixture.of(likelihood.target, parts, bounds, tabulate=False)
         if isinstance(self._calibration, ShapeCalibration):
             mixture = mixture.scaled(self._calibration.variance_scale)
         return mixture.mean(), mixture.aleatoric(), mixture.epistemic()
@@ -247,6 +292,16 @@ class _Exported(nn.Module):
 
     def _buffers_of(self, names: dict[str, str]) -> dict[str, Tensor]:
         return {name: self.get_buffer(buffer) for name, buffer in names.items()}
+
+
+def _fill_caches(model: TabularModel) -> None:
+    """Compute the numbers that a graph has as constants, because tracing has no numbers."""
+    if isinstance(model.likelihood, ShapedLikelihood):
+        target = model.likelihood.target
+        for _ in (model.likelihood.location_bounds, target.z_bounds, target.z_extremes):
+            pass
+        if target.integer:
+            assert target.whole_edges
 
 
 def _entropy(probs: Tensor) -> Tensor:

@@ -136,6 +136,18 @@ class NumberTarget:
         wide_low, wide_high = self.to_z(ends).tolist()
         return min(wide_low, self.z_range[0]), max(wide_high, self.z_range[1])
 
+    @cached_property
+    def whole_numbers(self) -> tuple[int, int]:
+        """The smallest and the largest whole number between the extremes."""
+        low, high = self.from_z(torch.tensor(self.z_extremes, dtype=torch.float64)).round().tolist()
+        return int(low), int(high)
+
+    @cached_property
+    def whole_edges(self) -> tuple[float, ...]:
+        """z halfway between successive `whole_numbers`."""
+        halves = torch.arange(*self.whole_numbers, dtype=torch.float64) + 0.5
+        return tuple(self.to_z(halves).tolist())
+
     def log_derivative(self, y: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """log |dz/dy|, which turns log densities of z into those of y; 0 for probabilities."""
         density = self.scale.log_derivative(y) - math.log(self.std)

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 from torch.special import log_ndtr, ndtri
@@ -154,7 +154,7 @@ class Student:
     def _log_constant(self) -> Tensor:
         """log of B(½, ν/2)."""
         half = 0.5 * self.dof
-        return 0.5 * math.log(math.pi) + torch.lgamma(half) - torch.lgamma(half + 0.5)
+        return 0.5 * math.log(math.pi) + _log_gamma(half) - _log_gamma(half + 0.5)
 
     def log_prob(self, t: Values) -> Values:
         power = -0.5 * (self.dof + 1) * torch.log1p(t.square() / self.dof)
@@ -239,33 +239,48 @@ class TabulatedStudent(Student):
     """Student's distribution with a table of its distribution function, for many values.
 
     Between nodes evenly spread in v = arsinh(t) it is the cubic with the right values and slopes.
+
+    Args:
+        row: the row of the table of each draw, or of all draws.
     """
 
-    values: Float[Tensor, "draws nodes"]
-    slopes: Float[Tensor, "draws nodes"]
+    values: Float[Tensor, "rows nodes"]
+    slopes: Float[Tensor, "rows nodes"]
+    row: Int[Tensor, "draws"]
 
     @classmethod
     def of(cls, family: Student) -> "TabulatedStudent":
-        """Args: family: with a degree of freedom for all samples, or [samples, 1, 1]."""
-        nodes = torch.linspace(-_FARTHEST, _FARTHEST, _STEPS + 1, dtype=torch.float64)
-        dof = family.dof.double().reshape(-1, 1)
-        t, exact = torch.sinh(nodes).to(dof.device), Student(dof)
-        return cls(dof.reshape(-1, 1, 1), exact.cdf(t), exact.density(t) * torch.cosh(nodes).to(t))
+        """Tabulate a family with a degree of freedom for all draws, or one for each."""
+        known, row = family.dof.double().flatten().unique(return_inverse=True)
+        exact, v = Student(known.unsqueeze(1)), torch.linspace(-_FARTHEST, _FARTHEST, _STEPS + 1)
+        v = v.to(known)
+        t = torch.sinh(v)
+        values, slopes = exact.cdf(t), exact.density(t) * torch.cosh(v)
+        return cls(known[row].view(-1, 1, 1), values, slopes, row)
 
     def first(self, count: int) -> "TabulatedStudent":
-        """Of the first samples; the same if all share one degree of freedom."""
-        if len(self.values) == 1:
+        """The family of the first draws; the same if all share one degree of freedom."""
+        if len(self.row) == 1:
             return self
-        return TabulatedStudent(self.dof[:count], self.values[:count], self.slopes[:count])
+        return TabulatedStudent(self.dof[:count], self.values, self.slopes, self.row[:count])
 
     def cdf(self, t: Values) -> Values:
         step = 2 * _FARTHEST / _STEPS
         place = ((torch.asinh(t) + _FARTHEST) / step).clamp(0, _STEPS * (1 - 1e-12))
         index = place.long()
         u = place - index
-        row = torch.arange(len(self.values), device=t.device).view(-1, 1, 1)
-        start = index + row * (_STEPS + 1)
+        start = index + self.row.view(-1, 1, 1) * (_STEPS + 1)
         left, right = self.values.flatten()[start], self.values.flatten()[start + 1]
         rise, end_rise = self.slopes.flatten()[start], self.slopes.flatten()[start + 1]
         curve = left + u * u * (3 - 2 * u) * (right - left)
         return curve + step * u * (1 - u) * (rise * (1 - u) - end_rise * u)
+
+
+def _log_gamma(x: Values) -> Values:
+    """log Γ(x) for x > 0 by Stirling's series at x + 8, in operations that every runtime has."""
+    y = x + 8
+    factors = torch.ones_like(x)
+    for i in range(8):
+        factors = factors * (x + i)
+    series = (1 / 12 - (1 / 360 - (1 / 1260 - 1 / (1680 * y * y)) / (y * y)) / (y * y)) / y
+    return (y - 0.5) * y.log() - y + 0.5 * _LOG_2PI + series - factors.log()

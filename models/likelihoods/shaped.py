@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 from typing import Literal
 
 import torch
@@ -52,11 +53,10 @@ class Bounded:
     high_limit: float
 
     def __call__(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        inside = x.clamp(self.low, self.high)
         below, above = self.low - self.low_limit, self.high_limit - self.high
-        under = below * torch.tanh((x - self.low).clamp(max=0) / below)
-        over = above * torch.tanh((x - self.high).clamp(min=0) / above)
-        return inside + under + over
+        under = self.low + below * torch.tanh((x - self.low) / below)
+        over = self.high + above * torch.tanh((x - self.high) / above)
+        return torch.where(x < self.low, under, torch.where(x > self.high, over, x))
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,8 @@ class ShapedLikelihood:
     @cached_property
     def _start(self) -> list[float]:
         """Quantiles of a standard normal, as z has mean 0 and variance 1."""
-        levels = (torch.arange(self.components, dtype=torch.float64) + 0.5) / self.components
-        starts: list[float] = torch.special.ndtri(levels).tolist()
-        return starts
+        k, normal = self.components, NormalDist()
+        return [normal.inv_cdf((i + 0.5) / k) for i in range(k)]
 
     @property
     def _start_scale(self) -> float:

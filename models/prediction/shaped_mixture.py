@@ -43,8 +43,14 @@ class ShapedMixture(NumberMixture):
     member: Int[Tensor, "samples"] | None = None
 
     @classmethod
-    def of(cls, target: NumberTarget, parts: Parts, bounds: Bounded) -> "ShapedMixture":
-        """The mixture of predicted parts, whose components are the last axis."""
+    def of(
+        cls, target: NumberTarget, parts: Parts, bounds: Bounded, *, tabulate: bool = True
+    ) -> "ShapedMixture":
+        """The mixture of predicted parts, whose components are the last axis.
+
+        Args:
+            tabulate: whether a distribution function may be interpolated, which is faster.
+        """
         locs, scales, weights, atoms = (
             part.double().transpose(-1, -2).contiguous()
             for part in (
@@ -55,7 +61,8 @@ class ShapedMixture(NumberMixture):
             )
         )
         family = parts.family
-        family = TabulatedStudent.of(family) if isinstance(family, Student) else family
+        if tabulate and isinstance(family, Student):
+            family = TabulatedStudent.of(family)
         return cls(target, family, bounds, locs, scales, weights, atoms)
 
     @property

@@ -29,19 +29,13 @@ def component_moments(
     `target.z_extremes` count as these extremes.
     """
     if target.integer:
-        ends = _whole_ends(target)
-        if ends[1] - ends[0] <= MAX_SUMMED:
-            return _sum_whole(target, family, locs, scales, ends)
+        low, high = target.whole_numbers
+        if high - low <= MAX_SUMMED:
+            return _sum_whole(target, family, locs, scales)
     elif isinstance(target.scale, IdentityScale) and not target.is_bounded:
         variance = family.variance * (scales * target.std).square()
         return target.mean + target.std * locs, variance
     return _integrate(target, family, locs, scales)
-
-
-def _whole_ends(target: NumberTarget) -> tuple[int, int]:
-    extremes = torch.tensor(target.z_extremes, dtype=torch.float64)
-    low, high = target.from_z(extremes).round().tolist()
-    return int(low), int(high)
 
 
 def _sum_whole(
@@ -49,16 +43,13 @@ def _sum_whole(
     family: Family,
     locs: PerComponent,
     scales: PerComponent,
-    ends: tuple[int, int],
 ) -> Moments:
     """E(Y − low) = Σ P(Y > k), E(Y − low)² = Σ (2(k − low) + 1) P(Y > k), k = low … high − 1."""
-    low, high = ends
-    edges = target.to_z(torch.arange(low, high, dtype=torch.float64) + 0.5).tolist()
     first, second = torch.zeros_like(locs), torch.zeros_like(locs)
-    for i, edge in enumerate(edges):
+    for i, edge in enumerate(target.whole_edges):
         above = family.cdf((locs - edge) / scales)
         first, second = first + above, second + (2 * i + 1) * above
-    return low + first, (second - first.square()).clamp(min=0)
+    return target.whole_numbers[0] + first, (second - first.square()).clamp(min=0)
 
 
 def _integrate(
@@ -73,7 +64,7 @@ def _integrate(
     is_cut = [bound is not None and not target.integer for bound in target.z_bounds]
     t_low = ((low - locs) / scales).clamp(-family.reach, family.reach)
     t_high = ((high - locs) / scales).clamp(-family.reach, family.reach)
-    start, stop = torch.asinh(t_low), torch.asinh(t_high)
+    start, stop = _arsinh(t_low), _arsinh(t_high)
     centre, half = 0.5 * (start + stop), 0.5 * (stop - start)
     base = _to_y(target, locs)
     mass, first, second = (torch.zeros_like(locs) for _ in range(3))
@@ -95,6 +86,12 @@ def _integrate(
             second = second + beyond * distance.square()
     first, second = first / mass, second / mass
     return base + first, (second - first.square()).clamp(min=0)
+
+
+def _arsinh(t: PerComponent) -> PerComponent:
+    """log(t + √(t² + 1)), without cancellation, in operations that every runtime has."""
+    size = t.abs()
+    return t.sign() * torch.log1p(size + size.square() / (1 + (size.square() + 1).sqrt()))
 
 
 def _to_y(target: NumberTarget, z: PerComponent) -> PerComponent:

@@ -26,12 +26,14 @@ from models.config import (
     DropoutConfig,
     EnsembleConfig,
     FeatureConfig,
+    LikelihoodConfig,
     MethodConfig,
     MLPConfig,
     ModelConfig,
     SWAGConfig,
     TrainingConfig,
 )
+from models.config.model import ShapedKind
 from models.features.columns import ColumnProfile, Columns
 from models.prediction.options import PredictOptions
 from models.tabular.model import TabularModel
@@ -58,14 +60,24 @@ def columns() -> tuple[Columns, dict[str, str]]:
         "day": np.datetime64("2024-01-01T05", "us") + np.arange(ROWS) * np.timedelta64(7, "h"),
         "picture": random.random((ROWS, 6, 6)),
         "y": size + random.normal(size=ROWS),
+        "count": random.poisson(2.0, ROWS).astype(float),
         "label": random.choice(np.array(["a", "b", "c"], object), ROWS),
     }
-    return table, TYPES | {"picture": "tensor", "y": "number", "label": "category"}
+    return table, TYPES | {
+        "picture": "tensor",
+        "y": "number",
+        "count": "number",
+        "label": "category",
+    }
 
 
 def trained(target: str, method: MethodConfig | None = None, **settings: Any) -> TabularModel:
     table, types = columns()
-    features = tuple(FeatureConfig(name=n, type=t) for n, t in TYPES.items())  # type: ignore[arg-type]
+    features = tuple(
+        FeatureConfig(name=n, type=t)  # type: ignore[arg-type]
+        for n, t in TYPES.items()
+        if n != target
+    )
     if "network" in settings:
         features += (FeatureConfig(name="picture", type="tensor"),)
     chosen = {"network": MLPConfig(hidden=(8,)), "pruning": (), "features": features} | settings
@@ -82,10 +94,19 @@ def trained(target: str, method: MethodConfig | None = None, **settings: Any) ->
     return model
 
 
+def shaped(target: str, kind: ShapedKind) -> TabularModel:
+    method = EnsembleConfig(kind="ensemble", members=3)
+    return trained(target, method, likelihood=LikelihoodConfig(kind=kind))
+
+
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "local": (lambda: trained("y", pruning=(0.5,)), {}),
     "pruned": (lambda: trained("y", pruning=(0.5,)), {"prune": 0.5}),
     "mean": (lambda: trained("y", likelihood="homoscedastic"), {"posterior": "mean"}),
+    "shaped": (lambda: shaped("price", "mixture"), {}),
+    "student": (lambda: shaped("price", "student"), {}),
+    "count": (lambda: shaped("count", "count"), {}),
+    "normal": (lambda: shaped("price", "gaussian"), {}),
     "ensemble": (lambda: trained("y", EnsembleConfig(kind="ensemble", members=3)), {}),
     "dropout": (lambda: trained("label", DropoutConfig(kind="mc_dropout")), {}),
     "swag": (lambda: trained("label", SWAGConfig(kind="swag", epochs=3)), {}),
