@@ -7,8 +7,11 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
+from app.schemas.training import TrainRequest
 from core.datasets.datasets import Datasets
+from models.config import BBBConfig, LikelihoodConfig, SupportConfig
 from tests.app.conftest import MakeService
 from tests.app.running import Service
 
@@ -235,3 +238,17 @@ def test_an_unforeseen_error_is_a_500_without_its_story(
     answer = service.http.get("/datasets/x", headers={"X-Request-ID": "id-1"})
     assert problem(answer, 500)["request_id"] == "id-1"
     assert "secret" not in answer.text
+
+
+def test_a_target_with_bounds_is_a_name_and_a_support() -> None:
+    likelihood = {"kind": "mixture", "scale": "log"}
+    body = {"model": "m", "dataset": "ds_1", "likelihood": likelihood}
+    bounded = TrainRequest.model_validate(body | {"target": {"name": "y", "lower": 0}})
+    config = bounded.config([], BBBConfig())
+    assert (config.target, config.support) == ("y", SupportConfig(lower=0.0))
+    assert config.likelihood == LikelihoodConfig(kind="mixture", scale="log")
+    plain = TrainRequest.model_validate(body | {"target": "y"}).config([], BBBConfig())
+    assert (plain.target, plain.support) == ("y", None)
+    for wrong in ({"name": "y", "least": 0}, {"name": "y", "lower": "a"}, {"lower": 0}):
+        with pytest.raises(ValidationError):
+            TrainRequest.model_validate(body | {"target": wrong})

@@ -5,7 +5,7 @@ import pytest
 import typer
 
 from core.names import model_name_of
-from credence.commands.train import assign, named_target, parse_setting
+from credence.commands.train import assign, build_request, named_target, parse_setting
 from credence.types import Json
 from tests.credence.running import Service, credence
 
@@ -18,6 +18,11 @@ def test_settings_are_json_or_else_text() -> None:
     assert parse_setting("method.estimator=weight") == ("method.estimator", "weight")
     with pytest.raises(typer.BadParameter, match="write PATH=VALUE"):
         parse_setting("epochs")
+
+
+def test_bounds_are_set_beside_the_name_of_the_target() -> None:
+    request = build_request({"target": "y"}, ["target.lower=0", "target.integer=true"])
+    assert request == {"target": {"name": "y", "lower": 0, "integer": True}}
 
 
 def test_a_path_builds_the_objects_on_its_way() -> None:
