@@ -82,6 +82,7 @@ def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
         raise InvalidData(f"{num_rows} lines are too few: give at least {MIN_LINES}", "/dataset")
     for value, path in (
         (config.features, "/features"),
+        (config.support, "/target"),
         (config.weight, "/weight"),
         (config.forecast, "/forecast"),
         (config.out_of_distribution, "/out_of_distribution"),

@@ -167,6 +167,7 @@ class ShapedMixture(NumberMixture):
         """y of finite or infinite z; of whole numbers the one to which the value is rounded."""
         target = self.target
         y = target.scale.inverse(z * target.std + target.mean)
+        y = torch.where(z.isinf(), z, y)
         if target.integer:
             y = torch.ceil(y - 0.5 - 1e-9) + 0.0  # which makes −0 a plain 0
         return y.clamp(target.lower, target.upper) if target.is_bounded else y

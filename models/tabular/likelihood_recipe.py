@@ -7,6 +7,9 @@ from models.config import LikelihoodConfig, LikelihoodName, SupportConfig
 from models.config.model import ShapedKind
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
+from models.features.target_shapes import check_support
+from models.features.targets import present
+from models.forecasting.recipe import Load
 
 SHAPES: tuple[ShapedKind, ...] = get_args(ShapedKind)
 _COMPONENTS = {"gaussian": 1, "student": 1, "mixture": 3, "count": 3}
@@ -40,16 +43,30 @@ def number_likelihood(
         raise InvalidData(
             "a mixture has 2 to 5 components; for 1 take 'gaussian'", "/likelihood/components"
         )
-    _check_bounds(given, support or SupportConfig(), target)
+    lower = None if support is None else support.lower
+    if given.scale == "log" and lower is None and (target.min or 0) < 0:
+        message = f"the scale log needs a lower bound, as the smallest value is {target.min:g}"
+        raise InvalidData(f"{message}: give target.lower", "/likelihood/scale")
     return replace(given, components=components)
 
 
-def _check_bounds(given: LikelihoodConfig, support: SupportConfig, target: ColumnProfile) -> None:
-    """Raise what the column's smallest and largest value already tell; training counts the rows."""
+def check_given_support(
+    support: SupportConfig | None, target: ColumnProfile, load: Load | None
+) -> None:
+    """Refuse bounds that leave nothing, and targets outside.
+
+    Args:
+        load: reads the column, to count its rows outside; without it training refuses them.
+
+    Raises:
+        InvalidData: with the bounds, or the number of rows outside.
+    """
+    if support is None:
+        return
     lower, upper = support.lower, support.upper
     if lower is not None and upper is not None and lower >= upper:
         message = f"the bounds {lower:g} and {upper:g} leave no values between them"
         raise InvalidData(message, "/target/upper")
-    if given.scale == "log" and lower is None and (target.min or 0) < 0:
-        message = f"the scale log needs a lower bound, as the smallest value is {target.min:g}"
-        raise InvalidData(f"{message}: give target.lower", "/likelihood/scale")
+    if load is not None and target.type == "number":
+        values = load([target.name])[target.name]
+        check_support(values[present(values)], support)

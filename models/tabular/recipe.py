@@ -29,7 +29,7 @@ from models.features.columns import ColumnProfile, check_features, column_of
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, Network, Stack, TensorSlot, build_network, draws_units
-from models.tabular.likelihood_recipe import SHAPES, number_likelihood
+from models.tabular.likelihood_recipe import SHAPES, check_given_support, number_likelihood
 from models.tabular.members import with_members
 from models.tabular.race_recipe import is_race, resolve_race
 from models.training.method_recipe import (
@@ -71,6 +71,7 @@ def resolve_rows(
     _check_no_text(config)
     _check_target(target, task)
     _check_split(config, columns)
+    check_given_support(config.support, target, load)
     if is_race(config, task, columns):
         return _resolve_race(config, columns, task, num_rows)
     if config.forecast is not None and task != "forecasting":

@@ -1,0 +1,179 @@
+"""Trained models whose target has a shape: answers, artifacts, intervals, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from core.jobs.specs import public_request
+from models.artifact.files import examine_artifact, write_model
+from models.config import (
+    BBBConfig,
+    EnsembleConfig,
+    LikelihoodConfig,
+    MLPConfig,
+    ModelConfig,
+    SupportConfig,
+    TrainingConfig,
+)
+from models.evaluation.calibration import (
+    LabelledMixture,
+    NumberCalibration,
+    ShapeCalibration,
+    fit_calibration,
+)
+from models.exceptions import InvalidData
+from models.features.columns import ColumnProfile
+from models.prediction.options import PredictOptions
+from models.prediction.shaped_mixture import ShapedMixture
+from models.tabular.model import TabularModel
+from models.training.recipe import resolve
+from models.training.train import train
+from tests.models.prediction.shaped_cases import Case
+
+ROWS = 300
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=ROWS)
+LEVEL = np.exp(1 + 0.5 * X)
+TARGETS = {
+    "amount": np.where(RANDOM.random(ROWS) < 0.3, 0.0, LEVEL * RANDOM.gamma(3.0, 0.3, ROWS)),
+    "count": RANDOM.poisson(LEVEL).astype(float),
+    "share": 1 / (1 + np.exp(-X - 0.5 * RANDOM.normal(size=ROWS))),
+}
+
+
+def resolved(target: str, **settings: Any) -> ModelConfig:
+    values = TARGETS[target]
+    profiles = [
+        ColumnProfile(name="x", type="number", min=float(X.min()), max=float(X.max())),
+        ColumnProfile(name=target, type="number", min=float(values.min()), max=float(values.max())),
+    ]
+    defaults: dict[str, Any] = {
+        "network": MLPConfig(hidden=(16,)),
+        "method": BBBConfig(),
+        "training": TrainingConfig(epochs=60, learning_rate=0.02, fine_tune_epochs=2),
+        "pruning": (0.5,),
+    }
+    config = ModelConfig(target=target, **(defaults | settings))
+    return resolve(config, profiles, ROWS, lambda names: {name: TARGETS[name] for name in names})
+
+
+def fitted(target: str, likelihood: Any, **settings: Any) -> TabularModel:
+    columns = {"x": X, target: TARGETS[target]}
+    config = resolved(target, likelihood=likelihood, **settings)
+    model = train(columns, {"x": "number", target: "number"}, config)
+    assert isinstance(model, TabularModel)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("target", "likelihood"),
+    [("amount", "mixture"), ("count", "count"), ("share", "gaussian"), ("amount", "student")],
+)
+def test_a_shape_works_from_training_to_the_artifact(
+    target: str, likelihood: str, tmp_path: Path
+) -> None:
+    model = fitted(target, likelihood)
+    write_model(model, tmp_path / "model")
+    stored = examine_artifact(tmp_path / "model")
+    assert isinstance(stored, TabularModel)
+    assert stored.target == model.target
+    rows = {"x": np.linspace(-6, 6, 40)}
+    for prune in (0.0, 0.5):
+        metrics = model.variant(prune).metrics
+        assert isinstance(model.variant(prune).calibration, ShapeCalibration)
+        assert np.isfinite(metrics["log_likelihood"])
+        assert metrics["crps"] < TARGETS[target].std()
+        asked = PredictOptions(prune=prune, intervals=(0.5, 0.9, 0.99))
+        answer = stored.predict(rows, asked)
+        np.testing.assert_allclose(answer.mean, model.predict(rows, asked).mean, rtol=1e-5)
+        assert answer.median is not None
+        for bounds in (*((i.lower, i.upper) for i in answer.intervals), (answer.median,) * 2):
+            for values in bounds:
+                assert values.min() >= 0
+                assert target != "count" or bool((values == np.round(values))[values < 1e9].all())
+                assert target != "share" or values.max() <= 1
+    usual = stored.predict(rows, PredictOptions()).mean
+    for sampler in stored.samplers:  # the same distribution of weights, with another error
+        other = stored.predict(rows, PredictOptions(sampler=sampler))
+        assert float((np.abs(other.mean - usual) / np.sqrt(other.variance["total"])).max()) < 0.5
+    drawn = stored.predict(rows, PredictOptions(return_draws=True)).draws
+    assert drawn is not None
+    assert drawn.shape == (100, 40)
+
+
+def test_a_forced_gaussian_keeps_its_calibration_and_an_ensemble_takes_a_shape() -> None:
+    plain = fitted("share", "heteroscedastic", pruning=())
+    assert isinstance(plain.variant(0.0).calibration, NumberCalibration)
+    members = fitted(
+        "count", "mixture", method=EnsembleConfig(kind="ensemble", members=2), pruning=None
+    )
+    assert members.variant(0.0).metrics["members"] == 2
+    assert float(members.predict({"x": X[:5]}, PredictOptions()).variance["epistemic"].min()) > 0
+
+
+def test_conformal_intervals_cover_what_wrong_predictions_do_not() -> None:
+    """Truths are drawn from twice the predicted spread; 90 % intervals must still cover 90 %.
+
+    5,000 new rows: four standard errors are 1.7 %, and the rank of 400 rows adds 4.5 % at three.
+    """
+    case, random = Case("log", "logistic", 1), torch.Generator().manual_seed(0)
+
+    def predicted(rows: int) -> ShapedMixture:
+        one = case.mixture.first(1)
+        parts = (part[..., :1].expand(-1, -1, rows) for part in (one.locs, one.scales, one.weights))
+        none = torch.zeros(1, 0, rows, dtype=torch.float64)
+        return ShapedMixture(case.target, one.family, one.location_bounds, *parts, none)
+
+    def truths(rows: int) -> torch.Tensor:
+        levels = torch.rand(rows, generator=random, dtype=torch.float64)
+        return predicted(1).scaled(4.0).quantiles(levels.tolist())[:, 0]
+
+    labelled = [LabelledMixture(predicted(400), truths(400), None)]
+    fixed = fit_calibration(labelled, labelled, shaped=True)
+    assert isinstance(fixed, ShapeCalibration)
+    assert fixed.variance_scale == pytest.approx(4, rel=0.3)
+    new = truths(5_000)
+    for calibration in (fixed, ShapeCalibration(1.0, _conformity(labelled[0]), 400)):
+        mixture = calibration.apply(predicted(5_000))
+        ((lower, upper),) = calibration.intervals(mixture, [0.9])
+        covered = ((lower <= new) & (new <= upper)).double().mean().item()
+        assert covered == pytest.approx(0.9, abs=0.06)
+    few = ShapeCalibration(1.0, (0.1, 0.5, 0.9), 3)
+    ((lower, upper),) = few.intervals(predicted(2), [0.9])
+    assert lower.tolist() == [0.0, 0.0]
+    assert bool(upper.isposinf().all())
+
+
+def _conformity(labelled: LabelledMixture) -> tuple[float, ...]:
+    assert isinstance(labelled.mixture, ShapedMixture)
+    values = (2 * labelled.mixture.pit(labelled.targets) - 1).abs()
+    return tuple(sorted(values.tolist()))
+
+
+def test_a_bound_makes_a_mixture_and_shows_in_the_request() -> None:
+    config = resolved("amount", support=SupportConfig(lower=-1.0), likelihood=None)
+    assert config.likelihood == LikelihoodConfig(kind="mixture", components=3)
+    document = {"target": "amount", "support": {"lower": -1.0, "upper": None, "integer": None}}
+    spec = {"model": "m", "dataset": "d", "alias": None, "metadata": {}, "config": document}
+    assert public_request("train", spec)["target"] == {"name": "amount", "lower": -1.0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"support": SupportConfig(lower=3.0)}, "rows have a target below the lower bound 3"),
+        ({"support": SupportConfig(lower=3.0, upper=1.0)}, "leave no values between them"),
+        (
+            {"support": SupportConfig(lower=0.0), "likelihood": "homoscedastic"},
+            "'homoscedastic' has no bounds",
+        ),
+        ({"likelihood": LikelihoodConfig(kind="mixture", components=1)}, "2 to 5 components"),
+        ({"likelihood": "bernoulli"}, "does not fit this regression"),
+    ],
+)
+def test_what_does_not_fit_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidData, match=message):
+        resolved("amount", **settings)
