@@ -15,7 +15,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.evaluation.calibration import Calibration, LabelledMixture, fit_calibration
+from models.evaluation.calibration import (
+    MAX_RESIDUALS,
+    Calibration,
+    LabelledMixture,
+    fit_calibration,
+)
 from models.features.folds import Folds
 from models.inference.bbb import BBBState
 from models.inference.members import select
@@ -90,7 +95,7 @@ class FoldProblem(RowProblem):
         return super().finish(model.with_variants(variants))
 
     def _calibrate(self, state: State) -> Calibration:
-        """The calibration fitted to all learning rows, each predicted out of fold."""
+        """The calibration fitted to the learning rows, each predicted out of fold."""
         most = _SCALING_ROWS // self.folds.count
         some = [
             one
@@ -103,9 +108,10 @@ class FoldProblem(RowProblem):
         return fit_calibration(some, self._all_labelled(state), shaped=shaped)
 
     def _all_labelled(self, state: State) -> Iterator[LabelledMixture]:
-        start = 0
+        """At most `MAX_RESIDUALS` rows: of more a calibration keeps no more."""
+        start, most = 0, MAX_RESIDUALS // self.folds.count
         for fold in range(self.folds.count):
-            rows = self.folds.rows(fold)
+            rows = _thinned(self.folds.rows(fold), most)
             for one in self._labelled(state, fold, rows, SCORE_SAMPLES):
                 yield replace(one, start=start + one.start)
             start += len(rows)

@@ -19,6 +19,8 @@ from models.tabular.selection import Attempt, best_of, describe, keep, notes_on,
 from models.tabular.shapes import shapes_of
 from models.training.stages import Fit, Fitting, StageRunner
 
+MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
+_LEAST_EPOCHS = 3
 SHAPE_ROWS = 5_000  # that the shapes of a target are compared on
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
@@ -111,11 +113,18 @@ class Race:
         """The states of all kept members as one; fitted to all rows if some were left out."""
         fits = [attempt.fit for attempt in kept]
         if raced is not self.problem:
-            fits = [
-                Fitting(joined(self.problem, [a.candidate]), self.stages, f"all-rows-{i}-").fit()
-                for i, a in enumerate(kept)
-            ]
+            fits = [self._fit_all_rows(attempt, f"all-rows-{i}-") for i, attempt in enumerate(kept)]
         return replace(fits[0], state=concatenate([fit.state for fit in fits]))
+
+    def _fit_all_rows(self, attempt: Attempt, stage: str) -> Fit:
+        """Fit a candidate to all rows, in as many steps as a race may take, and no more epochs."""
+        config = self.problem.model.config
+        training = config.training
+        batches = self.problem.task.num_batches(training)
+        epochs = max(_LEAST_EPOCHS, min(attempt.fit.best_epoch, MAX_STEPS // batches))
+        config = replace(config, training=replace(training, epochs=epochs))
+        problem = replace(self.problem, model=replace(self.problem.model, config=config))
+        return Fitting(joined(problem, [attempt.candidate]), self.stages, stage).fit()
 
 
 def joined(problem: FoldProblem, candidates: Sequence[Candidate]) -> FoldProblem:
