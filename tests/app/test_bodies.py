@@ -100,7 +100,7 @@ def test_a_problem_tells_each_field_once_and_never_a_value(http: httpx.Client) -
         "/network/hidden/0": "must be greater than or equal to 1",
         "/network/hidden/2": "must be a valid integer",
         "/method/prior/sigma": (
-            "must be greater than or equal to 0.000001 or 'auto' or 'per_weight'"
+            "must be greater than or equal to 0.000001 or 'auto', 'per_input' or 'per_weight'"
         ),
         "/method/kl/weight": "must be 'uniform', 'blundell' or 'parameters' or a valid number",
         "/training/epochs": "must be a valid integer",

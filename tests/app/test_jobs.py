@@ -45,14 +45,31 @@ def test_a_small_request_is_filled_in_with_the_recipe(own: Service, dataset: str
     request = job["request"]
     assert list(request["features"][0]) == ["name", "type"]
     assert [f["name"] for f in request["features"]] == ["size", "wood", "wet", "day"]
-    assert (request["task"], request["likelihood"]) == ("regression", "heteroscedastic")
-    assert request["method"]["prior"] == {"kind": "gaussian", "sigma": "auto"}
+    assert (request["task"], request["likelihood"]) == ("regression", "auto")
+    assert request["method"]["prior"] == {"kind": "gaussian", "sigma": "per_input"}
     assert request["pruning"] == [0.5, 0.75, 0.9, 0.95]
     assert (request["dataset"], request["alias"], request["metadata"]) == (dataset, None, {})
-    unset = {"weight", "alias", "forecast", "language"}  # not asked for, or of other tasks
+    unset = {"weight", "alias", "forecast", "language", "members"}  # not asked for
     assert {k for k, v in request.items() if v is None} == unset
-    assert {k for k, v in request["training"].items() if v is None} == {"patience"}  # runs on
-    assert all(value is not None for value in request["network"].values())
+    training = request["training"]
+    assert {k for k, v in training.items() if v is None} == set()
+    found = training["effort"], training["folds"], training["calibration_fraction"]
+    assert found == ("standard", 4, 0.0)
+    chosen = request["network"], request["method"]["kl"]  # on the rows, by the race
+    assert [[k for k, v in part.items() if v is None] for part in chosen] == [
+        ["hidden", "parts"],
+        ["weight"],
+    ]
+
+
+def test_a_request_that_says_how_to_fit_is_filled_in_as_one_fit(own: Service, dataset: str) -> None:
+    request = train(own, dataset=dataset, network={"hidden": [20]}).json()["request"]
+    assert (request["task"], request["likelihood"]) == ("regression", "heteroscedastic")
+    assert request["method"]["prior"] == {"kind": "gaussian", "sigma": "auto"}
+    unset = {"effort", "folds", "averaging_steps", "patience"}  # of a race; and it runs on
+    assert {k for k, v in request["training"].items() if v is None} == unset
+    assert request["training"]["calibration_fraction"] == 0.1
+    assert {k for k, v in request["network"].items() if v is None} == {"parts"}
 
 
 def test_a_filled_in_request_can_be_sent_again(own: Service, dataset: str) -> None:

@@ -13,8 +13,9 @@ from core.settings import CLIENT_VARIABLES, PREFIX, Settings
 from credence.cli import app
 from credence.client import Client
 from credence.types import Version
-from models.config import ModelConfig
+from models.config import MLPConfig, ModelConfig, TrainingConfig
 from models.features.columns import ColumnProfile
+from models.tabular.candidates import plan_budget
 from models.training.recipe import resolve
 from worker.metrics import WorkerMetrics
 
@@ -71,7 +72,8 @@ def stated(pattern: str) -> float:
 
 def test_the_recipe_in_the_docs_is_the_recipe() -> None:
     profiles = [ColumnProfile(name="x", type="number"), ColumnProfile(name="y", type="number")]
-    config = resolve(ModelConfig(target="y"), profiles, 10_000)
+    single = ModelConfig(target="y", network=MLPConfig(hidden=(50,)))
+    config = resolve(single, profiles, 10_000)
     training = config.training
     epochs, tuning, batch = training.epochs, training.fine_tune_epochs, training.batch_size
     warmup = config.method.kl.warmup_epochs
@@ -84,6 +86,31 @@ def test_the_recipe_in_the_docs_is_the_recipe() -> None:
     assert epochs * math.ceil(8_000 / batch) == pytest.approx(stated(r"([\d,]+) steps"), rel=0.1)
     assert 100 * warmup / epochs == pytest.approx(stated(r"over the first (\d+) %"), abs=1)
     assert 100 * tuning / epochs == pytest.approx(stated(r"by default (\d+) % of the e"), abs=1)
+
+
+def test_the_race_in_the_docs_is_the_race() -> None:
+    profiles = [ColumnProfile(name="x", type="number"), ColumnProfile(name="y", type="number")]
+    raced = {
+        effort: resolve(
+            ModelConfig(target="y", training=TrainingConfig(effort=effort)), profiles, 4_000
+        ).training
+        for effort in ("quick", "standard", "thorough")
+    }
+    standard = raced["standard"]
+    assert standard.epochs
+    assert standard.fine_tune_epochs
+    assert (standard.validation_fraction, standard.calibration_fraction) == (0.1, 0.0)
+    assert raced["quick"].folds == stated(r"folds \(4; (\d+) with `\"effort\": \"quick\"`")
+    assert standard.folds == stated(r"are in \$K\$ folds \((\d+);")
+    assert raced["thorough"].folds == stated(r"`, (\d+) with `\"thorough\"`")
+    assert standard.patience == stated(r"patience (\d+)\) and compares candidates")
+    share = 100 * standard.fine_tune_epochs / standard.epochs
+    assert share == pytest.approx(stated(r"(\d+) % in a race"), abs=1)
+    assert plan_budget("standard", 4_000).attempts == stated(r"at most (\d+) \(2 `quick`")
+    assert plan_budget("quick", 4_000).attempts == stated(r"at most \d+ \((\d+) `quick`")
+    assert plan_budget("thorough", 4_000).attempts == stated(r"`quick`, (\d+) `thorough`")
+    assert plan_budget("standard", 5_001).attempts == stated(r"`thorough`; (\d+) above 5,000 rows")
+    assert plan_budget("standard", 10**6).race_rows == stated(r"more than ([\d,]+) rows so many")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
