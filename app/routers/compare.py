@@ -81,7 +81,7 @@ def compare(
 
 
 def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> list[ModelConfig]:
-    """The configuration of every method, with all defaults filled in.
+    """The configuration of every method, with all defaults filled in: each is fitted once.
 
     Raises:
         Invalid: has the error of each method, or the one error that all methods share.
@@ -93,7 +93,7 @@ def _resolve(context: Context, request: CompareRequest, dataset: Dataset) -> lis
         config = request.config(dataset.columns, method)
         config = replace(config, pruning=_pruning(request, method, methods))
         try:
-            configs.append(resolve(config, dataset.columns, dataset.rows, load))
+            configs.append(resolve(config, dataset.columns, dataset.rows, load, once=True))
         except InvalidData as error:
             errors.append((i, error))
     if errors:

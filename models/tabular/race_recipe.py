@@ -46,7 +46,9 @@ _OF_A_FIT = (
 )
 
 
-def is_race(config: ModelConfig, task: Task, columns: Mapping[str, ColumnProfile]) -> bool:
+def is_race(
+    config: ModelConfig, task: Task, columns: Mapping[str, ColumnProfile], *, once: bool = False
+) -> bool:
     """Whether the recipe is chosen on the rows: tables whose request leaves it open.
 
     Raises:
@@ -54,6 +56,8 @@ def is_race(config: ModelConfig, task: Task, columns: Mapping[str, ColumnProfile
     """
     if task not in ("regression", "classification"):
         return _unless_asked(config, f"a {task} is not fitted in folds")
+    if once:
+        return _unless_asked(config, "a comparison fits each method once")
     fixed = next(_fixed(config, columns), None)
     if fixed is not None:
         return _unless_asked(config, f"{fixed} leaves nothing to choose")

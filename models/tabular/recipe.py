@@ -59,6 +59,8 @@ def resolve_rows(
     task: Task,
     num_rows: int,
     load: Load | None,
+    *,
+    once: bool = False,
 ) -> ModelConfig:
     """The configuration of a regression, classification or forecast with every None replaced.
 
@@ -72,7 +74,7 @@ def resolve_rows(
     _check_target(target, task)
     _check_split(config, columns)
     check_given_support(config.support, target, load)
-    if is_race(config, task, columns):
+    if is_race(config, task, columns, once=once):
         return _resolve_race(config, columns, task, num_rows)
     if config.forecast is not None and task != "forecasting":
         raise InvalidData(f"a {task} has no series: leave forecast out", "/forecast")

@@ -14,11 +14,15 @@ def resolve(
     profiles: Sequence[ColumnProfile],
     num_rows: int,
     load: Load | None = None,
+    *,
+    once: bool = False,
 ) -> ModelConfig:
     """The configuration with every None replaced by what the recipe recommends.
 
     Args:
         load: reads columns by name. Only series need it, because profiles do not describe them.
+        once: a table is fitted once also where its recipe could be chosen by a race, so that
+            methods are compared on one network.
 
     Raises:
         InvalidData: naming the column or setting that cannot work, with a JSON pointer.
@@ -28,7 +32,7 @@ def resolve(
     task = config.task or _default_task(config, target)
     if task == "language_model":
         return resolve_language(config, target, num_rows)
-    return resolve_rows(config, columns, task, num_rows, load)
+    return resolve_rows(config, columns, task, num_rows, load, once=once)
 
 
 def _default_task(config: ModelConfig, target: ColumnProfile) -> Task:

@@ -50,6 +50,19 @@ def test_a_small_request_is_filled_in_with_the_recipe(own: Service) -> None:
     assert again.json()["request"] == request
 
 
+def test_methods_are_compared_on_one_network_that_no_race_chose(own: Service) -> None:
+    job = compare(own, methods=["bbb", "map"]).json()
+    bayes, plain = own.http.get(f"/jobs?parent={job['id']}").json()["data"][::-1]
+    assert bayes["request"]["network"] == plain["request"]["network"]
+    assert bayes["request"]["network"]["hidden"]
+    assert bayes["request"]["likelihood"] == plain["request"]["likelihood"] == "heteroscedastic"
+    for setting in ({"effort": "quick"}, {"folds": 3}):
+        (name,) = setting
+        refused = errors(compare(own, methods=["bbb", "map"], training=setting))
+        assert list(refused) == [f"/training/{name}"]
+        assert "a comparison fits each method once" in refused[f"/training/{name}"]
+
+
 def test_a_method_is_a_kind_or_an_object(own: Service) -> None:
     methods = ["swag", {"kind": "sgld", "chains": 8}, {"kind": "sgld"}]
     job = compare(own, methods=methods).json()
