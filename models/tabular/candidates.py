@@ -9,8 +9,8 @@ from models.features.targets import Target
 KL_FACTOR = 10**0.5  # between neighbouring weights of the KL
 _KL_BOUNDS = (3e-3, 10.0)
 _FIRST_KL = 0.1  # only where the search begins: it goes on in the direction that is better
-_WIDTHS = (128, 128)
-OTHER_WIDTHS = ((64, 64), (256, 256), (128, 128, 128))
+_FEW_ROWS, _NARROW, _WIDE = 3_000, (64, 64), (128, 128)  # where the search begins
+OTHER_WIDTHS = (_WIDE, _NARROW, (256, 256), (128, 128, 128))
 _SMALL = 5_000  # rows, up to which a candidate takes a few seconds
 
 
@@ -74,7 +74,7 @@ class Budget:
 
 def plan_budget(effort: Effort, num_rows: int) -> Budget:
     """The budget, which depends on nothing but effort and rows: equal jobs give equal models."""
-    many = {"quick": 2, "standard": 7, "thorough": 16}[effort]
+    many = {"quick": 2, "standard": 6, "thorough": 16}[effort]
     shapes = {"quick": 1, "standard": 3, "thorough": 6}[effort]
     race_rows = {"quick": 5_000, "standard": 20_000, "thorough": 50_000}[effort]
     share = 1.0 if num_rows <= _SMALL else 0.7
@@ -83,8 +83,9 @@ def plan_budget(effort: Effort, num_rows: int) -> Budget:
 
 
 def first_candidate(
-    folds: int, likelihood: LikelihoodName | Any, target: Target, given: PartConfig | None = None
+    folds: int, likelihood: LikelihoodName | Any, target: Target, num_rows: int
 ) -> Candidate:
     """The candidate that the search begins with."""
-    part = given or PartConfig(hidden=_WIDTHS, inputs="piecewise", kl_weight=_FIRST_KL)
-    return Candidate(replace(part, members=folds), likelihood, target)
+    hidden = _NARROW if num_rows <= _FEW_ROWS else _WIDE
+    part = PartConfig(members=folds, hidden=hidden, inputs="piecewise", kl_weight=_FIRST_KL)
+    return Candidate(part, likelihood, target)

@@ -22,6 +22,7 @@ from models.training.stages import Fit, Fitting, StageRunner
 MAX_STEPS = 12_000  # of the fit to all rows: on a million of them twelve epochs
 _LEAST_EPOCHS = 3
 SHAPE_ROWS = 5_000  # that the shapes of a target are compared on
+SHAPE_EPOCHS = 40
 SHAPE_WIDTHS = (64,)  # of the networks that compare them: a shape shows in any network
 
 
@@ -43,7 +44,8 @@ class Race:
         self._search(raced, first)
         kept = keep(self.attempts, self.budget.most_kept)
         problem = joined(self.problem, [attempt.candidate for attempt in kept])
-        model = Fitting(problem, self.stages).finish(self._joined_fit(kept, raced))
+        fitting = Fitting(problem, self.stages)
+        model = fitting.finish(fitting.polish(self._joined_fit(kept, raced)))
         selection, notes = describe(self.attempts, kept), notes_on(self.attempts, kept)
         return replace(
             model, selection=selection, notes=(*model.notes, *shape_notes, *notes)
@@ -57,10 +59,11 @@ class Race:
     def _first(self, raced: FoldProblem) -> tuple[Candidate, tuple[str, ...]]:
         """The first candidate, with the best of the target's shapes, and notes on these."""
         model = raced.model
-        first = first_candidate(raced.folds.count, model.config.likelihood, model.target)
+        likelihood, rows = model.config.likelihood, len(raced.rows)
+        first = first_candidate(raced.folds.count, likelihood, model.target, rows)
         if model.config.likelihood != "auto":
             return first, ()
-        some = raced.thinned(SHAPE_ROWS)
+        some = _in_epochs(raced.thinned(SHAPE_ROWS), SHAPE_EPOCHS)
         small = first.with_part(inputs="plain", hidden=SHAPE_WIDTHS)
         tried = []
         for i, shape in enumerate(shapes_of(raced, self.budget.shapes)):
@@ -118,13 +121,17 @@ class Race:
 
     def _fit_all_rows(self, attempt: Attempt, stage: str) -> Fit:
         """Fit a candidate to all rows, in as many steps as a race may take, and no more epochs."""
-        config = self.problem.model.config
-        training = config.training
-        batches = self.problem.task.num_batches(training)
+        batches = self.problem.task.num_batches(self.problem.model.config.training)
         epochs = max(_LEAST_EPOCHS, min(attempt.fit.best_epoch, MAX_STEPS // batches))
-        config = replace(config, training=replace(training, epochs=epochs))
-        problem = replace(self.problem, model=replace(self.problem.model, config=config))
-        return Fitting(joined(problem, [attempt.candidate]), self.stages, stage).fit()
+        problem = joined(_in_epochs(self.problem, epochs), [attempt.candidate])
+        return Fitting(problem, self.stages, stage).fit()
+
+
+def _in_epochs(problem: FoldProblem, epochs: int) -> FoldProblem:
+    """The problem with fits of at most so many epochs."""
+    config = problem.model.config
+    training = replace(config.training, epochs=min(epochs, config.training.epochs or epochs))
+    return replace(problem, model=replace(problem.model, config=replace(config, training=training)))
 
 
 def joined(problem: FoldProblem, candidates: Sequence[Candidate]) -> FoldProblem:

@@ -23,8 +23,8 @@ from models.training.method_recipe import choose_pruning
 
 _FOLDS: Mapping[Effort, int] = {"quick": 3, "standard": 4, "thorough": 8}
 _ROWS_PER_FOLD = 8  # at least: small tables have fewer folds
-_EPOCHS: Mapping[Effort, int] = {"quick": 60, "standard": 150, "thorough": 300}
-_PATIENCE: Mapping[Effort, int] = {"quick": 8, "standard": 12, "thorough": 30}
+_EPOCHS: Mapping[Effort, int] = {"quick": 60, "standard": 120, "thorough": 300}
+_PATIENCE: Mapping[Effort, int] = {"quick": 8, "standard": 10, "thorough": 30}
 _STEPS: Mapping[Effort, int] = {"quick": 3_000, "standard": 12_000, "thorough": 40_000}
 _BATCHES = 14  # per epoch, within the bounds of a batch
 _MIN_BATCH, _MAX_BATCH = 32, 1_024

@@ -74,6 +74,9 @@ class Problem(Protocol):
         ...
 
 
+POLISH_EPOCHS, _POLISH_RATE = 12, 0.3
+
+
 @dataclass
 class StageRunner:
     """Runs the stages of one training. Each reports, and can be stopped and resumed."""
@@ -121,6 +124,7 @@ def total_epochs(config: ModelConfig) -> int:
     tuning = required(config.training.fine_tune_epochs, "fine_tune_epochs")
     fit = required(config.training.epochs, "epochs")
     if config.training.folds is not None:
+        tuning += POLISH_EPOCHS // max(1, len(config.pruning or ()))
         fit *= plan_budget(config.training.effort or "standard", 0).fits
     once = fit + len(config.pruning or ()) * tuning
     if isinstance(config.method, SWAGConfig):
@@ -163,6 +167,25 @@ class Fitting:
         trainer.last_epoch = last_epoch
         best = self.stages.run(f"{self.prefix}fit", trainer)
         return Fit(best, trainer.history, trainer.state.best_epoch)
+
+    def polish(self, fit: Fit) -> Fit:
+        """Go on from a fit's state for some epochs, with a lower rate that falls to 0.
+
+        The result is the fit itself if no epoch scores better.
+        """
+        training = self.config.training
+        lower = replace(
+            training,
+            epochs=POLISH_EPOCHS,
+            schedule="cosine",
+            learning_rate=_POLISH_RATE * required(training.learning_rate, "learning_rate"),
+            warmup_steps=0,
+            seed=derive_seed(training.seed, "polish") % 2**31,
+        )
+        before = self.problem.score(fit.state)
+        trainer = self._trainer(self._method, lower, fit.state.detach())
+        best = self.stages.run(f"{self.prefix}polish", trainer)
+        return replace(fit, state=best) if trainer.state.best_score > before else fit
 
     def finish(self, fit: Fit) -> TrainedModel:
         """The model with all posteriors, which start from the fit's state."""

@@ -194,7 +194,7 @@ def _problem(columns: Columns) -> FoldProblem:
 
 def _candidate(problem: FoldProblem) -> Any:
     model = problem.model
-    first = first_candidate(problem.folds.count, model.config.likelihood, model.target)
+    first = first_candidate(problem.folds.count, model.config.likelihood, model.target, 60)
     return first.with_part(hidden=(8,))
 
 
