@@ -133,7 +133,9 @@ def sample_together(
         starts = tuple(samples.start for samples in used)
         noise = draw(group.members[0].widths, starts, most)
         outputs, known = group.sample(x, noise, integrate=integrate)
-        index = torch.tensor([i * most + j for i, n in enumerate(counts) for j in range(n)])
+        # An empty list would make a tensor of floats: few samples leave some groups without one.
+        places = [i * most + j for i, n in enumerate(counts) for j in range(n)]
+        index = torch.tensor(places, dtype=torch.long)
         mean, variance = (part.flatten(0, 1)[index] for part in outputs)
         means.append(mean)
         variances.append(variance)

@@ -138,14 +138,15 @@ with Client() as client:
         print(error)
 """
     columns, advice = run(code, client_folder, url=service.url).splitlines()
-    assert columns.startswith("mean aleatoric_variance epistemic_variance total_variance mc_error")
+    numbers = "mean median aleatoric_variance epistemic_variance total_variance mc_error"
+    assert columns.startswith(numbers)
     assert "pip install numpy" in advice
 
 
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (["predict", "small"], "mean,aleatoric_variance,"),
+        (["predict", "small"], "mean,median,aleatoric_variance,"),
         (["predict", "small", "--format", "jsonl"], '{"mean": '),
         (["predict", "small", "--format", "table"], "deviation"),
         (["predict", "small", "--format", "parquet"], "pip install pyarrow"),

@@ -57,7 +57,7 @@ def test_a_frame_keeps_its_index(client: Client) -> None:
     rows = ROWS.set_index(pd.Index(["second", "first"], name="row"))
     frame = client.predict("small", rows, intervals=[0.5]).to_frame()
     assert frame.index.tolist() == ["second", "first"]
-    assert list(frame)[:6] == [
+    assert list(frame)[:7] == [
         "mean", "median", "aleatoric_variance", "epistemic_variance", "total_variance",
         "mc_error", "lower_0.5",
     ]  # fmt: skip

@@ -182,7 +182,7 @@ def test_local_samples_agree_with_whole_weight_draws(parts: tuple[PartConfig, ..
 
 
 @pytest.mark.parametrize("parts", [DEEP, SHALLOW], ids=["deep", "shallow"])
-@pytest.mark.parametrize("samples", [3, 20, 23])
+@pytest.mark.parametrize("samples", [1, 2, 3, 20, 23])
 def test_a_rows_result_depends_on_no_other_row(parts: tuple[PartConfig, ...], samples: int) -> None:
     """One row goes through all members together, many rows member by member."""
     stack, x = _stack(parts), _randn(MAX_PAIRS // 3 + 1, 4, seed=2)
