@@ -64,7 +64,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
         "False alarms",
         "The share of ordinary rows that may be flagged as out of distribution.",
     ),
-    "network.hidden": ("Hidden layers", "Units of each layer, such as 100, 100."),
+    "network.hidden": (
+        "Hidden layers",
+        "Units of each layer, such as 100, 100. Empty: chosen on a table's rows.",
+    ),
     "network.activation": ("Activation", ""),
     "network.channels": ("Channels", "Output channels of each convolution."),
     "network.kernel": ("Kernel", "The side length of each convolution."),
@@ -85,12 +88,25 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     "method.members": ("Members", "The number of networks, trained one after the other."),
     "method.rate": ("Dropout rate", ""),
     "method.prior_sigma": ("Prior sigma", "The expected size of the weights."),
+    "training.effort": (
+        "Effort",
+        "How much is tried to choose the recipe of a table on its rows.",
+    ),
+    "training.folds": (
+        "Folds",
+        "Parts of the rows. Networks leave out one each, to compare recipes on it.",
+    ),
     "training.epochs": ("Epochs", "Passes over the training rows."),
     "training.batch_size": ("Batch size", "Rows per step."),
     "training.learning_rate": ("Learning rate", "The size of a step. Lower it if a run diverges."),
     "training.schedule": ("Schedule", "How the learning rate falls."),
     "training.optimizer": ("Optimiser", ""),
     "training.momentum": ("Momentum", "Only for SGD."),
+    "training.warmup_steps": ("Warm-up steps", "Steps in which the learning rate grows from 0."),
+    "training.averaging_steps": (
+        "Averaging steps",
+        "Steps over which the weights are averaged, for a model of less noise.",
+    ),
     "training.gradient_clip": (
         "Gradient clip",
         "Longer gradients are scaled to this length, in nats.",

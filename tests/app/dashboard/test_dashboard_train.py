@@ -2,15 +2,16 @@
 
 import json
 import re
+from dataclasses import fields
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from app.ui.labels import METHODS, NETWORKS
+from app.ui.labels import METHODS, NETWORKS, SETTINGS
 from app.ui.train_form.fields import tags
-from models.config import MethodConfig, NetworkConfig
+from models.config import MethodConfig, NetworkConfig, TrainingConfig
 from tests.app.browser import Visit
 from tests.app.cards import TASKS
 from tests.app.running import Service
@@ -77,6 +78,10 @@ def test_what_it_recommends_is_what_the_route_fills_in(
 def test_every_method_and_network_is_explained() -> None:
     assert set(METHODS) == set(tags(MethodConfig))
     assert set(NETWORKS) == set(tags(NetworkConfig))
+
+
+def test_every_setting_of_the_training_is_named() -> None:
+    assert {f"training.{setting.name}" for setting in fields(TrainingConfig)} <= set(SETTINGS)
 
 
 def test_a_body_that_is_wrong_is_shown_with_its_errors(cards: Service) -> None:
