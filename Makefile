@@ -25,7 +25,7 @@ $(INSTALLED): requirements.lock pyproject.toml credence/pyproject.toml
 serve: $(INSTALLED)  ## API and one worker on http://127.0.0.1:8000
 	$(BIN)/credence serve
 
-demo: $(INSTALLED)  ## Train on real data, predict with uncertainty, draw pictures: 4 minutes
+demo: $(INSTALLED)  ## Train on real data, predict with uncertainty, draw pictures: 2 minutes
 	$(BIN)/python -m examples.demo
 
 # One thread per process: two test processes share the cores.
