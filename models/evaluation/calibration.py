@@ -32,10 +32,6 @@ _BOUND = 10.0  # of |log c|, far above that of any useful fit
 _TOLERANCE = 1e-4  # of log c, a hundredth of its standard error from 20,000 rows
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
-# Added to a probability whose interval is to contain a whole number: at the number's own conformity
-# the upper quantile is still the number before it, and rounding decides about the lower one.
-_ABOVE = 1e-6
-
 MAX_RESIDUALS = 9_999  # 20 · 500 − 1, so that the usual levels are exact
 
 
@@ -117,8 +113,8 @@ class ShapeCalibration:
     """A factor on variances on the target's scale, and the conformity of calibration rows.
 
     Args:
-        conformity: the least probability of a central interval with the target, of calibrated
-            distributions, in increasing order; of many rows only evenly spread order statistics.
+        conformity: |2F(y) − 1| under the calibrated distributions, in increasing order; of many
+            rows only evenly spread order statistics.
         rows: number of calibration rows.
     """
 
@@ -138,7 +134,7 @@ class ShapeCalibration:
         interval is the whole support. For rows exchangeable with the calibration rows the interval
         contains the target with a probability of `level` or more.
         """
-        return min(1.0, _ranked(self.conformity, level, 1.0) + _ABOVE)
+        return _ranked(self.conformity, level, 1.0)
 
     def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
@@ -237,13 +233,12 @@ def residuals(
 def conformity(
     mixture: NumberMixture, targets: Float[Tensor, "rows"], start: int = 0
 ) -> Float[Tensor, "rows"]:
-    """The least probability of a central interval that contains y: max(0, 1 − 2F(y), 2F(y−) − 1).
+    """|2F(y) − 1| of a calibrated mixture, randomised where values have a probability.
 
-    It is |2F(y) − 1| for a density. Where values have a probability, the interval between two
-    quantiles contains its ends, so that y is inside as soon as a quantile reaches it.
+    Without the randomisation the intervals of whole numbers would be narrower, as their ends have
+    probability. They would cover the level on average, but too little where numbers are large.
     """
-    low, high = 1 - 2 * mixture.cdf(targets), 2 * mixture.cdf_before(targets) - 1
-    return torch.maximum(low, high).clamp(0, 1)
+    return (2 * mixture.pit(targets, start) - 1).abs().clamp(max=1)
 
 
 def order_statistics(values: Float[Tensor, "rows"]) -> tuple[float, ...]:
