@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from models.config import (
@@ -237,3 +238,16 @@ def test_a_prior_that_was_given_is_kept_and_has_its_own_weight(
     method = resolve(ModelConfig(target="yes", method=given), profiles, 100).method
     assert isinstance(method, BBBConfig)
     assert (method.prior, method.kl.weight) == (given.prior, weight)
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [([0.0, 1.0, 1.0], "classification"), ([0.0, 0.5, 1.0], "regression")],
+)
+def test_numbers_that_are_all_0_or_1_are_two_classes(values: list[float], task: str) -> None:
+    profiles = [PROFILES[0], ColumnProfile(name="y", type="number", min=0.0, max=1.0)]
+    config = resolve(ModelConfig(target="y"), profiles, 100, lambda _: {"y": np.array(values)})
+    assert config.task == task
+    asked = ModelConfig(target="y", task="regression")
+    given = resolve(asked, profiles, 100, lambda _: {"y": np.array(values)})
+    assert given.task == "regression"
