@@ -31,6 +31,7 @@ _MIN_BATCH, _MAX_BATCH = 32, 1_024
 _RATE, _WARMUP_STEPS, _CLIP = 6e-3, 50, 5.0
 _AVERAGING = (10, 60)  # steps: about an epoch
 _FINE_TUNE = 0.03  # epochs of a pruned variant, as a share of the most of a fit
+_TUNING_STEPS = 2_000  # of a pruned variant, at most
 
 # A request that gives one of these settings and no effort is fitted once. With an effort they are
 # the settings of each candidate.
@@ -116,7 +117,7 @@ def resolve_race(config: ModelConfig, num_rows: int) -> ModelConfig:
     batch = training.batch_size or _batch(raced)
     per_epoch = -(-raced // batch)
     epochs = training.epochs or max(4, min(_EPOCHS[effort], _STEPS[effort] // per_epoch))
-    tune = training.fine_tune_epochs
+    tune = training.fine_tune_epochs or _tuning(epochs, -(-learned // batch))
     resolved = replace(
         training,
         effort=effort,
@@ -134,7 +135,7 @@ def resolve_race(config: ModelConfig, num_rows: int) -> ModelConfig:
         calibration_fraction=0.0,
         patience=training.patience or _PATIENCE[effort],
         refit=False,
-        fine_tune_epochs=max(1, math.ceil(_FINE_TUNE * epochs)) if tune is None else tune,
+        fine_tune_epochs=0 if training.fine_tune_epochs == 0 else tune,
     )
     assert isinstance(config.method, BBBConfig)
     method, prior = config.method, config.method.prior
@@ -143,6 +144,11 @@ def resolve_race(config: ModelConfig, num_rows: int) -> ModelConfig:
     kl = replace(method.kl, warmup_epochs=method.kl.warmup_epochs or 0)
     method = replace(method, estimator=method.estimator or "weight", prior=prior, kl=kl)
     return replace(config, training=resolved, method=method, pruning=choose_pruning(config))
+
+
+def _tuning(epochs: int, per_epoch: int) -> int:
+    """Epochs of a pruned variant, on all rows."""
+    return max(1, min(math.ceil(_FINE_TUNE * epochs), _TUNING_STEPS // per_epoch))
 
 
 def _batch(num_rows: int) -> int:

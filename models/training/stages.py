@@ -74,7 +74,7 @@ class Problem(Protocol):
         ...
 
 
-POLISH_EPOCHS, _POLISH_RATE = 12, 0.3
+POLISH_EPOCHS, _POLISH_STEPS, _POLISH_RATE = 12, 3_000, 0.3
 
 
 @dataclass
@@ -176,7 +176,7 @@ class Fitting:
         training = self.config.training
         lower = replace(
             training,
-            epochs=POLISH_EPOCHS,
+            epochs=max(1, min(POLISH_EPOCHS, _POLISH_STEPS // self.task.num_batches(training))),
             schedule="cosine",
             learning_rate=_POLISH_RATE * required(training.learning_rate, "learning_rate"),
             warmup_steps=0,
