@@ -70,8 +70,23 @@ def _ranked(scores: Sequence[float], level: float, beyond: float) -> float:
     return scores[rank - 1] if rank <= len(scores) else beyond
 
 
+class ScalesVariance:
+    """A calibration of numbers that multiplies all variances by one factor."""
+
+    variance_scale: float
+    rows: int
+
+    def apply(self, mixture: Mixture) -> NumberMixture:
+        """Multiply deviations on the target's scale by √c; probabilities of atoms stay the same."""
+        assert isinstance(mixture, NumberMixture)
+        return mixture.scaled(self.variance_scale)
+
+    def describe(self) -> Json:
+        return {"variance_scale": self.variance_scale, "rows": self.rows}
+
+
 @dataclass(frozen=True)
-class NumberCalibration:
+class NumberCalibration(ScalesVariance):
     """A factor on all variances, and the residuals that give conformal intervals their widths.
 
     Args:
@@ -83,11 +98,6 @@ class NumberCalibration:
     variance_scale: Positive
     residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
-
-    def apply(self, mixture: Mixture) -> NumberMixture:
-        """Multiply deviations from the mean by √c; the shares of the variance stay the same."""
-        assert isinstance(mixture, NumberMixture)
-        return mixture.scaled(self.variance_scale)
 
     def half_width(self, level: float) -> float:
         """Half the width of a conformal interval, in predictive standard deviations.
@@ -104,12 +114,9 @@ class NumberCalibration:
         halves = [self.half_width(level) * deviation for level in levels]
         return [(mean - half, mean + half) for half in halves]
 
-    def describe(self) -> Json:
-        return {"variance_scale": self.variance_scale, "rows": self.rows}
-
 
 @dataclass(frozen=True)
-class ShapeCalibration:
+class ShapeCalibration(ScalesVariance):
     """A factor on variances on the target's scale, and the conformity of calibration rows.
 
     Args:
@@ -121,11 +128,6 @@ class ShapeCalibration:
     variance_scale: Positive
     conformity: Annotated[tuple[Probability, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
-
-    def apply(self, mixture: Mixture) -> NumberMixture:
-        """Multiply deviations on the scale by √c; probabilities of atoms stay the same."""
-        assert isinstance(mixture, NumberMixture)
-        return mixture.scaled(self.variance_scale)
 
     def probability(self, level: float) -> float:
         """The probability of the central interval that is the conformal one.
@@ -141,9 +143,6 @@ class ShapeCalibration:
         tails = [0.5 * (1 - self.probability(level)) for level in levels]
         quantiles = mixture.quantiles([*tails, *(1 - tail for tail in tails)])
         return list(zip(quantiles, quantiles[len(tails) :], strict=False))
-
-    def describe(self) -> Json:
-        return {"variance_scale": self.variance_scale, "rows": self.rows}
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Candidate:
         """The settings in a few words."""
         part = self.part
         widths = " × ".join(map(str, part.hidden)) or "linear"
-        posterior = f"KL {part.kl_weight:.3g}" if part.kl_weight else "point estimates"
+        posterior = f"KL {part.kl_weight:.3g}" if self.is_variational else "point estimates"
         return f"{part.inputs} inputs, {widths}, {posterior}"
 
     @property
@@ -39,6 +39,11 @@ class Candidate:
             "kl_weight": part.kl_weight,
             "members": part.members,
         }
+
+    @property
+    def is_variational(self) -> bool:
+        """Whether the KL counts; without it the members are point estimates."""
+        return bool(self.part.kl_weight)
 
     def with_part(self, **changes: Any) -> "Candidate":
         return replace(self, part=replace(self.part, **changes))

@@ -22,6 +22,7 @@ from models.evaluation.calibration import (
     fit_calibration,
 )
 from models.features.folds import Folds
+from models.features.rows import evenly_spread
 from models.inference.bbb import BBBState
 from models.inference.members import select
 from models.inference.method import State
@@ -61,7 +62,7 @@ class FoldProblem(RowProblem):
         total = self.rows.inputs.new_zeros((), dtype=torch.float64)
         num_rows = 0
         for fold in range(self.folds.count):
-            rows = _thinned(self.folds.rows(fold), _CHOOSING_ROWS // self.folds.count)
+            rows = self._some(fold, _CHOOSING_ROWS)
             num_rows += len(rows)
             mine = rows[self.ranks.part(len(rows)).rows]
             if len(mine):
@@ -72,7 +73,7 @@ class FoldProblem(RowProblem):
         """The problem with at most `most` of the learning rows, evenly spread."""
         if len(self.rows) <= most:
             return self
-        some = _thinned(torch.arange(len(self.rows), device=self.rows.inputs.device), most)
+        some = evenly_spread(len(self.rows), most)
         folds = replace(self.folds, of_row=self.folds.of_row[some])
         return replace(self, rows=self.rows[some], folds=folds)
 
@@ -81,7 +82,7 @@ class FoldProblem(RowProblem):
         scores = self.rows.inputs.new_zeros(len(self.rows), dtype=torch.float64)
         for fold in range(self.folds.count):
             rows = self.folds.rows(fold)
-            for one in self._labelled(state, fold, rows, SCORE_SAMPLES):
+            for one in self._labelled(state, fold, rows):
                 part = rows[one.start : one.start + len(one.targets)]
                 scores[part] = one.mixture.log_prob(one.targets).double()
         return scores
@@ -96,35 +97,37 @@ class FoldProblem(RowProblem):
 
     def _calibrate(self, state: State) -> Calibration:
         """The calibration fitted to the learning rows, each predicted out of fold."""
-        most = _SCALING_ROWS // self.folds.count
         some = [
             one
             for fold in range(self.folds.count)
-            for one in self._labelled(
-                state, fold, _thinned(self.folds.rows(fold), most), SCORE_SAMPLES
-            )
+            for one in self._labelled(state, fold, self._some(fold, _SCALING_ROWS))
         ]
         shaped = isinstance(self.model.likelihood, ShapedLikelihood)
         return fit_calibration(some, self._all_labelled(state), shaped=shaped)
 
     def _all_labelled(self, state: State) -> Iterator[LabelledMixture]:
         """At most `MAX_RESIDUALS` rows: of more a calibration keeps no more."""
-        start, most = 0, MAX_RESIDUALS // self.folds.count
+        start = 0
         for fold in range(self.folds.count):
-            rows = _thinned(self.folds.rows(fold), most)
-            for one in self._labelled(state, fold, rows, SCORE_SAMPLES):
+            rows = self._some(fold, MAX_RESIDUALS)
+            for one in self._labelled(state, fold, rows):
                 yield replace(one, start=start + one.start)
             start += len(rows)
 
+    def _some(self, fold: int, most: int) -> Int[Tensor, "some"]:
+        """Rows of a fold, evenly spread; those of all folds are at most `most`."""
+        rows = self.folds.rows(fold)
+        return rows[evenly_spread(len(rows), most // self.folds.count)]
+
     def _labelled(
-        self, state: State, fold: int, index: Int[Tensor, "some"], samples: int
+        self, state: State, fold: int, index: Int[Tensor, "some"]
     ) -> Iterator[LabelledMixture]:
         """The mixtures of rows of a fold, by the members that leave it out."""
         if not len(index):
             return
         engine, fitted = self._left_out(state, fold)
         sampler, seed = engine.samplers[0], self.model.default_seed
-        yield from engine.labelled(fitted, self.rows[index], sampler, seed, samples)
+        yield from engine.labelled(fitted, self.rows[index], sampler, seed, SCORE_SAMPLES)
 
     @torch.inference_mode()
     def _log_density(
@@ -162,10 +165,3 @@ class FoldProblem(RowProblem):
             )
             for fold in range(self.folds.count)
         ]
-
-
-def _thinned(rows: Int[Tensor, "rows"], most: int) -> Int[Tensor, "some"]:
-    """At most `most` of the rows, evenly spread."""
-    if len(rows) <= most:
-        return rows
-    return rows[torch.linspace(0, len(rows) - 1, most, device=rows.device).long()]

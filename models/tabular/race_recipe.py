@@ -117,7 +117,7 @@ def resolve_race(config: ModelConfig, num_rows: int) -> ModelConfig:
     batch = training.batch_size or _batch(raced)
     per_epoch = -(-raced // batch)
     epochs = training.epochs or max(4, min(_EPOCHS[effort], _STEPS[effort] // per_epoch))
-    tune = training.fine_tune_epochs or _tuning(epochs, -(-learned // batch))
+    tune = training.fine_tune_epochs
     resolved = replace(
         training,
         effort=effort,
@@ -135,7 +135,7 @@ def resolve_race(config: ModelConfig, num_rows: int) -> ModelConfig:
         calibration_fraction=0.0,
         patience=training.patience or _PATIENCE[effort],
         refit=False,
-        fine_tune_epochs=0 if training.fine_tune_epochs == 0 else tune,
+        fine_tune_epochs=_tuning(epochs, -(-learned // batch)) if tune is None else tune,
     )
     assert isinstance(config.method, BBBConfig)
     method, prior = config.method, config.method.prior

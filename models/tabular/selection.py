@@ -59,14 +59,13 @@ def keep(attempts: Sequence[Attempt], most: int) -> list[Attempt]:
 
 
 def _in_order(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """From best to worst, without point estimates that are not clearly better than a variational
-    candidate."""
+    """From best to worst; point estimates only if they are clearly better than all others."""
     ranked = sorted(attempts, key=lambda attempt: -attempt.score)
-    variational = [attempt for attempt in ranked if attempt.candidate.part.kl_weight]
+    variational = [attempt for attempt in ranked if attempt.candidate.is_variational]
     return [
         attempt
         for attempt in ranked
-        if attempt.candidate.part.kl_weight
+        if attempt.candidate.is_variational
         or not variational
         or paired(attempt.scores, variational[0].scores).is_clear
     ]
@@ -101,8 +100,8 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
     best, names = kept[0], " · ".join(attempt.candidate.name for attempt in kept)
     rows = f"{len(best.scores)} rows, each predicted by members that did not learn from it"
     notes = [f"the recipe was chosen among {len(attempts)} candidates by {rows}: {names}"]
-    points = [attempt for attempt in attempts if not attempt.candidate.part.kl_weight]
-    variational = [attempt for attempt in attempts if attempt.candidate.part.kl_weight]
+    points = [attempt for attempt in attempts if not attempt.candidate.is_variational]
+    variational = [attempt for attempt in attempts if attempt.candidate.is_variational]
     if points and variational:
         ahead = paired(best_of(points).scores, best_of(variational).scores)
         if ahead.is_clear:
