@@ -156,7 +156,7 @@ def _skeleton(
     encoder: FeatureEncoder, config: ModelConfig, target: Target, notes: Sequence[str]
 ) -> TabularModel:
     notes = [*notes, *notes_on_objective(config.method)]
-    if isinstance(target, NumberTarget) and target.is_shaped:
+    if isinstance(target, NumberTarget) and target.is_shaped and config.likelihood != "auto":
         notes.append(describe_shape(target))
     if constant := encoder.constant_columns():
         names = ", ".join(constant)
@@ -212,9 +212,11 @@ def _fit_number(
         return NumberTarget.fit(learned[name])
     if config.support is not None:
         check_support(whole[name], config.support)
+    candidates = describe_target(learned[name], config.support, likelihood)
+    if config.likelihood == "auto":  # the race chooses the scale
+        return candidates[0]
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
     some = _side(learned, rows.numpy())
-    candidates = describe_target(learned[name], config.support, likelihood)
     # Without pieces, which a line does not need, and effects, which are made of these targets.
     inputs = FeatureEncoder.fit(config.features or (), types, some).encode(some)
     return rank(candidates, inputs, some[name], config.training.seed)[0][0]

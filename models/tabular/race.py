@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from models.config import MLPConfig
+from models.features.target_shapes import describe_shape
 from models.inference.members import concatenate
 from models.model import TrainedModel
 from models.tabular.candidates import (
@@ -71,7 +72,7 @@ class Race:
             tried.append((shape, self._fit(some, candidate, f"shape-{i}-")))
         shape, _ = max(tried, key=lambda pair: pair[1].score)
         chosen = replace(first, likelihood=shape.likelihood, target=shape.target)
-        return chosen, notes_on_shapes(tried)
+        return chosen, (describe_shape(shape.target), *notes_on_shapes(tried))
 
     def _search(self, raced: FoldProblem, first: Candidate) -> None:
         """Encodings, a linear model, no KL, other weights of it, other widths: if allowed."""
@@ -87,7 +88,7 @@ class Race:
     def _climb(self, raced: FoldProblem, factor: float) -> None:
         """Change the weight of the KL in one direction, as long as it gets better."""
         while self._has_budget:
-            best = best_of([a for a in self.attempts if a.candidate.part.kl_weight])
+            best = best_of([a for a in self.attempts if a.candidate.is_variational])
             candidate = best.candidate.with_kl(factor)
             if candidate is None or self._known(candidate):
                 return

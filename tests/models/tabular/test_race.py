@@ -98,6 +98,10 @@ def test_a_version_tells_what_was_tried(skewed: TabularModel) -> None:
     assert selection["candidates"][0]["difference"] == 0
     assert any("chosen among" in note for note in skewed.notes)
     assert any("the target is a" in note for note in skewed.notes)
+    scale = skewed.config.likelihood.scale  # type: ignore[union-attr]
+    stated = [note for note in skewed.notes if "on the scale" in note]
+    assert stated
+    assert all(f"on the scale {scale}" in note for note in stated), "notes name the chosen scale"
 
 
 def test_useless_features_and_noise_cost_little() -> None:
