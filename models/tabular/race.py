@@ -45,8 +45,9 @@ class Race:
         self._search(raced, first)
         kept = keep(self.attempts, self.budget.most_kept)
         problem = joined(self.problem, [attempt.candidate for attempt in kept])
-        fitting = Fitting(problem, self.stages)
-        model = fitting.finish(fitting.polish(self._joined_fit(kept, raced)))
+        fit, fitting = self._joined_fit(kept, raced), Fitting(problem, self.stages)
+        self.stages.reporter.expect(fitting.epochs_left)
+        model = fitting.finish(fitting.polish(fit))
         selection, notes = describe(self.attempts, kept), notes_on(self.attempts, kept)
         return replace(
             model, selection=selection, notes=(*model.notes, *shape_notes, *notes)

@@ -41,6 +41,10 @@ class ProgressReporter:
         """Count all epochs of a stage as done, also if it ended early or in an earlier attempt."""
         self._before += epochs
 
+    def expect(self, epochs: int) -> None:
+        """Correct the total, once it is known how many epochs are left."""
+        self._total = self._before + epochs
+
     def on_epoch(self, stage: str, epochs: int, result: EpochResult) -> None:
         now = time.monotonic()
         done = (self._before + result.epoch) / self._total

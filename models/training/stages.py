@@ -168,6 +168,17 @@ class Fitting:
         best = self.stages.run(f"{self.prefix}fit", trainer)
         return Fit(best, trainer.history, trainer.state.best_epoch)
 
+    @property
+    def epochs_left(self) -> int:
+        """Epochs of `polish` and of the pruned variants."""
+        tuning = required(self.config.training.fine_tune_epochs, "fine_tune_epochs")
+        return self._polish_epochs + len(self.config.pruning or ()) * tuning
+
+    @property
+    def _polish_epochs(self) -> int:
+        batches = self.task.num_batches(self.config.training)
+        return max(1, min(POLISH_EPOCHS, _POLISH_STEPS // batches))
+
     def polish(self, fit: Fit) -> Fit:
         """Go on from a fit's state for some epochs, with a lower rate that falls to 0.
 
@@ -176,7 +187,7 @@ class Fitting:
         training = self.config.training
         lower = replace(
             training,
-            epochs=max(1, min(POLISH_EPOCHS, _POLISH_STEPS // self.task.num_batches(training))),
+            epochs=self._polish_epochs,
             schedule="cosine",
             learning_rate=_POLISH_RATE * required(training.learning_rate, "learning_rate"),
             warmup_steps=0,

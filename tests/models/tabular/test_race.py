@@ -147,6 +147,19 @@ def test_a_member_does_not_learn_from_its_own_fold() -> None:
     assert not any(same[1:])
 
 
+def test_the_progress_of_a_race_ends_at_the_whole() -> None:
+    columns = _two_classes(60, 3)
+    fractions: list[float] = []
+    train(
+        columns,
+        _types(columns),
+        _resolve(columns),
+        on_progress=lambda progress: fractions.append(progress.fraction),
+    )
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1
+
+
 def test_equal_seeds_give_equal_models_also_after_a_stop(tmp_path: Path) -> None:
     columns = _two_classes(120, 3)
     config = _resolve(columns)
