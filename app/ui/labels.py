@@ -22,6 +22,10 @@ METHODS: Mapping[str, tuple[str, str]] = {
         "Deep ensemble",
         "Several networks with different starting points. Robust, but each one costs a training.",
     ),
+    "laplace": (
+        "Laplace approximation",
+        "A Gaussian around one good fit, as wide as its curvature says. Cheap; learns its prior.",
+    ),
     "swag": ("SWAG", "A Gaussian around one good fit, from the path of the optimiser."),
     "map": (
         "One network, with a prior (MAP)",

@@ -18,6 +18,7 @@ _APPROXIMATIONS = {
     "mc_dropout": "the epistemic variance follows from the dropout rate, which was chosen, not "
     "learned",
     "swag": "the posterior is a Gaussian about one optimum",
+    "laplace": "the posterior is a Gaussian about one optimum, as wide as the curvature there says",
     "sgld": "chains with a step size that is not 0 only come close to the posterior",
     "csgld": "chains with a step size that is not 0 only come close to the posterior",
 }
