@@ -95,11 +95,15 @@ class Detector:
         `false_alarm_rate` is 1/(n + 1).
 
         Args:
-            usual: scores of in-distribution rows that no weight was fitted to.
+            usual: scores of in-distribution rows that no weight was fitted to; infinite for rows
+                that are flagged whatever their score. Of these there may be more than the rate
+                allows: then the threshold is the largest other score, and `false_alarm_rate` says
+                how often rows are flagged.
         """
-        rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
+        others = int(np.isfinite(usual).sum())
+        rank = min(conformal_rank(len(usual), 1 - rate), others or len(usual))
         threshold = float(np.partition(usual, rank - 1)[rank - 1])
-        return cls(score, threshold, max(rate, 1 / (len(usual) + 1)))
+        return cls(score, threshold, max(rate, (len(usual) - rank + 1) / (len(usual) + 1)))
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
         """Which rows are unlike those of training; NaN is flagged, too."""
