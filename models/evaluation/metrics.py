@@ -22,13 +22,18 @@ from models.evaluation.calibration import (
     ClassCalibration,
     LabelledMixture,
 )
+from models.evaluation.calibration_error import (
+    equal_counts,
+    equal_widths,
+    expected_calibration_error,
+)
 from models.evaluation.reliability import pit_histogram, reliability_bins
+from models.evaluation.standard_errors import class_errors, number_errors
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
-ECE_BINS = 15  # as usual since Guo et al. 2017
 CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 
 PerRowScores = dict[str, Tensor]
@@ -102,7 +107,10 @@ def coverage(pit: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
 
 
 def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
-    """Means of the per-row scores under their public names; None for infinite widths."""
+    """Means of the per-row scores under their public names; None for infinite widths.
+
+    `standard_errors` are right if the rows are independent.
+    """
     mean = {name: float(values.mean()) for name, values in scores.items()}
     metrics = {
         "rows": len(scores["mae"]),
@@ -114,6 +122,7 @@ def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
         "interval_width": _by_level(mean, "width"),
         "epistemic_share": mean["epistemic_share"],
         "pit": pit_histogram(scores["pit"]),
+        "standard_errors": number_errors(scores, COVERAGE_LEVELS),
     }
     if "uncalibrated_log_likelihood" not in mean:
         return metrics
@@ -164,23 +173,29 @@ def classification_scores(
 
 def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
     """Means of the per-row scores, and the expected calibration error with two kinds of bins."""
+    confidence, correct = scores["confidence"], scores["correct"]
+    widths, counts = (
+        expected_calibration_error(confidence, correct, bins)
+        for bins in (equal_widths(confidence), equal_counts(confidence))
+    )
     metrics = {
         "rows": len(scores["correct"]),
         "accuracy": float(scores["correct"].mean()),
         "log_likelihood": float(scores["log_likelihood"].mean()),
         "brier": float(scores["brier"].mean()),
-        "ece": expected_calibration_error(scores["confidence"], scores["correct"]),
-        "ece_adaptive": adaptive_calibration_error(scores["confidence"], scores["correct"]),
+        **widths.describe("ece"),
+        **counts.describe("ece_adaptive"),
         "epistemic_share": float(scores["epistemic_share"].mean()),
-        "reliability": reliability_bins(scores["confidence"], scores["correct"]),
+        "reliability": reliability_bins(confidence, correct),
+        "standard_errors": class_errors(scores)
+        | {"ece_debiased": widths.standard_error, "ece_adaptive_debiased": counts.standard_error},
     }
     if "uncalibrated_log_likelihood" not in scores:
         return metrics
-    ece = expected_calibration_error(
-        scores["uncalibrated_confidence"], scores["uncalibrated_correct"]
-    )
+    confidence, correct = scores["uncalibrated_confidence"], scores["uncalibrated_correct"]
+    before = expected_calibration_error(confidence, correct, equal_widths(confidence))
     log_likelihood = float(scores["uncalibrated_log_likelihood"].mean())
-    return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, "ece": ece}}
+    return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, **before.describe("ece")}}
 
 
 def summarise(scores: PerRowScores) -> dict[str, Any]:
@@ -217,25 +232,3 @@ def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
     variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}
     arrays = {name: variance.cpu().numpy() for name, variance in variances.items()}
     return torch.from_numpy(epistemic_share(arrays))
-
-
-def expected_calibration_error(
-    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"]
-) -> float:
-    """Σ over equal-width bins of (share of rows) · |accuracy − mean confidence|."""
-    bins = (confidence * ECE_BINS).long().clamp(0, ECE_BINS - 1)
-    gap = torch.zeros(ECE_BINS, dtype=torch.float64)
-    gap.index_add_(0, bins.cpu(), (correct - confidence).double().cpu())
-    return float(gap.abs().sum() / len(confidence))
-
-
-def adaptive_calibration_error(
-    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"]
-) -> float:
-    """The same with bins of equally many rows, which separate confidences that are close together.
-
-    Source: Nguyen and O'Connor 2015 (arXiv 1508.05154), §3.2.
-    """
-    bins = reliability_bins(confidence, correct)
-    gaps = sum(one["rows"] * abs(one["accuracy"] - one["confidence"]) for one in bins)
-    return float(gaps / len(confidence))
