@@ -21,7 +21,7 @@ near 0.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,10 +32,13 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.chance import Chance
 from models.evaluation.reliability import MAX_BINS
+from models.evaluation.weighting import Weights, bin_ends, shares
 
 ECE_BINS = MAX_BINS  # 15, as usual since Guo et al. 2017
 
 Vector = Float[np.ndarray, "rows"]
+Bin = tuple[Int[np.ndarray, "some"], Float[np.ndarray, "some"]]
+"""The numbers of its rows, and their weights: a row of weight 2 counts as two rows."""
 
 
 @dataclass(frozen=True)
@@ -56,54 +59,61 @@ class CalibrationError:
         }
 
 
-def equal_widths(confidence: Float[Tensor, "rows"]) -> Int[Tensor, "rows"]:
-    """The bin of each row; the bins divide [0, 1] evenly."""
-    return (confidence * ECE_BINS).long().clamp(0, ECE_BINS - 1)
+def equal_widths(
+    confidence: Float[Tensor, "rows"], weights: Weights | None = None
+) -> Iterator[Bin]:
+    """Bins that divide [0, 1] evenly."""
+    bins = (confidence * ECE_BINS).long().clamp(0, ECE_BINS - 1).cpu().numpy()
+    each = _weights(confidence, weights)
+    for one in np.unique(bins[each > 0]):
+        rows = np.flatnonzero((bins == one) & (each > 0))
+        yield rows, each[rows]
 
 
-def equal_counts(confidence: Float[Tensor, "rows"]) -> Int[Tensor, "rows"]:
-    """The bin of each row; bins have nearly equal numbers of rows, in the order of confidence.
+def equal_counts(
+    confidence: Float[Tensor, "rows"], weights: Weights | None = None
+) -> Iterator[Bin]:
+    """Bins of nearly equally many rows, which separate confidences that are close together.
 
-    They separate confidences that are close together. Source: Nguyen and O'Connor 2015 (arXiv
-    1508.05154), §3.2.
+    A row on the edge of weighted bins is divided between them. Source: Nguyen and O'Connor 2015
+    (arXiv 1508.05154), §3.2.
     """
-    order = confidence.argsort(stable=True)
-    sizes = [len(part) for part in order.tensor_split(min(MAX_BINS, len(order)))]
-    bins = torch.empty_like(order)
-    bins[order] = torch.arange(len(sizes), device=order.device).repeat_interleave(
-        torch.tensor(sizes, device=order.device)
-    )
-    return bins
+    order = confidence.argsort(stable=True).cpu()
+    if weights is None:
+        for part in order.tensor_split(min(ECE_BINS, len(order))):
+            yield part.numpy(), np.ones(len(part))
+        return
+    ordered = weights.double().cpu()[order]
+    whole = float(ordered.sum())
+    ends = bin_ends(whole, min(ECE_BINS, max(1, int(whole))))
+    for share in shares(ordered, ends):
+        some = share > 0
+        yield order[some].numpy(), share[some].numpy()
 
 
 def expected_calibration_error(
-    confidence: Float[Tensor, "rows"],
-    correct: Float[Tensor, "rows"],
-    bins: Int[Tensor, "rows"],
-    weights: Float[Tensor, "rows"] | None = None,
+    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"], bins: Iterable[Bin]
 ) -> CalibrationError:
-    """The calibration error with some bins, such as `equal_widths` of the confidence.
+    """The calibration error with some bins: `equal_widths` or `equal_counts` of the confidence.
 
     Args:
         confidence: the probability of the predicted label.
         correct: 1 if the label is right, else 0.
-        weights: a row of weight 2 counts as two rows, one of weight 0 not at all.
     """
     p, c = (values.double().cpu().numpy() for values in (confidence, correct))
-    w = np.ones_like(p) if weights is None else weights.double().cpu().numpy()
-    p, total = p.clip(0, 1), float(w.sum())
-    parts = [_of_bin(p[i], c[i], w[i]) for i in _rows_of(bins.cpu().numpy(), w > 0)]
-    raw, expected, debiased = (float(sum(part)) / total for part in zip(*parts, strict=True))
-    error = math.sqrt(float((w * (c - p) ** 2).sum())) / total
-    return CalibrationError(raw, expected, debiased, error)
+    p, parts = p.clip(0, 1), []
+    for rows, weights in bins:
+        square = (weights * (c[rows] - p[rows]) ** 2).sum()
+        parts.append((*_of_bin(p[rows], c[rows], weights), square, weights.sum()))
+    raw, expected, debiased, squares, total = (sum(part) for part in zip(*parts, strict=True))
+    error = math.sqrt(squares) / total
+    return CalibrationError(
+        float(raw / total), float(expected / total), float(debiased / total), float(error)
+    )
 
 
-def _rows_of(
-    bins: Int[np.ndarray, "rows"], counted: np.ndarray
-) -> Iterator[Int[np.ndarray, "some"]]:
-    """The numbers of the rows of each bin that has any."""
-    for one in np.unique(bins[counted]):
-        yield np.flatnonzero((bins == one) & counted)
+def _weights(confidence: Float[Tensor, "rows"], weights: Weights | None) -> Vector:
+    return (torch.ones_like(confidence) if weights is None else weights).double().cpu().numpy()
 
 
 def _of_bin(p: Vector, c: Vector, w: Vector) -> tuple[float, float, float]:

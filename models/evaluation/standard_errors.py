@@ -11,20 +11,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import Json
+from models.evaluation.paired import standard_error
+from models.evaluation.weighting import Weights, mean, total
 
 Values = Float[Tensor, "rows"]
 CLASS_MEANS = ("log_likelihood", "brier", "epistemic_share")
 NUMBER_MEANS = ("log_likelihood", "mae", "crps", "epistemic_share")
 
 
-def class_errors(scores: Mapping[str, Tensor], weights: Values | None = None) -> Json:
+def class_errors(scores: Mapping[str, Tensor], weights: Weights | None = None) -> Json:
     """Standard errors of the means of `classification_metrics`, under the same names."""
     means = {name: of_mean(scores[name], weights) for name in CLASS_MEANS}
     return {"accuracy": of_share(scores["correct"], weights), **means}
 
 
 def number_errors(
-    scores: Mapping[str, Tensor], levels: Iterable[float], weights: Values | None = None
+    scores: Mapping[str, Tensor], levels: Iterable[float], weights: Weights | None = None
 ) -> Json:
     """Standard errors of the metrics of `regression_metrics`, under the same names.
 
@@ -45,45 +47,30 @@ def number_errors(
     return errors
 
 
-def of_mean(values: Values, weights: Values | None = None) -> float | None:
+def of_mean(values: Values, weights: Weights | None = None) -> float | None:
     """s ÷ √n, with s² = Σ w (x − x̄)² ÷ (n − 1); None for one row or infinite values."""
-    rows, mean = _count(values, weights), _mean(values.double(), weights)
-    if rows <= 1:
-        return None
-    variance = _mean((values.double() - mean).square(), weights) / (rows - 1)
-    return _finite(math.sqrt(variance))
+    return _finite(standard_error(values.double(), weights))
 
 
-def of_root(squares: Values, weights: Values | None = None) -> float | None:
+def of_root(squares: Values, weights: Weights | None = None) -> float | None:
     """The error of √(mean of the squares): that of the mean ÷ (2 √mean), by the delta method."""
-    error, root = of_mean(squares, weights), math.sqrt(_mean(squares.double(), weights))
+    error, root = of_mean(squares, weights), math.sqrt(mean(squares.double(), weights))
     if error is None or not root:
         return error
     return _finite(error / (2 * root))
 
 
-def of_share(values: Values, weights: Values | None = None) -> float | None:
+def of_share(values: Values, weights: Weights | None = None) -> float | None:
     """√(p̃ (1 − p̃) ÷ n) of a share of n rows, with p̃ = (successes + 2) ÷ (n + 4).
 
     Unlike that with the share itself it is not 0 if all rows are on one side. Source: Agresti and
     Coull 1998, Approximate is better than "exact" for interval estimation.
     """
-    rows = _count(values, weights)
+    rows = total(values, weights)
     if not rows:
         return None
-    share = (rows * _mean(values.double(), weights) + 2) / (rows + 4)
+    share = (rows * mean(values.double(), weights) + 2) / (rows + 4)
     return math.sqrt(share * (1 - share) / rows)
-
-
-def _count(values: Values, weights: Values | None) -> float:
-    return len(values) if weights is None else float(weights.double().sum())
-
-
-def _mean(values: Values, weights: Values | None) -> float:
-    if weights is None:
-        return float(values.mean())
-    counted = weights > 0  # so that a NaN of weight 0 does not count
-    return float((values * weights.double())[counted].sum() / weights.double().sum())
 
 
 def _finite(value: float) -> float | None:

@@ -1,5 +1,7 @@
 """Calibration errors of classifiers whose truth is known."""
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.evaluation.calibration_error import (
+    Bin,
     CalibrationError,
     equal_counts,
     equal_widths,
@@ -26,16 +29,18 @@ def draw(
     return torch.from_numpy(confidence), torch.from_numpy(correct.astype(float))
 
 
-def repeated(rows: int, bins: object, shift: float = 0.0) -> list[CalibrationError]:
+def repeated(
+    rows: int, bins: Callable[..., Iterable[Bin]], shift: float = 0.0
+) -> list[CalibrationError]:
     generator = np.random.default_rng(rows)
     drawn = [draw(rows, generator, shift) for _ in range(REPETITIONS)]
-    return [expected_calibration_error(p, c, bins(p)) for p, c in drawn]  # type: ignore[operator]
+    return [expected_calibration_error(p, c, bins(p)) for p, c in drawn]
 
 
 @pytest.mark.parametrize("bins", [equal_widths, equal_counts])
 @pytest.mark.parametrize("rows", [30, 100, 1000])
 def test_a_perfect_classifier_has_the_expected_error_and_0_without_chance(
-    rows: int, bins: object
+    rows: int, bins: Callable[..., Iterable[Bin]]
 ) -> None:
     """Means of 200 repetitions: within four of their standard errors, 1 in 16,000 by chance."""
     found = repeated(rows, bins)
@@ -90,16 +95,17 @@ def test_chance_is_that_of_the_poisson_binomial_distribution(rows: int, wrong: f
     assert found.damping == pytest.approx(damping, rel=4e-3)
 
 
+@pytest.mark.parametrize("bins", [equal_widths, equal_counts])
 @pytest.mark.parametrize("rows", [20, 2000])
-def test_a_row_of_weight_3_is_three_rows_and_one_of_weight_0_is_none(rows: int) -> None:
+def test_a_row_of_weight_3_is_three_rows_and_one_of_weight_0_is_none(
+    rows: int, bins: Callable[..., Iterable[Bin]]
+) -> None:
     generator = np.random.default_rng(0)
     confidence, correct = draw(rows, generator)
     counts = torch.from_numpy(generator.integers(0, 4, rows))
-    weighted = expected_calibration_error(
-        confidence, correct, equal_widths(confidence), counts.double()
-    )
+    weighted = expected_calibration_error(confidence, correct, bins(confidence, counts.double()))
     many, right = (one.repeat_interleave(counts) for one in (confidence, correct))
-    same = expected_calibration_error(many, right, equal_widths(many))
+    same = expected_calibration_error(many, right, bins(many))
     for name in ("raw", "expected", "debiased", "standard_error"):
         assert getattr(weighted, name) == pytest.approx(getattr(same, name), rel=1e-9)
 

@@ -1,5 +1,8 @@
 """Standard errors beside the deviation of metrics over repeated draws of held-out rows."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +11,10 @@ from models.evaluation.metrics import classification_scores, regression_scores, 
 from models.evaluation.standard_errors import of_mean, of_root, of_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
 
-ROWS, REPETITIONS = 60, 400
+ROWS, REPETITIONS = 60, 300
 
 
-def numbers(generator: torch.Generator) -> dict[str, object]:
+def numbers(generator: torch.Generator) -> dict[str, Any]:
     """Metrics of right predictive distributions N(m, 1) with random means."""
     mean = torch.randn(ROWS, generator=generator).double()
     target = mean + torch.randn(ROWS, generator=generator).double()
@@ -19,7 +22,7 @@ def numbers(generator: torch.Generator) -> dict[str, object]:
     return summarise(regression_scores(mixture, target))
 
 
-def classes(generator: torch.Generator) -> dict[str, object]:
+def classes(generator: torch.Generator) -> dict[str, Any]:
     probs = torch.rand(ROWS, 3, generator=generator).double().softmax(-1)
     truth = probs.multinomial(1, generator=generator).squeeze(1)
     return summarise(classification_scores(CategoricalMixture(probs.log().unsqueeze(0)), truth))
@@ -33,11 +36,11 @@ def classes(generator: torch.Generator) -> dict[str, object]:
     ],
 )
 def test_stated_errors_are_the_deviations_over_other_rows(
-    draw: object, names: tuple[str, ...]
+    draw: Callable[[torch.Generator], dict[str, Any]], names: tuple[str, ...]
 ) -> None:
-    """A deviation of 400 draws is known to 3.5 %, with heavy tails to some 6 %: within 18 %."""
+    """A deviation of 300 draws is known to 4 %, with heavy tails to some 6 %: within 18 %."""
     generator = torch.Generator().manual_seed(0)
-    found = [draw(generator) for _ in range(REPETITIONS)]  # type: ignore[operator]
+    found = [draw(generator) for _ in range(REPETITIONS)]
     for name in names:
         stated = np.sqrt(np.mean([one["standard_errors"][name] ** 2 for one in found]))
         assert np.std([one[name] for one in found]) == pytest.approx(stated, rel=0.18), name
@@ -46,10 +49,10 @@ def test_stated_errors_are_the_deviations_over_other_rows(
 def test_errors_by_level() -> None:
     generator = torch.Generator().manual_seed(0)
     found = [numbers(generator) for _ in range(REPETITIONS)]
-    inside = np.array([one["coverage"]["0.8"] for one in found])  # type: ignore[index]
-    stated = np.mean([one["standard_errors"]["coverage"]["0.8"] for one in found])  # type: ignore[index]
+    inside = np.array([one["coverage"]["0.8"] for one in found])
+    stated = np.mean([one["standard_errors"]["coverage"]["0.8"] for one in found])
     assert np.std(inside) == pytest.approx(stated, rel=0.15)
-    assert found[0]["standard_errors"]["interval_width"]["0.5"] == pytest.approx(0)  # type: ignore[index]
+    assert found[0]["standard_errors"]["interval_width"]["0.5"] == pytest.approx(0)
 
 
 def test_a_share_of_all_rows_has_an_error() -> None:
@@ -72,5 +75,3 @@ def test_weights_count_rows() -> None:
     many, weights = values.repeat_interleave(counts), counts.double()
     for error in (of_mean, of_root, of_share):
         assert error(values, weights) == pytest.approx(error(many))
-    values[counts == 0] = torch.nan
-    assert of_mean(values, weights) == pytest.approx(of_mean(many))
