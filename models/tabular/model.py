@@ -187,6 +187,8 @@ class TabularModel(TrainedModel):
             summary, samples = until_accurate(summarise_with, target, options.samples)
         used = replace(options, samples=samples)
         answer = to_prediction(summary, used, self.detector(options.prune), self.classes)
+        is_new = self.encoder.has_new_level(x).cpu().numpy()
+        answer = replace(answer, out_of_distribution=answer.out_of_distribution | is_new)
         if options.return_draws:
             calibration = self.variant(options.prune).calibration
             draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
@@ -278,9 +280,14 @@ class TabularModel(TrainedModel):
         return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
 
     def fit_detector(self, prune: float, rows: Rows) -> Detector:
-        """Fit the configured false-alarm rate to rows that no weight was fitted to."""
+        """Fit the configured false-alarm rate to rows that no weight was fitted to.
+
+        Rows with a new level are flagged whatever their score, and count as above any threshold, so
+        that the rate is that of both reasons together.
+        """
         config = self.config.out_of_distribution or OutOfDistributionConfig()
-        usual = self.ood_score(rows.inputs, prune=prune)
+        scores = self.ood_score(rows.inputs, prune=prune)
+        usual = np.where(self.encoder.has_new_level(rows.inputs).cpu().numpy(), np.inf, scores)
         weights = None if rows.weights is None else rows.weights.cpu().numpy()
         return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate, weights)
 

@@ -14,6 +14,7 @@ from models.config import (
     MethodConfig,
     MLPConfig,
     ModelConfig,
+    OutOfDistributionConfig,
     SplitBy,
     SplitTime,
 )
@@ -190,13 +191,16 @@ def _encode(
     of rows in other folds.
     """
     features, network = config.features or (), config.network
+    new_levels = (config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
     has_parts = isinstance(network, MLPConfig) and network.parts is not None
     if not has_parts and config.training.folds is None:
-        encoder = FeatureEncoder.fit(features, types, learned)
+        encoder = FeatureEncoder.fit(features, types, learned, new_levels=new_levels)
         return encoder, encoder.encode(learned)
     values = learned[config.target] if classes is None else classes
     scores = target_scores(values, classes=classes is not None)
-    encoder = FeatureEncoder.fit(features, types, learned, pieces=True, targets=scores)
+    encoder = FeatureEncoder.fit(
+        features, types, learned, pieces=True, targets=scores, new_levels=new_levels
+    )
     return encoder, encoder.encode_learned(learned, scores, folds.numpy())
 
 

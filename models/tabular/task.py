@@ -1,6 +1,6 @@
 """Rows as a task: shuffled mini-batches, each shared by all ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -57,6 +57,10 @@ class RowTask:
     def expanded(self) -> Rows:
         """All rows, with all network inputs."""
         return self.take(torch.arange(len(self.rows)))
+
+    def chunks(self, size: int) -> Iterator[Rows]:
+        """All rows in turn, `size` at once, with all network inputs."""
+        return (self.take(index) for index in torch.arange(len(self.rows)).split(size))
 
     def loss(
         self,
