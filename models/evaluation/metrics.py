@@ -22,7 +22,7 @@ from models.evaluation.calibration import (
     ClassCalibration,
     LabelledMixture,
 )
-from models.evaluation.reliability import pit_histogram, reliability_bins
+from models.evaluation.reliability import confidence_counts, pit_histogram, reliability_bins
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
@@ -173,6 +173,7 @@ def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
         "ece_adaptive": adaptive_calibration_error(scores["confidence"], scores["correct"]),
         "epistemic_share": float(scores["epistemic_share"].mean()),
         "reliability": reliability_bins(scores["confidence"], scores["correct"]),
+        "confidence_counts": confidence_counts(scores["confidence"], scores["correct"], ECE_BINS),
     }
     if "uncalibrated_log_likelihood" not in scores:
         return metrics

@@ -14,10 +14,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FALSE_ALARMS
-from models.config.ranges import Number, Probability, Text
+from models.config.ranges import Count, Number, Probability, Text
 from models.evaluation.calibration import conformal_rank
+from models.evaluation.chance import highest_flagged
 from models.prediction.number_mixture import NumberMixture, variance
 from models.prediction.predictive import CategoricalMixture, Mixture
+
+_LEAST_RATE = 1e-6  # of a version that does not say how many rows it rests on
 
 
 def logit_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
@@ -80,11 +83,13 @@ class Detector:
     Args:
         score: name of the score.
         false_alarm_rate: probability that a row like those of training is flagged.
+        rows: number of rows that the threshold was fitted to; 0 if unknown, as in release 0.1.
     """
 
     score: Text
     threshold: Number = math.inf
     false_alarm_rate: Probability = FALSE_ALARMS
+    rows: Count = 0
 
     @classmethod
     def fit(cls, score: str, usual: Float[np.ndarray, "rows"], rate: float) -> "Detector":
@@ -99,7 +104,18 @@ class Detector:
         """
         rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
         threshold = float(np.partition(usual, rank - 1)[rank - 1])
-        return cls(score, threshold, max(rate, 1 / (len(usual) + 1)))
+        return cls(score, threshold, max(rate, 1 / (len(usual) + 1)), len(usual))
+
+    def highest_rate(self, error: float) -> float:
+        """The share of usual rows that this threshold flags is at most this, by chance.
+
+        `false_alarm_rate` is its mean over the choice of the rows that the threshold was fitted to.
+        The share is above this bound for a fraction `error` of such choices. If the number of these
+        rows is unknown, the fewest that allow the rate give the highest bound.
+        """
+        rows = self.rows or max(round(1 / max(self.false_alarm_rate, _LEAST_RATE)) - 1, 1)
+        rank = min(conformal_rank(rows, 1 - self.false_alarm_rate), rows)
+        return highest_flagged(rows, rank, error)
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
         """Which rows are unlike those of training; NaN is flagged, too."""

@@ -31,6 +31,19 @@ def reliability_bins(
     ]
 
 
+def confidence_counts(
+    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"], bins: int
+) -> list[list[int]]:
+    """Number of rows, and of correct ones, by confidence in bins of equal width.
+
+    Other rows fall into the same bins, so that the two can be compared bin by bin.
+    """
+    number = (confidence * bins).long().clamp(0, bins - 1).cpu()
+    rows = number.bincount(minlength=bins)
+    hits = number.bincount(correct.double().cpu(), minlength=bins)
+    return [[int(n), round(float(k))] for n, k in zip(rows, hits, strict=True)]
+
+
 def pit_histogram(pit: Float[Tensor, "rows"]) -> list[int]:
     """How many rows have F(y) in each of `PIT_BINS` equal bins of [0, 1].
 
