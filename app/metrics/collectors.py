@@ -15,7 +15,7 @@ from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
 from core.predictions.feedback import Rolling
 from models.config import FALSE_ALARMS
-from models.evaluation.chance import ALARM_RATE, highest_mean, independent_rows
+from models.evaluation.exact_tests import ALARM_RATE, highest_mean, independent_rows
 from models.posteriors.variant import Variant
 
 FEEDBACK = {  # by the end of the metric's name: the key in `Rolling.metrics`, and the help text

@@ -1,8 +1,8 @@
 """Whether a window of labels is as the held-out rows of its version let expect.
 
 The rows of the window and the held-out rows are exchangeable if nothing has changed. So the tests
-(`models.evaluation.chance`) are exact for every method, calibrated or not, and for any number of
-held-out rows. A window that moves with every label would be tested again and again: it is tested
+(`models.evaluation.exact_tests`) are exact for every method, calibrated or not, and for any number
+of held-out rows. A window that moves with every label would be tested again and again: it is tested
 after every `step` labels, and each test may err with a `step`-th part of `ALARM_RATE`. In as many
 new labels as the window has rows, a false alarm of a test has a probability of at most `ALARM_RATE`
 (the sum bounds the union, however much the windows overlap).
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.database.schema import Json
-from models.evaluation.chance import (
+from models.evaluation.exact_tests import (
     ALARM_RATE,
     Counts,
     expected_hits,
@@ -138,6 +138,7 @@ def _of_classes(tested: PerRowScores, metrics: Metrics) -> list[Counts]:
     """The counts by confidence; of versions without them, of all rows together."""
     rows = independent_rows(metrics)
     held_out = metrics.get("confidence_counts") or [[rows, round(metrics["accuracy"] * rows)]]
+    share = rows / max(sum(count for count, _ in held_out), 1)  # below 1 for rows of large weights
     new = confidence_counts(tested["confidence"], tested["correct"], bins=len(held_out))
     pairs = zip(new, held_out, strict=True)
-    return [Counts(n, k, others, right) for (n, k), (others, right) in pairs]
+    return [Counts(n, k, round(share * m), round(share * right)) for (n, k), (m, right) in pairs]

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from models.config import FALSE_ALARMS
 from models.config.ranges import Count, Number, Probability, Text
-from models.evaluation.calibration import conformal_rank
-from models.evaluation.chance import highest_flagged
+from models.evaluation.calibration import conformal_rank, weighted_place
+from models.evaluation.exact_tests import highest_flagged
 from models.prediction.number_mixture import NumberMixture, variance
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -83,7 +83,8 @@ class Detector:
     Args:
         score: name of the score.
         false_alarm_rate: probability that a row like those of training is flagged.
-        rows: number of rows that the threshold was fitted to; 0 if unknown, as in release 0.1.
+        rows: number of rows that the threshold was fitted to, or their weight if that is less; 0 if
+            unknown, as in release 0.1.
     """
 
     score: Text
@@ -92,19 +93,33 @@ class Detector:
     rows: Count = 0
 
     @classmethod
-    def fit(cls, score: str, usual: Float[np.ndarray, "rows"], rate: float) -> "Detector":
+    def fit(
+        cls,
+        score: str,
+        usual: Float[np.ndarray, "rows"],
+        rate: float,
+        weights: Float[np.ndarray, "rows"] | None = None,
+    ) -> "Detector":
         """Fit the threshold: a usual row exceeds it with a probability of at most `rate`.
 
         It is the ⌈(1 − rate)(n + 1)⌉-th smallest of n usual scores (Vovk et al. 2005, Algorithmic
         Learning, §2.2). With fewer than 1/rate − 1 rows it is the largest of these scores, and
-        `false_alarm_rate` is 1/(n + 1).
+        `false_alarm_rate` is 1/(n + 1). With weights n is their sum.
 
         Args:
             usual: scores of in-distribution rows that no weight was fitted to.
+            weights: of these rows: one of weight w counts as w rows.
         """
-        rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
-        threshold = float(np.partition(usual, rank - 1)[rank - 1])
-        return cls(score, threshold, max(rate, 1 / (len(usual) + 1)), len(usual))
+        if weights is None:
+            rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
+            threshold = float(np.partition(usual, rank - 1)[rank - 1])
+            return cls(score, threshold, max(rate, 1 / (len(usual) + 1)), len(usual))
+        usual, weights = usual[weights > 0], weights[weights > 0].astype(np.float64)
+        order = np.argsort(usual, kind="stable")
+        place = min(weighted_place(weights[order], 1 - rate), len(usual) - 1)
+        threshold = float(usual[order[place]])
+        weight = float(weights.sum())
+        return cls(score, threshold, max(rate, 1 / (weight + 1)), min(len(usual), int(weight)))
 
     def highest_rate(self, error: float) -> float:
         """The share of usual rows that this threshold flags is at most this, by chance.

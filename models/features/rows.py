@@ -48,9 +48,14 @@ class Rows(TensorRecord):
 
 
 def batches(num_rows: int, batch_size: int, seed: int, epoch: int) -> Iterator[Tensor]:
-    """Row numbers of one epoch's mini-batches; their order depends only on seed and epoch."""
+    """Row numbers of one epoch's mini-batches; their order depends only on seed and epoch.
+
+    There are ⌈N/B⌉ of them, whose sizes differ by one at most: otherwise a few leftover rows would
+    take a step of their own, with a gradient of many times the noise. In a shuffled order each
+    mini-batch is a simple random sample, so that its mean is unbiased whatever its size.
+    """
     order = torch.randperm(num_rows, generator=generator(seed, "order", epoch))
-    return iter(order.split(batch_size))
+    return iter(order.tensor_split(max(1, -(-num_rows // batch_size))))
 
 
 def evenly_spread(num_rows: int, most: int) -> Tensor:

@@ -6,7 +6,8 @@ import torch
 from scipy import stats
 
 from core.predictions.window_check import alarm_p_value, check_window, verdict
-from models.evaluation.metrics import COVERAGE_LEVELS, ECE_BINS, PerRowScores, summarise
+from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores, summarise
+from models.evaluation.reliability import MAX_BINS
 
 HELD_OUT = {"rows": 200, "coverage": {"0.5": 0.5, "0.8": 0.8, "0.9": 0.905, "0.95": 0.95}}
 
@@ -91,7 +92,7 @@ def test_the_steps_of_a_forecast_count_as_one_row() -> None:
 
 def test_classes_are_compared_with_held_out_rows_of_equal_confidence() -> None:
     held_out = summarise(classes(400, 0.1, seed=1))
-    assert len(held_out["confidence_counts"]) == ECE_BINS
+    assert len(held_out["confidence_counts"]) == MAX_BINS
     assert sum(rows for rows, _ in held_out["confidence_counts"]) == 400
     alike = check_window(classes(1000, 0.1), 1000, 1000, [held_out])
     assert verdict(alike) == "as expected"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from models.evaluation.chance import (
+from models.evaluation.exact_tests import (
     Counts,
     bernoulli_divergence,
     expected_hits,
@@ -110,4 +110,8 @@ def test_the_highest_mean_of_few_coins_is_missed_at_most_as_often_as_stated() ->
 def test_the_steps_of_a_forecast_count_as_one_row() -> None:
     assert independent_rows({"rows": 120}) == 120
     assert independent_rows({"rows": 120, "horizon": 12}) == 10
-    assert independent_rows({"rows": 120, "effective_rows": 80.5}) == 80
+
+
+def test_a_row_of_a_large_weight_counts_as_one_row_and_of_a_small_one_as_less() -> None:
+    assert independent_rows({"rows": 120, "weight": 9e5}) == 120
+    assert independent_rows({"rows": 120, "weight": 80.5}) == 80
