@@ -107,19 +107,20 @@ class Detector:
         `false_alarm_rate` is 1/(n + 1). With weights n is their sum.
 
         Args:
-            usual: scores of in-distribution rows that no weight was fitted to.
+            usual: scores of in-distribution rows that no weight was fitted to; infinite for rows
+                that are flagged whatever their score. Of these there may be more than the rate
+                allows: then the threshold is the largest other score, and `false_alarm_rate` says
+                how often rows are flagged.
             weights: of these rows: one of weight w counts as w rows.
         """
-        if weights is None:
-            rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
-            threshold = float(np.partition(usual, rank - 1)[rank - 1])
-            return cls(score, threshold, max(rate, 1 / (len(usual) + 1)), len(usual))
-        usual, weights = usual[weights > 0], weights[weights > 0].astype(np.float64)
+        each = np.ones(len(usual)) if weights is None else weights.astype(np.float64)
+        usual, each = usual[each > 0], each[each > 0]
         order = np.argsort(usual, kind="stable")
-        place = min(weighted_place(weights[order], 1 - rate), len(usual) - 1)
-        threshold = float(usual[order[place]])
-        weight = float(weights.sum())
-        return cls(score, threshold, max(rate, 1 / (weight + 1)), min(len(usual), int(weight)))
+        others = int(np.isfinite(usual).sum()) or len(usual)
+        place = min(weighted_place(each[order], 1 - rate), others - 1)
+        above = float(each[order][place + 1 :].sum())
+        found = max(rate, (above + 1) / (float(each.sum()) + 1))
+        return cls(score, float(usual[order[place]]), found, min(len(usual), int(each.sum())))
 
     def highest_rate(self, error: float) -> float:
         """The share of usual rows that this threshold flags is at most this, by chance.
