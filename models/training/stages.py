@@ -131,7 +131,10 @@ def total_epochs(config: ModelConfig) -> int:
         once += config.method.epochs
     if isinstance(config.method, ChainConfig):
         once += count_reports(build_kernel(config.method))
-    return once + fit if config.training.refit else once
+    if not config.training.refit:
+        return once
+    is_calibrated_first = config.task == "forecasting" and config.training.calibration_fraction
+    return 2 * once if is_calibrated_first else once + fit
 
 
 @dataclass(frozen=True)
