@@ -101,6 +101,7 @@ class CardDetector(Response):
     score: str
     threshold: float | None
     false_alarm_rate: float = Field(description="share of held-out rows above the threshold")
+    rows: int = Field(0, description="held-out rows that give the threshold; 0: not known")
 
 
 class CardResponse(Response):

@@ -28,6 +28,7 @@ class DetectorResponse(Response):
     false_alarm_rate: float = Field(
         description="share of rows like those of training that it flags"
     )
+    rows: int = Field(0, description="held-out rows that give the threshold; 0: not known")
 
 
 class VariantResponse(Response):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
+from models.evaluation.weighting import Weights, mean, total
+
 
 @dataclass(frozen=True)
 class Paired:
@@ -24,16 +26,30 @@ class Paired:
         return self.difference > self.standard_error
 
 
-def paired(scores: Float[Tensor, "rows"], others: Float[Tensor, "rows"]) -> Paired:
-    """The mean of `scores` − `others`, with s / √n of the differences as its standard error."""
+def paired(
+    scores: Float[Tensor, "rows"], others: Float[Tensor, "rows"], weights: Weights | None = None
+) -> Paired:
+    """The mean of `scores` − `others`, with s / √n of the differences as its standard error.
+
+    With weights n is their sum, as if each row was repeated as often as its weight says.
+    """
     difference = scores.double() - others.double()
-    rows = len(difference)
-    error = float(difference.std()) / math.sqrt(rows) if rows > 1 else math.nan
-    return Paired(float(difference.mean()), error)
+    return Paired(mean(difference, weights), standard_error(difference, weights))
+
+
+def standard_error(values: Float[Tensor, "rows"], weights: Weights | None = None) -> float:
+    """s / √n, with s² = Σ w (v − v̄)² / (n − 1) and n = Σ w; NaN unless n is above 1."""
+    n = total(values, weights)
+    if n <= 1:
+        return math.nan
+    if weights is None:
+        return float(values.std()) / math.sqrt(n)
+    squares = (values - mean(values, weights)).square() * weights
+    return math.sqrt(float(squares.sum()) / (n - 1) / n)
 
 
 def recommend_variant(
-    log_likelihoods: Mapping[float, Float[Tensor, "rows"]],
+    log_likelihoods: Mapping[float, Float[Tensor, "rows"]], weights: Weights | None = None
 ) -> tuple[float, Paired | None]:
     """The pruned fraction that is better than the full model by more than a standard error.
 
@@ -43,9 +59,10 @@ def recommend_variant(
 
     Args:
         log_likelihoods: of each held-out row, by pruned fraction; 0.0 is the full model.
+        weights: of these rows.
     """
     full = log_likelihoods[0.0]
-    pairs = {prune: paired(rows, full) for prune, rows in log_likelihoods.items() if prune}
+    pairs = {prune: paired(rows, full, weights) for prune, rows in log_likelihoods.items() if prune}
     clear = {prune: pair for prune, pair in pairs.items() if pair.is_clear}
     if not clear:
         return 0.0, None

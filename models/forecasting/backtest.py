@@ -135,7 +135,9 @@ def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> J
     errors = scores["mae"].cpu().unflatten(0, (len(chosen), -1)).mean(1)
     ratios = (errors / scales)[scales > 0]
     mase = float(ratios.mean()) if len(ratios) else None
-    return _finite({**regression_metrics(scores), "mase": mase})
+    metrics = {**regression_metrics(scores), "mase": mase}
+    del metrics["standard_errors"]  # steps of a forecast, and forecasts that overlap, are dependent
+    return _finite(metrics)
 
 
 def has_diverged(metrics: Json) -> bool:
