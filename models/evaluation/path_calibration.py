@@ -64,7 +64,7 @@ class PathCalibration:
 
     def ranked(self, residuals: Float64[Tensor, "origins steps"]) -> "PathCalibration":
         """A copy with the residuals of the calibrated forecasts."""
-        return replace(self, residuals=order_statistics(residuals.flatten()))
+        return replace(self, residuals=order_statistics(residuals.flatten())[0])
 
     def half_width(self, level: float) -> float:
         """Half the width of a conformal interval, in deviations; infinite if errors are too few.
