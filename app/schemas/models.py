@@ -38,7 +38,10 @@ class VariantResponse(Response):
     num_weights: int
     bytes: int
     calibration: Json | None = Field(
-        None, description="variance_scale or temperature, and the number of rows of its fit"
+        None,
+        description="variance_scale or temperature, and the number of rows of its fit; of a "
+        "forecaster also variance_scale_last_step, origins and independent_errors, the number of "
+        "independent errors that those of the forecasts are worth",
     )
     metrics: Json
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)
