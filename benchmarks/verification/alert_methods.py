@@ -61,7 +61,7 @@ def watch_methods(full: bool) -> Sequence[Watched]:
     return [
         _watch(name, method, TABLES[seed % len(TABLES)], seed)
         for name, method in methods.items()
-        for seed in range(18 if full else 4)
+        for seed in range(18 if full else 3)
     ]
 
 

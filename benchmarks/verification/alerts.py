@@ -43,7 +43,7 @@ def checks(scale: Scale) -> list[Check]:
 
 
 def _all(full: bool) -> Iterator[Check]:
-    models = 600 if full else 60
+    models = 600 if full else 25
     for rows in CALIBRATION_ROWS:
         streams = [_numbers(rows, WINDOW, seed) for seed in range(models)]
         yield from _rates(f"Gaussian model, {rows:,} calibration rows, 1,000 labels", streams, 1)
@@ -58,7 +58,7 @@ def _all(full: bool) -> Iterator[Check]:
         yield _shares(rows, 2 * models)
     yield from _methods(watch_methods(full))
     for rows in (1_000, 10_000):
-        yield _power(rows, 200 if full else 40)
+        yield _power(rows, 200 if full else 15)
 
 
 def _rates(what: str, streams: Sequence[Labels], windows: int) -> Iterator[Check]:
