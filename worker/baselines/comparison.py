@@ -31,15 +31,10 @@ def note_on(
         return None
     label = "CRPS" if score == "crps" else "log likelihood"
     values = f"{label} {theirs.mean():.4g} and {ours.mean():.4g}"
-    by = f"difference per row {pair.difference:.2g}"
-    if pair.is_clear:
-        return (
-            f"{NAMES[kind]} predicted the held-out rows better than this model: {values} "
-            f"({by}, standard error {pair.standard_error:.2g})"
-        )
-    error = (
-        f"within its standard error of {pair.standard_error:.2g}" if len(ours) > 1 else "one row"
-    )
+    by = f"difference per row {pair.difference:.2g}, standard error {pair.standard_error:.2g}"
+    if pair.is_certain:
+        return f"{NAMES[kind]} predicted the held-out rows better than this model: {values} ({by})"
     return (
-        f"{NAMES[kind]} predicted the held-out rows as well as this model: {values} ({by}, {error})"
+        f"{NAMES[kind]} predicted the held-out rows as well as this model, no difference to be "
+        f"seen: {values} ({by if len(ours) > 1 else 'one row'})"
     )

@@ -77,7 +77,7 @@ def _compare(
         return model
     pairs = thin(np.arange(len(split.held_out)), MOST_PAIRS)
     score = "crps" if model.task == "regression" else "log_likelihood"
-    ours = _own_scores(model, score, columns, split.held_out[pairs], should_stop)
+    ours = own_scores(model, score, columns, split.held_out[pairs], should_stop)
     found = (note_on(s.baseline.kind, score, s.by_row[pairs], ours) for s in scored)
     return replace(
         model,
@@ -146,7 +146,7 @@ def _score(
     return classes["log_likelihood"], class_metrics(classes), rows
 
 
-def _own_scores(
+def own_scores(
     model: TrainedModel,
     score: str,
     columns: Columns,
