@@ -25,6 +25,7 @@ SCORES = {  # and their headers, so short that the scores of one task fit into 8
     "brier": "brier",
     "ece": "ece",
 }
+VERDICTS = {"worse": "worse", "no difference": "no difference to be seen", "": ""}
 PAIRED = ("compared_rows", "verdict", "difference", "difference_error", "optimism")
 NUMBER = r"-?\d[\d.]*(e[+-]\d+)?%?"
 SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|")  # must not be broken into two lines
@@ -135,9 +136,8 @@ def print_comparison(rows: Sequence[ComparedMethod]) -> None:
 def _print_pairs(rows: Sequence[ComparedMethod]) -> None:
     """Print the comparison in pairs: differences of log likelihoods on the same rows."""
     headers = ["method", "behind the best", "standard error", "verdict"]
-    words = {"no difference": "no difference to be seen"}
     cells = (
-        [r["name"], r["difference"], r["difference_error"], words.get(r["verdict"], r["verdict"])]
+        [r["name"], r["difference"], r["difference_error"], VERDICTS[r["verdict"] or ""]]
         if r["verdict"] != "best"
         else [r["name"], None, None, "best"]
         for r in rows

@@ -39,7 +39,7 @@ class VariantDocument(TypedDict):
     """The fields of a `Variant`; `state` names the type of the state in its safetensors file."""
 
     prune: Pruned
-    state: Literal["mean_field", "draws", "dropout", "swag"]
+    state: Literal["mean_field", "draws", "dropout", "swag", "laplace"]
     metrics: Json
     num_bytes: Count
     error_factors: Annotated[dict[Rows, NotNegative], Len(0, 100)]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from models.config import FALSE_ALARMS
 from models.config.ranges import Number, Probability, Text
-from models.evaluation.calibration import conformal_rank, weighted_place
+from models.evaluation.calibration import weighted_place
 from models.prediction.number_mixture import NumberMixture, variance
 from models.prediction.predictive import CategoricalMixture, Mixture
 
@@ -101,18 +101,19 @@ class Detector:
         `false_alarm_rate` is 1/(n + 1). With weights n is their sum.
 
         Args:
-            usual: scores of in-distribution rows that no weight was fitted to.
+            usual: scores of in-distribution rows that no weight was fitted to; infinite for rows
+                that are flagged whatever their score. Of these there may be more than the rate
+                allows: then the threshold is the largest other score, and `false_alarm_rate` says
+                how often rows are flagged.
             weights: of these rows: one of weight w counts as w rows.
         """
-        if weights is None:
-            rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
-            threshold = float(np.partition(usual, rank - 1)[rank - 1])
-            return cls(score, threshold, max(rate, 1 / (len(usual) + 1)))
-        usual, weights = usual[weights > 0], weights[weights > 0].astype(np.float64)
+        each = np.ones(len(usual)) if weights is None else weights.astype(np.float64)
+        usual, each = usual[each > 0], each[each > 0]
         order = np.argsort(usual, kind="stable")
-        place = min(weighted_place(weights[order], 1 - rate), len(usual) - 1)
-        threshold = float(usual[order[place]])
-        return cls(score, threshold, max(rate, 1 / (float(weights.sum()) + 1)))
+        others = int(np.isfinite(usual).sum()) or len(usual)
+        place = min(weighted_place(each[order], 1 - rate), others - 1)
+        above = float(each[order][place + 1 :].sum())
+        return cls(score, float(usual[order[place]]), max(rate, (above + 1) / (each.sum() + 1)))
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
         """Which rows are unlike those of training; NaN is flagged, too."""

@@ -2,16 +2,16 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Len
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from models.config.ranges import Flag, Text
-from models.features.effects import LevelEffects, Targets, codes_of, places_of
+from models.features.effects import MAX_KNOWN, LevelEffects, Targets, codes_of, places_of
 from models.features.expansion import Form
 
 MAX_LEVELS = 256  # of one-hot slots: rarer levels share one
@@ -28,8 +28,10 @@ _ROWS_PER_LEVEL = 1.5
 class CategoryEncoder:
     """One-hot over the known levels, with one more slot for missing and unknown levels.
 
-    If no training value was missing or rare, no training row uses that slot. Its weights then stay
-    at the prior, so that an unknown level raises the epistemic variance.
+    If no training value was missing or rare, no training row uses that slot, and its weights say
+    nothing: under a prior they may raise the epistemic variance, of a point estimate they do not.
+    With `marked`, `is_new` therefore tells the rows whose level no training row had. `others` are
+    the levels of training rows that are not among the known ones.
 
     With `missing`, a missing value has a slot of its own, after those of the levels. With `coded`,
     a row is stored as the number of its slot, which `Expansion` makes one-hot. With `effects`, the
@@ -42,6 +44,8 @@ class CategoryEncoder:
     missing: Flag = False
     coded: Flag = False
     effects: LevelEffects | None = None
+    marked: Flag = False
+    others: Annotated[tuple[Text, ...], Len(0, MAX_KNOWN)] = ()
 
     @classmethod
     def fit(
@@ -85,10 +89,32 @@ class CategoryEncoder:
         effects = LevelEffects.fit([*encoder.levels, *others], values, targets)
         return cls(encoder.levels, missing=encoder.missing, coded=True, effects=effects)
 
+    def marking(self, values: np.ndarray, rate: float) -> "CategoryEncoder":
+        """Return a copy that marks new levels, if at most `rate` of new rows have one by chance.
+
+        With n rows, of which n₁ have a level to themselves, the next row has a new level with a
+        probability of about n₁/n (Good 1953). Of identifiers every row has one.
+        """
+        counts = Counter(values.tolist())
+        counts.pop(None, 0)
+        alone = sum(count == 1 for count in counts.values())
+        if not counts or len(counts) > MAX_KNOWN or alone > rate * sum(counts.values()):
+            return self
+        others = sorted(counts.keys() - set(self.known_levels))
+        return replace(self, marked=True, others=tuple(others))
+
+    def is_new(self, values: np.ndarray) -> Bool[np.ndarray, "rows"]:
+        """Whether no training row had the level of each row; a missing value is none."""
+        return np.array([value not in self._seen for value in values.tolist()], dtype=bool)
+
     @property
     def known_levels(self) -> tuple[str, ...]:
         """The levels that the encoder distinguishes: those with a slot, then those with effects."""
         return self.levels if self.effects is None else self.effects.levels
+
+    @cached_property
+    def _seen(self) -> frozenset[str | None]:
+        return frozenset([None, *self.known_levels, *self.others])
 
     @cached_property
     def _places(self) -> Mapping[str | None, int]:

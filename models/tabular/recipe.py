@@ -11,6 +11,7 @@ from models.config import (
     DropoutConfig,
     FeatureConfig,
     KLConfig,
+    LaplaceConfig,
     LikelihoodConfig,
     LikelihoodName,
     MethodConfig,
@@ -27,6 +28,7 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, check_features, column_of
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
+from models.inference.laplace.limits import check_size
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, Network, Stack, TensorSlot, build_network, draws_units
 from models.tabular.likelihood_recipe import SHAPES, check_given_support, number_likelihood
@@ -89,7 +91,7 @@ def resolve_rows(
     config = replace(config, network=_network(config.network, num_rows))
     config = with_members(config, task)
     network = config.network
-    built = build_network(network, inputs, num_outputs=2)
+    built = build_network(network, inputs, num_outputs=max(2, len(target.levels or ())))
     _check_network(config.method, built)
     steps = SERIES_STEPS if task == "forecasting" else _STEPS
     reads_images = any(f.type == "tensor" for f in config.features or ())
@@ -174,6 +176,8 @@ def _check_network(method: MethodConfig, network: Network) -> None:
             f"takes up to {MAX_WEIGHTS}; make the network smaller, or take 'sgld'",
             "/network/hidden",
         )
+    if isinstance(method, LaplaceConfig):
+        check_size(method, network)
     if isinstance(method, DropoutConfig) and not network.mask_widths:
         raise InvalidData(
             "mc_dropout drops hidden units, and this network has none: give it a hidden layer",

@@ -26,9 +26,9 @@ def rank(
     values: Float[np.ndarray, "rows"],
     seed: int,
 ) -> list[tuple[NumberTarget, PerRow]]:
-    """`rank_scales` with random folds; a single candidate has no scores."""
+    """`rank_scales` with random folds; a single candidate scores 0."""
     if len(candidates) == 1:
-        return [(candidates[0], torch.zeros(0))]
+        return [(candidates[0], torch.zeros(len(values)))]
     folds = torch.randperm(len(values), generator=generator(seed, "scales")) % FOLDS
     return rank_scales(x, torch.from_numpy(values), candidates, folds)
 

@@ -22,7 +22,7 @@ from models.prediction.options import PredictOptions
 from models.prediction.prediction import ClassName
 from worker.baselines.classes import class_metrics, score_classes
 from worker.baselines.columns import group_key, read_table, split_table, thin
-from worker.baselines.comparison import note_on
+from worker.baselines.comparison import note_on, with_advantage
 from worker.baselines.numbers import score_numbers
 from worker.baselines.residuals import number_metrics
 from worker.baselines.stopping import ShouldStop, check_stop
@@ -81,7 +81,9 @@ def _compare(
     found = (note_on(s.baseline.kind, score, s.by_row[pairs], ours) for s in scored)
     return replace(
         model,
-        baselines=tuple(one.baseline for one in scored),
+        baselines=tuple(
+            with_advantage(one.baseline, score, one.by_row[pairs], ours) for one in scored
+        ),
         notes=(*model.notes, *(note for note in found if note)),
     )
 
