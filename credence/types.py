@@ -137,6 +137,7 @@ class Detector(TypedDict):
     score: str
     threshold: float
     false_alarm_rate: float
+    rows: int
 
 
 class Variant(TypedDict):

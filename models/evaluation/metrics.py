@@ -28,7 +28,7 @@ from models.evaluation.calibration_error import (
     equal_widths,
     expected_calibration_error,
 )
-from models.evaluation.reliability import pit_histogram, reliability_bins
+from models.evaluation.reliability import confidence_counts, pit_histogram, reliability_bins
 from models.evaluation.standard_errors import class_errors, number_errors
 from models.evaluation.weighting import (
     WEIGHT,
@@ -208,6 +208,7 @@ def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
         **counts.describe("ece_adaptive"),
         "epistemic_share": mean(scores["epistemic_share"], weights),
         "reliability": reliability_bins(confidence, correct, weights),
+        "confidence_counts": confidence_counts(confidence, correct, weights=weights),
         "standard_errors": class_errors(scores, weights)
         | {"ece_debiased": widths.standard_error, "ece_adaptive_debiased": counts.standard_error},
     }

@@ -14,10 +14,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FALSE_ALARMS
-from models.config.ranges import Number, Probability, Text
-from models.evaluation.calibration import weighted_place
+from models.config.ranges import Count, Number, Probability, Text
+from models.evaluation.calibration import conformal_rank, weighted_place
+from models.evaluation.exact_tests import highest_flagged
 from models.prediction.number_mixture import NumberMixture, variance
 from models.prediction.predictive import CategoricalMixture, Mixture
+
+_LEAST_RATE = 1e-6  # of a version that does not say how many rows it rests on
 
 
 def logit_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
@@ -80,11 +83,14 @@ class Detector:
     Args:
         score: name of the score.
         false_alarm_rate: probability that a row like those of training is flagged.
+        rows: number of rows that the threshold was fitted to, or their weight if that is less; 0 if
+            unknown, as in release 0.1.
     """
 
     score: Text
     threshold: Number = math.inf
     false_alarm_rate: Probability = FALSE_ALARMS
+    rows: Count = 0
 
     @classmethod
     def fit(
@@ -113,7 +119,19 @@ class Detector:
         others = int(np.isfinite(usual).sum()) or len(usual)
         place = min(weighted_place(each[order], 1 - rate), others - 1)
         above = float(each[order][place + 1 :].sum())
-        return cls(score, float(usual[order[place]]), max(rate, (above + 1) / (each.sum() + 1)))
+        found = max(rate, (above + 1) / (float(each.sum()) + 1))
+        return cls(score, float(usual[order[place]]), found, min(len(usual), int(each.sum())))
+
+    def highest_rate(self, error: float) -> float:
+        """The share of usual rows that this threshold flags is at most this, by chance.
+
+        `false_alarm_rate` is its mean over the choice of the rows that the threshold was fitted to.
+        The share is above this bound for a fraction `error` of such choices. If the number of these
+        rows is unknown, the fewest that allow the rate give the highest bound.
+        """
+        rows = self.rows or max(round(1 / max(self.false_alarm_rate, _LEAST_RATE)) - 1, 1)
+        rank = min(conformal_rank(rows, 1 - self.false_alarm_rate), rows)
+        return highest_flagged(rows, rank, error)
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
         """Which rows are unlike those of training; NaN is flagged, too."""

@@ -30,8 +30,7 @@ _WATCHED = 1_000  # held-out rows in the learning curve, if no rows choose the e
 class RowProblem:
     """A model without posteriors, the rows it learns from and those held out.
 
-    The sets of a table are disjoint. In series, whose held-out ends are short, the same windows
-    choose the epoch and are scored.
+    The sets are disjoint.
 
     Args:
         stopping: rows that choose the epoch. Without them the fit scores the first of `scores`,
