@@ -42,7 +42,10 @@ class CardRows(Response):
         None, exclude_if=is_none, description="rows that only chose the epoch"
     )
     calibration: int | None = Field(
-        None, exclude_if=is_none, description="rows to which only the calibration was fitted"
+        None,
+        exclude_if=is_none,
+        description="rows to which only the calibration was fitted; a refit of series also learns "
+        "from these steps, after the first fit was calibrated on them",
     )
     held_out: int = Field(description="rows on which the metrics were computed")
     split: str | Json

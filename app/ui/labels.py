@@ -119,7 +119,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     ),
     "training.patience": ("Patience", "Epochs without improvement before training stops."),
     "training.fine_tune_epochs": ("Epochs per pruned variant", ""),
-    "training.refit": ("Refit", "Fit again, with the stopping rows included."),
+    "training.refit": (
+        "Refit",
+        "Fit again, with the stopping rows (of series also the calibration steps) included.",
+    ),
     "training.seed": ("Seed", "The same seed gives the same model."),
     "training.device": ("Device", "auto, cpu, cuda, or cuda:1."),
     "training.split": (

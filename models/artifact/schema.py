@@ -18,6 +18,7 @@ from models.config.ranges import Count, Flag, NotNegative, Number, Text
 from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
 from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector
+from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
 from models.features.categories import CategoryEncoder
 from models.features.columns import convertible
@@ -43,7 +44,7 @@ class VariantDocument(TypedDict):
     metrics: Json
     num_bytes: Count
     error_factors: Annotated[dict[Rows, NotNegative], Len(0, 100)]
-    calibration: Calibration | None
+    calibration: Calibration | PathCalibration | None
     bfloat16: Flag
     detector: Detector | None
 

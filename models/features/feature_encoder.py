@@ -17,6 +17,7 @@ from models.features.columns import Columns, InputColumn, convert
 from models.features.effects import Targets
 from models.features.encoders import Encoder, TensorEncoder, fit_encoder
 from models.features.expansion import Expansion, Form, feature_of
+from models.features.moments import Weights
 from models.features.numbers import Matrix, NumberEncoder
 from models.features.sizes import Sizes
 from models.networks import Inputs, TensorSlot
@@ -55,6 +56,7 @@ class FeatureEncoder:
         pieces: bool = False,
         targets: Targets | None = None,
         new_levels: float | None = None,
+        weights: Weights | None = None,
     ) -> "FeatureEncoder":
         """Learn means, scales, quantiles and levels from training rows.
 
@@ -67,6 +69,7 @@ class FeatureEncoder:
                 `encode_learned` for these rows.
             new_levels: mark levels that no training row had, in categories where at most this share
                 of new rows has one by chance; None marks none.
+            weights: of the rows, above 0; None if each is 1.
 
         Raises:
             InvalidData: if no column varies.
@@ -79,9 +82,9 @@ class FeatureEncoder:
         encoders = []
         for feature in features:
             values = convert(columns[feature.name], types[feature.name], feature.type)
-            one = fit_encoder(feature, values, sizes=sizes, targets=targets)
+            one = fit_encoder(feature, values, sizes=sizes, targets=targets, weights=weights)
             if new_levels is not None and isinstance(one, CategoryEncoder):
-                one = one.marking(values, new_levels)
+                one = one.marking(values, new_levels, weights)
             encoders.append(one)
         encoder = cls(tuple(features), stored, tuple(encoders))
         if encoder.width == 0:
@@ -175,20 +178,24 @@ class FeatureEncoder:
         return self._encode(columns, lambda encoder, values: encoder.encode(values))
 
     def encode_learned(
-        self, columns: Columns, targets: Targets, folds: Int[np.ndarray, "rows"]
+        self,
+        columns: Columns,
+        targets: Targets,
+        folds: Int[np.ndarray, "rows"],
+        weights: Weights | None = None,
     ) -> Float[Tensor, "rows compact"]:
         """Encode the rows that the encoder was fitted to, all of them.
 
         They differ from other rows in the effects of levels, which are those of other folds' rows.
 
         Args:
-            targets: as in `fit`.
+            targets, weights: as in `fit`.
             folds: the fold of each row, numbers from 0.
         """
 
         def encode(encoder: Encoder, values: np.ndarray) -> Matrix:
             if isinstance(encoder, CategoryEncoder):
-                return encoder.encode_learned(values, targets, folds)
+                return encoder.encode_learned(values, targets, folds, weights)
             return encoder.encode(values)
 
         return self._encode(columns, encode)

@@ -20,10 +20,11 @@ from models.config import (
     OutOfDistributionConfig,
 )
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import ClassCalibration
+from models.evaluation.calibration import Calibration
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import Detector
+from models.evaluation.path_calibration import PathCalibration
 from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
@@ -190,7 +191,7 @@ class TabularModel(TrainedModel):
         is_new = self.encoder.has_new_level(x).cpu().numpy()
         answer = replace(answer, out_of_distribution=answer.out_of_distribution | is_new)
         if options.return_draws:
-            calibration = self.variant(options.prune).calibration
+            calibration = self._calibration_of(options.prune)
             draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
             answer = replace(answer, draws=draws)
         return answer
@@ -233,7 +234,7 @@ class TabularModel(TrainedModel):
         fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
         sampler, seed = options.sampler, options.seed
         rows = Rows(x[torch.from_numpy(known).to(x.device)], targets.to(x.device))
-        calibration = self.variant(options.prune).calibration
+        calibration = self._calibration_of(options.prune)
         with threads_for(fitted.operations * len(rows) * options.samples):
             scored = self.engine.row_scores(
                 fitted, rows, sampler, seed, options.samples, calibration
@@ -250,7 +251,7 @@ class TabularModel(TrainedModel):
         Args:
             columns: the table that the rows are from, which only a forecaster reads.
         """
-        fitted, calibration = self.fitted(prune), self.variant(prune).calibration
+        fitted, calibration = self.fitted(prune), self._calibration_of(prune)
         sampler, seed = self.samplers[0], self.default_seed
         scores = self.engine.row_scores(fitted, held_out, sampler, seed, samples, calibration)
         metrics = summarise_scores(scores) | selective_metrics(scores)
@@ -354,17 +355,22 @@ class TabularModel(TrainedModel):
         super()._check(options)
         only_conformal = options.intervals and set(options.interval_kinds) == {"conformal"}
         calibration = self.variant(options.prune).calibration
-        if only_conformal and (calibration is None or isinstance(calibration, ClassCalibration)):
+        if only_conformal and (calibration is None or not calibration.has_intervals):
             raise InvalidInput(
-                "this version has no conformal intervals: only calibrated regressions have them; "
-                "request credible ones",
+                "this version has no conformal intervals: only calibrated regressions and "
+                "forecasts have them; request credible ones",
                 "/interval_kinds",
             )
+
+    def _calibration_of(self, prune: float) -> Calibration | None:
+        """The calibration of rows; None for paths, whose calibration is not of single windows."""
+        found = self.variant(prune).calibration
+        return None if isinstance(found, PathCalibration) else found
 
     def _summary(self, fitted: Ready, x: Tensor, options: ResolvedOptions) -> Arrays:
         """The arrays of all rows; `mc_error` is corrected by the sampler's measured factor."""
         sampler, seed = options.sampler, options.seed
-        calibration = self.variant(options.prune).calibration
+        calibration = self._calibration_of(options.prune)
         score = self.detector(options.prune).score
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):

@@ -191,17 +191,26 @@ def _encode(
     of rows in other folds.
     """
     features, network = config.features or (), config.network
+    weights = _weights(config, learned)
     new_levels = (config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
     has_parts = isinstance(network, MLPConfig) and network.parts is not None
     if not has_parts and config.training.folds is None:
-        encoder = FeatureEncoder.fit(features, types, learned, new_levels=new_levels)
+        encoder = FeatureEncoder.fit(
+            features, types, learned, new_levels=new_levels, weights=weights
+        )
         return encoder, encoder.encode(learned)
     values = learned[config.target] if classes is None else classes
-    scores = target_scores(values, classes=classes is not None)
+    scores = target_scores(values, classes=classes is not None, weights=weights)
     encoder = FeatureEncoder.fit(
-        features, types, learned, pieces=True, targets=scores, new_levels=new_levels
+        features,
+        types,
+        learned,
+        pieces=True,
+        targets=scores,
+        new_levels=new_levels,
+        weights=weights,
     )
-    return encoder, encoder.encode_learned(learned, scores, folds.numpy())
+    return encoder, encoder.encode_learned(learned, scores, folds.numpy(), weights)
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
@@ -215,20 +224,27 @@ def _fit_number(
     config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
 ) -> NumberTarget:
     """The target's scale and support, of several scales the one that suits a linear model."""
-    name = config.target
+    name, weights = config.target, _weights(config, learned)
     likelihood = DEFAULT_SHAPE if config.likelihood == "auto" else config.likelihood
     if not isinstance(likelihood, LikelihoodConfig):
-        return NumberTarget.fit(learned[name])
+        return NumberTarget.fit(learned[name], weights)
     if config.support is not None:
         check_support(whole[name], config.support)
-    candidates = describe_target(learned[name], config.support, likelihood)
+    candidates = describe_target(learned[name], config.support, likelihood, weights)
     if config.likelihood == "auto":  # the race chooses the scale
         return candidates[0]
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
     some = _side(learned, rows.numpy())
     # Without pieces, which a line does not need, and effects, which are made of these targets.
-    inputs = FeatureEncoder.fit(config.features or (), types, some).encode(some)
-    return rank(candidates, inputs, some[name], config.training.seed)[0][0]
+    some_weights = _weights(config, some)
+    encoder = FeatureEncoder.fit(config.features or (), types, some, weights=some_weights)
+    inputs, seed = encoder.encode(some), config.training.seed
+    return rank(candidates, inputs, some[name], seed, some_weights)[0][0]
+
+
+def _weights(config: ModelConfig, side: Columns) -> Float[np.ndarray, "rows"] | None:
+    """The weights of rows, if the table has any."""
+    return None if config.weight is None else side[config.weight].astype(np.float64)
 
 
 def _target_type(target: Target, stored: str) -> str:

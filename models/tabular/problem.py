@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from models.evaluation.paired import recommend_variant
+from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
 from models.features.columns import Columns
 from models.features.folds import Folds
@@ -30,8 +30,7 @@ _WATCHED = 1_000  # held-out rows in the learning curve, if no rows choose the e
 class RowProblem:
     """A model without posteriors, the rows it learns from and those held out.
 
-    The sets of a table are disjoint. In series, whose held-out ends are short, the same windows
-    choose the epoch and are scored.
+    The sets are disjoint.
 
     Args:
         stopping: rows that choose the epoch. Without them the fit scores the first of `scores`,

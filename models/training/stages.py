@@ -137,7 +137,10 @@ def total_epochs(config: ModelConfig) -> int:
         once += laplace_epochs(config)
     if isinstance(config.method, ChainConfig):
         once += count_reports(build_kernel(config.method))
-    return once + fit if config.training.refit else once
+    if not config.training.refit:
+        return once
+    is_calibrated_first = config.task == "forecasting" and config.training.calibration_fraction
+    return 2 * once if is_calibrated_first else once + fit
 
 
 def laplace_epochs(config: ModelConfig) -> int:
