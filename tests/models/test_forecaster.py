@@ -15,6 +15,7 @@ from models.config import (
     EnsembleConfig,
     FeatureConfig,
     ForecastConfig,
+    LaplaceConfig,
     MAPConfig,
     MLPConfig,
     ModelConfig,
@@ -336,6 +337,7 @@ def test_a_stored_forecaster_answers_the_same(forecaster: Forecaster, tmp_path: 
         (MAPConfig(kind="map"), 1, 1000),
         (EnsembleConfig(kind="ensemble", members=3), 3, 334),
         (DropoutConfig(kind="mc_dropout"), 50, 10),
+        (LaplaceConfig(kind="laplace"), 50, 10),
     ],
 )
 def test_every_method_forecasts(method: Any, samples: int, paths: int) -> None:

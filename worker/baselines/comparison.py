@@ -1,9 +1,12 @@
-"""Notes on the simple methods that a model does not beat."""
+"""How a model compares with simple methods, row by row, and notes on those it does not beat."""
+
+import math
+from dataclasses import replace
 
 from jaxtyping import Float
 from torch import Tensor
 
-from models.evaluation.baseline import BaselineKind
+from models.evaluation.baseline import Baseline, BaselineKind
 from models.evaluation.paired import paired
 
 NAMES: dict[BaselineKind, str] = {
@@ -11,6 +14,20 @@ NAMES: dict[BaselineKind, str] = {
     "linear": "a linear model",
     "boosted_trees": "boosted trees",
 }
+
+
+def with_advantage(
+    baseline: Baseline, score: str, theirs: Float[Tensor, "rows"], ours: Float[Tensor, "rows"]
+) -> Baseline:
+    """The baseline with the model's advantage; the arguments are those of `note_on`."""
+    sign = -1 if score == "crps" else 1
+    pair = paired(sign * ours, sign * theirs)
+    error = pair.standard_error
+    return replace(
+        baseline,
+        advantage=pair.difference,
+        advantage_error=error if math.isfinite(error) else None,
+    )
 
 
 def note_on(
@@ -31,15 +48,10 @@ def note_on(
         return None
     label = "CRPS" if score == "crps" else "log likelihood"
     values = f"{label} {theirs.mean():.4g} and {ours.mean():.4g}"
-    by = f"difference per row {pair.difference:.2g}"
-    if pair.is_clear:
-        return (
-            f"{NAMES[kind]} predicted the held-out rows better than this model: {values} "
-            f"({by}, standard error {pair.standard_error:.2g})"
-        )
-    error = (
-        f"within its standard error of {pair.standard_error:.2g}" if len(ours) > 1 else "one row"
-    )
+    by = f"difference per row {pair.difference:.2g}, standard error {pair.standard_error:.2g}"
+    if pair.is_certain:
+        return f"{NAMES[kind]} predicted the held-out rows better than this model: {values} ({by})"
     return (
-        f"{NAMES[kind]} predicted the held-out rows as well as this model: {values} ({by}, {error})"
+        f"{NAMES[kind]} predicted the held-out rows as well as this model, no difference to be "
+        f"seen: {values} ({by if len(ours) > 1 else 'one row'})"
     )

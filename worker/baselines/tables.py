@@ -22,7 +22,7 @@ from models.prediction.options import PredictOptions
 from models.prediction.prediction import ClassName
 from worker.baselines.classes import class_metrics, score_classes
 from worker.baselines.columns import group_key, read_table, split_table, thin
-from worker.baselines.comparison import note_on
+from worker.baselines.comparison import note_on, with_advantage
 from worker.baselines.numbers import score_numbers
 from worker.baselines.residuals import number_metrics
 from worker.baselines.stopping import ShouldStop, check_stop
@@ -77,11 +77,13 @@ def _compare(
         return model
     pairs = thin(np.arange(len(split.held_out)), MOST_PAIRS)
     score = "crps" if model.task == "regression" else "log_likelihood"
-    ours = _own_scores(model, score, columns, split.held_out[pairs], should_stop)
+    ours = own_scores(model, score, columns, split.held_out[pairs], should_stop)
     found = (note_on(s.baseline.kind, score, s.by_row[pairs], ours) for s in scored)
     return replace(
         model,
-        baselines=tuple(one.baseline for one in scored),
+        baselines=tuple(
+            with_advantage(one.baseline, score, one.by_row[pairs], ours) for one in scored
+        ),
         notes=(*model.notes, *(note for note in found if note)),
     )
 
@@ -146,7 +148,7 @@ def _score(
     return classes["log_likelihood"], class_metrics(classes), rows
 
 
-def _own_scores(
+def own_scores(
     model: TrainedModel,
     score: str,
     columns: Columns,

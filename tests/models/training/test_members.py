@@ -197,6 +197,12 @@ def test_members_that_cannot_be_are_refused(settings: dict[str, object], message
     assert found.value.path == "/members"
 
 
+def test_laplace_is_refused_for_shared_weights() -> None:
+    network = MLPConfig(parts=(PartConfig(members=4, sharing="rank_one"),))
+    with pytest.raises(InvalidData, match="shared weights have no Laplace approximation"):
+        _resolve(members=None, network=network, method=LaplaceConfig(kind="laplace"))
+
+
 def test_the_local_estimator_is_refused_for_shared_weights() -> None:
     network = MLPConfig(parts=(PartConfig(members=4, sharing="rank_one"),))
     with pytest.raises(InvalidData, match="units of members with shared weights cannot be drawn"):

@@ -155,6 +155,19 @@ def test_a_linearised_network_has_the_slopes_of_the_network() -> None:
     torch.testing.assert_close(found, at + (up - down) / (2 * step), rtol=1e-6, atol=1e-7)
 
 
+def test_each_draw_may_have_rows_of_its_own() -> None:
+    """As the paths of a forecast do."""
+    network = MLP.build(MLPConfig(hidden=(5,)), INPUTS, 2)
+    layout = network.layout
+    centre, drawn = normal("centre", layout.num_weights), normal("drawn", 3, layout.num_weights)
+    x = normal("rows", 3, 4, INPUTS)
+    names = layout.unflatten(centre), layout.unflatten(drawn)
+    found = linearised(network, *names, x)
+    for draw in range(3):
+        alone = {name: value[draw : draw + 1] for name, value in names[1].items()}
+        torch.testing.assert_close(found[draw], linearised(network, names[0], alone, x[draw])[0])
+
+
 def test_linearised_predictions_have_the_covariance_of_the_curvature() -> None:
     """J Σ Jᵀ for each row, by 40,000 draws: variances are known to 0.7 %."""
     network = MLP.build(MLPConfig(hidden=(4,), activation="tanh"), INPUTS, 1)
@@ -208,3 +221,23 @@ def test_a_stored_state_must_fit_the_network() -> None:
             )
         with pytest.raises(CorruptArtifact, match=message):
             check_state(wrong, linear(), HomoscedasticGaussian())
+
+
+def test_memory_does_not_grow_with_the_square_of_the_classes() -> None:
+    """1,000 classes: 20 drawn targets a row instead of 1,000 roots, in chunks of 64 MiB."""
+    network, likelihood = linear(1_000), Categorical(1_000)
+    asked: list[int] = []
+
+    def chunks(size: int) -> list[Rows]:
+        asked.append(size)
+        return [Rows(X, torch.arange(ROWS))]
+
+    config = LaplaceConfig(kind="laplace", hessian="diagonal", prior_sigma=1.0)
+    state = DrawsState(torch.zeros(1, network.layout.num_weights), {})
+    fit = Approximation(network, likelihood, config).fit(state, chunks)
+    assert asked == [2**26 // (8 * (20 * 1_000 + INPUTS + 1))]
+    assert len(fit.notes) == 1
+    # At equal logits the exact curvature of a class's bias is N p (1 − p).
+    scales = fit.state.blocks["dense0"].scales[-1_000:].double()
+    curvature = float((scales**-2 - 1).mean())
+    assert curvature == pytest.approx(ROWS * 1e-3 * (1 - 1e-3), rel=1e-2)
