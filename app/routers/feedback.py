@@ -51,11 +51,12 @@ async def add_feedback(request: Request, services: ServicesDep) -> Response:
     New labels of a stored prediction replace its earlier ones. Rows with labels count each time.
     """
     body = await read_body(request)
-    parameters, rows, truth = await off_loop(len(body), _read, body)
+    parameters, rows, truth, weights = await off_loop(len(body), _read, body)
     caller = caller_of(request)
     seen = services.context.for_caller(caller)
     labelled = await _request(seen, parameters, rows, len(body))
-    scored = await or_disconnect(request, score(services.predictor, labelled, truth, caller.view))
+    scoring = score(services.predictor, labelled, truth, caller.view, weights)
+    scored = await or_disconnect(request, scoring)
     version, window = scored.version, seen.settings.feedback_rows
     write = partial(_write, parameters, scored, window)
     added = await to_thread.run_sync(
@@ -84,8 +85,8 @@ def get_feedback(context: ContextDep, name: str, version: str | None = None) -> 
     return RollingResponse.model_validate(_rolling(rolling, context.settings.feedback_rows))
 
 
-def _read(body: bytes) -> tuple[FeedbackParameters, Json, object]:
-    """The parameters, the rows if there are any, and the labels.
+def _read(body: bytes) -> tuple[FeedbackParameters, Json, object, object]:
+    """The parameters, the rows if there are any, the labels, and the rows' weights.
 
     Raises:
         NotParseable, Invalid: see `app.http.bodies`. Also `Invalid` if the body names both a stored
@@ -93,7 +94,7 @@ def _read(body: bytes) -> tuple[FeedbackParameters, Json, object]:
     """
     document = parse(body)
     rows: Json = {name: document.pop(name) for name in ("inputs", "future") if name in document}
-    truth = document.pop("truth", None)
+    truth, weights = document.pop("truth", None), document.pop("weights", None)
     refuse_non_finite(document)
     parameters = validate(FeedbackParameters, document)
     if (parameters.prediction is None) == (parameters.model is None):
@@ -103,7 +104,7 @@ def _read(body: bytes) -> tuple[FeedbackParameters, Json, object]:
         if others:
             message = "is the stored prediction's: leave it out"
             raise Invalid([(f"/{name}", message) for name in sorted(others)])
-    return parameters, rows, truth
+    return parameters, rows, truth, weights
 
 
 async def _request(

@@ -38,6 +38,10 @@ class FeedbackRequest(FeedbackParameters):
     truth: SkipValidation[list[str | float | bool | None]] = Field(
         description="the target of each row (or step of a forecast), null if it is not known"
     )
+    weights: SkipValidation[list[float] | None] = Field(
+        None,
+        description="the weight of each row: one of 2 counts as two rows, one of 0 is left out",
+    )
 
 
 class RollingResponse(Response):

@@ -8,6 +8,7 @@ import numpy as np
 from app.http.validation import MAX_ERRORS
 from app.serving.values import blocks, check_types, read_numbers
 from core.exceptions import Invalid
+from models.features.targets import present
 from models.prediction.prediction import ClassName
 
 MAX_CLASSES = 20  # in a message
@@ -42,6 +43,24 @@ def read_labels(truth: list[Any], classes: Sequence[ClassName] | None) -> np.nda
         message = f"is not a class of the model, which has {listed}{more}"
         raise Invalid([(_place(i), message) for i in unknown[:MAX_ERRORS]])
     return np.array([*(known[_key(value)] for value in truth), None], dtype=object)[:-1]
+
+
+def read_weights(weights: object, known: np.ndarray) -> np.ndarray:
+    """The weights of all rows.
+
+    Raises:
+        Invalid: there is not one number of 0 or more per row, or the known labels weigh nothing.
+    """
+    if not isinstance(weights, list) or len(weights) != len(known):
+        raise Invalid(
+            [("/weights", f"must be a list with one number for each of {len(known)} rows")]
+        )
+    found = blocks(read_numbers, weights, lambda i: f"/weights/{i}")
+    if wrong := np.flatnonzero(~(found >= 0))[:MAX_ERRORS].tolist():
+        raise Invalid([(f"/weights/{i}", "must be 0 or more") for i in wrong])
+    if not (found[present(known)] > 0).any():
+        raise Invalid([("/weights", "are 0 for all rows with a known target")])
+    return found
 
 
 def _place(i: int) -> str:

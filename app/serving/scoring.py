@@ -10,13 +10,14 @@ import torch
 
 from app.http.bodies import off_loop
 from app.serving.batching import Entry, speed_key
-from app.serving.labels import check_length, read_labels
+from app.serving.labels import check_length, read_labels, read_weights
 from app.serving.predictor import Predictor
 from app.serving.request import PredictionRequest
 from core.access.callers import View
 from core.exceptions import Invalid
 from core.registry.registry import Version
 from models.evaluation.metrics import PerRowScores
+from models.evaluation.weighting import WEIGHT
 from models.features.targets import present
 from models.model import Encoded, TrainedModel
 from models.prediction.options import ResolvedOptions
@@ -59,9 +60,15 @@ class _LabelledRows:
 
 
 async def score(
-    predictor: Predictor, request: PredictionRequest, truth: object, view: View
+    predictor: Predictor,
+    request: PredictionRequest,
+    truth: object,
+    view: View,
+    weights: object = None,
 ) -> ScoredRows:
-    """The scores of the rows of a request.
+    """The scores of the rows of a request, with their weights if there are any.
+
+    Rows of weight 0 are left out.
 
     Raises:
         Invalid, InvalidInput: rows or labels are wrong, or the model takes no labels.
@@ -82,12 +89,18 @@ async def score(
         encode = partial(predictor.encode, model, request, options)
         x, _ = await off_loop(request.num_bytes, encode)
         known = await off_loop(request.num_bytes, read_labels, labels, model.classes)
+        each = None if weights is None else read_weights(weights, known)
+        if each is not None:
+            known[each == 0] = np.nan if model.classes is None else None
         parts = []
         for some, truths in _parts(model, x, known):
             labelled = _LabelledRows(model, truths)
             entry = Entry(artifact, labelled, some, options, joint_work=model.size(some))
             parts.append((await predictor.engine.compute(entry)).prediction.scores)
-    return ScoredRows(version, {n: torch.cat([part[n] for part in parts]) for n in parts[0]})
+    scores = {n: torch.cat([part[n] for part in parts]) for n in parts[0]}
+    if each is not None:
+        scores[WEIGHT] = torch.from_numpy(each[present(known)])
+    return ScoredRows(version, scores)
 
 
 def _parts(

@@ -25,6 +25,7 @@ from core.names import check_identifier, new_id
 from core.predictions.window_check import check_window
 from core.registry import versions
 from models.evaluation.metrics import PerRowScores, calibration_error, summarise
+from models.evaluation.weighting import WEIGHT
 
 RECENT = timedelta(days=7)  # versions without newer labels are not in the metrics
 MAX_VERSIONS = 5  # of one model; each is a label value of several Prometheus series
@@ -161,13 +162,20 @@ def _held_out(version: VersionRow) -> list[Json]:
 
 
 def _joined(parts: Sequence[Mapping[str, Any]], most: int) -> PerRowScores:
-    """The scores of the last `most` rows of the parts."""
+    """The scores of the last `most` rows of the parts; labels without a weight have weight 1."""
+    weighed = any(WEIGHT in part for part in parts)
+    names = [name for name in parts[-1] if name != WEIGHT]
+    filled = [part if WEIGHT in part else {**part, WEIGHT: _ones(part)} for part in parts]
     return {
         name: torch.from_numpy(
-            np.concatenate([np.array(part[name], dtype=np.float64) for part in parts])[-most:]
+            np.concatenate([np.array(part[name], dtype=np.float64) for part in filled])[-most:]
         )
-        for name in parts[-1]
+        for name in [*names, *([WEIGHT] if weighed else [])]
     }
+
+
+def _ones(part: Mapping[str, Any]) -> list[float]:
+    return [1.0] * len(next(iter(part.values())))
 
 
 def _rolling(window: FeedbackWindowRow) -> Rolling:

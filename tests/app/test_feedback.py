@@ -120,6 +120,21 @@ def test_the_scores_are_those_of_the_prediction(own: Service) -> None:
     assert rows["prediction"] is None
 
 
+def test_a_label_of_weight_2_counts_as_two_rows(own: Service) -> None:
+    """Also in the window, beside labels without weights."""
+    rows = {"model": "price", "inputs": PRICE}
+    told = tell(own, **rows, truth=[0.0, 1.0, 2.0], weights=[2, 0, 1])
+    assert told["metrics"]["rows"] == 2
+    assert told["metrics"]["weight"] == 3
+    one, _, three = (
+        tell(own, model="price", inputs=PRICE[i : i + 1], truth=[float(i)])["metrics"]["mae"]
+        for i in range(3)
+    )
+    assert told["metrics"]["mae"] == pytest.approx((2 * one + three) / 3)
+    window = own.get("/models/price/feedback").json()["metrics"]
+    assert (window["rows"], window["weight"]) == (5, 6)
+
+
 def test_classes_are_told_by_their_names(own: Service) -> None:
     told = tell(own, model="tree", inputs=TREES, truth=["alder", None])
     assert told["rows"] == 1
@@ -244,6 +259,24 @@ def test_what_is_said_outlives_the_process(make_service: MakeService) -> None:
         ({"model": "price", "inputs": PRICE, "truth": 3}, 422, "/truth", "must be a list"),
         ({"model": "price", "inputs": PRICE, "truth": [1]}, 422, "/truth", "1 values for 3 rows"),
         ({"model": "price", "inputs": PRICE, "truth": [None] * 3}, 422, "/truth", "only null"),
+        (
+            {"model": "price", "inputs": PRICE, "truth": [1] * 3, "weights": [1]},
+            422,
+            "/weights",
+            "one number for each of 3 rows",
+        ),
+        (
+            {"model": "price", "inputs": PRICE, "truth": [1] * 3, "weights": [1, -1, 1]},
+            422,
+            "/weights/1",
+            "0 or more",
+        ),
+        (
+            {"model": "price", "inputs": PRICE, "truth": [1] * 3, "weights": [0] * 3},
+            422,
+            "/weights",
+            "are 0 for all rows",
+        ),
         ({"model": "price", "inputs": PRICE, "truth": [1, "a", 2]}, 422, "/truth/1", "a number"),
         ({"model": "price", "inputs": PRICE, "truth": [1, 2, 1e39]}, 422, "/truth/2", "finite"),
         ({"model": "price", "inputs": PRICE, "truth": [1, True, 2]}, 422, "/truth/1", "a number"),
