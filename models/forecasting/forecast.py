@@ -16,8 +16,10 @@ from torch import Tensor
 
 from models.evaluation.metrics import COVERAGE_LEVELS, coverage
 from models.forecasting.rollout import Paths
-from models.prediction.prediction import Arrays, bounds
+from models.prediction.influence import ERROR
+from models.prediction.prediction import Arrays, bound_name, bounds
 from models.prediction.predictive import GaussianMixture
+from models.prediction.standard_error import standard_error
 
 PerStep = Float64[Tensor, "steps"]
 
@@ -90,8 +92,12 @@ class Forecast:
         values = self.mixture.quantiles(levels)
         return values.exp() if self.is_log else values
 
-    def summarise(self, levels: tuple[float, ...]) -> Arrays:
-        """The arrays of a prediction by step, with the names of `models.prediction`."""
+    def summarise(self, levels: tuple[float, ...], *, with_errors: bool = False) -> Arrays:
+        """The arrays of a prediction by step, with the names of `models.prediction`.
+
+        Args:
+            with_errors: whether to add the error of every output.
+        """
         summary = {
             "mean": self.mean(),
             "median": self.quantiles([0.5])[0],
@@ -100,12 +106,34 @@ class Forecast:
             "ood_score": self.ood_score(),
         }
         if self.num_samples > 1:
-            summary["mc_error"] = (self.means.var(0) / self.num_samples).sqrt()
+            summary["mc_error"] = standard_error(self.means)
+        ends = {"median": summary["median"]}
         for level in levels:
             tail = 0.5 * (1 - level)
             lower, upper = self.quantiles([tail, 1 - tail])
             summary |= bounds("credible", level, lower, upper)
+            ends[bound_name("credible", "lower", level)] = lower
+            ends[bound_name("credible", "upper", level)] = upper
+        if with_errors and self.num_samples > 1:
+            parts = self._influences(ends)
+            summary |= {f"{ERROR}{name}": standard_error(part) for name, part in parts.items()}
         return {name: values.cpu().numpy() for name, values in summary.items()}
+
+    def _influences(self, ends: dict[str, PerStep]) -> dict[str, Float64[Tensor, "samples steps"]]:
+        """What each weight draw adds to every output (`models.prediction.influence`)."""
+        noise = self._moments[1].mean(1) + self._moments[0].var(1)
+        between = (self.means - self.mean()).square()
+        found = {
+            "mean": self.means,
+            "aleatoric_variance": noise,
+            "epistemic_variance": between,
+            "total_variance": noise + between,
+        }
+        shape = (self.num_samples, self.num_paths, -1)
+        for name, value in ends.items():
+            parts = self.mixture.quantile_parts(value.log() if self.is_log else value)
+            found[name] = parts.view(shape).mean(1) * (value if self.is_log else 1.0)
+        return found
 
     def scores(self, targets: PerStep) -> dict[str, PerStep]:
         """The scores of each step, as `models.evaluation.metrics.regression_scores`."""
