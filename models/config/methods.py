@@ -132,9 +132,10 @@ StepSize = Annotated[float, Interval(gt=0.0, le=10.0)]
 class SGLDConfig:
     """Stochastic-gradient Langevin dynamics: chains that start from the fits of an ensemble.
 
-    A step of size h is a step of gradient descent on the loss per row with learning rate h, plus
-    noise of variance 2h/N. After t steps h is `step_size` · (1 + t/burn_in)^-decay. Each chain
-    keeps `draws` draws, `thinning` steps apart.
+    By default the steps follow from the curvature and from the noise of mini-batches. A given
+    `step_size` h is that of gradient descent on the loss per row with learning rate h, plus noise
+    of variance 2h/N. After t steps the size is (1 + t/burn_in)^-decay of the first. Each chain
+    keeps `draws` draws, about `thinning` steps apart, further where steps are smaller.
     """
 
     __pydantic_config__ = STRICT
@@ -144,16 +145,16 @@ class SGLDConfig:
     draws: Draws = 50
     burn_in: Steps = 1_000
     thinning: Steps = 50
-    step_size: StepSize = 2e-3
+    step_size: StepSize | None = None
     decay: Annotated[float, Interval(ge=0.0, le=1.0)] = 0.33
 
 
 @dataclass(frozen=True, kw_only=True)
 class CyclicalSGLDConfig:
-    """SGLD whose step size falls from `step_size` to 0 along a cosine in each cycle.
+    """SGLD whose step size falls to 0 along a cosine in each cycle, by default as `sgld` finds it.
 
     The first half of a cycle moves to another mode, without noise. Each chain keeps `draws` draws
-    per cycle, evenly spread over its second half.
+    per cycle from its second half, further apart where steps are smaller.
     """
 
     __pydantic_config__ = STRICT
@@ -163,7 +164,7 @@ class CyclicalSGLDConfig:
     cycles: Annotated[int, Interval(ge=1, le=1_000)] = 4
     cycle_steps: Annotated[int, Interval(ge=20, le=1_000_000)] = 1_000
     draws: Annotated[int, Interval(ge=1, le=1_000)] = 10
-    step_size: StepSize = 1e-2
+    step_size: StepSize | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

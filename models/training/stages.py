@@ -19,10 +19,11 @@ from models.config import (
 from models.exceptions import Stopped
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.builders import build_kernel, build_method
-from models.inference.chains import ChainState, LogPosterior
+from models.inference.chains import ChainState
 from models.inference.diagnostics import ROWS, diagnose
 from models.inference.method import Method
 from models.inference.point import DrawsState
+from models.inference.posterior import LogPosterior
 from models.inference.sharpening import SharpenedState
 from models.inference.swag import SWAG, SWAGState
 from models.model import TrainedModel
@@ -33,7 +34,7 @@ from models.prediction.weight_draws import FittedDraws
 from models.randomness import derive_seed, generator
 from models.tabular.candidates import plan_budget
 from models.tabular.problem import RowProblem
-from models.training.chain_runner import ChainRunner, count_reports
+from models.training.chain_runner import ChainRunner, begin_chains, count_reports
 from models.training.checkpoints import Checkpoints
 from models.training.loop import EpochResult, Run, Task
 from models.training.progress import ProgressReporter
@@ -256,7 +257,7 @@ class Fitting:
         model, task = problem.model, problem.task
         prior = GaussianPrior(config.prior_sigma)
         posterior = LogPosterior(model.network, model.likelihood, prior, task.num_data)
-        begun = ChainState.begin(fitted, len(kernel.kept_steps))
+        begun = begin_chains(task, posterior, kernel, fitted, self.config.training.seed)
         runner = ChainRunner(task, self.config.training, kernel, posterior, begun)
         state: ChainState = self.stages.run(f"{self.prefix}chains", runner)
         steps, chains = state.kept.shape[:2]
@@ -266,7 +267,9 @@ class Fitting:
         samples = steps * chains * members
         outputs, _ = model.engine.outputs(in_order, rows, 0, samples)
         by_chain = outputs.unflatten(0, (steps, chains * members))
-        found = diagnose(config, by_chain, state.accepted.repeat_interleave(members))
+        found = diagnose(
+            config, by_chain, state.accepted.repeat_interleave(members), state.temperature
+        )
         factors = {samples: found.error_factor}
         draws = state.draws(posterior)
         return Variant(0.0, draws, found.metrics, error_factors=factors), found.notes
