@@ -130,6 +130,7 @@ class Detector(TypedDict):
     score: str
     threshold: float
     false_alarm_rate: float
+    rows: int
 
 
 class Variant(TypedDict):

@@ -103,14 +103,16 @@ def ood_auroc(
     Raises:
         Stopped: as `measure`.
     """
-    held_out = prepare(columns, types, model.config).scores.inputs.to(model.device)
+    scored = prepare(columns, types, model.config).scores.to(model.device)
+    held_out = scored[torch.from_numpy(_spread(len(scored)))]
     some = {name: values[_spread(len(values))] for name, values in unlike.items()}
     sides = (
-        held_out[_spread(len(held_out))],
+        held_out.inputs,
         model.read(some, None, model.resolve(PredictOptions())),
     )
     alike, different = (_ood_scores(model, x, should_stop) for x in sides)
-    return auroc(alike, different)
+    weights = None if held_out.weights is None else held_out.weights.cpu()
+    return auroc(alike, different, weights)
 
 
 def _ood_scores(

@@ -14,7 +14,16 @@ from models.evaluation.scores import COMPARED, MEASURES
 from models.features.columns import ColumnProfile
 
 MethodKind = Literal[
-    "bbb", "map", "mle", "ensemble", "mc_dropout", "swag", "sgld", "csgld", "metropolis"
+    "bbb",
+    "map",
+    "mle",
+    "ensemble",
+    "mc_dropout",
+    "swag",
+    "laplace",
+    "sgld",
+    "csgld",
+    "metropolis",
 ]
 # One method of each family, and a point estimate for reference. Chains take ten times as long.
 USUAL: tuple[MethodKind, ...] = ("bbb", "mc_dropout", "ensemble", "swag", "map")

@@ -28,6 +28,7 @@ class DetectorResponse(Response):
     false_alarm_rate: float = Field(
         description="share of rows like those of training that it flags"
     )
+    rows: int = Field(0, description="held-out rows that give the threshold; 0: not known")
 
 
 class VariantResponse(Response):
@@ -37,7 +38,10 @@ class VariantResponse(Response):
     num_weights: int
     bytes: int
     calibration: Json | None = Field(
-        None, description="variance_scale or temperature, and the number of rows of its fit"
+        None,
+        description="variance_scale or temperature, and the number of rows of its fit; of a "
+        "forecaster also variance_scale_last_step, origins and independent_errors, the number of "
+        "independent errors that those of the forecasts are worth",
     )
     metrics: Json
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)

@@ -122,6 +122,23 @@ class SWAGConfig:
     rank: Annotated[int, Interval(ge=2, le=100)] = 20
 
 
+@dataclass(frozen=True, kw_only=True)
+class LaplaceConfig:
+    """A Gaussian around a `map` fit, whose precision is the curvature there plus the prior's.
+
+    `over` says which weights are uncertain: those of the last layer, or all, whose network is then
+    linear in them around the fit. `hessian` is the form of the curvature: one Kronecker product for
+    each layer, its diagonal, or in full. `prior_sigma` "auto" has the largest marginal likelihood,
+    with `kron` and `diagonal` for each layer.
+    """
+
+    __pydantic_config__ = STRICT
+    kind: Literal["laplace"]
+    over: Literal["last_layer", "all"] = "last_layer"
+    hessian: Literal["kron", "diagonal", "full"] = "kron"
+    prior_sigma: Scale | Literal["auto"] = "auto"
+
+
 Chains = Annotated[int, Interval(ge=1, le=32)]
 Steps = Annotated[int, Interval(ge=1, le=1_000_000)]
 Draws = Annotated[int, Interval(ge=4, le=10_000)]
@@ -193,6 +210,7 @@ MethodConfig = Annotated[
     | Annotated[EnsembleConfig, Tag("ensemble")]
     | Annotated[DropoutConfig, Tag("mc_dropout")]
     | Annotated[SWAGConfig, Tag("swag")]
+    | Annotated[LaplaceConfig, Tag("laplace")]
     | Annotated[SGLDConfig, Tag("sgld")]
     | Annotated[CyclicalSGLDConfig, Tag("csgld")]
     | Annotated[MetropolisConfig, Tag("metropolis")],

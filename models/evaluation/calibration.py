@@ -15,7 +15,7 @@ new row's own weight counts as 1, the mean of such weights.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -98,6 +98,7 @@ class ScalesVariance:
 
     variance_scale: float
     rows: int
+    has_intervals: ClassVar[bool] = True  # conformal ones
 
     def apply(self, mixture: Mixture) -> NumberMixture:
         """Multiply deviations on the target's scale by √c; probabilities of atoms stay the same."""
@@ -178,6 +179,7 @@ class ClassCalibration:
 
     temperature: Positive
     rows: Count
+    has_intervals: ClassVar[bool] = False
 
     def apply(self, mixture: Mixture) -> CategoricalMixture:
         assert isinstance(mixture, CategoricalMixture)

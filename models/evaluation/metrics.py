@@ -23,7 +23,13 @@ from models.evaluation.calibration import (
     ClassCalibration,
     LabelledMixture,
 )
-from models.evaluation.reliability import pit_histogram, reliability_bins
+from models.evaluation.calibration_error import (
+    equal_counts,
+    equal_widths,
+    expected_calibration_error,
+)
+from models.evaluation.reliability import confidence_counts, pit_histogram, reliability_bins
+from models.evaluation.standard_errors import class_errors, number_errors
 from models.evaluation.weighting import (
     WEIGHT,
     Weights,
@@ -36,7 +42,6 @@ from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
-ECE_BINS = 15  # as usual since Guo et al. 2017
 CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 
 PerRowScores = dict[str, Tensor]
@@ -115,7 +120,10 @@ def coverage(pit: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
 
 
 def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
-    """Means of the per-row scores under their public names; None for infinite widths."""
+    """Means of the per-row scores under their public names; None for infinite widths.
+
+    `standard_errors` are right if the rows are independent.
+    """
     scores, weights = split_weights(scores)
     means = {name: mean(values, weights) for name, values in scores.items()}
     metrics = {
@@ -128,6 +136,7 @@ def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
         "interval_width": _by_level(means, "width"),
         "epistemic_share": means["epistemic_share"],
         "pit": pit_histogram(scores["pit"], weights),
+        "standard_errors": number_errors(scores, COVERAGE_LEVELS, weights),
     }
     if "uncalibrated_log_likelihood" not in means:
         return metrics
@@ -186,23 +195,29 @@ def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
     """Means of the per-row scores, and the expected calibration error with two kinds of bins."""
     scores, weights = split_weights(scores)
     confidence, correct = scores["confidence"], scores["correct"]
+    widths, counts = (
+        expected_calibration_error(confidence, correct, bins)
+        for bins in (equal_widths(confidence, weights), equal_counts(confidence, weights))
+    )
     metrics = {
         **count_rows(correct, weights),
         "accuracy": mean(correct, weights),
         "log_likelihood": mean(scores["log_likelihood"], weights),
         "brier": mean(scores["brier"], weights),
-        "ece": expected_calibration_error(confidence, correct, weights),
-        "ece_adaptive": adaptive_calibration_error(confidence, correct, weights),
+        **widths.describe("ece"),
+        **counts.describe("ece_adaptive"),
         "epistemic_share": mean(scores["epistemic_share"], weights),
         "reliability": reliability_bins(confidence, correct, weights),
+        "confidence_counts": confidence_counts(confidence, correct, weights=weights),
+        "standard_errors": class_errors(scores, weights)
+        | {"ece_debiased": widths.standard_error, "ece_adaptive_debiased": counts.standard_error},
     }
     if "uncalibrated_log_likelihood" not in scores:
         return metrics
-    ece = expected_calibration_error(
-        scores["uncalibrated_confidence"], scores["uncalibrated_correct"], weights
-    )
+    confidence, correct = scores["uncalibrated_confidence"], scores["uncalibrated_correct"]
+    before = expected_calibration_error(confidence, correct, equal_widths(confidence, weights))
     log_likelihood = mean(scores["uncalibrated_log_likelihood"], weights)
-    return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, "ece": ece}}
+    return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, **before.describe("ece")}}
 
 
 def summarise(scores: PerRowScores) -> dict[str, Any]:
@@ -247,32 +262,3 @@ def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
     variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}
     arrays = {name: variance.cpu().numpy() for name, variance in variances.items()}
     return torch.from_numpy(epistemic_share(arrays))
-
-
-def expected_calibration_error(
-    confidence: Float[Tensor, "rows"],
-    correct: Float[Tensor, "rows"],
-    weights: Weights | None = None,
-) -> float:
-    """Σ over equal-width bins of (share of rows) · |accuracy − mean confidence|."""
-    bins = (confidence * ECE_BINS).long().clamp(0, ECE_BINS - 1)
-    excess = (correct - confidence) * (1 if weights is None else weights)
-    gap = torch.zeros(ECE_BINS, dtype=torch.float64)
-    gap.index_add_(0, bins.cpu(), excess.double().cpu())
-    return float(gap.abs().sum() / total(confidence, weights))
-
-
-def adaptive_calibration_error(
-    confidence: Float[Tensor, "rows"],
-    correct: Float[Tensor, "rows"],
-    weights: Weights | None = None,
-) -> float:
-    """The same with bins of equally many rows, which separate confidences that are close together.
-
-    Source: Nguyen and O'Connor 2015 (arXiv 1508.05154), §3.2.
-    """
-    bins = reliability_bins(confidence, correct, weights)
-    gaps = sum(
-        one.get("weight", one["rows"]) * abs(one["accuracy"] - one["confidence"]) for one in bins
-    )
-    return float(gaps / total(confidence, weights))

@@ -6,6 +6,7 @@ predictions of a good classifier are confident, so that most bins of equal width
 the predictive distributions F are right (Dawid 1984; Gneiting, Balabdaoui and Raftery 2007).
 """
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -37,6 +38,24 @@ def reliability_bins(
         }
         for rows in bins
     ]
+
+
+def confidence_counts(
+    confidence: Float[Tensor, "rows"],
+    correct: Float[Tensor, "rows"],
+    bins: int = MAX_BINS,
+    weights: Weights | None = None,
+) -> list[list[int]]:
+    """Number of rows, and of correct ones, by confidence in bins of equal width.
+
+    Other rows fall into the same bins, so that the two can be compared bin by bin. A row of weight
+    w counts as w rows.
+    """
+    number = (confidence * bins).long().clamp(0, bins - 1).cpu()
+    each = torch.ones(len(number)) if weights is None else weights.cpu()
+    rows = number.bincount(each.double(), minlength=bins)
+    hits = number.bincount(each.double() * correct.double().cpu(), minlength=bins)
+    return [[round(n), round(k)] for n, k in zip(rows.tolist(), hits.tolist(), strict=True)]
 
 
 def _weighted_bins(

@@ -36,6 +36,11 @@ class Rows(TensorRecord):
             return values
         return values * (self.weights if self.weights.ndim == 1 else self.weights.mT)
 
+    @property
+    def weight(self) -> float:
+        """The number of rows that these rows count as: the sum of their weights."""
+        return float(len(self)) if self.weights is None else float(self.weights.double().sum())
+
     @classmethod
     def concatenate(cls, parts: Sequence["Rows"]) -> "Rows":
         """Join sets of rows. Either all must have weights or none."""

@@ -16,7 +16,7 @@ from models.likelihoods.likelihood import Outputs, PerRow
 
 # These bound the noise to 0.0003 to 20 standard deviations of the target. Far outside the training
 # data the exponential of the log-variance would otherwise grow without limit and overflow.
-_MIN_LOG_VARIANCE, _MAX_LOG_VARIANCE = -16.0, 6.0
+MIN_LOG_VARIANCE, MAX_LOG_VARIANCE = -16.0, 6.0
 
 
 def gaussian_log_prob(mean: PerRow, log_variance: PerRow, targets: Float[Tensor, "rows"]) -> PerRow:
@@ -26,7 +26,7 @@ def gaussian_log_prob(mean: PerRow, log_variance: PerRow, targets: Float[Tensor,
 
 
 def _bounded(log_variance: Tensor) -> Tensor:
-    return log_variance.clamp(_MIN_LOG_VARIANCE, _MAX_LOG_VARIANCE)
+    return log_variance.clamp(MIN_LOG_VARIANCE, MAX_LOG_VARIANCE)
 
 
 @dataclass(frozen=True)

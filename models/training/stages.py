@@ -1,5 +1,6 @@
 """The recipe's stages on given data: fit, averaging or chains, pruning with fine-tuning."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -10,6 +11,7 @@ from models.config import (
     ChainConfig,
     CyclicalSGLDConfig,
     EnsembleConfig,
+    LaplaceConfig,
     MetropolisConfig,
     ModelConfig,
     SGLDConfig,
@@ -21,13 +23,14 @@ from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.builders import build_kernel, build_method
 from models.inference.chains import ChainState
 from models.inference.diagnostics import ROWS, diagnose
+from models.inference.laplace.fit import Approximation, LaplaceFit
 from models.inference.method import Method
-from models.inference.point import DrawsState
+from models.inference.point import FIRST_SIGMA, DrawsState, PointEstimates
 from models.inference.posterior import LogPosterior
 from models.inference.sharpening import SharpenedState
 from models.inference.swag import SWAG, SWAGState
 from models.model import TrainedModel
-from models.posteriors.priors import GaussianPrior
+from models.posteriors.priors import DiagonalPrior, GaussianPrior
 from models.posteriors.pruning import prune
 from models.posteriors.variant import Variant
 from models.prediction.weight_draws import FittedDraws
@@ -76,6 +79,7 @@ class Problem(Protocol):
 
 
 POLISH_EPOCHS, _POLISH_STEPS, _POLISH_RATE = 12, 3_000, 0.3
+_LAPLACE_SHARE = 0.25  # epochs under the prior of the marginal likelihood, as a share of the fit's
 
 
 @dataclass
@@ -130,9 +134,22 @@ def total_epochs(config: ModelConfig) -> int:
     once = fit + len(config.pruning or ()) * tuning
     if isinstance(config.method, SWAGConfig):
         once += config.method.epochs
+    if isinstance(config.method, LaplaceConfig):
+        once += laplace_epochs(config)
     if isinstance(config.method, ChainConfig):
         once += count_reports(build_kernel(config.method))
-    return once + fit if config.training.refit else once
+    if not config.training.refit:
+        return once
+    is_calibrated_first = config.task == "forecasting" and config.training.calibration_fraction
+    return 2 * once if is_calibrated_first else once + fit
+
+
+def laplace_epochs(config: ModelConfig) -> int:
+    """Epochs under the prior that the marginal likelihood chose; 0 with a given one."""
+    assert isinstance(config.method, LaplaceConfig)
+    if config.method.prior_sigma != "auto":
+        return 0
+    return math.ceil(_LAPLACE_SHARE * required(config.training.epochs, "epochs"))
 
 
 @dataclass(frozen=True)
@@ -208,6 +225,10 @@ class Fitting:
                 full = replace(full, metrics={"members": method.members})
             case SWAGConfig() as config:
                 full = replace(full, state=self._average(SWAG(method), state, config))
+            case LaplaceConfig() as config:
+                fitted = self._approximate(config, state)
+                full = replace(full, state=fitted.state, metrics=fitted.metrics)
+                notes = (*notes, *fitted.notes)
             case SGLDConfig() | CyclicalSGLDConfig() | MetropolisConfig() as config:
                 full, found = self._run_chains(config, state)
                 notes = (*notes, *found)
@@ -247,6 +268,31 @@ class Fitting:
         trainer = Trainer(self.task, training, method, begun)
         averaged: SWAGState = self.stages.run(f"{self.prefix}swag", trainer)
         return averaged
+
+    def _approximate(self, config: LaplaceConfig, fitted: DrawsState) -> LaplaceFit:
+        """The Gaussian around the fit, or around one under the prior that it chose."""
+        problem, method = self.problem, self._method
+        assert isinstance(problem, RowProblem), "the recipe refuses texts"
+        assert isinstance(method, PointEstimates)
+        model, training = problem.model, self.config.training
+        whole = Approximation(
+            model.network, model.likelihood, config, training.seed, self.stages.should_stop
+        )
+        found = whole.fit(fitted, problem.task.chunks)
+        if config.prior_sigma != "auto":
+            return found
+        lower = replace(
+            training,
+            epochs=laplace_epochs(self.config),
+            schedule="cosine",
+            learning_rate=_POLISH_RATE * required(training.learning_rate, "learning_rate"),
+            warmup_steps=0,
+            seed=derive_seed(training.seed, "laplace") % 2**31,
+        )
+        chosen = replace(method, prior=DiagonalPrior(found.prior_sigmas(FIRST_SIGMA)))
+        trainer = self._trainer(chosen, lower, fitted.detach())
+        again = self.stages.run(f"{self.prefix}laplace", trainer)
+        return whole.fit(again, problem.task.chunks)
 
     def _run_chains(
         self, config: ChainConfig, fitted: DrawsState

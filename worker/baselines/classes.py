@@ -17,7 +17,16 @@ from worker.baselines.matrices import in_blocks
 from worker.baselines.task import Task
 
 LEAST = 1e-9  # a probability of 0 would cost infinitely much, as for a class that was never seen
-REPORTED = ("rows", "accuracy", "log_likelihood", "brier", "ece")
+REPORTED = (
+    "rows",
+    "accuracy",
+    "log_likelihood",
+    "brier",
+    "ece",
+    "ece_expected",
+    "ece_debiased",
+    "standard_errors",
+)
 
 
 def score_classes(

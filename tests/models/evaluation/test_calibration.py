@@ -410,7 +410,8 @@ def test_classes_have_a_temperature() -> None:
     described = variant.describe()["calibration"]
     assert described == {"temperature": variant.calibration.temperature, "rows": 39}
     assert {"ece", "ece_adaptive", "brier"} < variant.metrics.keys()
-    assert variant.metrics["uncalibrated"].keys() == {"log_likelihood", "ece"}
+    uncalibrated = {"log_likelihood", "ece", "ece_expected", "ece_debiased"}
+    assert variant.metrics["uncalibrated"].keys() == uncalibrated
     sharp = replace(variant, calibration=ClassCalibration(0.01, 39))
     certain = replace(model, variants_by_prune={0.0: sharp})
     answers = [one.predict(X, PredictOptions(return_draws=True)) for one in (model, certain)]
