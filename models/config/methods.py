@@ -110,15 +110,17 @@ class DropoutConfig:
 class SWAGConfig:
     """A Gaussian with the moments of SGD's iterates around a `map` fit.
 
-    After the fit, SGD runs for `epochs` more epochs at a constant learning rate. The low-rank part
-    of the covariance has the deviations at the ends of the last `rank` epochs.
+    After the fit, SGD runs for `epochs` more epochs at a constant rate; the last three quarters are
+    collected. By default rate and preconditioner follow from rows, batch, curvature and noise, so
+    that the iterates are as wide as the posterior; with a `learning_rate` a note says how wide they
+    are. The low-rank part of the covariance has the deviations at the ends of `rank` epochs.
     """
 
     __pydantic_config__ = STRICT
     kind: Literal["swag"]
     prior_sigma: Scale = 1.0
     epochs: Annotated[int, Interval(ge=2, le=10_000)] = 40
-    learning_rate: Annotated[float, Interval(gt=0.0, le=10.0)] = 3e-3
+    learning_rate: Annotated[float, Interval(gt=0.0, le=10.0)] | None = None
     rank: Annotated[int, Interval(ge=2, le=100)] = 20
 
 

@@ -28,7 +28,7 @@ from models.inference.method import Method
 from models.inference.point import FIRST_SIGMA, DrawsState, PointEstimates
 from models.inference.posterior import LogPosterior
 from models.inference.sharpening import SharpenedState
-from models.inference.swag import SWAG, SWAGState
+from models.inference.swag import SWAGState
 from models.model import TrainedModel
 from models.posteriors.priors import DiagonalPrior, GaussianPrior
 from models.posteriors.pruning import prune
@@ -37,6 +37,8 @@ from models.prediction.weight_draws import FittedDraws
 from models.randomness import derive_seed, generator
 from models.tabular.candidates import plan_budget
 from models.tabular.problem import RowProblem
+from models.tabular.task import RowTask
+from models.training.averaging import AveragingRun, plan_steps
 from models.training.chain_runner import ChainRunner, begin_chains, count_reports
 from models.training.checkpoints import Checkpoints
 from models.training.loop import EpochResult, Run, Task
@@ -224,7 +226,8 @@ class Fitting:
             case EnsembleConfig():
                 full = replace(full, metrics={"members": method.members})
             case SWAGConfig() as config:
-                full = replace(full, state=self._average(SWAG(method), state, config))
+                averaged, found = self._average(state, config)
+                full, notes = replace(full, state=averaged), (*notes, *found)
             case LaplaceConfig() as config:
                 fitted = self._approximate(config, state)
                 full = replace(full, state=fitted.state, metrics=fitted.metrics)
@@ -253,21 +256,31 @@ class Fitting:
         model = self.problem.model
         return build_method(self.config.method, model.network, model.likelihood, self.task.num_data)
 
-    def _average(self, method: SWAG, fitted: DrawsState, config: SWAGConfig) -> SWAGState:
-        """Continue the fit at a constant rate; the last state has the collected moments."""
-        training = replace(
-            self.config.training,
+    def _average(self, fitted: DrawsState, config: SWAGConfig) -> tuple[SWAGState, tuple[str, ...]]:
+        """Continue the fit at a constant rate; the state has the collected moments."""
+        task, training = self.problem.task, self.config.training
+        assert isinstance(task, RowTask), "the recipe refuses swag over texts"
+        assert isinstance(self.problem, RowProblem)
+        prior = GaussianPrior(config.prior_sigma)
+        network, likelihood = self.problem.model.network, self.problem.model.likelihood
+        posterior = LogPosterior(network, likelihood, prior, task.num_data)
+        seed = derive_seed(training.seed, "swag") % 2**31
+        batch = min(required(training.batch_size, "batch_size"), task.num_data)
+        plan = plan_steps(
+            task,
+            posterior,
+            fitted,
+            batch=batch,
             epochs=config.epochs,
-            patience=None,
-            optimizer="sgd",
-            schedule="constant",
-            learning_rate=config.learning_rate,
-            seed=derive_seed(self.config.training.seed, "swag") % 2**31,
+            rate=config.learning_rate,
+            momentum=training.momentum,
+            seed=seed,
         )
-        begun = SWAGState.begin(fitted.detach(), config.rank)
-        trainer = Trainer(self.task, training, method, begun)
-        averaged: SWAGState = self.stages.run(f"{self.prefix}swag", trainer)
-        return averaged
+        begun = SWAGState.begin(fitted.detach(), min(config.rank, config.epochs))
+        again = replace(training, seed=seed)
+        run = AveragingRun(task, again, posterior, plan, begun, config.epochs, training.momentum)
+        averaged: SWAGState = self.stages.run(f"{self.prefix}swag", run)
+        return averaged, plan.notes
 
     def _approximate(self, config: LaplaceConfig, fitted: DrawsState) -> LaplaceFit:
         """The Gaussian around the fit, or around one under the prior that it chose."""

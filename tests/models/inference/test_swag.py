@@ -18,10 +18,10 @@ def collected(epochs: int, rank: int, shift: float = 0.0) -> tuple[SWAGState, to
     values = values @ torch.randn(8, 8, generator=generator(1, "mix")) + shift
     start = DrawsState(values[:1, :-1].clone(), {"log_variance": values[:1, -1:].clone()})
     state = SWAGState.begin(start, rank)
-    for row in values:
+    for number, row in enumerate(values):
         start.weights.copy_(row[:-1].unsqueeze(0))
         start.point["log_variance"].copy_(row[-1:].unsqueeze(0))
-        state.collect()
+        state.collect(number)
     return state, values
 
 
