@@ -105,7 +105,8 @@ def given(
     """The step with a given rate, and the width that it leads to.
 
     In direction k, with curvature λ and noise c per row and the rate η' = η/(1 − momentum),
-    Σ_k = (η'/2B) c/λ · (1 − e^(−2η'λt)) after t steps, beside the posterior's 1/(Nλ).
+    Σ_k = (η'/2B) c/λ, beside the posterior's 1/(Nλ). Of a window of t steps the variance about its
+    own mean is less by 2 (x − 1 + e^−x)/x² of it, x = η'λt: slow directions have no time to spread.
     """
     batch, count = max(1, min(batch, posterior.num_data)), posterior.num_data
     noise, precision = _noise_and_precision(posterior, fitted[0], rows)
@@ -115,8 +116,8 @@ def given(
         noise = (directions * (noise @ directions)).sum(0)
     else:
         sizes, directions = precision, None
-    grown = -torch.expm1(-2 * effective * steps * sizes / count)
-    reached = effective / (2 * batch) * noise / sizes * grown
+    x = (effective * steps * sizes / count).clamp_min(1e-3)
+    reached = effective / (2 * batch) * noise / sizes * (1 - 2 * (x + torch.expm1(-x)) / x**2)
     exact = 1 / sizes
     if directions is not None:
         reached, exact = directions.square() @ reached, directions.square() @ exact

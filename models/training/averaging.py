@@ -41,7 +41,7 @@ def plan_steps(
     if rate is None:
         start = torch.empty_like(values).normal_(generator=generator(seed, "sharpness"))
         return tuned(posterior, values, some, batch, start)
-    steps = epochs * -(-count // batch)
+    steps = (epochs - epochs // _BURN_IN) * -(-count // batch)
     return given(posterior, values, some, batch=batch, rate=rate, momentum=momentum, steps=steps)
 
 
