@@ -54,6 +54,14 @@ class BaselineResponse(Response):
     metrics: Json = Field(description="named as those of the version")
     seconds: float = Field(description="that it took to learn and to predict")
     rows: int = Field(description="that it learned from: a large table is thinned evenly")
+    advantage: float | None = Field(
+        None,
+        description="by how much the full model is better, mean over the held-out rows: CRPS of "
+        "numbers, log likelihood of classes; below 0 the simple method is better",
+    )
+    advantage_error: float | None = Field(
+        None, description="the standard error of this paired difference"
+    )
 
 
 class CandidateResponse(Response):

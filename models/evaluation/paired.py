@@ -1,7 +1,6 @@
 """Compares methods by their scores on the same rows."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jaxtyping import Float
@@ -22,8 +21,13 @@ class Paired:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the difference is above its standard error."""
+        """Whether the difference is above its standard error: a rule to keep ties, no test."""
         return self.difference > self.standard_error
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the difference is above two standard errors: by chance in 2.5 % of pairs."""
+        return self.difference > 2 * self.standard_error
 
 
 def paired(
@@ -46,25 +50,3 @@ def standard_error(values: Float[Tensor, "rows"], weights: Weights | None = None
         return float(values.std()) / math.sqrt(n)
     squares = (values - mean(values, weights)).square() * weights
     return math.sqrt(float(squares.sum()) / (n - 1) / n)
-
-
-def recommend_variant(
-    log_likelihoods: Mapping[float, Float[Tensor, "rows"]], weights: Weights | None = None
-) -> tuple[float, Paired | None]:
-    """The pruned fraction that is better than the full model by more than a standard error.
-
-    Returns:
-        The best such fraction with its difference to the full model; 0.0 and None if no pruned
-        variant is better by more than a standard error.
-
-    Args:
-        log_likelihoods: of each held-out row, by pruned fraction; 0.0 is the full model.
-        weights: of these rows.
-    """
-    full = log_likelihoods[0.0]
-    pairs = {prune: paired(rows, full, weights) for prune, rows in log_likelihoods.items() if prune}
-    clear = {prune: pair for prune, pair in pairs.items() if pair.is_clear}
-    if not clear:
-        return 0.0, None
-    best = max(clear, key=lambda prune: clear[prune].difference)
-    return best, clear[best]

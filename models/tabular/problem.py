@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from models.evaluation.paired import recommend_variant
+from models.evaluation.ranking import recommend_variant
 from models.evaluation.weighting import mean
 from models.features.columns import Columns
 from models.features.folds import Folds

@@ -95,7 +95,7 @@ def describe(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> Json:
     ranked = sorted(attempts, key=lambda attempt: -attempt.score)
     averaged = mixture_score(kept)
     note = (
-        f"{best.candidate.name} is best"
+        f"{best.candidate.name} is best{_margin(ranked)}"
         if len(kept) == 1
         else f"{len(kept)} candidates are averaged: together {averaged:.4g}"
     )
@@ -105,6 +105,15 @@ def describe(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> Json:
         "rows": len(best.scores),
         "note": note,
     }
+
+
+def _margin(ranked: Sequence[Attempt]) -> str:
+    """How far the first is ahead of the second, with its standard error."""
+    if len(ranked) < 2:
+        return ""
+    pair = ranked[0].ahead_of(ranked[1])
+    by = f"{pair.difference:.2g} nats per row, standard error {pair.standard_error:.2g}"
+    return f", ahead of {ranked[1].candidate.name} by {by}"
 
 
 def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str, ...]:
@@ -132,8 +141,10 @@ def notes_on_shapes(tried: Sequence[tuple[Shape, Attempt]]) -> tuple[str, ...]:
     """Which shape of the target was chosen, and how far the others are behind."""
     ranked = sorted(tried, key=lambda pair: -pair[1].score)
     (best, winner), others = ranked[0], ranked[1:]
+    pairs = [(shape.name, winner.ahead_of(attempt)) for shape, attempt in others]
     behind = ", ".join(
-        f"{shape.name} {-attempt.ahead_of(winner).difference:.2g}" for shape, attempt in others
+        f"{name} {pair.difference:.2g} (standard error {pair.standard_error:.2g})"
+        for name, pair in pairs
     )
     note = f"the target is a {best.name}"
     return (f"{note}; behind it, in nats per row: {behind}" if behind else note,)

@@ -137,7 +137,7 @@ def total_epochs(config: ModelConfig) -> int:
     if isinstance(config.method, SWAGConfig):
         once += config.method.epochs
     if isinstance(config.method, LaplaceConfig):
-        once += laplace_epochs(config)
+        once += laplace_epochs(config.method, fit)
     if isinstance(config.method, ChainConfig):
         once += count_reports(build_kernel(config.method))
     if not config.training.refit:
@@ -146,12 +146,12 @@ def total_epochs(config: ModelConfig) -> int:
     return 2 * once if is_calibrated_first else once + fit
 
 
-def laplace_epochs(config: ModelConfig) -> int:
-    """Epochs under the prior that the marginal likelihood chose; 0 with a given one."""
-    assert isinstance(config.method, LaplaceConfig)
-    if config.method.prior_sigma != "auto":
-        return 0
-    return math.ceil(_LAPLACE_SHARE * required(config.training.epochs, "epochs"))
+def laplace_epochs(method: LaplaceConfig, fitted: int) -> int:
+    """Epochs under the prior that the marginal likelihood chose, after a fit of so many.
+
+    A share of those that the fit took: held-out rows may have ended it early, and here none do.
+    """
+    return math.ceil(_LAPLACE_SHARE * fitted) if method.prior_sigma == "auto" else 0
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class Fitting:
                 averaged, found = self._average(state, config)
                 full, notes = replace(full, state=averaged), (*notes, *found)
             case LaplaceConfig() as config:
-                fitted = self._approximate(config, state)
+                fitted = self._approximate(config, fit)
                 full = replace(full, state=fitted.state, metrics=fitted.metrics)
                 notes = (*notes, *fitted.notes)
             case SGLDConfig() | CyclicalSGLDConfig() | MetropolisConfig() as config:
@@ -282,7 +282,7 @@ class Fitting:
         averaged: SWAGState = self.stages.run(f"{self.prefix}swag", run)
         return averaged, plan.notes
 
-    def _approximate(self, config: LaplaceConfig, fitted: DrawsState) -> LaplaceFit:
+    def _approximate(self, config: LaplaceConfig, fit: Fit) -> LaplaceFit:
         """The Gaussian around the fit, or around one under the prior that it chose."""
         problem, method = self.problem, self._method
         assert isinstance(problem, RowProblem), "the recipe refuses texts"
@@ -291,19 +291,22 @@ class Fitting:
         whole = Approximation(
             model.network, model.likelihood, config, training.seed, self.stages.should_stop
         )
-        found = whole.fit(fitted, problem.task.chunks)
-        if config.prior_sigma != "auto":
+        found = whole.fit(fit.state, problem.task.chunks)
+        epochs = laplace_epochs(config, fit.best_epoch)
+        if not epochs:
             return found
         lower = replace(
             training,
-            epochs=laplace_epochs(self.config),
+            epochs=epochs,
+            patience=None,
             schedule="cosine",
             learning_rate=_POLISH_RATE * required(training.learning_rate, "learning_rate"),
             warmup_steps=0,
             seed=derive_seed(training.seed, "laplace") % 2**31,
         )
         chosen = replace(method, prior=DiagonalPrior(found.prior_sigmas(FIRST_SIGMA)))
-        trainer = self._trainer(chosen, lower, fitted.detach())
+        trainer = self._trainer(chosen, lower, fit.state.detach())
+        self.stages.reporter.expect(epochs)
         again = self.stages.run(f"{self.prefix}laplace", trainer)
         return whole.fit(again, problem.task.chunks)
 

@@ -20,7 +20,8 @@ from models.evaluation.calibration import (
 )
 from models.evaluation.metrics import PerRowScores, auroc, row_scores, summarise
 from models.evaluation.out_of_distribution import Detector
-from models.evaluation.paired import paired, recommend_variant
+from models.evaluation.paired import paired
+from models.evaluation.ranking import recommend_variant
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 ROWS = 47
