@@ -13,6 +13,7 @@ from core.jobs.checkpoints import Checkpoints
 from core.jobs.jobs import Jobs
 from core.jobs.queue import Queue
 from core.jobs.results import Results
+from core.jobs.row_scores import RowScoreFiles
 from core.jobs.workers import Workers
 from core.predictions.feedback import Feedback
 from core.predictions.stored_predictions import StoredPredictions
@@ -49,6 +50,10 @@ class Context:
     @cached_property
     def results(self) -> Results:
         return Results(self.jobs, self.store)
+
+    @cached_property
+    def row_scores(self) -> RowScoreFiles:
+        return RowScoreFiles(self.store)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:

@@ -21,7 +21,12 @@ from rich.progress import (
 from credence.types import Job
 
 ETA_FROM = 0.02  # fraction of the work; before it, start-up time distorts the estimate
-STAGES = {"fit": "fit", "swag": "averaging weights", "chains": "sampling weights"}
+STAGES = {
+    "fit": "fit",
+    "swag": "averaging weights",
+    "laplace": "fit under the chosen prior",
+    "chains": "sampling weights",
+}
 
 
 def is_interactive() -> bool:

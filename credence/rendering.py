@@ -25,6 +25,8 @@ SCORES = {  # and their headers, so short that the scores of one task fit into 8
     "brier": "brier",
     "ece": "ece",
 }
+VERDICTS = {"worse": "worse", "no difference": "no difference to be seen", "": ""}
+PAIRED = ("compared_rows", "verdict", "difference", "difference_error", "optimism")
 NUMBER = r"-?\d[\d.]*(e[+-]\d+)?%?"
 SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|")  # must not be broken into two lines
 MIN_TEXT_WIDTH = 8  # characters of a column whose cells may be broken into lines
@@ -114,8 +116,11 @@ def print_job(job: Job) -> None:
 
 
 def print_comparison(rows: Sequence[ComparedMethod]) -> None:
-    """Print a line per method, and a column per score that any method has."""
-    others = {"name", "method", "job", "status", "version", "error"}
+    """Print a line per method, and a column per score that any method has.
+
+    Then how the methods differ from the best one, row by row.
+    """
+    others = {"name", "method", "job", "status", "version", "error", "standard_errors", *PAIRED}
     known = dict.fromkeys(key for row in rows for key, value in row.items() if value is not None)
     scores = [key for key in known if key not in others]
     lines = (
@@ -123,6 +128,28 @@ def print_comparison(rows: Sequence[ComparedMethod]) -> None:
         for row in rows
     )
     print_table(["method", "version", *scores], lines)
+    compared = [row for row in rows if row.get("verdict")]
+    if compared:
+        _print_pairs(compared)
+
+
+def _print_pairs(rows: Sequence[ComparedMethod]) -> None:
+    """Print the comparison in pairs: differences of log likelihoods on the same rows."""
+    headers = ["method", "behind the best", "standard error", "verdict"]
+    cells = (
+        [r["name"], r["difference"], r["difference_error"], VERDICTS[r["verdict"] or ""]]
+        if r["verdict"] != "best"
+        else [r["name"], None, None, "best"]
+        for r in rows
+    )
+    print_table(headers, cells)
+    best = next(row for row in rows if row["verdict"] == "best")
+    output.print(
+        f"Log likelihood on the same {best['compared_rows']} rows. As the best of {len(rows)}, "
+        f"that of {best['name']} is too good by about {best['optimism']:.2g} nats.",
+        markup=False,
+        highlight=False,
+    )
 
 
 def print_datasets(datasets: Iterable[Dataset]) -> None:

@@ -100,7 +100,8 @@ class ComparedMethod(TypedDict):
     """The scores of one method of a comparison; for a failed method all numbers are null.
 
     It also has the scores of the task: `rmse`, `crps`, `coverage_0.9`, or `accuracy`, `brier`,
-    `ece`.
+    `ece`. `verdict` is by the log likelihoods of the same rows, whose mean `difference` to the best
+    method has the standard error `difference_error`; the best one's is too good by `optimism`.
     """
 
     name: str
@@ -115,6 +116,12 @@ class ComparedMethod(TypedDict):
     predict_ms: float | None
     bytes: int | None
     num_weights: int | None
+    standard_errors: Json
+    compared_rows: int | None
+    verdict: Literal["best", "no difference", "worse"] | None
+    difference: float | None
+    difference_error: float | None
+    optimism: float | None
 
 
 class Feature(TypedDict):
@@ -130,6 +137,7 @@ class Detector(TypedDict):
     score: str
     threshold: float
     false_alarm_rate: float
+    rows: int
 
 
 class Variant(TypedDict):

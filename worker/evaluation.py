@@ -9,7 +9,7 @@ from models.exceptions import InvalidData
 
 
 def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
-    """The metrics of a version on the rows of a data set.
+    """The metrics of a version on the rows of a data set, weighted as in training if they can be.
 
     Raises:
         InvalidData: the data set does not have the target.
@@ -21,5 +21,7 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     check_inputs(model.inputs, profiles)
     if model.config.target not in {profile.name for profile in profiles}:
         raise InvalidData(f"the data set has no column {model.config.target!r}, the target")
+    if model.config.weight in {profile.name for profile in profiles if profile.type == "number"}:
+        names.append(model.config.weight)
     columns = context.datasets.columns(spec.dataset, names)
     return model.evaluate(columns, prune=spec.prune)

@@ -1,4 +1,5 @@
-"""Measures a trained model for a comparison: its size, speed and out-of-distribution detection.
+"""Measures a trained model for a comparison: its size, its speed, its scores row by row, and how
+well it detects rows out of distribution.
 
 The model is first read from its files, as for serving.
 """
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from core.context import Context
 from core.jobs.jobs import MethodSpec
+from core.jobs.row_scores import RowScores
 from core.process.devices import service_device
 from core.telemetry import tracing
 from models.artifact.files import read_model
@@ -25,6 +27,7 @@ from models.features.columns import Columns
 from models.model import TrainedModel
 from models.prediction.options import PredictOptions
 from models.tabular.preparation import prepare
+from worker.row_scores import score_rows
 
 SAMPLES = 100  # the default of a prediction
 MOST_ROWS = 5_000  # of each kind: the AUROC's standard error is below 0.006 (Hanley 1982)
@@ -39,8 +42,10 @@ def measure(
     types: Mapping[str, str],
     directory: Path,
     should_stop: Callable[[], bool],
-) -> Json:
+) -> tuple[Json, RowScores | None]:
     """The measurements, with `ood_auroc` if the comparison has an out-of-distribution data set.
+
+    Also the scores of held-out rows; None for forecasts and texts.
 
     Args:
         types: the stored type of each column that the model was trained on.
@@ -62,7 +67,7 @@ def measure(
             names = [column.name for column in model.inputs]
             unlike = context.datasets.columns(spec.out_of_distribution, names)
             measured["ood_auroc"] = ood_auroc(model, columns, types, unlike, should_stop)
-        return measured
+        return measured, score_rows(model, columns, should_stop)
 
 
 def predict_ms(model: TrainedModel, columns: Columns, should_stop: Callable[[], bool]) -> float:
@@ -103,14 +108,16 @@ def ood_auroc(
     Raises:
         Stopped: as `measure`.
     """
-    held_out = prepare(columns, types, model.config).scores.inputs.to(model.device)
+    scored = prepare(columns, types, model.config).scores.to(model.device)
+    held_out = scored[torch.from_numpy(_spread(len(scored)))]
     some = {name: values[_spread(len(values))] for name, values in unlike.items()}
     sides = (
-        held_out[_spread(len(held_out))],
+        held_out.inputs,
         model.read(some, None, model.resolve(PredictOptions())),
     )
     alike, different = (_ood_scores(model, x, should_stop) for x in sides)
-    return auroc(alike, different)
+    weights = None if held_out.weights is None else held_out.weights.cpu()
+    return auroc(alike, different, weights)
 
 
 def _ood_scores(

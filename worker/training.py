@@ -46,8 +46,7 @@ def run_training(
             training = _training(context, spec)
             model = _train(context, spec.dataset, training, folder, reporter, upload_or_stop)
             if isinstance(spec, MethodSpec):
-                measured = measure(context, spec, training.types, folder.model, upload_or_stop)
-                context.jobs.report(claim, metrics=measured)
+                _measure(context, claim, spec, training, folder, upload_or_stop)
             with tracing.span("publish"):
                 version = context.registry.publish(
                     claim, spec.model, folder.model, model.description, spec.dataset, spec.alias
@@ -57,6 +56,22 @@ def run_training(
     except Unavailable as error:
         log.warning("checkpoints of a finished job are still stored", error=str(error))
     return version
+
+
+def _measure(  # noqa: PLR0917 - a training, where it runs, and when to stop
+    context: Context,
+    claim: Claim,
+    spec: MethodSpec,
+    training: Training,
+    folder: SharedFolder,
+    should_stop: Callable[[], bool],
+) -> None:
+    """Measure a method of a comparison, for the table of all methods."""
+    measured, scores = measure(context, spec, training.types, folder.model, should_stop)
+    context.jobs.report(claim, metrics=measured)
+    parent = context.jobs.get(claim.job_id).parent
+    if scores is not None and parent is not None:
+        context.row_scores.publish(claim, parent, scores, folder.path)
 
 
 def _training(context: Context, spec: TrainSpec) -> Training:

@@ -15,6 +15,8 @@ from core.exceptions import Unavailable
 from core.jobs.backlog import Backlog
 from core.predictions.feedback import Rolling
 from models.config import FALSE_ALARMS
+from models.evaluation.exact_tests import ALARM_RATE, highest_mean, independent_rows
+from models.posteriors.variant import Variant
 
 FEEDBACK = {  # by the end of the metric's name: the key in `Rolling.metrics`, and the help text
     "log_likelihood": (
@@ -30,6 +32,17 @@ FEEDBACK = {  # by the end of the metric's name: the key in `Rolling.metrics`, a
         "Classes: ECE; numbers: mean |coverage − level| over the levels",
     ),
     "window_rows": ("rows", "Labelled rows in the window"),
+}
+# By the end of the metric's name: the key of a level in the check of a window, and the help text.
+COVERAGE = {
+    "expected_coverage": (
+        "held_out_coverage",
+        "Share of the held-out rows inside the central interval, when the version was trained",
+    ),
+    "coverage_p_value": (
+        "p_value",
+        "Probability of as few labelled rows inside the interval, if nothing has changed",
+    ),
 }
 Samples = Iterable[tuple[Sequence[str], float]]  # the values of the labels, and the gauge's
 
@@ -127,6 +140,38 @@ def _feedback(windows: Sequence[Rolling]) -> Iterator[Metric]:
             for level, share in window.metrics.get("coverage", {}).items()
         ),
     )
+    checks = [(window, window.metrics.get("check", {})) for window in windows]
+    for name, (key, documentation) in COVERAGE.items():
+        yield _labelled(
+            f"credence_feedback_{name}",
+            documentation,
+            ["model", "version", "level"],
+            (
+                ([window.model, str(window.version), level], test[key])
+                for window, check in checks
+                for level, test in check.get("coverage", {}).items()
+            ),
+        )
+    yield _labelled(
+        "credence_feedback_calibration_p_value",
+        "Classes: probability of as many or as few correct rows, if nothing has changed",
+        ["model", "version"],
+        (
+            ([window.model, str(window.version)], check["calibration"]["p_value"])
+            for window, check in checks
+            if "calibration" in check
+        ),
+    )
+    yield _labelled(
+        "credence_feedback_alarm_p_value",
+        "The p-value at which, or below which, there is an alarm",
+        ["model", "version"],
+        (
+            ([window.model, str(window.version)], check["alarm_p_value"])
+            for window, check in checks
+            if check
+        ),
+    )
     for name, (metric, documentation) in FEEDBACK.items():
         yield _labelled(
             f"credence_feedback_{name}",
@@ -170,6 +215,16 @@ class ModelsCollector(Collector):
             ),
         )
         yield _labelled(
+            "credence_model_epistemic_share_bound",
+            "The share's mean over all rows like those of training is below this, with p = 0.999",
+            labels,
+            (
+                (values, _share_bound(variant))
+                for values, variant in full
+                if variant.metrics.get("epistemic_share") is not None
+            ),
+        )
+        yield _labelled(
             "credence_model_out_of_distribution_ratio",
             "Share of rows like those of training that is flagged as out of distribution",
             labels,
@@ -178,6 +233,21 @@ class ModelsCollector(Collector):
                 for values, v in full
             ),
         )
+        yield _labelled(
+            "credence_model_out_of_distribution_bound",
+            "The flagged share of all rows like those of training is below this, with p = 0.999",
+            labels,
+            (
+                (values, v.detector.highest_rate(ALARM_RATE))
+                for values, v in full
+                if v.detector  # texts have none
+            ),
+        )
+
+
+def _share_bound(variant: Variant) -> float:
+    metrics = variant.metrics
+    return highest_mean(metrics["epistemic_share"], independent_rows(metrics), ALARM_RATE)
 
 
 def watch_queue(registry: CollectorRegistry, admission: Admission, engine: Engine) -> None:

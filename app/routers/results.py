@@ -51,7 +51,7 @@ def _predicted(context: Context, job: Job) -> Response:
 
 def _compared(request: Request, context: Context, job: Job) -> Response:
     wanted = negotiate(request, (JSON, HTML))
-    rows = comparison.table(context.jobs, job.id)
+    rows = comparison.table(context.jobs, job.id, context.row_scores)
     if wanted == HTML:
         return page(render_comparison(job.model, rows))
     return Response(orjson.dumps({"data": rows}), media_type=JSON)

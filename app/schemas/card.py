@@ -42,7 +42,10 @@ class CardRows(Response):
         None, exclude_if=is_none, description="rows that only chose the epoch"
     )
     calibration: int | None = Field(
-        None, exclude_if=is_none, description="rows to which only the calibration was fitted"
+        None,
+        exclude_if=is_none,
+        description="rows to which only the calibration was fitted; a refit of series also learns "
+        "from these steps, after the first fit was calibrated on them",
     )
     held_out: int = Field(description="rows on which the metrics were computed")
     split: str | Json
@@ -98,6 +101,7 @@ class CardDetector(Response):
     score: str
     threshold: float | None
     false_alarm_rate: float = Field(description="share of held-out rows above the threshold")
+    rows: int = Field(0, description="held-out rows that give the threshold; 0: not known")
 
 
 class CardResponse(Response):

@@ -14,7 +14,16 @@ from models.evaluation.scores import COMPARED, MEASURES
 from models.features.columns import ColumnProfile
 
 MethodKind = Literal[
-    "bbb", "map", "mle", "ensemble", "mc_dropout", "swag", "sgld", "csgld", "metropolis"
+    "bbb",
+    "map",
+    "mle",
+    "ensemble",
+    "mc_dropout",
+    "swag",
+    "laplace",
+    "sgld",
+    "csgld",
+    "metropolis",
 ]
 # One method of each family, and a point estimate for reference. Chains take ten times as long.
 USUAL: tuple[MethodKind, ...] = ("bbb", "mc_dropout", "ensemble", "swag", "map")
@@ -81,6 +90,28 @@ class ComparedMethod(Response):
     status: JobStatus
     version: int | None
     error: JobError | None
+    standard_errors: Json = Field(
+        default={}, description="of the scores, by their names; how much other rows would change"
+    )
+    compared_rows: int | None = Field(
+        None, description="held-out rows by which the methods are compared; null for texts"
+    )
+    verdict: Literal["best", "no difference", "worse"] | None = Field(
+        None,
+        description="by the log likelihood of the same rows, in pairs with the best method: in at "
+        "most 5 % of comparisons any method is called worse that is as good",
+    )
+    difference: float | None = Field(
+        None, description="mean log likelihood of the best method minus that of this one, in nats"
+    )
+    difference_error: float | None = Field(
+        None, description="the standard error of the paired difference"
+    )
+    optimism: float | None = Field(
+        None,
+        description="of the best method: by how much its log likelihood is too good, estimated, "
+        "because it was chosen among several",
+    )
 
 
 class CompareResponse(Response):

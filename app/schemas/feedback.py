@@ -44,7 +44,8 @@ class RollingResponse(Response):
     """The scores of a version on its newest labelled rows, the window.
 
     `metrics` has the metrics of a version, `calibration_error`, and the log likelihood on held-out
-    rows (`expected_log_likelihood`) for comparison.
+    rows (`expected_log_likelihood`) for comparison. `check` compares the labels with the held-out
+    rows: counts, p-values, and the p-value at which there is an alarm.
     """
 
     model: str

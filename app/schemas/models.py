@@ -28,6 +28,7 @@ class DetectorResponse(Response):
     false_alarm_rate: float = Field(
         description="share of rows like those of training that it flags"
     )
+    rows: int = Field(0, description="held-out rows that give the threshold; 0: not known")
 
 
 class VariantResponse(Response):
@@ -37,7 +38,10 @@ class VariantResponse(Response):
     num_weights: int
     bytes: int
     calibration: Json | None = Field(
-        None, description="variance_scale or temperature, and the number of rows of its fit"
+        None,
+        description="variance_scale or temperature, and the number of rows of its fit; of a "
+        "forecaster also variance_scale_last_step, origins and independent_errors, the number of "
+        "independent errors that those of the forecasts are worth",
     )
     metrics: Json
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)
@@ -50,6 +54,14 @@ class BaselineResponse(Response):
     metrics: Json = Field(description="named as those of the version")
     seconds: float = Field(description="that it took to learn and to predict")
     rows: int = Field(description="that it learned from: a large table is thinned evenly")
+    advantage: float | None = Field(
+        None,
+        description="by how much the full model is better, mean over the held-out rows: CRPS of "
+        "numbers, log likelihood of classes; below 0 the simple method is better",
+    )
+    advantage_error: float | None = Field(
+        None, description="the standard error of this paired difference"
+    )
 
 
 class CandidateResponse(Response):

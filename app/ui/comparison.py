@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from app.ui.charts import Chart, Table, dot_chart
+from app.ui.charts import Cell, Chart, Table, dot_chart
+from app.ui.format import with_error
 from app.ui.pages import templates
 from core.database.schema import Json
 from models.evaluation.scores import COMPARED, MEASURES, Score
 
+PAIRED = ("beside the first", "behind it, nats per row")  # by log likelihood, in pairs
 MOST_RATIO = 30  # between the largest time or size and the smallest, on a linear axis
 
 
@@ -17,18 +19,78 @@ def render_comparison(model: str, rows: Sequence[Json]) -> str:
         rows: from `core.jobs.comparison.table`.
     """
     template = templates().get_template("comparison.html")
-    return template.render(model=model, charts=method_charts(rows), table=method_table(rows))
+    return template.render(
+        model=model,
+        charts=method_charts(rows),
+        table=method_table(rows),
+        statement=statement(rows),
+    )
+
+
+def statement(rows: Sequence[Json]) -> str:
+    """What the comparison in pairs shows, as sentences; empty if it was not possible."""
+    compared = [row for row in rows if row.get("verdict")]
+    if not compared:
+        return ""
+    best = next(row for row in compared if row["verdict"] == "best")
+    equal = [row["name"] for row in compared if row["verdict"] == "no difference"]
+    worse = [row["name"] for row in compared if row["verdict"] == "worse"]
+    sentences = [f"By log likelihood on {best['compared_rows']:,} rows, {best['name']} is first."]
+    if equal:
+        sentences.append(f"No difference to be seen between it and {_list(equal)}.")
+    if worse:
+        sentences.append(
+            f"Worse: {_list(worse)} (paired differences; in at most 5 % of comparisons is any "
+            "method called worse that is as good)."
+        )
+    sentences.append(
+        f"The best of {len(compared)} scores is too good by chance: {best['name']}'s by about "
+        f"{best['optimism']:.2g} nats, so that about "
+        f"{best['log_likelihood'] - best['optimism']:.4g} is to be expected on other rows."
+    )
+    return " ".join(sentences)
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def method_table(rows: Sequence[Json]) -> Table:
     """A row per method, and a column per score that any method has."""
     scores = _known(rows)
-    headers = ("method", "version", *(score.title for score in scores))
+    is_paired = any(row.get("verdict") for row in rows)
+    headers = (
+        "method",
+        "version",
+        *(PAIRED if is_paired else ()),
+        *(score.title for score in scores),
+    )
     cells = [
-        [row["name"], row["version"] or row["status"], *(row[score.name] for score in scores)]
+        [
+            row["name"],
+            row["version"] or row["status"],
+            *(_paired(row) if is_paired else ()),
+            *(_with_error(row, score) for score in scores),
+        ]
         for row in rows
     ]
     return Table("Methods on the same held-out rows", headers, cells)
+
+
+def _paired(row: Json) -> list[Cell]:
+    if row.get("difference") is None:
+        return [None, None]
+    if row["verdict"] == "best":
+        return ["first", None]
+    words = {"worse": "worse", "no difference": "no difference to be seen"}
+    return [
+        words[row["verdict"]],
+        with_error(row["difference"], row["difference_error"]),
+    ]
+
+
+def _with_error(row: Json, score: Score) -> Cell:
+    return with_error(row[score.name], row.get("standard_errors", {}).get(score.name))
 
 
 def method_charts(rows: Sequence[Json]) -> list[Chart]:

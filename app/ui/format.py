@@ -1,5 +1,6 @@
 """Numbers, sizes, times and cells as text on a page."""
 
+import math
 from datetime import UTC, datetime
 
 import orjson
@@ -26,6 +27,17 @@ def format_value(value: Cell) -> str:
         case float():
             return f"{value:.4g}".replace("-", MINUS)
     return value
+
+
+def with_error(value: float | None, error: float | None) -> Cell:
+    """A value and its standard error, which decides the digits: −1.034 ± 0.024.
+
+    The value alone if the error is not known or 0.
+    """
+    if value is None or not error or not math.isfinite(error):
+        return value
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}".replace("-", MINUS)
 
 
 def format_bytes(count: int) -> str:

@@ -22,6 +22,10 @@ METHODS: Mapping[str, tuple[str, str]] = {
         "Deep ensemble",
         "Several networks with different starting points. Robust, but each one costs a training.",
     ),
+    "laplace": (
+        "Laplace approximation",
+        "A Gaussian around one good fit, as wide as its curvature says. Cheap; learns its prior.",
+    ),
     "swag": ("SWAG", "A Gaussian around one good fit, from the path of the optimiser."),
     "map": (
         "One network, with a prior (MAP)",
@@ -86,6 +90,8 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     ),
     "method.kl.warmup_epochs": ("Warm-up epochs", "Epochs in which this weight grows from 0."),
     "method.members": ("Members", "The number of networks, trained one after the other."),
+    "method.over": ("Uncertain weights", "Those of the last layer are fast; all see more."),
+    "method.hessian": ("Curvature", "Kron is one product per layer; full is for small layers."),
     "method.rate": ("Dropout rate", ""),
     "method.prior_sigma": ("Prior sigma", "The expected size of the weights."),
     "training.effort": (
@@ -113,7 +119,10 @@ SETTINGS: Mapping[str, tuple[str, str]] = {
     ),
     "training.patience": ("Patience", "Epochs without improvement before training stops."),
     "training.fine_tune_epochs": ("Epochs per pruned variant", ""),
-    "training.refit": ("Refit", "Fit again, with the stopping rows included."),
+    "training.refit": (
+        "Refit",
+        "Fit again, with the stopping rows (of series also the calibration steps) included.",
+    ),
     "training.seed": ("Seed", "The same seed gives the same model."),
     "training.device": ("Device", "auto, cpu, cuda, or cuda:1."),
     "training.split": (

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.ui.calibration import calibration_charts
-from app.ui.charts import Chart, line_chart, variant_name
+from app.ui.charts import Cell, Chart, line_chart, variant_name
+from app.ui.format import with_error
 from core.database.schema import Json
 from models.evaluation.scores import BY_NAME, COMPARED, SCORES, main_scores
 
@@ -39,9 +40,13 @@ class ScoreCell:
     is_best: bool
 
 
-def headline(metrics: Json) -> list[tuple[str, float]]:
-    """Labels and values of the main scores of a version."""
-    return [(score.label, metrics[score.name]) for score in main_scores(metrics)]
+def headline(metrics: Json) -> list[tuple[str, Cell]]:
+    """Labels of the main scores of a version, and their values with standard errors."""
+    errors = metrics.get("standard_errors", {})
+    return [
+        (score.label, with_error(metrics[score.name], score.read(errors)))
+        for score in main_scores(metrics)
+    ]
 
 
 def known_scores(metrics: Json) -> list[tuple[str, float]]:
@@ -56,8 +61,18 @@ def trust(metrics: Json) -> tuple[str, str] | None:
     if share is not None:
         rows = f"{metrics['rows']:,} {'held-out row' if metrics['rows'] == 1 else 'held-out rows'}"
         return f"inside the {100 * float(LEVEL):g} % interval", f"{100 * share:.0f} % of {rows}"
-    if metrics.get("ece") is not None:
-        return "calibration error (ECE), held out", f"{100 * metrics['ece']:.1f} %"
+    if metrics.get("ece_debiased") is not None:
+        error = metrics["standard_errors"]["ece_debiased"]
+        own, raw, perfect = (
+            100 * metrics[name] for name in ("ece_debiased", "ece", "ece_expected")
+        )
+        text = (
+            f"{max(0.0, own):.1f} ± {100 * error:.1f} % "
+            f"(with chance {raw:.1f} %; a perfect model {perfect:.1f} %)"
+        )
+        return "calibration error (ECE) without chance", text
+    if metrics.get("ece") is not None:  # of an older release
+        return "calibration error (ECE), chance included", f"{100 * metrics['ece']:.1f} %"
     return None
 
 

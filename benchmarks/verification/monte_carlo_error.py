@@ -27,7 +27,7 @@ from models.training.train import train
 LEAST, MOST = 0.7, 1.4  # actual ÷ stated, of 95 % of rows and outputs
 ROWS, TRAINING_ROWS, OUTSIDE = 20, 600, 3.0
 SEEDS = {"short": 100, "full": 200}
-SHORT = ("one hidden layer", "two hidden layers", "classes, two hidden layers")
+SHORT = ("two hidden layers", "classes, two hidden layers")
 _CHANCE = 2  # standard errors of a standard deviation over seeds, which widen the bounds
 _ROUNDING = 1e-6
 

@@ -22,6 +22,7 @@ from core.clock import now
 from core.database.database import Database
 from core.database.schema import FeedbackRow, FeedbackWindowRow, Json, VersionRow
 from core.names import check_identifier, new_id
+from core.predictions.window_check import check_window
 from core.registry import versions
 from models.evaluation.metrics import PerRowScores, calibration_error, summarise
 
@@ -85,7 +86,7 @@ class Feedback:
             row.rows, row.scores, row.created_at = rows, packed, now()
             session.add(row)
             session.flush()
-            window = self._update_window(session, version_row)
+            window = self._update_window(session, version_row, new_rows)
             added = Added(row.id, found is None, new_rows, _rolling(window))
             self._caller.record(session, added.id, added)
             return added
@@ -110,8 +111,10 @@ class Feedback:
                 kept.append(_rolling(window))
         return kept
 
-    def _update_window(self, session: Session, version: VersionRow) -> FeedbackWindowRow:
-        """Delete scores before the window, and write the metrics of the others."""
+    def _update_window(
+        self, session: Session, version: VersionRow, new_rows: int
+    ) -> FeedbackWindowRow:
+        """Delete scores before the window, and write the metrics and the tests of the others."""
         labels = FeedbackRow.model == version.model, FeedbackRow.version == version.version
         newest = select(FeedbackRow.number, FeedbackRow.rows).where(*labels)
         found = session.execute(newest.order_by(FeedbackRow.number.desc())).all()
@@ -122,6 +125,9 @@ class Feedback:
         scores = _joined(session.scalars(query).all(), self._window)
         metrics, held_out = describe(scores), version.description.get("metrics") or {}
         metrics["expected_log_likelihood"] = held_out.get("log_likelihood")
+        before = session.get(FeedbackWindowRow, (version.model, version.version))
+        counted = _labels_before(before, metrics["rows"] - new_rows) + new_rows
+        metrics["check"] = check_window(scores, counted, self._window, _held_out(version))
         row = FeedbackWindowRow(
             model=version.model, version=version.version, metrics=metrics, updated_at=now()
         )
@@ -139,6 +145,19 @@ def _labels_of(session: Session, prediction: str | None) -> FeedbackRow | None:
         return None
     query = select(FeedbackRow).where(FeedbackRow.prediction == prediction)
     return session.scalars(query).one_or_none()
+
+
+def _labels_before(window: FeedbackWindowRow | None, rows: int) -> int:
+    """How many rows were labelled before; as many as there are, if that was not counted."""
+    counted = window.metrics.get("check", {}).get("labels") if window else None
+    return max(rows, 0) if counted is None else int(counted)
+
+
+def _held_out(version: VersionRow) -> list[Json]:
+    """The metrics of each variant on the held-out rows."""
+    variants = version.description.get("variants") or [version.description]
+    found = [variant.get("metrics") or {} for variant in variants]
+    return [metrics for metrics in found if metrics.get("rows")]
 
 
 def _joined(parts: Sequence[Mapping[str, Any]], most: int) -> PerRowScores:

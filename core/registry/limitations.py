@@ -18,6 +18,8 @@ _APPROXIMATIONS = {
     "mc_dropout": "the epistemic variance follows from the dropout rate, which was chosen, not "
     "learned",
     "swag": "the posterior is a Gaussian about one optimum",
+    "laplace": "the posterior is a Gaussian about one optimum, as wide as the curvature there "
+    "says; it knows nothing of other optima",
     "sgld": "chains with a step size that is not 0 only come close to the posterior",
     "csgld": "chains with a step size that is not 0 only come close to the posterior",
 }
@@ -50,6 +52,11 @@ def _of_method(description: Json) -> Iterator[str]:
     kind, training = description["method"]["kind"], description["training"]
     if kind in _APPROXIMATIONS:
         yield _APPROXIMATIONS[kind]
+    if description["method"].get("hessian") == "diagonal":
+        yield (
+            "the curvature is a diagonal: weights are independent of each other, and the epistemic "
+            "variance comes out too small where they depend on each other"
+        )
     pruned = [variant for variant in description["variants"] if variant["prune"] > 0]
     if pruned and training.get("fine_tune_epochs"):
         yield (

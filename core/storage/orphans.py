@@ -18,14 +18,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.database.database import Database
-from core.database.schema import DatasetRow, JobRow, VersionRow
+from core.database.schema import DatasetRow, JobRow, Json, VersionRow
 from core.database.statements import installation_id
 from core.jobs.transitions import CLAIMED, JobStatus
 from core.registry.registry import import_prefix
 from core.storage import ArtifactStore
 
 _MODEL = re.compile(r"(?P<job>job_[0-9a-f]+)-(?P<attempt>\d+)")
-_PART = re.compile(r"(?P<chunk>\d+)-(?P<attempt>\d+)\.parquet")
+_PART = re.compile(r"(?P<part>\d+|job_[0-9a-f]+)-(?P<attempt>\d+)\.(parquet|safetensors)")
 _STOPPED = {JobStatus.FAILED, JobStatus.CANCELLED}
 
 
@@ -93,7 +93,7 @@ class Orphans:
                 continue
             for key in keys:
                 match = _PART.fullmatch(key.rpartition("/")[2])
-                if match and (int(match["chunk"]), int(match["attempt"])) not in known:
+                if match and (match["part"], int(match["attempt"])) not in known:
                     yield key
 
     def _keys(self, folder: str) -> list[str]:
@@ -120,8 +120,10 @@ def _pieces(ids: list[str], size: int = 500) -> Iterator[list[str]]:
         yield ids[start : start + size]
 
 
-def _parts(session: Session, job_id: str) -> set[tuple[int, int]] | None:
-    """(chunk, attempt) of each file that belongs to a result, or still may.
+def _parts(session: Session, job_id: str) -> set[tuple[str, int]] | None:
+    """(part, attempt) of each file that belongs to a result, or still may.
+
+    A part is the number of a chunk as in its file's name, or the id of a training.
 
     None if the job is not in this database.
     """
@@ -131,8 +133,12 @@ def _parts(session: Session, job_id: str) -> set[tuple[int, int]] | None:
     if _is_not_resumable(session, job):
         return set()
     kept = JobRow.parent == job_id, JobRow.status.in_(CLAIMED | {JobStatus.SUCCEEDED})
-    rows = session.execute(select(JobRow.spec, JobRow.attempt).where(*kept))
-    return {(row.spec["chunk"], row.attempt) for row in rows}
+    rows = session.execute(select(JobRow.id, JobRow.spec, JobRow.attempt).where(*kept))
+    return {(_part(row.id, row.spec), row.attempt) for row in rows}
+
+
+def _part(job_id: str, spec: Json) -> str:
+    return f"{spec['chunk']:04d}" if "chunk" in spec else job_id
 
 
 def _is_not_resumable(session: Session, job: JobRow) -> bool:

@@ -72,13 +72,17 @@ def _submit(model: "TrainedModel", rows: Columns, truth: str, prune: float | Non
     return model.feedback(Frame(rows), truth, prune=prune)
 
 
+_ELSEWHERE = {"expected_log_likelihood"}  # the held-out log likelihood, which has its own cell
+_P_VALUES = ("check coverage 0.9 p_value", "check calibration p_value", "check alarm_p_value")
+
+
 def _print(about: Version, feedback: Feedback) -> None:
     """The window's metrics beside those on held-out rows."""
     rolling, held_out = flatten(feedback["rolling"]["metrics"]), flatten(about["metrics"])
     rows = [
         [name, value, held_out.get(name)]
         for name, value in rolling.items()
-        if name != "expected_log_likelihood"  # the held-out log likelihood, which has its own cell
+        if name not in _ELSEWHERE and (not name.startswith("check ") or name in _P_VALUES)
     ]
     title = f"{feedback['model']} version {feedback['version']}"
     print_table(["metric", "labelled", "held out"], rows, title)

@@ -22,6 +22,7 @@ from models.features.feature_encoder import MAX_INPUT
 from models.features.numbers import DatetimeEncoder
 from models.features.targets import NumberTarget
 from models.inference.bbb import BBBState
+from models.inference.laplace.state import LaplaceState
 from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
@@ -29,6 +30,7 @@ from models.inference.swag import SWAGState
 from models.likelihoods import Bernoulli, Categorical, ShapedLikelihood
 from models.likelihoods.families import Family, Student
 from models.posteriors.layout import Weights
+from models.prediction.linearised import linearised
 from models.prediction.shaped_mixture import ShapedMixture
 from models.prediction.weight_draws import FittedDraws, Functions
 from models.tabular.model import TabularModel
@@ -94,6 +96,8 @@ def _mean(state: State, model: TabularModel) -> Functions:
             weights, point = state.weights, state.point
         case DrawsState() if len(state.weights) == 1:
             weights, point = state.weights[0], {k: v[0] for k, v in state.point.items()}
+        case LaplaceState(estimate=fitted):
+            weights, point = fitted.weights[0], {k: v[0] for k, v in fitted.point.items()}
         case SWAGState():
             weights = state.mean[: state.num_weights]
             rest = state.mean[state.num_weights :].split(model.network.layout.members)
@@ -193,6 +197,7 @@ class _Exported(nn.Module):
         self._calibration = model.variant(prune).calibration
         _fill_caches(model)
         self._weights = self._register("weight", functions.weights)
+        self._centre = self._register("centre", functions.centre or {})
         self._point = self._register("point", functions.point)
         masks = functions.masks or []
         self._masks = self._register("mask", {str(i): mask for i, mask in enumerate(masks)})
@@ -210,12 +215,18 @@ class _Exported(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         x = self._encode(inputs)
-        masks = [self.get_buffer(name) for name in self._masks.values()] or None
-        outputs = self._model.network(self._buffers_of(self._weights), x, masks).double()
+        outputs = self._outputs(x).double()
         if outputs.ndim == 4:  # each member of each draw is a sample
             outputs = outputs.flatten(0, 1)
         results = self._probabilities(outputs) if self._is_classes else self._moments(outputs)
         return tuple(values.float() for values in results)
+
+    def _outputs(self, x: Tensor) -> Tensor:
+        weights, network = self._buffers_of(self._weights), self._model.network
+        if self._centre:
+            return linearised(network, self._buffers_of(self._centre), weights, x)
+        masks = [self.get_buffer(name) for name in self._masks.values()] or None
+        return network(weights, x, masks)
 
     def _encode(self, inputs: Sequence[Tensor]) -> Tensor:
         tables, tensors = iter(inputs[:1]), iter(inputs[1 if self._num_columns else 0 :])

@@ -18,6 +18,7 @@ from models.config.ranges import Count, Flag, NotNegative, Number, Text
 from models.evaluation.baseline import Baseline
 from models.evaluation.calibration import Calibration
 from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, Detector
+from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
 from models.features.categories import CategoryEncoder
 from models.features.columns import convertible
@@ -39,11 +40,11 @@ class VariantDocument(TypedDict):
     """The fields of a `Variant`; `state` names the type of the state in its safetensors file."""
 
     prune: Pruned
-    state: Literal["mean_field", "draws", "dropout", "swag"]
+    state: Literal["mean_field", "draws", "dropout", "swag", "laplace"]
     metrics: Json
     num_bytes: Count
     error_factors: Annotated[dict[Rows, NotNegative], Len(0, 100)]
-    calibration: Calibration | None
+    calibration: Calibration | PathCalibration | None
     bfloat16: Flag
     detector: Detector | None
     sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]

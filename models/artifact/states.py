@@ -8,6 +8,7 @@ from torch import Tensor
 
 from models.exceptions import CorruptArtifact
 from models.inference.bbb import BBBState
+from models.inference.laplace.state import Block, LaplaceState
 from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
@@ -20,6 +21,7 @@ STATES: dict[str, type[State]] = {
     "draws": DrawsState,
     "dropout": DropoutState,
     "swag": SWAGState,
+    "laplace": LaplaceState,
 }
 
 Shape = tuple[int, ...]
@@ -44,6 +46,12 @@ def check_state(state: State, network: Network, likelihood: Likelihood) -> None:
             _check_draws(state, network, points)
         case SWAGState():
             _check_swag(state, network, points)
+        case LaplaceState():
+            _check_draws(state.estimate, network, points)
+            if len(state.estimate.weights) != 1 or not state.blocks:
+                raise CorruptArtifact("a Laplace approximation has one weight vector and blocks")
+            for name, block in state.blocks.items():
+                _check_block(name, block, weights)
         case _:
             raise CorruptArtifact(f"{type(state).__name__} is not one of {', '.join(STATES)}")
 
@@ -76,6 +84,21 @@ def _check_swag(state: SWAGState, network: Network, points: tuple[str, ...]) -> 
         raise CorruptArtifact(
             "count must be at least 1, snapshots at least 2, and squares not negative"
         )
+
+
+def _check_block(name: str, block: Block, num_weights: int) -> None:
+    name = f"block.{name}"
+    rows, columns = block.scales.shape if block.scales.ndim == 2 else (0, 0)
+    if not rows * columns or block.start < 0 or block.stop > num_weights:
+        raise CorruptArtifact(
+            f"{name} covers weights {block.start} to {block.stop}; the network has {num_weights}"
+        )
+    _check(f"{name}.scales", block.scales, (rows, columns))
+    if bool((block.scales < 0).any()):
+        raise CorruptArtifact(f"{name}.scales has negative values")
+    for side, matrix, size in (("left", block.left, rows), ("right", block.right, columns)):
+        if matrix is not None:
+            _check(f"{name}.{side}", matrix, (size, size))
 
 
 def _check_points(point: dict[str, Tensor], names: tuple[str, ...], shape: Shape) -> None:

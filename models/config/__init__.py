@@ -13,6 +13,7 @@ from models.config.methods import DropoutConfig as DropoutConfig
 from models.config.methods import EnsembleConfig as EnsembleConfig
 from models.config.methods import GaussianPriorConfig as GaussianPriorConfig
 from models.config.methods import KLConfig as KLConfig
+from models.config.methods import LaplaceConfig as LaplaceConfig
 from models.config.methods import MAPConfig as MAPConfig
 from models.config.methods import MethodConfig as MethodConfig
 from models.config.methods import MetropolisConfig as MetropolisConfig

@@ -45,7 +45,8 @@ class TrainingConfig:
 
     Three disjoint sets of a table's rows are held out: `stopping_fraction` to choose the epoch,
     `calibration_fraction` to calibrate (0: no calibration), `validation_fraction` for the metrics.
-    `refit` fits the weights again with the rows of the first set included.
+    `refit` fits the weights again with the rows of the first set included. Of series the sets are
+    steps in the order of time, and a refit also learns from those that calibrated the first fit.
 
     With `folds` no set is held out for the epoch and for calibration: the members of the network
     leave out one fold each, and predict its rows. `effort` says how much the recipe tries.

@@ -11,21 +11,27 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import Json
+from models.evaluation.weighting import Weights, split_weights
 
 POINTS = 20  # of the curve: coverage in steps of 5 %
+MOST_STEPS = 1_000_000  # of the area with weights
+_ROUNDING = 1e-12  # of a cumulative weight: it must not add a row to a point of the curve
 
 
 def selective_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
     """`risk_coverage` and `aurc` of per-row scores; the risk is RMSE, or share of wrong labels."""
+    scores, weights = split_weights(scores)
     if "correct" in scores:
-        return risk_coverage(scores["uncertainty"], 1 - scores["correct"], lambda mean: mean)
-    return risk_coverage(scores["uncertainty"], scores["squared_error"], torch.sqrt)
+        loss = 1 - scores["correct"]
+        return risk_coverage(scores["uncertainty"], loss, lambda mean: mean, weights)
+    return risk_coverage(scores["uncertainty"], scores["squared_error"], torch.sqrt, weights)
 
 
 def risk_coverage(
     uncertainty: Float[Tensor, "rows"],
     loss: Float[Tensor, "rows"],
     to_risk: Callable[[Tensor], Tensor],
+    weights: Weights | None = None,
 ) -> Json:
     """The curve, and the area under it: the mean risk over all coverages k/n.
 
@@ -35,7 +41,10 @@ def risk_coverage(
 
     Args:
         to_risk: computes the risk from a mean loss.
+        weights: a row of weight w counts as w rows; none is 0.
     """
+    if weights is not None:
+        return _weighted_curve(uncertainty, loss, to_risk, weights)
     ordered, order = uncertainty.double().sort()
     _, group, sizes = ordered.unique_consecutive(return_inverse=True, return_counts=True)
     ends = sizes.cumsum(0) - 1
@@ -44,7 +53,46 @@ def risk_coverage(
     risks = to_risk((sums / sizes)[group].cumsum(0) / counts)
     wanted = -(-len(ordered) * torch.arange(1, POINTS + 1, device=group.device) // POINTS)
     last = ends[group[wanted - 1].unique()]
-    points = zip(ordered[last], (last + 1) / len(ordered), risks[last], strict=True)
-    names = ("threshold", "coverage", "risk")
+    return _curve(ordered[last], (last + 1) / len(ordered), risks[last], risks)
+
+
+def _weighted_curve(
+    uncertainty: Float[Tensor, "rows"],
+    loss: Float[Tensor, "rows"],
+    to_risk: Callable[[Tensor], Tensor],
+    weights: Weights,
+) -> Json:
+    """The curve of rows that count as often as their weights say.
+
+    The cumulative loss is linear within rows of equal uncertainty, so that coverages k/n at which a
+    row is answered in part have a risk, too; n is the total weight, or the number of rows if that
+    is larger.
+    """
+    thresholds, group = uncertainty.double().unique(return_inverse=True)
+    zero = torch.zeros_like(thresholds)
+    counts = zero.index_add(0, group, weights.double()).cumsum(0)
+    losses = zero.index_add(0, group, loss.double() * weights.double()).cumsum(0)
+    steps = min(MOST_STEPS, max(round(float(counts[-1])), len(group)))
+    answered = counts[-1] * torch.arange(1, steps + 1, device=counts.device) / steps
+    risks = to_risk(_interpolate(answered, counts, losses) / answered)
+    wanted = counts[-1] * torch.arange(1, POINTS + 1, device=counts.device) / POINTS
+    last = torch.searchsorted(counts, wanted * (1 - _ROUNDING)).clamp(max=len(counts) - 1).unique()
+    return _curve(
+        thresholds[last], counts[last] / counts[-1], to_risk(losses[last] / counts[last]), risks
+    )
+
+
+def _interpolate(
+    places: Float[Tensor, "places"], x: Float[Tensor, "knots"], y: Float[Tensor, "knots"]
+) -> Float[Tensor, "places"]:
+    """The line through (0, 0) and the knots, at these places."""
+    x, y = (torch.nn.functional.pad(values, (1, 0)) for values in (x, y))
+    right = torch.searchsorted(x, places).clamp(1, len(x) - 1)
+    slope = (y[right] - y[right - 1]) / (x[right] - x[right - 1])
+    return y[right - 1] + slope * (places - x[right - 1])
+
+
+def _curve(threshold: Tensor, coverage: Tensor, risk: Tensor, risks: Tensor) -> Json:
+    names, points = ("threshold", "coverage", "risk"), zip(threshold, coverage, risk, strict=True)
     curve = [dict(zip(names, map(float, point), strict=True)) for point in points]
     return {"risk_coverage": curve, "aurc": float(risks.mean())}

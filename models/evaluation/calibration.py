@@ -6,12 +6,16 @@ for any model (Vovk, Gammerman, Shafer 2005, §2.2; Lei et al. 2018, arXiv 1604.
 residuals in units of a predicted deviation). Those of targets with a shape lie between quantiles of
 the predicted distribution, so that they keep its support and skew (Chernozhukov, Wüthrich and Zhu
 2021, arXiv 1909.07889).
+
+A row of weight w counts as w rows. Weights that are density ratios make the guarantee one for rows
+of the other distribution (Tibshirani, Barber, Candès and Ramdas 2019, arXiv 1904.06019), where a
+new row's own weight counts as 1, the mean of such weights.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -65,9 +69,28 @@ def conformal_rank(num_rows: int, level: float) -> int:
 Bounds = tuple[Float[Tensor, "rows"], Float[Tensor, "rows"]]
 
 
-def _ranked(scores: Sequence[float], level: float, beyond: float) -> float:
-    rank = conformal_rank(len(scores), level)
-    return scores[rank - 1] if rank <= len(scores) else beyond
+def weighted_place(weights: Float[np.ndarray, "rows"], level: float) -> int:
+    """The place, from 0, of the smallest score r with Σ_{score_i ≤ r} w_i ≥ level · (Σ w_i + 1).
+
+    The new row has weight 1. For whole weights this is the place of the ⌈(n + 1) · level⌉-th of the
+    repeated rows. If no score is large enough, it is the number of rows.
+
+    Args:
+        weights: in the order of the increasing scores.
+    """
+    below = np.cumsum(weights)
+    wanted = level * (below[-1] + 1) if len(below) else level
+    return int(np.searchsorted(below, wanted - 1e-9 * max(1.0, wanted)))
+
+
+def _ranked(
+    scores: Sequence[float], weights: Sequence[float], level: float, beyond: float
+) -> float:
+    if weights:
+        place = weighted_place(np.asarray(weights), level)
+    else:
+        place = conformal_rank(len(scores), level) - 1
+    return scores[place] if place < len(scores) else beyond
 
 
 class ScalesVariance:
@@ -75,6 +98,7 @@ class ScalesVariance:
 
     variance_scale: float
     rows: int
+    has_intervals: ClassVar[bool] = True  # conformal ones
 
     def apply(self, mixture: Mixture) -> NumberMixture:
         """Multiply deviations on the target's scale by √c; probabilities of atoms stay the same."""
@@ -93,20 +117,22 @@ class NumberCalibration(ScalesVariance):
         residuals: |y − mean| ÷ calibrated total standard deviation, in increasing order; of many
             rows only evenly spread order statistics.
         rows: number of calibration rows.
+        weights: of the residuals; () if each is 1.
     """
 
     variance_scale: Positive
     residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
+    weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
 
     def half_width(self, level: float) -> float:
         """Half the width of a conformal interval, in predictive standard deviations.
 
         It is the ⌈(n + 1) · level⌉-th smallest of n residuals, infinite if n is too small. For rows
         exchangeable with the calibration rows the interval contains the target with a probability
-        of `level` or more.
+        of `level` or more. With weights n is their sum.
         """
-        return _ranked(self.residuals, level, math.inf)
+        return _ranked(self.residuals, self.weights, level, math.inf)
 
     def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
@@ -123,20 +149,22 @@ class ShapeCalibration(ScalesVariance):
         conformity: |2F(y) − 1| under the calibrated distributions, in increasing order; of many
             rows only evenly spread order statistics.
         rows: number of calibration rows.
+        weights: of the conformities; () if each is 1.
     """
 
     variance_scale: Positive
     conformity: Annotated[tuple[Probability, ...], Len(0, MAX_RESIDUALS)]
     rows: Count
+    weights: Annotated[tuple[Positive, ...], Len(0, MAX_RESIDUALS)] = ()
 
     def probability(self, level: float) -> float:
         """The probability of the central interval that is the conformal one.
 
         It is the ⌈(n + 1) · level⌉-th smallest of n conformities, 1 if n is too small: then the
         interval is the whole support. For rows exchangeable with the calibration rows the interval
-        contains the target with a probability of `level` or more.
+        contains the target with a probability of `level` or more. With weights n is their sum.
         """
-        return _ranked(self.conformity, level, 1.0)
+        return _ranked(self.conformity, self.weights, level, 1.0)
 
     def intervals(self, mixture: NumberMixture, levels: Sequence[float]) -> list[Bounds]:
         """The conformal interval of each level; `mixture` is calibrated."""
@@ -151,6 +179,7 @@ class ClassCalibration:
 
     temperature: Positive
     rows: Count
+    has_intervals: ClassVar[bool] = False
 
     def apply(self, mixture: Mixture) -> CategoricalMixture:
         assert isinstance(mixture, CategoricalMixture)
@@ -178,14 +207,15 @@ def fit_calibration(
     if isinstance(some[0].mixture, CategoricalMixture):
         return ClassCalibration(scale, sum(len(one.targets) for one in some))
     rank = conformity if shaped else residuals
-    ranked = [
-        rank(one.mixture.scaled(scale), one.targets, one.start)
-        for one in rows
-        if isinstance(one.mixture, NumberMixture)
-    ]
+    ranked, weights = [], []
+    for one in rows:
+        if isinstance(one.mixture, NumberMixture):
+            ranked.append(rank(one.mixture.scaled(scale), one.targets, one.start))
+            weights += [] if one.weights is None else [one.weights]
     values = torch.cat(ranked)
+    kept, kept_weights = order_statistics(values, torch.cat(weights) if weights else None)
     kind = ShapeCalibration if shaped else NumberCalibration
-    return kind(scale, order_statistics(values), len(values))
+    return kind(scale, kept, len(values), kept_weights)
 
 
 def fit_scale(labelled: Sequence[LabelledMixture]) -> float:
@@ -240,13 +270,37 @@ def conformity(
     return (2 * mixture.pit(targets, start) - 1).abs().clamp(max=1)
 
 
-def order_statistics(values: Float[Tensor, "rows"]) -> tuple[float, ...]:
-    """The values in increasing order; at most `MAX_RESIDUALS` of them, evenly spread.
+def order_statistics(
+    values: Float[Tensor, "rows"], weights: Float[Tensor, "rows"] | None = None
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The values in increasing order, at most `MAX_RESIDUALS` of them, evenly spread; weights.
 
     The k-th of m kept values is the ⌈k (n + 1) / (m + 1)⌉-th of all n. A quantile of the kept
-    values is therefore never below that of all values.
+    values is therefore never below that of all values. The weights are () if each is 1.
     """
+    if weights is not None:
+        return _weighted_statistics(values.cpu().numpy(), weights.double().cpu().numpy())
     ordered = np.sort(values.cpu().numpy())
     n, m = len(ordered), min(len(ordered), MAX_RESIDUALS)
     ranks = -(-np.arange(1, m + 1) * (n + 1) // (m + 1))
-    return tuple(ordered[ranks - 1].tolist())
+    return tuple(ordered[ranks - 1].tolist()), ()
+
+
+def _weighted_statistics(
+    values: Float[np.ndarray, "rows"], weights: Float[np.ndarray, "rows"]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """All values that count, with their weights; of too many m, each with the weight v.
+
+    The k-th is the smallest up to which the weights are at least k v (W + 1) / (m v + 1), where W
+    is the sum of all weights and v = min(1, W/m). For whole weights this is the rule for rows.
+    """
+    counts = weights > 0
+    order = np.argsort(values[counts], kind="stable")
+    values, weights = values[counts][order], weights[counts][order]
+    m, below = MAX_RESIDUALS, np.cumsum(weights)
+    if len(values) <= m:
+        return tuple(values.tolist()), tuple(weights.tolist())
+    each = min(1.0, below[-1] / m)
+    wanted = np.arange(1, m + 1) * each * (below[-1] + 1) / (m * each + 1)
+    places = np.searchsorted(below, wanted * (1 - 1e-12)).clip(max=len(values) - 1)
+    return tuple(values[places].tolist()), () if each == 1 else (each,) * m

@@ -3,7 +3,8 @@
 Proper scores: log likelihood (higher is better), CRPS and Brier (lower is better). Coverage is the
 share of targets inside the central interval of each level. Source: Gneiting and Raftery 2007.
 All scores of a calibrated model are of its calibrated predictions; `uncalibrated` has those without
-calibration.
+calibration. A row of weight w counts as w rows: per-row scores have their rows' weights, if there
+are any, as the entry `weight`, and their summaries are weighted.
 """
 
 import math
@@ -22,20 +23,37 @@ from models.evaluation.calibration import (
     ClassCalibration,
     LabelledMixture,
 )
-from models.evaluation.reliability import pit_histogram, reliability_bins
+from models.evaluation.calibration_error import (
+    equal_counts,
+    equal_widths,
+    expected_calibration_error,
+)
+from models.evaluation.reliability import confidence_counts, pit_histogram, reliability_bins
+from models.evaluation.standard_errors import class_errors, number_errors
+from models.evaluation.weighting import (
+    WEIGHT,
+    Weights,
+    mean,
+    split_weights,
+    total,
+)
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.prediction import epistemic_share
 from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
 
 COVERAGE_LEVELS = (0.5, 0.8, 0.9, 0.95)
-ECE_BINS = 15  # as usual since Guo et al. 2017
 CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 
 PerRowScores = dict[str, Tensor]
 
 
 def row_scores(labelled: LabelledMixture, calibration: Calibration | None) -> PerRowScores:
-    """The scores of each row: `regression_scores` or `classification_scores`."""
+    """The scores of each row: `regression_scores` or `classification_scores`, and its weight."""
+    scores = _row_scores(labelled, calibration)
+    return scores if labelled.weights is None else scores | {WEIGHT: labelled.weights}
+
+
+def _row_scores(labelled: LabelledMixture, calibration: Calibration | None) -> PerRowScores:
     mixture, targets = labelled.mixture, labelled.targets
     if isinstance(mixture, CategoricalMixture):
         assert calibration is None or isinstance(calibration, ClassCalibration)
@@ -102,34 +120,45 @@ def coverage(pit: Float[Tensor, "rows"]) -> dict[str, Float[Tensor, "rows"]]:
 
 
 def regression_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
-    """Means of the per-row scores under their public names; None for infinite widths."""
-    mean = {name: float(values.mean()) for name, values in scores.items()}
+    """Means of the per-row scores under their public names; None for infinite widths.
+
+    `standard_errors` are right if the rows are independent.
+    """
+    scores, weights = split_weights(scores)
+    means = {name: mean(values, weights) for name, values in scores.items()}
     metrics = {
-        "rows": len(scores["mae"]),
-        "log_likelihood": mean["log_likelihood"],
-        "rmse": mean["squared_error"] ** 0.5,
-        "mae": mean["mae"],
-        "crps": mean["crps"],
-        "coverage": _by_level(mean, "coverage"),
-        "interval_width": _by_level(mean, "width"),
-        "epistemic_share": mean["epistemic_share"],
-        "pit": pit_histogram(scores["pit"]),
+        **count_rows(scores["mae"], weights),
+        "log_likelihood": means["log_likelihood"],
+        "rmse": means["squared_error"] ** 0.5,
+        "mae": means["mae"],
+        "crps": means["crps"],
+        "coverage": _by_level(means, "coverage"),
+        "interval_width": _by_level(means, "width"),
+        "epistemic_share": means["epistemic_share"],
+        "pit": pit_histogram(scores["pit"], weights),
+        "standard_errors": number_errors(scores, COVERAGE_LEVELS, weights),
     }
-    if "uncalibrated_log_likelihood" not in mean:
+    if "uncalibrated_log_likelihood" not in means:
         return metrics
-    widths = _by_level(mean, "conformal_width")
+    widths = _by_level(means, "conformal_width")
     return metrics | {
-        "conformal_coverage": _by_level(mean, "conformal_coverage"),
+        "conformal_coverage": _by_level(means, "conformal_coverage"),
         "conformal_width": {k: v if math.isfinite(v) else None for k, v in widths.items()},
         "uncalibrated": {
-            "log_likelihood": mean["uncalibrated_log_likelihood"],
-            "coverage": {"0.9": mean["uncalibrated_coverage_0.9"]},
+            "log_likelihood": means["uncalibrated_log_likelihood"],
+            "coverage": {"0.9": means["uncalibrated_coverage_0.9"]},
         },
     }
 
 
-def _by_level(mean: dict[str, float], name: str) -> dict[str, float]:
-    return {f"{level:g}": mean[f"{name}_{level:g}"] for level in COVERAGE_LEVELS}
+def count_rows(values: Tensor, weights: Weights | None) -> Json:
+    """`rows`, the number of rows, and with weights `weight`, the number that they count as."""
+    counted: Json = {"rows": len(values)}
+    return counted if weights is None else counted | {"weight": total(values, weights)}
+
+
+def _by_level(means: dict[str, float], name: str) -> dict[str, float]:
+    return {f"{level:g}": means[f"{name}_{level:g}"] for level in COVERAGE_LEVELS}
 
 
 def classification_scores(
@@ -164,23 +193,31 @@ def classification_scores(
 
 def classification_metrics(scores: dict[str, Float[Tensor, "rows"]]) -> Json:
     """Means of the per-row scores, and the expected calibration error with two kinds of bins."""
+    scores, weights = split_weights(scores)
+    confidence, correct = scores["confidence"], scores["correct"]
+    widths, counts = (
+        expected_calibration_error(confidence, correct, bins)
+        for bins in (equal_widths(confidence, weights), equal_counts(confidence, weights))
+    )
     metrics = {
-        "rows": len(scores["correct"]),
-        "accuracy": float(scores["correct"].mean()),
-        "log_likelihood": float(scores["log_likelihood"].mean()),
-        "brier": float(scores["brier"].mean()),
-        "ece": expected_calibration_error(scores["confidence"], scores["correct"]),
-        "ece_adaptive": adaptive_calibration_error(scores["confidence"], scores["correct"]),
-        "epistemic_share": float(scores["epistemic_share"].mean()),
-        "reliability": reliability_bins(scores["confidence"], scores["correct"]),
+        **count_rows(correct, weights),
+        "accuracy": mean(correct, weights),
+        "log_likelihood": mean(scores["log_likelihood"], weights),
+        "brier": mean(scores["brier"], weights),
+        **widths.describe("ece"),
+        **counts.describe("ece_adaptive"),
+        "epistemic_share": mean(scores["epistemic_share"], weights),
+        "reliability": reliability_bins(confidence, correct, weights),
+        "confidence_counts": confidence_counts(confidence, correct, weights=weights),
+        "standard_errors": class_errors(scores, weights)
+        | {"ece_debiased": widths.standard_error, "ece_adaptive_debiased": counts.standard_error},
     }
     if "uncalibrated_log_likelihood" not in scores:
         return metrics
-    ece = expected_calibration_error(
-        scores["uncalibrated_confidence"], scores["uncalibrated_correct"]
-    )
-    log_likelihood = float(scores["uncalibrated_log_likelihood"].mean())
-    return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, "ece": ece}}
+    confidence, correct = scores["uncalibrated_confidence"], scores["uncalibrated_correct"]
+    before = expected_calibration_error(confidence, correct, equal_widths(confidence, weights))
+    log_likelihood = mean(scores["uncalibrated_log_likelihood"], weights)
+    return metrics | {"uncalibrated": {"log_likelihood": log_likelihood, **before.describe("ece")}}
 
 
 def summarise(scores: PerRowScores) -> dict[str, Any]:
@@ -200,16 +237,24 @@ def calibration_error(metrics: Mapping[str, Any]) -> float:
     return sum(gaps) / len(gaps)
 
 
-def auroc(usual: Float[Tensor, "usual"], unlike: Float[Tensor, "unlike"]) -> float:
+def auroc(
+    usual: Float[Tensor, "usual"], unlike: Float[Tensor, "unlike"], weights: Weights | None = None
+) -> float:
     """P(a score of `unlike` is above one of `usual`) + ½ P(they are equal), over all pairs.
 
     0.5 for scores without information, such as the variance 0 of a single weight vector. The area
     under the ROC curve is the Mann–Whitney statistic: Hanley and McNeil 1982.
+
+    Args:
+        weights: of the usual rows.
     """
-    ordered = usual.sort().values
+    ordered, order = usual.sort()
     below = torch.searchsorted(ordered, unlike)
     not_above = torch.searchsorted(ordered, unlike, right=True)
-    return float((below + not_above).double().mean() / (2 * len(usual)))
+    if weights is None:
+        return float((below + not_above).double().mean() / (2 * len(usual)))
+    counts = torch.nn.functional.pad(weights.double()[order].cumsum(0), (1, 0))
+    return float((counts[below] + counts[not_above]).mean() / (2 * counts[-1]))
 
 
 def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
@@ -217,25 +262,3 @@ def _epistemic_share(mixture: Mixture) -> Float[Tensor, "rows"]:
     variances = {"epistemic": mixture.epistemic(), "aleatoric": mixture.aleatoric()}
     arrays = {name: variance.cpu().numpy() for name, variance in variances.items()}
     return torch.from_numpy(epistemic_share(arrays))
-
-
-def expected_calibration_error(
-    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"]
-) -> float:
-    """Σ over equal-width bins of (share of rows) · |accuracy − mean confidence|."""
-    bins = (confidence * ECE_BINS).long().clamp(0, ECE_BINS - 1)
-    gap = torch.zeros(ECE_BINS, dtype=torch.float64)
-    gap.index_add_(0, bins.cpu(), (correct - confidence).double().cpu())
-    return float(gap.abs().sum() / len(confidence))
-
-
-def adaptive_calibration_error(
-    confidence: Float[Tensor, "rows"], correct: Float[Tensor, "rows"]
-) -> float:
-    """The same with bins of equally many rows, which separate confidences that are close together.
-
-    Source: Nguyen and O'Connor 2015 (arXiv 1508.05154), §3.2.
-    """
-    bins = reliability_bins(confidence, correct)
-    gaps = sum(one["rows"] * abs(one["accuracy"] - one["confidence"]) for one in bins)
-    return float(gaps / len(confidence))

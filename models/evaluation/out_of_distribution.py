@@ -14,10 +14,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import FALSE_ALARMS
-from models.config.ranges import Number, Probability, Text
-from models.evaluation.calibration import conformal_rank
+from models.config.ranges import Count, Number, Probability, Text
+from models.evaluation.calibration import conformal_rank, weighted_place
+from models.evaluation.exact_tests import highest_flagged
 from models.prediction.number_mixture import NumberMixture, variance
 from models.prediction.predictive import CategoricalMixture, Mixture
+
+_LEAST_RATE = 1e-6  # of a version that does not say how many rows it rests on
 
 
 def logit_disagreement(mixture: CategoricalMixture) -> Float[Tensor, "rows"]:
@@ -80,26 +83,55 @@ class Detector:
     Args:
         score: name of the score.
         false_alarm_rate: probability that a row like those of training is flagged.
+        rows: number of rows that the threshold was fitted to, or their weight if that is less; 0 if
+            unknown, as in release 0.1.
     """
 
     score: Text
     threshold: Number = math.inf
     false_alarm_rate: Probability = FALSE_ALARMS
+    rows: Count = 0
 
     @classmethod
-    def fit(cls, score: str, usual: Float[np.ndarray, "rows"], rate: float) -> "Detector":
+    def fit(
+        cls,
+        score: str,
+        usual: Float[np.ndarray, "rows"],
+        rate: float,
+        weights: Float[np.ndarray, "rows"] | None = None,
+    ) -> "Detector":
         """Fit the threshold: a usual row exceeds it with a probability of at most `rate`.
 
         It is the ⌈(1 − rate)(n + 1)⌉-th smallest of n usual scores (Vovk et al. 2005, Algorithmic
         Learning, §2.2). With fewer than 1/rate − 1 rows it is the largest of these scores, and
-        `false_alarm_rate` is 1/(n + 1).
+        `false_alarm_rate` is 1/(n + 1). With weights n is their sum.
 
         Args:
-            usual: scores of in-distribution rows that no weight was fitted to.
+            usual: scores of in-distribution rows that no weight was fitted to; infinite for rows
+                that are flagged whatever their score. Of these there may be more than the rate
+                allows: then the threshold is the largest other score, and `false_alarm_rate` says
+                how often rows are flagged.
+            weights: of these rows: one of weight w counts as w rows.
         """
-        rank = min(conformal_rank(len(usual), 1 - rate), len(usual))
-        threshold = float(np.partition(usual, rank - 1)[rank - 1])
-        return cls(score, threshold, max(rate, 1 / (len(usual) + 1)))
+        each = np.ones(len(usual)) if weights is None else weights.astype(np.float64)
+        usual, each = usual[each > 0], each[each > 0]
+        order = np.argsort(usual, kind="stable")
+        others = int(np.isfinite(usual).sum()) or len(usual)
+        place = min(weighted_place(each[order], 1 - rate), others - 1)
+        above = float(each[order][place + 1 :].sum())
+        found = max(rate, (above + 1) / (float(each.sum()) + 1))
+        return cls(score, float(usual[order[place]]), found, min(len(usual), int(each.sum())))
+
+    def highest_rate(self, error: float) -> float:
+        """The share of usual rows that this threshold flags is at most this, by chance.
+
+        `false_alarm_rate` is its mean over the choice of the rows that the threshold was fitted to.
+        The share is above this bound for a fraction `error` of such choices. If the number of these
+        rows is unknown, the fewest that allow the rate give the highest bound.
+        """
+        rows = self.rows or max(round(1 / max(self.false_alarm_rate, _LEAST_RATE)) - 1, 1)
+        rank = min(conformal_rank(rows, 1 - self.false_alarm_rate), rows)
+        return highest_flagged(rows, rank, error)
 
     def flags(self, scores: Float[np.ndarray, "rows"]) -> np.ndarray:
         """Which rows are unlike those of training; NaN is flagged, too."""

@@ -1,18 +1,19 @@
 """The encoder of categories."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
 from annotated_types import Len
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from models.config.ranges import Flag, Text
-from models.features.effects import LevelEffects, Targets, codes_of, places_of
+from models.features import moments
+from models.features.effects import MAX_KNOWN, LevelEffects, Targets, codes_of, places_of
 from models.features.expansion import Form
+from models.features.moments import Weights
 
 MAX_LEVELS = 256  # of one-hot slots: rarer levels share one
 # Levels above which effects are inputs. On generated tables of 40 to 200 levels of 10 to 20 rows
@@ -28,8 +29,10 @@ _ROWS_PER_LEVEL = 1.5
 class CategoryEncoder:
     """One-hot over the known levels, with one more slot for missing and unknown levels.
 
-    If no training value was missing or rare, no training row uses that slot. Its weights then stay
-    at the prior, so that an unknown level raises the epistemic variance.
+    If no training value was missing or rare, no training row uses that slot, and its weights say
+    nothing: under a prior they may raise the epistemic variance, of a point estimate they do not.
+    With `marked`, `is_new` therefore tells the rows whose level no training row had. `others` are
+    the levels of training rows that are not among the known ones.
 
     With `missing`, a missing value has a slot of its own, after those of the levels. With `coded`,
     a row is stored as the number of its slot, which `Expansion` makes one-hot. With `effects`, the
@@ -42,10 +45,17 @@ class CategoryEncoder:
     missing: Flag = False
     coded: Flag = False
     effects: LevelEffects | None = None
+    marked: Flag = False
+    others: Annotated[tuple[Text, ...], Len(0, MAX_KNOWN)] = ()
 
     @classmethod
     def fit(
-        cls, values: np.ndarray, *, coded: bool = False, most: int = MAX_LEVELS
+        cls,
+        values: np.ndarray,
+        *,
+        coded: bool = False,
+        most: int = MAX_LEVELS,
+        weights: Weights | None = None,
     ) -> "CategoryEncoder":
         """Fit the slots to training values.
 
@@ -54,8 +64,7 @@ class CategoryEncoder:
             coded: store codes, pool levels of fewer than three rows with unknown ones, and give
                 missing values a slot of their own where training rows had them.
         """
-        counts = Counter(values.tolist())
-        absent = counts.pop(None, 0)
+        counts, absent = _counts(values, weights)
         least = _MIN_ROWS if coded else 1
         frequent = [level for level in _by_frequency(counts)[:most] if counts[level] >= least]
         levels = tuple(sorted(frequent))
@@ -67,7 +76,12 @@ class CategoryEncoder:
 
     @classmethod
     def fit_effects(
-        cls, values: np.ndarray, targets: Targets, *, most: int = MAX_LEVELS
+        cls,
+        values: np.ndarray,
+        targets: Targets,
+        *,
+        most: int = MAX_LEVELS,
+        weights: Weights | None = None,
     ) -> "CategoryEncoder":
         """Fit the slots, and where there are more than a few levels their effects on the targets.
 
@@ -75,20 +89,43 @@ class CategoryEncoder:
             most: the most levels with a slot.
             targets: standardised, as `models.features.effects.target_scores` makes them.
         """
-        encoder, counts = cls.fit(values, coded=True, most=most), Counter(values.tolist())
-        counts.pop(None, 0)
+        encoder = cls.fit(values, coded=True, most=most, weights=weights)
+        counts, _ = _counts(values, weights)
         enough = sum(counts.values()) >= _ROWS_PER_LEVEL * len(counts)
         if len(counts) <= min(_FEW_LEVELS, most) or not enough:
             return encoder
         slots = set(encoder.levels)
         others = [level for level in _by_frequency(counts) if level not in slots]
-        effects = LevelEffects.fit([*encoder.levels, *others], values, targets)
+        effects = LevelEffects.fit([*encoder.levels, *others], values, targets, weights)
         return cls(encoder.levels, missing=encoder.missing, coded=True, effects=effects)
+
+    def marking(
+        self, values: np.ndarray, rate: float, weights: Weights | None = None
+    ) -> "CategoryEncoder":
+        """Return a copy that marks new levels, if at most `rate` of new rows have one by chance.
+
+        With n rows, of which n₁ have a level to themselves, the next row has a new level with a
+        probability of about n₁/n (Good 1953). Of identifiers every row has one.
+        """
+        counts, _ = _counts(values, weights)
+        alone = sum(count for count in counts.values() if count <= 1)
+        if not counts or len(counts) > MAX_KNOWN or alone > rate * sum(counts.values()):
+            return self
+        others = sorted(counts.keys() - set(self.known_levels))
+        return replace(self, marked=True, others=tuple(others))
+
+    def is_new(self, values: np.ndarray) -> Bool[np.ndarray, "rows"]:
+        """Whether no training row had the level of each row; a missing value is none."""
+        return np.array([value not in self._seen for value in values.tolist()], dtype=bool)
 
     @property
     def known_levels(self) -> tuple[str, ...]:
         """The levels that the encoder distinguishes: those with a slot, then those with effects."""
         return self.levels if self.effects is None else self.effects.levels
+
+    @cached_property
+    def _seen(self) -> frozenset[str | None]:
+        return frozenset([None, *self.known_levels, *self.others])
 
     @cached_property
     def _places(self) -> Mapping[str | None, int]:
@@ -124,13 +161,18 @@ class CategoryEncoder:
         return self._encode(values, known, effects)
 
     def encode_learned(
-        self, values: np.ndarray, targets: Targets, folds: Int[np.ndarray, "rows"]
+        self,
+        values: np.ndarray,
+        targets: Targets,
+        folds: Int[np.ndarray, "rows"],
+        weights: Weights | None = None,
     ) -> Shaped[np.ndarray, "rows compact"]:
         """Return the same for training rows, with effects of the rows in other folds."""
         known = codes_of(self._places, values)
         if self.effects is None:
             return self._encode(values, known, None)
-        return self._encode(values, known, self.effects.encode_learned(known, targets, folds))
+        effects = self.effects.encode_learned(known, targets, folds, weights)
+        return self._encode(values, known, effects)
 
     def _encode(
         self,
@@ -150,6 +192,13 @@ class CategoryEncoder:
         return one_hot
 
 
-def _by_frequency(counts: Counter[str]) -> Sequence[str]:
+def _counts(values: np.ndarray, weights: Weights | None) -> tuple[Mapping[str, float], float]:
+    """The rows of each level, or their weight, and those of missing values."""
+    counts = dict(moments.count(values, weights))
+    absent = counts.pop(None, 0)
+    return {str(level): rows for level, rows in counts.items()}, absent
+
+
+def _by_frequency(counts: Mapping[str, float]) -> Sequence[str]:
     """The levels, the most frequent first; equally frequent ones in the order of their text."""
     return [level for level, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]

@@ -21,6 +21,8 @@ from annotated_types import Len
 from jaxtyping import Float, Int, Num
 
 from models.config.ranges import Number, Positive, Probability, Text
+from models.features import moments
+from models.features.moments import Weights
 from models.features.quantiles import Distinct, NormalScore
 
 MAX_KNOWN = 2**15  # levels whose effects are stored: some 2 MB of JSON
@@ -50,7 +52,13 @@ class LevelEffects:
     noise_ratio: tuple[Positive, ...]
 
     @classmethod
-    def fit(cls, levels: Sequence[str], values: np.ndarray, targets: Targets) -> "LevelEffects":
+    def fit(
+        cls,
+        levels: Sequence[str],
+        values: np.ndarray,
+        targets: Targets,
+        weights: Weights | None = None,
+    ) -> "LevelEffects":
         """Fit the effects of levels to rows.
 
         Args:
@@ -60,9 +68,11 @@ class LevelEffects:
         """
         levels = levels[:MAX_KNOWN]
         codes = codes_of(places_of(levels), values)
-        ratios = np.array([_noise_ratio(codes, output, len(levels)) for output in targets.T])
+        ratios = np.array(
+            [_noise_ratio(codes, output, len(levels), weights) for output in targets.T]
+        )
         folds = np.zeros(len(values), dtype=np.int64)
-        table = _table(_Sums.of(codes, targets, folds, len(levels)).total(), ratios)
+        table = _table(_Sums.of(codes, targets, folds, len(levels), weights).total(), ratios)
         return cls(
             tuple(levels),
             tuple(tuple(effects) for effects in table[:, :-1].T.tolist()),
@@ -85,14 +95,14 @@ class LevelEffects:
         return np.where(codes[:, None] < 0, 0.0, self.table[codes])
 
     def encode_learned(
-        self, codes: Levels, targets: Targets, folds: Levels
+        self, codes: Levels, targets: Targets, folds: Levels, weights: Weights | None = None
     ) -> Float[np.ndarray, "rows width"]:
         """Return the inputs of the rows that the effects were fitted to.
 
         Each row's effects are those of the rows in other folds: with its own target in its input, a
         network would learn to copy it.
         """
-        sums = _Sums.of(codes, targets, folds, len(self.levels))
+        sums = _Sums.of(codes, targets, folds, len(self.levels), weights)
         encoded, ratios = np.zeros((len(codes), self.width)), np.asarray(self.noise_ratio)
         for fold in np.unique(folds):
             rows = np.flatnonzero((folds == fold) & (codes >= 0))
@@ -110,7 +120,9 @@ def codes_of(places: Mapping[str | None, int], values: np.ndarray) -> Levels:
     return np.array([places.get(value, -1) for value in values.tolist()], dtype=np.int64)
 
 
-def target_scores(targets: Num[np.ndarray, "rows"], *, classes: bool) -> Targets:
+def target_scores(
+    targets: Num[np.ndarray, "rows"], *, classes: bool, weights: Weights | None = None
+) -> Targets:
     """Return what effects are effects on, each output with mean 0 and variance 1.
 
     A number gives its normal score, which no outlier dominates. Classes give an indicator each, the
@@ -120,15 +132,20 @@ def target_scores(targets: Num[np.ndarray, "rows"], *, classes: bool) -> Targets
         targets: numbers, or indices of classes.
     """
     if not classes:
-        score = NormalScore.fit(Distinct.of(targets.astype(np.float64)))
+        score = NormalScore.fit(Distinct.of(targets.astype(np.float64), weights))
         outputs = score(targets.astype(np.float64)).reshape(-1, 1)
     else:
-        found, counts = np.unique(targets, return_counts=True)
+        found, places = np.unique(targets, return_inverse=True)
+        counts = np.bincount(places, weights)
         ordered = found[np.argsort(-counts, kind="stable")]
         chosen = ordered[:1] if len(ordered) <= 2 else ordered[:MAX_OUTPUTS]
         outputs = (targets[:, None] == chosen).astype(np.float64)
-    deviation = outputs.std(0)
-    return (outputs - outputs.mean(0)) / np.where(deviation > 0, deviation, 1.0)
+    if weights is None:
+        centred, deviation = outputs - outputs.mean(0), outputs.std(0)
+    else:
+        centred = outputs - np.average(outputs, 0, weights)
+        deviation = np.sqrt(np.average(centred**2, 0, weights))
+    return centred / np.where(deviation > 0, deviation, 1.0)
 
 
 @dataclass(frozen=True)
@@ -148,12 +165,21 @@ class _Sums:
     targets: Float[np.ndarray, "outputs levels folds"]
 
     @classmethod
-    def of(cls, codes: Levels, targets: Targets, folds: Levels, num_levels: int) -> "_Sums":
+    def of(
+        cls,
+        codes: Levels,
+        targets: Targets,
+        folds: Levels,
+        num_levels: int,
+        weights: Weights | None,
+    ) -> "_Sums":
         shape = num_levels + 1, int(folds.max(initial=0)) + 1
         cells = np.where(codes < 0, num_levels, codes) * shape[1] + folds
         size = shape[0] * shape[1]
-        sums = [np.bincount(cells, output, size).reshape(shape) for output in targets.T]
-        return cls(np.bincount(cells, minlength=size).reshape(shape).astype(float), np.stack(sums))
+        weighed = targets if weights is None else targets * weights[:, None]
+        sums = [np.bincount(cells, output, size).reshape(shape) for output in weighed.T]
+        rows = np.bincount(cells, weights, size).reshape(shape)
+        return cls(rows.astype(float), np.stack(sums))
 
     def total(self) -> _LevelSums:
         return self._level_sums(self.rows.sum(1), self.targets.sum(2))
@@ -163,7 +189,7 @@ class _Sums:
         return self._level_sums(rows, self.targets.sum(2) - self.targets[:, :, fold])
 
     def _level_sums(self, rows: np.ndarray, targets: np.ndarray) -> _LevelSums:
-        mean = targets.sum(1) / max(1.0, rows.sum())
+        mean = targets.sum(1) / (rows.sum() or 1.0)
         return _LevelSums(rows[:-1], targets[:, :-1].T, mean)
 
 
@@ -176,20 +202,22 @@ def _table(
     return np.column_stack([effects, (counts / (counts + ratios)).mean(1)])
 
 
-def _noise_ratio(codes: Levels, target: Float[np.ndarray, "rows"], num_levels: int) -> float:
+def _noise_ratio(
+    codes: Levels, target: Float[np.ndarray, "rows"], num_levels: int, weights: Weights | None
+) -> float:
     """σ²/τ² by the moments of a one-way layout with random effects (Searle et al. 1992, §3.6).
 
     With n_l rows of L levels and N rows in all, the sums of squares within and between levels have
     the expectations (N − L) σ² and (L − 1) σ² + (N − Σ n_l²/N) τ².
     """
     known = codes >= 0
-    codes, target = codes[known], target[known]
-    counts = np.bincount(codes, minlength=num_levels)
-    counts = counts.astype(float)
-    sums = np.bincount(codes, target, num_levels)
+    codes, target, weights = codes[known], target[known], moments.part(weights, known)
+    each = 1.0 if weights is None else weights
+    counts = np.bincount(codes, weights, num_levels).astype(float)
+    sums = np.bincount(codes, target * each, num_levels)
     total, levels = counts.sum(), (counts > 0).sum()
-    means = sums / np.maximum(counts, 1)
-    within = np.square(target - means[codes]).sum() / max(1.0, total - levels)
-    between = (counts * np.square(means - target.mean())).sum()
+    means = sums / np.where(counts > 0, counts, 1)
+    within = (np.square(target - means[codes]) * each).sum() / max(1.0, total - levels)
+    between = (counts * np.square(means - moments.mean(target, weights))).sum()
     spread = (between - (levels - 1) * within) / max(1.0, total - np.square(counts).sum() / total)
     return float(np.clip(within / max(spread, _LEAST_EFFECT * within, 1e-12), 1e-6, 1e6))

@@ -12,9 +12,11 @@ from pydantic import Field
 from models.config import FeatureConfig
 from models.config.ranges import NotNegative, Number
 from models.exceptions import InvalidInput
+from models.features import moments
 from models.features.categories import CategoryEncoder
 from models.features.effects import Targets
 from models.features.expansion import Form
+from models.features.moments import Weights
 from models.features.numbers import DatetimeEncoder, Matrix, NumberEncoder
 from models.features.sizes import Sizes
 
@@ -32,8 +34,11 @@ class TensorEncoder:
     kind: Literal["tensor"] = "tensor"
 
     @classmethod
-    def fit(cls, values: np.ndarray) -> "TensorEncoder":
-        mean, std = (float(f(values, dtype=np.float64)) for f in (np.mean, np.std))
+    def fit(cls, values: np.ndarray, weights: Weights | None = None) -> "TensorEncoder":
+        if weights is None:
+            mean, std = (float(f(values, dtype=np.float64)) for f in (np.mean, np.std))
+        else:
+            mean, std = _weighted_moments(values.reshape(len(values), -1), weights)
         return cls(
             tuple(values.shape[1:]),
             mean,
@@ -53,6 +58,13 @@ class TensorEncoder:
         return (flat.astype(np.float32) - np.float32(self.mean)) / np.float32(self.std)
 
 
+def _weighted_moments(values: np.ndarray, weights: Weights) -> tuple[float, float]:
+    """Mean and deviation of all elements, row by row in float64."""
+    centre = moments.mean(values.mean(1, dtype=np.float64), weights)
+    squares = np.array([np.square(row - centre, dtype=np.float64).mean() for row in values])
+    return centre, moments.mean(squares, weights) ** 0.5
+
+
 Encoder = Annotated[
     NumberEncoder | CategoryEncoder | DatetimeEncoder | TensorEncoder, Field(discriminator="kind")
 ]
@@ -64,31 +76,33 @@ def fit_encoder(
     *,
     sizes: Sizes | None = None,
     targets: Targets | None = None,
+    weights: Weights | None = None,
 ) -> Encoder:
     """Fit the encoder of the feature's type to training values.
 
     Args:
         sizes: the most inputs of a column; None encodes without pieces, as for series and images.
         targets: the standardised targets, for the effects of levels where there are many.
+        weights: of the rows, above 0; None if each is 1.
     """
     match feature.type:
         case "number":
-            return NumberEncoder.fit(values, may_be_skewed=True, sizes=sizes)
+            return NumberEncoder.fit(values, may_be_skewed=True, sizes=sizes, weights=weights)
         case "boolean":
-            return NumberEncoder.fit(values, sizes=sizes)
+            return NumberEncoder.fit(values, sizes=sizes, weights=weights)
         case "category":
-            return _fit_category(values, sizes, targets)
+            return _fit_category(values, sizes, targets, weights)
         case "datetime":
-            return DatetimeEncoder.fit(values, sizes=sizes)
+            return DatetimeEncoder.fit(values, sizes=sizes, weights=weights)
         case "tensor":
-            return TensorEncoder.fit(values)
+            return TensorEncoder.fit(values, weights)
 
 
 def _fit_category(
-    values: np.ndarray, sizes: Sizes | None, targets: Targets | None
+    values: np.ndarray, sizes: Sizes | None, targets: Targets | None, weights: Weights | None
 ) -> CategoryEncoder:
     if sizes is None:
-        return CategoryEncoder.fit(values)
+        return CategoryEncoder.fit(values, weights=weights)
     if targets is None:
-        return CategoryEncoder.fit(values, coded=True, most=sizes.levels)
-    return CategoryEncoder.fit_effects(values, targets, most=sizes.levels)
+        return CategoryEncoder.fit(values, coded=True, most=sizes.levels, weights=weights)
+    return CategoryEncoder.fit_effects(values, targets, most=sizes.levels, weights=weights)

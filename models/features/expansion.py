@@ -61,6 +61,8 @@ class Formed(Protocol):
 class Expansion(TensorRecord):
     """Makes the network inputs of compact rows: plain columns, then one-hot slots, then pieces.
 
+    Compact columns after those of the forms are not read.
+
     Each field has an element per input: the compact column that it is made of, and the code,
     lower edge or mean that makes it.
     """
@@ -93,13 +95,13 @@ class Expansion(TensorRecord):
 
     @property
     def is_identity(self) -> bool:
-        """Whether the compact columns are the inputs."""
+        """Whether the first compact columns are the inputs."""
         return not len(self.coded) and not len(self.placed)
 
     def __call__(self, compact: Float[Tensor, "rows compact"]) -> Float[Tensor, "rows inputs"]:
         """Return the network inputs of compact rows, on their device."""
         if self.is_identity:
-            return compact
+            return compact if compact.shape[1] == self.width else compact[:, : self.width]
         own = self if compact.device == self.plain.device else self.to(compact.device)
         plain = compact.index_select(1, own.plain)
         slots = (compact.index_select(1, own.coded) == own.codes).to(compact)

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from models.config import FeatureConfig
@@ -17,6 +17,7 @@ from models.features.columns import Columns, InputColumn, convert
 from models.features.effects import Targets
 from models.features.encoders import Encoder, TensorEncoder, fit_encoder
 from models.features.expansion import Expansion, Form, feature_of
+from models.features.moments import Weights
 from models.features.numbers import Matrix, NumberEncoder
 from models.features.sizes import Sizes
 from models.networks import Inputs, TensorSlot
@@ -33,6 +34,9 @@ class FeatureEncoder:
     `encode` returns compact rows and `expand` makes network inputs of them. The inputs are the
     plain ones, then the pieces of the piecewise-linear encodings. Without pieces, as in series and
     images, the compact rows are the inputs.
+
+    The last columns of a compact row are marks, which are no inputs: for each marked category 1 if
+    no training row had the row's level, else 0.
 
     `stored` are the types of the columns in the data set. A column is first converted to its
     feature's type if that is another one, such as a number that is read as a category.
@@ -51,6 +55,8 @@ class FeatureEncoder:
         *,
         pieces: bool = False,
         targets: Targets | None = None,
+        new_levels: float | None = None,
+        weights: Weights | None = None,
     ) -> "FeatureEncoder":
         """Learn means, scales, quantiles and levels from training rows.
 
@@ -61,6 +67,9 @@ class FeatureEncoder:
             targets: the rows' standardised targets (`models.features.effects.target_scores`), for
                 the effects of levels where a category has many. Such an encoder needs
                 `encode_learned` for these rows.
+            new_levels: mark levels that no training row had, in categories where at most this share
+                of new rows has one by chance; None marks none.
+            weights: of the rows, above 0; None if each is 1.
 
         Raises:
             InvalidData: if no column varies.
@@ -70,13 +79,14 @@ class FeatureEncoder:
         numbers = kinds.count("number") + kinds.count("datetime")
         shared = Sizes.shared_by(numbers=numbers, categories=kinds.count("category"))
         sizes = shared if pieces else None
-        encoders = tuple(
-            fit_encoder(
-                f, convert(columns[f.name], types[f.name], f.type), sizes=sizes, targets=targets
-            )
-            for f in features
-        )
-        encoder = cls(tuple(features), stored, encoders)
+        encoders = []
+        for feature in features:
+            values = convert(columns[feature.name], types[feature.name], feature.type)
+            one = fit_encoder(feature, values, sizes=sizes, targets=targets, weights=weights)
+            if new_levels is not None and isinstance(one, CategoryEncoder):
+                one = one.marking(values, new_levels, weights)
+            encoders.append(one)
+        encoder = cls(tuple(features), stored, tuple(encoders))
         if encoder.width == 0:
             names = ", ".join(f.name for f in features)
             raise InvalidData(
@@ -94,7 +104,24 @@ class FeatureEncoder:
     @property
     def compact_width(self) -> int:
         """Number of columns of an encoded row."""
+        return self._num_read + len(self._marked)
+
+    @cached_property
+    def _num_read(self) -> int:
+        """Number of columns of an encoded row that inputs are made of."""
         return sum(form.compact_width for form in self._forms)
+
+    @cached_property
+    def _marked(self) -> tuple[int, ...]:
+        """The numbers of the features whose new levels are marked."""
+        pairs = enumerate(self.encoders)
+        return tuple(i for i, e in pairs if isinstance(e, CategoryEncoder) and e.marked)
+
+    def has_new_level(self, rows: Float[Tensor, "rows compact"]) -> Bool[Tensor, "rows"]:
+        """Whether encoded rows have a level that no training row had, in a marked category."""
+        if not self._marked:
+            return torch.zeros(len(rows), dtype=torch.bool, device=rows.device)
+        return rows[:, -len(self._marked) :].any(1)
 
     @cached_property
     def plain_columns(self) -> Int[np.ndarray, "plain"]:
@@ -151,20 +178,24 @@ class FeatureEncoder:
         return self._encode(columns, lambda encoder, values: encoder.encode(values))
 
     def encode_learned(
-        self, columns: Columns, targets: Targets, folds: Int[np.ndarray, "rows"]
+        self,
+        columns: Columns,
+        targets: Targets,
+        folds: Int[np.ndarray, "rows"],
+        weights: Weights | None = None,
     ) -> Float[Tensor, "rows compact"]:
         """Encode the rows that the encoder was fitted to, all of them.
 
         They differ from other rows in the effects of levels, which are those of other folds' rows.
 
         Args:
-            targets: as in `fit`.
+            targets, weights: as in `fit`.
             folds: the fold of each row, numbers from 0.
         """
 
         def encode(encoder: Encoder, values: np.ndarray) -> Matrix:
             if isinstance(encoder, CategoryEncoder):
-                return encoder.encode_learned(values, targets, folds)
+                return encoder.encode_learned(values, targets, folds, weights)
             return encoder.encode(values)
 
         return self._encode(columns, encode)
@@ -179,13 +210,16 @@ class FeatureEncoder:
     ) -> Float[Tensor, "rows compact"]:
         rows = len(columns[self.features[0].name]) if self.features else 0
         encoded = np.empty((rows, self.compact_width), dtype=np.float32)
-        start = 0
+        start, mark = 0, self._num_read
         for feature, stored, encoder in zip(self.features, self.stored, self.encoders, strict=True):
             values = convert(columns[feature.name], stored, feature.type)
             stop = start + encoder.form.compact_width
             with np.errstate(over="ignore"):  # infinite values are clamped below
                 encoded[:, start:stop] = encode(encoder, values)
             start = stop
+            if isinstance(encoder, CategoryEncoder) and encoder.marked:
+                encoded[:, mark] = encoder.is_new(values)
+                mark += 1
         return torch.from_numpy(encoded).clamp_(-MAX_INPUT, MAX_INPUT)
 
     def constant_columns(self) -> list[str]:

@@ -8,7 +8,9 @@ import numpy as np
 from jaxtyping import Shaped
 
 from models.config.ranges import Flag, NotNegative, Number, Positive
+from models.features import moments
 from models.features.expansion import Form
+from models.features.moments import Weights
 from models.features.power import PowerTransform
 from models.features.quantiles import Distinct, NormalScore, Pieces
 from models.features.sizes import Sizes
@@ -56,27 +58,34 @@ class NumberEncoder:
 
     @classmethod
     def fit(
-        cls, values: np.ndarray, *, may_be_skewed: bool = False, sizes: Sizes | None = None
+        cls,
+        values: np.ndarray,
+        *,
+        may_be_skewed: bool = False,
+        sizes: Sizes | None = None,
+        weights: Weights | None = None,
     ) -> "NumberEncoder":
         """Fit the encoder to training values.
 
         Args:
             sizes: the most pieces and knots; None standardises only, without a bound.
         """
-        present = values[~np.isnan(values)]
-        power = PowerTransform.fit(present) if may_be_skewed and present.size else None
+        known = ~np.isnan(values)
+        present, weights = values[known], moments.part(weights, known)
+        power = PowerTransform.fit(present, weights) if may_be_skewed and present.size else None
         scaled = present if power is None else power(present)
-        mean = float(scaled.mean()) if present.size else 0.0
-        std = float(scaled.std()) if present.size else 0.0
+        mean = moments.mean(scaled, weights) if present.size else 0.0
+        std = moments.deviation(scaled, weights) if present.size else 0.0
         if std <= 1e-12 * abs(mean):  # a constant has this much rounding error in float64
             std = 0.0
         plain = cls(mean, std, bool(0 < present.size < values.size), power)
-        return plain if sizes is None else plain._with_quantiles(present, sizes)
+        return (
+            plain if sizes is None else plain._with_quantiles(Distinct.of(present, weights), sizes)
+        )
 
-    def _with_quantiles(self, present: np.ndarray, sizes: Sizes) -> "NumberEncoder":
+    def _with_quantiles(self, distinct: Distinct, sizes: Sizes) -> "NumberEncoder":
         """Add the bound, and the encodings that differ from the standardised value."""
         bounded = replace(self, bound=BOUND)
-        distinct = Distinct.of(present)
         if self.std == 0 or len(distinct) < _MIN_DISTINCT:
             return bounded
         score = NormalScore.fit(distinct, sizes.knots)
@@ -123,7 +132,9 @@ class DatetimeEncoder:
     kind: Literal["datetime"] = "datetime"
 
     @classmethod
-    def fit(cls, values: np.ndarray, *, sizes: Sizes | None = None) -> "DatetimeEncoder":
+    def fit(
+        cls, values: np.ndarray, *, sizes: Sizes | None = None, weights: Weights | None = None
+    ) -> "DatetimeEncoder":
         micros = _microseconds(values)
         present = micros[~np.isnan(micros)]
         span = float(np.ptp(present)) if present.size else 0.0
@@ -132,7 +143,7 @@ class DatetimeEncoder:
             for name, (period, _) in CYCLES.items()
             if span >= 2 * period and np.ptp(np.mod(present, period)) > 0
         )
-        return cls(NumberEncoder.fit(micros, sizes=sizes), cycles)
+        return cls(NumberEncoder.fit(micros, sizes=sizes, weights=weights), cycles)
 
     @property
     def form(self) -> Form:
@@ -162,6 +173,10 @@ def _microseconds(values: np.ndarray) -> np.ndarray:
 
 def _correlation(first: np.ndarray, second: np.ndarray, distinct: Distinct) -> float:
     """Pearson correlation over the rows of the distinct values."""
-    both = np.cov(np.stack([first, second]), fweights=distinct.counts)
+    pair = np.stack([first, second])
+    if np.issubdtype(distinct.counts.dtype, np.integer):
+        both = np.cov(pair, fweights=distinct.counts)
+    else:
+        both = np.cov(pair, aweights=distinct.counts, bias=True)
     product = both[0, 0] * both[1, 1]
     return float(both[0, 1] / np.sqrt(product)) if product > 0 else 1.0

@@ -15,6 +15,8 @@ from jaxtyping import Float
 from pydantic import Field
 
 from models.config.ranges import Number, Positive
+from models.features import moments
+from models.features.moments import Weights
 
 Values = Float[np.ndarray, "rows"]
 
@@ -40,24 +42,31 @@ class PowerTransform:
     exponent: Annotated[float, Field(strict=True, ge=_MIN_EXPONENT, le=_MAX_EXPONENT)]
 
     @classmethod
-    def fit(cls, values: Values) -> "PowerTransform | None":
+    def fit(cls, values: Values, weights: Weights | None = None) -> "PowerTransform | None":
         """Fit the exponent by maximum likelihood; return None if the column is not skewed.
 
         Args:
             values: training values without missing ones.
         """
-        if len(np.unique(values)) <= _MIN_VALUES or abs(_skewness(values)) <= _SKEWED:
+        if len(np.unique(values)) <= _MIN_VALUES or abs(_skewness(values, weights)) <= _SKEWED:
             return None
         if len(values) > _MOST_VALUES:  # as many quantiles of them
-            kept = np.linspace(0, len(values) - 1, _MOST_VALUES).round().astype(np.int64)
-            values = np.sort(values)[kept]
-        lower, centre, upper = np.quantile(values, [0.25, 0.5, 0.75])
-        scale = (upper - lower) / 1.349 or values.std()  # a Gaussian's deviation
+            values, weights = _some(values, weights)
+        lower, centre, upper = moments.quantile(values, [0.25, 0.5, 0.75], weights)
+        # of a Gaussian 1.349 deviations
+        scale = (upper - lower) / 1.349 or moments.deviation(values, weights)
         z = (values - centre) / scale
-        return cls(float(centre), float(scale), _most_likely_exponent(z))
+        return cls(float(centre), float(scale), _most_likely_exponent(z, weights))
 
     def __call__(self, values: Values) -> Values:
         return yeo_johnson((values - self.centre) / self.scale, self.exponent)
+
+
+def _some(values: Values, weights: Weights | None) -> tuple[Values, Weights | None]:
+    if weights is not None:
+        return moments.quantile(values, np.linspace(0, 1, _MOST_VALUES).tolist(), weights), None
+    kept = np.linspace(0, len(values) - 1, _MOST_VALUES).round().astype(np.int64)
+    return np.sort(values)[kept], None
 
 
 def yeo_johnson(z: Values, exponent: float) -> Values:
@@ -73,23 +82,24 @@ def _box_cox(x: Values, exponent: float) -> Values:
     return logarithm if exponent == 0 else np.expm1(exponent * logarithm) / exponent
 
 
-def _skewness(values: Values) -> float:
-    centred = values - values.mean()
-    return float((centred**3).mean() / (centred**2).mean() ** 1.5)
+def _skewness(values: Values, weights: Weights | None) -> float:
+    centred = values - moments.mean(values, weights)
+    return moments.mean(centred**3, weights) / moments.mean(centred**2, weights) ** 1.5
 
 
-def _log_likelihood(z: Values, exponent: float) -> float:
+def _log_likelihood(z: Values, exponent: float, weights: Weights | None) -> float:
     """Mean log likelihood of a Gaussian fitted to ψ(z), up to a constant."""
     jacobian = (exponent - 1) * np.sign(z) * np.log1p(np.abs(z))
-    return float(jacobian.mean() - 0.5 * np.log(yeo_johnson(z, exponent).var()))
+    variance = moments.variance(yeo_johnson(z, exponent), weights)
+    return moments.mean(jacobian, weights) - 0.5 * float(np.log(variance))
 
 
-def _most_likely_exponent(z: Values) -> float:
+def _most_likely_exponent(z: Values, weights: Weights | None) -> float:
     """Golden-section search; the likelihood has one maximum (Yeo and Johnson 2000, §4)."""
     low, high = _MIN_EXPONENT, _MAX_EXPONENT
     for _ in range(_STEPS):
         left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        if _log_likelihood(z, left) < _log_likelihood(z, right):
+        if _log_likelihood(z, left, weights) < _log_likelihood(z, right, weights):
             low = left
         else:
             high = right

@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 import torch
 from annotated_types import Len
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 
 from models.config.ranges import Number, Probability
 
@@ -26,16 +26,22 @@ Values = Float[np.ndarray, "rows"]
 
 @dataclass(frozen=True)
 class Distinct:
-    """The distinct values of a column in increasing order, and the number of rows of each."""
+    """The distinct values of a column in increasing order, and the number of rows of each.
+
+    With weights the numbers of rows are sums of weights.
+    """
 
     values: Float[np.ndarray, "distinct"]
-    counts: Int[np.ndarray, "distinct"]
+    counts: Num[np.ndarray, "distinct"]
 
     @classmethod
-    def of(cls, values: Values) -> "Distinct":
+    def of(cls, values: Values, weights: Values | None = None) -> "Distinct":
         """Count values, none of which is missing."""
         rounded = np.where(np.abs(values) < _TINY, 0.0, values)
-        return cls(*np.unique(rounded, return_counts=True))
+        if weights is None:
+            return cls(*np.unique(rounded, return_counts=True))
+        distinct, places = np.unique(rounded, return_inverse=True)
+        return cls(distinct, np.bincount(places, weights, len(distinct)))
 
     def __len__(self) -> int:
         return len(self.values)

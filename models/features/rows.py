@@ -36,6 +36,11 @@ class Rows(TensorRecord):
             return values
         return values * (self.weights if self.weights.ndim == 1 else self.weights.mT)
 
+    @property
+    def weight(self) -> float:
+        """The number of rows that these rows count as: the sum of their weights."""
+        return float(len(self)) if self.weights is None else float(self.weights.double().sum())
+
     @classmethod
     def concatenate(cls, parts: Sequence["Rows"]) -> "Rows":
         """Join sets of rows. Either all must have weights or none."""
@@ -48,9 +53,14 @@ class Rows(TensorRecord):
 
 
 def batches(num_rows: int, batch_size: int, seed: int, epoch: int) -> Iterator[Tensor]:
-    """Row numbers of one epoch's mini-batches; their order depends only on seed and epoch."""
+    """Row numbers of one epoch's mini-batches; their order depends only on seed and epoch.
+
+    There are ⌈N/B⌉ of them, whose sizes differ by one at most: otherwise a few leftover rows would
+    take a step of their own, with a gradient of many times the noise. In a shuffled order each
+    mini-batch is a simple random sample, so that its mean is unbiased whatever its size.
+    """
     order = torch.randperm(num_rows, generator=generator(seed, "order", epoch))
-    return iter(order.split(batch_size))
+    return iter(order.tensor_split(max(1, -(-num_rows // batch_size))))
 
 
 def evenly_spread(num_rows: int, most: int) -> Tensor:

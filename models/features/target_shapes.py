@@ -8,6 +8,8 @@ from jaxtyping import Float
 
 from models.config import LikelihoodConfig, ScaleName, SupportConfig
 from models.exceptions import InvalidData
+from models.features import moments
+from models.features.moments import Weights
 from models.features.power import PowerTransform
 from models.features.scales import IdentityScale, LogitScale, LogScale, PowerScale, Scale
 from models.features.targets import MAX_ATOMS, NumberTarget
@@ -29,9 +31,9 @@ class _Counts:
     shares: Values
 
     @classmethod
-    def of(cls, values: Values) -> "_Counts":
-        distinct, counts = np.unique(values, return_counts=True)
-        return cls(distinct, counts / len(values))
+    def of(cls, values: Values, weights: Weights | None) -> "_Counts":
+        distinct, places = np.unique(values, return_inverse=True)
+        return cls(distinct, np.bincount(places, weights) / moments.total(values, weights))
 
     def is_edge(self, index: int) -> bool:
         """Whether the first (0) or last (−1) value has many rows, and is not the end of a tail."""
@@ -41,7 +43,10 @@ class _Counts:
 
 
 def describe_target(
-    values: Values, support: SupportConfig | None, likelihood: LikelihoodConfig
+    values: Values,
+    support: SupportConfig | None,
+    likelihood: LikelihoodConfig,
+    weights: Weights | None = None,
 ) -> tuple[NumberTarget, ...]:
     """The target on each scale that may suit it, plain values first.
 
@@ -53,20 +58,23 @@ def describe_target(
     """
     support = support or SupportConfig()
     check_support(values, support)
-    counts = _Counts.of(values)
-    integer = _is_integer(counts, len(values), support, likelihood)
+    counts = _Counts.of(values, weights)
+    integer = _is_integer(counts, moments.total(values, weights), support, likelihood)
     lower, upper = _bounds(counts, support, integer=integer)
     atoms = tuple(_atoms(counts, lower, upper, integer=integer))
     if np.isin(counts.values, atoms, invert=True).sum() < 2:  # nothing is left for a density
         atoms = ()
-    rest = values[~np.isin(values, atoms)]
-    named = _scales(rest, lower, upper, integer=integer)
+    in_density = ~np.isin(values, atoms)
+    rest, rest_weights = values[in_density], moments.part(weights, in_density)
+    named = _scales(rest, rest_weights, lower, upper, integer=integer)
     if likelihood.scale is not None:
         if likelihood.scale not in named:
             raise InvalidData(_SCALE_NEEDS[likelihood.scale], "/likelihood/scale")
         named = {likelihood.scale: named[likelihood.scale]}
     return tuple(
-        NumberTarget.shaped(values, scale, lower=lower, upper=upper, integer=integer, atoms=atoms)
+        NumberTarget.shaped(
+            values, scale, lower=lower, upper=upper, integer=integer, atoms=atoms, weights=weights
+        )
         for scale in named.values()
     )
 
@@ -107,7 +115,7 @@ def describe_shape(target: NumberTarget) -> str:
 
 
 def _is_integer(
-    counts: _Counts, rows: int, support: SupportConfig, likelihood: LikelihoodConfig
+    counts: _Counts, rows: float, support: SupportConfig, likelihood: LikelihoodConfig
 ) -> bool:
     whole = bool((counts.values == np.round(counts.values)).all())
     if likelihood.kind == "count":
@@ -180,12 +188,17 @@ _SCALE_NEEDS: dict[ScaleName, str] = {
 
 
 def _scales(
-    values: Values, lower: float | None, upper: float | None, *, integer: bool
+    values: Values,
+    weights: Weights | None,
+    lower: float | None,
+    upper: float | None,
+    *,
+    integer: bool,
 ) -> dict[ScaleName, Scale]:
     scales: dict[ScaleName, Scale] = {"identity": IdentityScale()}
     if lower is not None:
-        scales["log"] = LogScale(lower, 1.0 if integer else _log_offset(values - lower))
-    if (power := PowerTransform.fit(values)) is not None:
+        scales["log"] = LogScale(lower, 1.0 if integer else _log_offset(values - lower, weights))
+    if (power := PowerTransform.fit(values, weights)) is not None:
         scales["power"] = PowerScale(power.centre, power.scale, power.exponent)
     if lower is not None and upper is not None and upper > lower:
         distance = np.minimum(values - lower, upper - values)
@@ -194,18 +207,20 @@ def _scales(
     return scales
 
 
-def _log_offset(distance: Values) -> float:
+def _log_offset(distance: Values, weights: Weights | None) -> float:
     """The most likely c of a Gaussian log(y − lower + c), among half the smallest and quantiles.
 
     It is above 0, so that the bound itself has a finite density.
     """
     positive = distance[distance > 0]
-    options = {float(np.quantile(positive, q)) for q in (0.05, 0.25)}
+    positive_weights = moments.part(weights, distance > 0)
+    options = set(moments.quantile(positive, [0.05, 0.25], positive_weights).tolist())
     options.add(_smallest_positive(distance, float(positive.max())) / 2)
 
     def log_likelihood(offset: float) -> float:
         logs = np.log(distance + offset)
-        return float(-np.log(logs.std() + 1e-300) - logs.mean())
+        spread = np.log(moments.deviation(logs, weights) + 1e-300)
+        return float(-spread) - moments.mean(logs, weights)
 
     return max(sorted(options), key=log_likelihood)
 

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from models.config.ranges import Flag, Number, Positive, Text
 from models.exceptions import InvalidData, InvalidInput
+from models.features import moments
+from models.features.moments import Weights
 from models.features.scales import IdentityScale, Scale
 
 MAX_CLASSES = 1_000
@@ -49,13 +51,13 @@ class NumberTarget:
     z_range: tuple[Number, Number] | None = None
 
     @classmethod
-    def fit(cls, values: np.ndarray) -> "NumberTarget":
+    def fit(cls, values: np.ndarray, weights: Weights | None = None) -> "NumberTarget":
         """Learn mean and standard deviation from training rows, without a shape.
 
         Raises:
             InvalidData: if the target does not vary.
         """
-        mean, std = float(values.mean()), float(values.std())
+        mean, std = moments.mean(values, weights), moments.deviation(values, weights)
         if std <= 1e-12 * max(1.0, abs(mean)):
             raise InvalidData(f"the target is {mean:g} in every training row", "/target")
         return cls(mean, std)
@@ -70,15 +72,17 @@ class NumberTarget:
         upper: float | None = None,
         integer: bool = False,
         atoms: tuple[float, ...] = (),
+        weights: Weights | None = None,
     ) -> "NumberTarget":
         """Learn mean, standard deviation and range on the scale; atoms do not count.
 
         Raises:
             InvalidData: if the values that are not atoms do not vary.
         """
-        rest = values[~np.isin(values, atoms)]
+        in_density = ~np.isin(values, atoms)
+        rest, weights = values[in_density], moments.part(weights, in_density)
         g = scale(torch.from_numpy(rest.astype(np.float64)))
-        fitted = cls.fit(g.numpy() if len(g) else values[:1])
+        fitted = cls.fit(g.numpy(), weights) if len(g) else cls.fit(values[:1])
         z = (g - fitted.mean) / fitted.std
         return cls(
             fitted.mean,

@@ -56,10 +56,27 @@ class Origin:
 def origins(
     series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
 ) -> list[Origin]:
-    """All origins whose past and future have no missing value, thinned evenly to a bounded number.
+    """`find_origins` where there must be some.
 
     Raises:
         InvalidData: if there is none.
+    """
+    found = find_origins(series, scored, span, horizon)
+    if not found:
+        raise InvalidData(
+            f"no series has {span} steps to read and {horizon} more to compare with, none missing",
+            "/dataset",
+        )
+    return found
+
+
+def find_origins(
+    series: Sequence[Series], scored: Sequence[int], span: int, horizon: int
+) -> list[Origin]:
+    """All origins whose past and future have no missing value, thinned evenly to a bounded number.
+
+    Args:
+        scored: number of the first step of each series that may be forecast.
     """
     found = [
         Origin(one, first, max(start, span))
@@ -67,11 +84,6 @@ def origins(
         for first in range(max(start, span), len(one) - horizon + 1)
         if not np.isnan(one.values[first - span : first + horizon]).any()
     ]
-    if not found:
-        raise InvalidData(
-            f"no series has {span} steps to read and {horizon} more to compare with, none missing",
-            "/dataset",
-        )
     most = max(1, min(MAX_ORIGINS, MAX_STEPS // horizon))
     kept = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int))
     return [found[i] for i in kept.tolist()]
@@ -123,7 +135,9 @@ def summarise_scores(scores: Scores, chosen: Sequence[Origin], season: int) -> J
     errors = scores["mae"].cpu().unflatten(0, (len(chosen), -1)).mean(1)
     ratios = (errors / scales)[scales > 0]
     mase = float(ratios.mean()) if len(ratios) else None
-    return _finite({**regression_metrics(scores), "mase": mase})
+    metrics = {**regression_metrics(scores), "mase": mase}
+    del metrics["standard_errors"]  # steps of a forecast, and forecasts that overlap, are dependent
+    return _finite(metrics)
 
 
 def has_diverged(metrics: Json) -> bool:

@@ -7,7 +7,9 @@ is subtracted (one-way analysis of variance with random effects: Searle, Casella
 §3.5); a negative result becomes 0.
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -15,21 +17,38 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from models.evaluation.metrics import COVERAGE_LEVELS, coverage
+from models.evaluation.path_calibration import PathCalibration, fit_scales
 from models.forecasting.rollout import Paths
 from models.prediction.influence import ERROR
-from models.prediction.prediction import Arrays, bound_name, bounds
+from models.prediction.options import BatchOptions
+from models.prediction.prediction import Arrays, bound_name, bounds, wants_errors
 from models.prediction.predictive import GaussianMixture
 from models.prediction.standard_error import standard_error
 
 PerStep = Float64[Tensor, "steps"]
 
+_ONE_DEVIATION = 0.5 * (1 + math.erf(math.sqrt(0.5)))  # the probability below mean + 1 deviation
+
 
 @dataclass(frozen=True)
 class Forecast:
-    """Predictive distributions of y from paths; steps of several forecasts are concatenated."""
+    """Predictive distributions of y from paths; steps of several forecasts are concatenated.
 
-    paths: Paths
+    Args:
+        drawn: the paths as the network predicts them.
+        calibration: scales them; None if the model is not calibrated.
+    """
+
+    drawn: Paths
     is_log: bool
+    calibration: PathCalibration | None = None
+
+    @cached_property
+    def paths(self) -> Paths:
+        """The calibrated paths."""
+        if self.calibration is None:
+            return self.drawn
+        return self.drawn.scaled(self.calibration.factors(self.drawn.values.shape[-1]))
 
     @property
     def num_samples(self) -> int:
@@ -92,12 +111,8 @@ class Forecast:
         values = self.mixture.quantiles(levels)
         return values.exp() if self.is_log else values
 
-    def summarise(self, levels: tuple[float, ...], *, with_errors: bool = False) -> Arrays:
-        """The arrays of a prediction by step, with the names of `models.prediction`.
-
-        Args:
-            with_errors: whether to add the error of every output.
-        """
+    def summarise(self, options: BatchOptions) -> Arrays:
+        """The arrays of a prediction by step, with the names of `models.prediction`."""
         summary = {
             "mean": self.mean(),
             "median": self.quantiles([0.5])[0],
@@ -107,19 +122,24 @@ class Forecast:
         }
         if self.num_samples > 1:
             summary["mc_error"] = standard_error(self.means)
-        ends = {"median": summary["median"]}
-        for level in levels:
-            tail = 0.5 * (1 - level)
-            lower, upper = self.quantiles([tail, 1 - tail])
-            summary |= bounds("credible", level, lower, upper)
-            ends[bound_name("credible", "lower", level)] = lower
-            ends[bound_name("credible", "upper", level)] = upper
-        if with_errors and self.num_samples > 1:
-            parts = self._influences(ends)
+        quantiles = {"median": summary["median"]}
+        if "credible" in options.interval_kinds:
+            for level, ends in zip(options.intervals, self.central(options.intervals), strict=True):
+                summary |= bounds("credible", level, *ends)
+                names = (bound_name("credible", end, level) for end in ("lower", "upper"))
+                quantiles |= dict(zip(names, ends, strict=True))
+        if wants_errors(options) and self.num_samples > 1:
+            parts = self._influences(quantiles)
             summary |= {f"{ERROR}{name}": standard_error(part) for name, part in parts.items()}
+        if "conformal" in options.interval_kinds and self.calibration is not None:
+            found = self.conformal(options.intervals)
+            for level, ends in zip(options.intervals, found, strict=True):
+                summary |= bounds("conformal", level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
 
-    def _influences(self, ends: dict[str, PerStep]) -> dict[str, Float64[Tensor, "samples steps"]]:
+    def _influences(
+        self, quantiles: dict[str, PerStep]
+    ) -> dict[str, Float64[Tensor, "samples steps"]]:
         """What each weight draw adds to every output (`models.prediction.influence`)."""
         noise = self._moments[1].mean(1) + self._moments[0].var(1)
         between = (self.means - self.mean()).square()
@@ -130,10 +150,52 @@ class Forecast:
             "total_variance": noise + between,
         }
         shape = (self.num_samples, self.num_paths, -1)
-        for name, value in ends.items():
+        for name, value in quantiles.items():
             parts = self.mixture.quantile_parts(value.log() if self.is_log else value)
             found[name] = parts.view(shape).mean(1) * (value if self.is_log else 1.0)
         return found
+
+    def central(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
+        """The interval between the tails of each level."""
+        tails = [0.5 * (1 - level) for level in levels]
+        quantiles = self.quantiles([*tails, *(1 - tail for tail in tails)]) if tails else ()
+        return list(zip(quantiles, quantiles[len(tails) :], strict=False))
+
+    def conformal(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
+        """The conformal interval of each level: the median of u ± deviations, as values of y."""
+        assert self.calibration is not None
+        middle, deviation = self._middle_and_deviation
+        halves = [self.calibration.half_width(level) * deviation for level in levels]
+        ends = [(middle - half, middle + half) for half in halves]
+        return [(low.exp(), high.exp()) if self.is_log else (low, high) for low, high in ends]
+
+    def fit_calibration(self, targets: PerStep, independent: float) -> PathCalibration | None:
+        """The calibration of forecasts whose steps no weight was fitted to.
+
+        None if a forecast is not finite.
+
+        Args:
+            targets: per step; the steps of each forecast are consecutive.
+            independent: the number of independent errors that these are worth.
+        """
+        normal = self.standardised(targets)
+        if not bool(normal.isfinite().all()):
+            return None
+        fitted = fit_scales(normal, independent)
+        scaled = replace(self, calibration=fitted)
+        return fitted.ranked(scaled.standardised(targets).abs())
+
+    def standardised(self, targets: PerStep) -> Float64[Tensor, "origins ahead"]:
+        """(u − median) ÷ deviation, on the CPU."""
+        middle, deviation = self._middle_and_deviation
+        u = targets.log() if self.is_log else targets
+        return ((u - middle) / deviation).cpu().unflatten(0, self.drawn.values.shape[2:])
+
+    @cached_property
+    def _middle_and_deviation(self) -> tuple[PerStep, PerStep]:
+        """Of u. Few paths that run away move neither, as they would move mean and variance."""
+        low, middle, high = self.mixture.quantiles([1 - _ONE_DEVIATION, 0.5, _ONE_DEVIATION])
+        return middle, 0.5 * (high - low)
 
     def scores(self, targets: PerStep) -> dict[str, PerStep]:
         """The scores of each step, as `models.evaluation.metrics.regression_scores`."""
@@ -150,10 +212,25 @@ class Forecast:
         }
         scores["pit"] = self.mixture.cdf(u)
         scores |= coverage(scores["pit"])
-        for level in COVERAGE_LEVELS:
-            tail = 0.5 * (1 - level)
-            lower, upper = self.quantiles([tail, 1 - tail])
+        for level, (lower, upper) in zip(
+            COVERAGE_LEVELS, self.central(COVERAGE_LEVELS), strict=True
+        ):
             scores[f"width_{level:g}"] = upper - lower
+        return scores if self.calibration is None else scores | self._of_calibration(targets)
+
+    def _of_calibration(self, targets: PerStep) -> dict[str, PerStep]:
+        """The scores without calibration, and those of conformal intervals."""
+        raw = replace(self, calibration=None)
+        u = targets.log() if self.is_log else targets
+        scores = {
+            "uncalibrated_log_likelihood": raw.mixture.log_prob(u) - (u if self.is_log else 0.0),
+            "uncalibrated_coverage_0.9": coverage(raw.mixture.cdf(u))["coverage_0.9"],
+        }
+        found = self.conformal(COVERAGE_LEVELS)
+        for level, (lower, upper) in zip(COVERAGE_LEVELS, found, strict=True):
+            inside = (lower <= targets) & (targets <= upper)
+            scores[f"conformal_coverage_{level:g}"] = inside.double()
+            scores[f"conformal_width_{level:g}"] = upper - lower
         return scores
 
 

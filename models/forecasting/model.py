@@ -10,6 +10,7 @@ from torch import Tensor
 
 from models.config import EnsembleConfig, ForecastConfig, Json, ModelConfig
 from models.evaluation.metrics import PerRowScores
+from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.rows import Rows
@@ -18,9 +19,9 @@ from models.forecasting.backtest import Origin, backtest, has_diverged, origins
 from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
-from models.forecasting.recipe import held_out_steps
 from models.forecasting.rollout import History, Rollout, paths_per_draw
 from models.forecasting.series import Series, split_series
+from models.forecasting.sets import divide, worth
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
@@ -28,7 +29,7 @@ from models.networks import Inputs, Network, TensorSlot, build_network
 from models.prediction.engine import Engine
 from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
-from models.prediction.prediction import Arrays, RowPrediction, to_prediction, wants_errors
+from models.prediction.prediction import Arrays, RowPrediction, to_prediction
 from models.prediction.threads import threads_for
 from models.prediction.weight_draws import FittedDraws
 from models.tabular.model import TabularModel
@@ -161,9 +162,7 @@ class Forecaster(TabularModel):
 
         def summarise(samples: int) -> Arrays:
             made[:] = [self.roll_out(x, replace(options, samples=samples))]
-            errors = wants_errors(options)
-            summary = made[0].summarise(options.intervals, with_errors=errors)
-            return self._with_error(summary, options, samples)
+            return self._with_error(made[0].summarise(options), options, samples)
 
         if options.target_mc_error is None:
             summary, samples = summarise(options.samples), options.samples
@@ -180,7 +179,33 @@ class Forecaster(TabularModel):
         rollout = Rollout(self.frame, self._gaussian, fitted, options.seed, paths)
         with threads_for(fitted.operations * len(history.past) * paths * options.samples):
             drawn = rollout.run(history, options.samples, self.engine.memory_bytes)
-        return Forecast(drawn, self.frame.is_log)
+        calibration = self.variant(options.prune).calibration
+        assert calibration is None or isinstance(calibration, PathCalibration)
+        return Forecast(drawn, self.frame.is_log, calibration)
+
+    def calibrate(
+        self, chosen: Sequence[Origin], prune: float, samples: int
+    ) -> PathCalibration | None:
+        """The calibration of a variant by forecasts from these origins.
+
+        None without origins, and for forecasts that are not finite.
+        """
+        if not chosen:
+            return None
+        options = self.resolve(PredictOptions(samples=samples, prune=prune))
+        rolled = self.roll_out(self._histories(chosen), options)
+        targets = np.concatenate([origin.targets(self.horizon) for origin in chosen])
+        independent = worth(chosen, self.horizon)
+        return rolled.fit_calibration(torch.from_numpy(targets).to(self.device), independent)
+
+    def with_calibrations(self, found: Mapping[float, PathCalibration | None]) -> "Forecaster":
+        """A copy with these calibrations of its variants."""
+        return self.with_variants(
+            {
+                prune: replace(variant, calibration=found[prune])
+                for prune, variant in self.variants_by_prune.items()
+            }
+        )
 
     def row_scores(
         self, x: Tensor | History, truth: np.ndarray, options: PredictOptions
@@ -231,8 +256,7 @@ class Forecaster(TabularModel):
     def held_out_origins(self, columns: Columns) -> list[Origin]:
         """The origins of forecasts that are scored on the held-out end of each series."""
         series = split_series(columns, self.config.target, self.forecast)
-        held_out = [held_out_steps(len(one), self.config, self.forecast) for one in series]
-        firsts = [len(one) - steps for one, steps in zip(series, held_out, strict=True)]
+        firsts = [divide(len(one), self.config).scores for one in series]
         return origins(series, firsts, self.frame.span, self.horizon)
 
     @property
@@ -266,8 +290,11 @@ class Forecaster(TabularModel):
         """Metrics of forecasts from these origins, and of seasonal naive forecasts."""
         horizon = self.horizon
         options = self.resolve(PredictOptions(samples=samples, prune=prune))
-        history = History.concatenate([self._at(origin, horizon) for origin in chosen])
-        return backtest(self.roll_out(history, options), chosen, self.frame.season, horizon)
+        rolled = self.roll_out(self._histories(chosen), options)
+        return backtest(rolled, chosen, self.frame.season, horizon)
+
+    def _histories(self, chosen: Sequence[Origin]) -> History:
+        return History.concatenate([self._at(origin, self.horizon) for origin in chosen])
 
     def _at(self, origin: Origin, horizon: int) -> History:
         """The history at an origin of a back-test."""

@@ -20,16 +20,16 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, check_features
+from models.forecasting.fractions import MIN_WINDOWS, choose_fractions
 from models.forecasting.season import find_season
 from models.forecasting.series import Series, split_series
+from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS
 from models.networks import Inputs
-from models.training.method_recipe import refuse_fractions
 
 Load = Callable[[Sequence[str]], Columns]
 
-MIN_WINDOWS = 10
 # On airline passengers (first ten years, the last two held out) 300 to 1,000 steps do equally well.
 SERIES_STEPS = 600
 MAX_SERIES = 1_000
@@ -69,31 +69,23 @@ def plan_series(
     series = split_series(load(names), config.target, forecast)
     _check_number(series)
     forecast = _lengths(forecast, series, config.training.validation_fraction)
-    training = replace(
-        config.training,
-        split=SplitTime(time=str(forecast.time)),
-        stopping_fraction=0.0,  # the held-out end, which is short, chooses the epoch and is scored
-        calibration_fraction=0.0,
-        refit=False,
-    )
-    span = int(forecast.context or 0) + int(forecast.season or 0)
-    num_windows = sum(
-        max(0, len(one) - span - held_out_steps(len(one), config, forecast)) for one in series
-    )
+    config = replace(config, features=features, forecast=forecast)
+    span, lengths = int(forecast.context or 0) + int(forecast.season or 0), [*map(len, series)]
+    num_windows = sum(max(0, divide(length, config).scores - span) for length in lengths)
     if num_windows < MIN_WINDOWS:
-        longest = max(map(len, series))
         raise InvalidData(
-            f"the longest series has {longest} steps. Without the held-out steps {num_windows} "
-            f"windows of {span} + 1 steps are left; at least {MIN_WINDOWS} are needed: give a "
-            "longer series, or a shorter forecast.context, season or horizon",
+            f"the longest series has {max(lengths)} steps. Without the held-out steps "
+            f"{num_windows} windows of {span} + 1 steps are left; at least {MIN_WINDOWS} are "
+            "needed: give a longer series, or a shorter forecast.context, season or horizon",
             "/dataset",
         )
     _check_memory(num_windows, span)
     forecast = replace(forecast, transform=_transform(config, forecast, series))
     width = CHANNELS + _CALENDAR + len(features or ())
     inputs = Inputs.of((int(forecast.context or 1), width))
-    config = replace(config, features=features, forecast=forecast, training=training)
-    return SeriesPlan(config, inputs, num_windows)
+    training = choose_fractions(config, series, span)
+    training = replace(training, split=SplitTime(time=str(forecast.time)))
+    return SeriesPlan(replace(config, forecast=forecast, training=training), inputs, num_windows)
 
 
 def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
@@ -106,11 +98,6 @@ def series_network(config: NetworkConfig, num_windows: int) -> NetworkConfig:
         return config
     width = 16 if num_windows < 2_000 else 32 if num_windows < 50_000 else 64
     return RecurrentConfig(kind="gru", hidden=(width,))
-
-
-def held_out_steps(length: int, config: ModelConfig, forecast: ForecastConfig) -> int:
-    """The number of held-out last steps: `training.validation_fraction`, at least a horizon."""
-    return max(int(forecast.horizon or 1), round(config.training.validation_fraction * length))
 
 
 def _time(config: ModelConfig, profiles: Mapping[str, ColumnProfile]) -> str:
@@ -148,11 +135,6 @@ def _check_settings(config: ModelConfig, forecast: ForecastConfig) -> None:
             "the end of a series is held out: leave the split out, or split by the same time",
             "/training/split",
         )
-    refuse_fractions(
-        config.training, "the end of a series chooses the epoch, and nothing is calibrated"
-    )
-    if config.training.refit:
-        raise InvalidData("a forecaster is not fitted again: leave it out", "/training/refit")
     if config.weight is not None:
         raise InvalidData("windows of a series have no weights: leave weight out", "/weight")
     if config.target in (forecast.time, forecast.key):
@@ -233,6 +215,6 @@ def _transform(
         )
     if forecast.transform is not None or lowest <= 0:
         return forecast.transform or "none"
-    learned = [one.until(len(one) - held_out_steps(len(one), config, forecast)) for one in series]
+    learned = [one.until(divide(len(one), config).scores) for one in series]
     values = np.concatenate([one.values for one in learned])
     return "log" if np.nanmax(values) / np.nanmin(values) < _DECADES else "none"

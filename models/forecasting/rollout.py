@@ -89,6 +89,16 @@ class Paths:
     variances: PerStep
     changes: PerStep
 
+    def scaled(self, factors: Float64[Tensor, "horizon"]) -> "Paths":
+        """Deviations of u from the mean of all paths, times √factor at each step.
+
+        Mean and shape of each step stay, and paths stay whole. `changes` are as predicted.
+        """
+        c = factors.to(self.means)
+        centre, root = self.means.mean((0, 1)), c.sqrt()
+        values, means = (centre + root * (part - centre) for part in (self.values, self.means))
+        return Paths(values, means, c * self.variances, self.changes)
+
     @classmethod
     def concatenate(cls, parts: list["Paths"], dim: int) -> "Paths":
         """Join paths along the samples (`dim` 0) or the rows (`dim` 2)."""

@@ -30,6 +30,10 @@ class Loss:
     kl: Scalar
     nelbo: Scalar
 
+    def divided(self, factor: float) -> "Loss":
+        """All terms ÷ `factor`, which has the same minimiser."""
+        return Loss(self.nll / factor, self.kl / factor, self.nelbo / factor)
+
 
 def negative_elbo(
     nll: Float[Tensor, "*members batch"],

@@ -19,6 +19,7 @@ from models.config import (
     CyclicalSGLDConfig,
     EnsembleConfig,
     KLConfig,
+    LaplaceConfig,
     MAPConfig,
     MetropolisConfig,
     MLEConfig,
@@ -31,10 +32,12 @@ from models.inference.objectives import Loss, negative_elbo
 from models.likelihoods import Likelihood
 from models.networks import Network, Stack, point_shape
 from models.posteriors.layout import Layout
-from models.posteriors.priors import GaussianPrior
+from models.posteriors.priors import DiagonalPrior, GaussianPrior
 from models.randomness import generator as fresh_generator
 from models.tensors import TensorRecord
 from models.training.distributed import Part
+
+FIRST_SIGMA = 1.0  # of the prior, until the marginal likelihood chooses it
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class PointEstimates:
 
     network: Network
     likelihood: Likelihood
-    prior: GaussianPrior | None
+    prior: GaussianPrior | DiagonalPrior | None
     num_data: int
     members: int = 1
     vectors: int = 1  # each with the weights of all members of the network
@@ -97,11 +100,18 @@ class PointEstimates:
         cls,
         network: Network,
         likelihood: Likelihood,
-        config: MLEConfig | MAPConfig | EnsembleConfig | SWAGConfig | ChainConfig,
+        config: MLEConfig | MAPConfig | EnsembleConfig | SWAGConfig | LaplaceConfig | ChainConfig,
         num_data: int,
     ) -> "PointEstimates":
         """Build the estimates that the method consists of or starts its chains from."""
-        prior = None if isinstance(config, MLEConfig) else GaussianPrior(config.prior_sigma)
+        match config:
+            case MLEConfig():
+                prior = None
+            case LaplaceConfig():
+                given = config.prior_sigma
+                prior = GaussianPrior(FIRST_SIGMA if given == "auto" else given)
+            case _:
+                prior = GaussianPrior(config.prior_sigma)
         match config:
             case EnsembleConfig():
                 members = config.members
@@ -180,7 +190,7 @@ def initial_weights(
 
 
 def negative_log_prior(
-    prior: GaussianPrior | None, weights: Float[Tensor, "*draws weights"]
+    prior: GaussianPrior | DiagonalPrior | None, weights: Float[Tensor, "*draws weights"]
 ) -> Float[Tensor, ""]:
     """Return −log P(w) in nats, added over all weight vectors; 0 without a prior."""
     return weights.new_zeros(()) if prior is None else -prior.log_prob(weights).sum()

@@ -17,7 +17,7 @@ from models.likelihoods.likelihood import Outputs, PerRow
 
 # These bound the noise to 0.0003 to 20 standard deviations of the target. Far outside the training
 # data the exponential of the log-variance would otherwise grow without limit and overflow.
-_MIN_LOG_VARIANCE, _MAX_LOG_VARIANCE = -16.0, 6.0
+MIN_LOG_VARIANCE, MAX_LOG_VARIANCE = -16.0, 6.0
 _REACH = 8.0  # standard deviations from a bound at which it has no effect in float64
 
 
@@ -28,7 +28,7 @@ def gaussian_log_prob(mean: PerRow, log_variance: PerRow, targets: Float[Tensor,
 
 
 def _bounded(log_variance: Tensor) -> Tensor:
-    return log_variance.clamp(_MIN_LOG_VARIANCE, _MAX_LOG_VARIANCE)
+    return log_variance.clamp(MIN_LOG_VARIANCE, MAX_LOG_VARIANCE)
 
 
 def expected_noise(mean: PerRow, variance: PerRow) -> PerRow:
@@ -38,7 +38,7 @@ def expected_noise(mean: PerRow, variance: PerRow) -> PerRow:
 
     e^b Φ((b − μ)/σ) + e^(μ + v/2) [Φ((c − μ − v)/σ) − Φ((b − μ − v)/σ)] + e^c Φ((μ − c)/σ).
     """
-    low, high = _MIN_LOG_VARIANCE, _MAX_LOG_VARIANCE
+    low, high = MIN_LOG_VARIANCE, MAX_LOG_VARIANCE
     scale, shifted = variance.sqrt(), mean + variance
     lowest, highest = (mean - _REACH * scale).amin(), (shifted + _REACH * scale).amax()
     if low < float(lowest) and float(highest) < high:

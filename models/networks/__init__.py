@@ -5,6 +5,7 @@ from models.networks.convolutional import ConvolutionalNetwork
 from models.networks.members import Members as Members
 from models.networks.mlp import ACTIVATIONS as ACTIVATIONS
 from models.networks.mlp import MLP as MLP
+from models.networks.mlp import SLOPES as SLOPES
 from models.networks.network import Inputs as Inputs
 from models.networks.network import LocallyDrawn as LocallyDrawn
 from models.networks.network import Masks as Masks

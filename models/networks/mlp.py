@@ -22,6 +22,17 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
 }
 
+SLOPES: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": lambda z: (z > 0).to(z.dtype),
+    "tanh": lambda z: 1 - torch.tanh(z).square(),
+    "silu": lambda z: torch.sigmoid(z) * (1 + z * torch.sigmoid(-z)),
+    "gelu": lambda z: (
+        0.5 * torch.erfc(-z * math.sqrt(0.5))
+        + z * torch.exp(-0.5 * z.square()) / math.sqrt(2 * math.pi)
+    ),
+}
+"""The activations' derivatives."""
+
 
 def gain_of(activation: str) -> float:
     """Return √2 for ReLU and similar units (He et al. 2015), 1 for tanh."""

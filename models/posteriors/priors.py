@@ -81,6 +81,16 @@ class GaussianPrior:
 
 
 @dataclass(frozen=True)
+class DiagonalPrior:
+    """P(w) = N(0, diag(sigmas²)), for point estimates."""
+
+    sigmas: Vector
+
+    def log_prob(self, value: Float[Tensor, "*draws weights"]) -> Float[Tensor, "*draws weights"]:
+        return -0.5 * ((value / self.sigmas).square() + _LOG_2PI) - self.sigmas.log()
+
+
+@dataclass(frozen=True)
 class EmpiricalBayesPrior:
     """N(0, σp²) with σp² learned per group, under an inverse-gamma(a, b) hyper-prior on σp².
 

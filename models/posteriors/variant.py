@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from models.config import Json
 from models.evaluation.calibration import Calibration
 from models.evaluation.out_of_distribution import Detector
+from models.evaluation.path_calibration import PathCalibration
 from models.inference.method import State
 
 
@@ -24,7 +25,7 @@ class Variant:
     metrics: Json = field(default_factory=dict)
     num_bytes: int = 0
     error_factors: Mapping[int, float] = field(default_factory=dict)
-    calibration: Calibration | None = None  # None: not calibrated
+    calibration: Calibration | PathCalibration | None = None  # None: not calibrated
     bfloat16: bool = False  # whether the rounding error is small compared with the sampling error
     detector: Detector | None = None
     sobol_factors: Mapping[int, float] = field(default_factory=dict)

@@ -5,7 +5,7 @@ Samples go through the network in batched products, as many at once as keep the 
 processor's cache.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
@@ -14,12 +14,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from models.inference.bbb import BBBState
+from models.inference.laplace.state import LaplaceState
 from models.inference.mc_dropout import DropoutState, masks
 from models.inference.method import State
 from models.inference.point import DrawsState, repeated
 from models.inference.swag import SWAGState
 from models.networks import MLP, Network, point_shape
 from models.posteriors.layout import Weights
+from models.prediction.linearised import linearised
 from models.prediction.local import CACHE_BYTES, DEFAULT_MEMORY_BYTES, IN_PLACE
 from models.prediction.noise import Noise, NoiseCache, NoiseSource
 from models.randomness import generator
@@ -32,11 +34,15 @@ _WORKING_COPIES = 6  # float64 copies of the outputs that a summary needs
 
 @dataclass(frozen=True)
 class Functions:
-    """Sampled functions of a network: weights with a sample axis in front, or masks on units."""
+    """Sampled functions of a network: weights with a sample axis in front, or masks on units.
+
+    With a `centre` the network is linear in the weights around these (`linearised`).
+    """
 
     weights: Weights
     point: dict[str, Tensor]
     masks: list[Float[Tensor, "samples 1 _"]] | None = None
+    centre: Weights | None = None
 
 
 @runtime_checkable
@@ -90,6 +96,7 @@ class DrawnWeights:
     purpose: str  # of the noise
     point: tuple[str, ...]
     cache: NoiseCache = field(default_factory=lambda: NoiseCache(DEFAULT_MEMORY_BYTES))
+    centre: Weights | None = None
 
     @property
     def bytes_per_sample(self) -> int:
@@ -100,7 +107,7 @@ class DrawnWeights:
         shape = point_shape(self.network) or (1,)
         values = [value.view(-1, *shape) for value in point]
         named = dict(zip(self.point, values, strict=True))
-        return Functions(self.network.layout.unflatten(weights), named)
+        return Functions(self.network.layout.unflatten(weights), named, centre=self.centre)
 
     def _draw(self, purpose: str, seed: int, start: int, stop: int) -> Noise:
         noise = torch.empty(stop - start, self.state.num_noise)
@@ -153,6 +160,12 @@ class FittedDraws:
             case SWAGState():
                 point = tuple(state.iterate.point)
                 return cls(network, DrawnWeights(network, state.detach(), "swag", point), None)
+            case LaplaceState():
+                point, kept = tuple(state.estimate.point), state.detach()
+                centre = network.layout.unflatten(kept.estimate.weights[0])
+                drawn = DrawnWeights(network, kept, "laplace", point)
+                drawn = replace(drawn, centre=centre if state.linearised else None)
+                return cls(network, drawn, None)
             case BBBState():
                 drawn = DrawnWeights(network, state.detach(), "weights", tuple(state.point))
                 return cls(network, drawn, None)
@@ -238,6 +251,8 @@ def evaluate(
 
     The activations of an MLP are computed in place.
     """
+    if functions.centre is not None:
+        return linearised(network, functions.centre, functions.weights, x)
     if not isinstance(network, MLP):
         return network(functions.weights, x, functions.masks)
     y = x

@@ -58,16 +58,17 @@ class FoldProblem(RowProblem):
         return True
 
     def score(self, state: State) -> float:
-        """Mean out-of-fold log density; each rank predicts a part of the rows."""
+        """Weighted mean of the out-of-fold log density; each rank predicts a part of the rows."""
         total = self.rows.inputs.new_zeros((), dtype=torch.float64)
-        num_rows = 0
+        weight = 0.0
         for fold in range(self.folds.count):
             rows = self._some(fold, _CHOOSING_ROWS)
-            num_rows += len(rows)
+            weight += self.rows[rows].weight
             mine = rows[self.ranks.part(len(rows)).rows]
             if len(mine):
-                total += self._log_density(state, fold, mine).double().sum()
-        return float(self.ranks.sum(total)) / num_rows
+                density = self._log_density(state, fold, mine)
+                total += self.rows[mine].weigh(density).double().sum()
+        return float(self.ranks.sum(total)) / weight
 
     def thinned(self, most: int) -> "FoldProblem":
         """The problem with at most `most` of the learning rows, evenly spread."""

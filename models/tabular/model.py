@@ -20,10 +20,12 @@ from models.config import (
     OutOfDistributionConfig,
 )
 from models.evaluation.abstention import selective_metrics
-from models.evaluation.calibration import ClassCalibration
+from models.evaluation.calibration import Calibration
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import Detector
+from models.evaluation.path_calibration import PathCalibration
+from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.feature_encoder import FeatureEncoder
@@ -34,6 +36,7 @@ from models.features.targets import (
     Target,
     present,
 )
+from models.features.usable import UsableRows
 from models.inference.bbb import BBBState
 from models.inference.method import State
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
@@ -193,26 +196,34 @@ class TabularModel(TrainedModel):
             summary, samples = until_accurate(summarise_with, target, options.samples)
         used = replace(options, samples=samples)
         answer = to_prediction(summary, used, self.detector(options.prune), self.classes)
+        is_new = self.encoder.has_new_level(x).cpu().numpy()
+        answer = replace(answer, out_of_distribution=answer.out_of_distribution | is_new)
         if options.return_draws:
-            calibration = self.variant(options.prune).calibration
+            calibration = self._calibration_of(options.prune)
             draws = self.engine.draws(fitted, x, answer.seed, samples, calibration)
             answer = replace(answer, draws=draws)
         return answer
 
     def evaluate(self, columns: Columns, *, prune: float = 0.0, samples: int = 100) -> Json:
-        """Metrics of the rows that have a target.
+        """Metrics of the rows that have a target, weighted if the columns have the weight's.
 
         Raises:
-            InvalidData: if no row has one.
+            InvalidData: if no row has one, or the weights of all are 0.
             InvalidInput: for missing columns, or classes never seen in training.
         """
-        labelled = np.flatnonzero(present(columns[self.config.target]))
+        weight = self.config.weight if self.config.weight in columns else None
+        labelled = UsableRows.of(columns, self.config.target, weight).index
         if not labelled.size:
-            raise InvalidData(f"no row has a {self.config.target!r} to compare with", "/dataset")
+            weighed = "" if weight is None else " and a weight above 0"
+            raise InvalidData(
+                f"no row has a {self.config.target!r} to compare with{weighed}", "/dataset"
+            )
         columns = {name: values[labelled] for name, values in columns.items()}
         truth = columns[self.config.target]
         options = PredictOptions(prune=prune, samples=samples)
         scores = self.row_scores(self.encode(columns), truth, options)
+        if weight is not None:
+            scores |= {WEIGHT: torch.from_numpy(columns[weight].astype(np.float64))}
         return summarise_scores(scores) | selective_metrics(scores)
 
     def row_scores(
@@ -231,7 +242,7 @@ class TabularModel(TrainedModel):
         fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
         sampler, seed = options.sampler, options.seed
         rows = Rows(x[torch.from_numpy(known).to(x.device)], targets.to(x.device))
-        calibration = self.variant(options.prune).calibration
+        calibration = self._calibration_of(options.prune)
         with threads_for(fitted.operations * len(rows) * options.samples):
             scored = self.engine.row_scores(
                 fitted, rows, sampler, seed, options.samples, calibration
@@ -248,7 +259,7 @@ class TabularModel(TrainedModel):
         Args:
             columns: the table that the rows are from, which only a forecaster reads.
         """
-        fitted, calibration = self.fitted(prune), self.variant(prune).calibration
+        fitted, calibration = self.fitted(prune), self._calibration_of(prune)
         sampler, seed = self.samplers[0], self.default_seed
         scores = self.engine.row_scores(fitted, held_out, sampler, seed, samples, calibration)
         metrics = summarise_scores(scores) | selective_metrics(scores)
@@ -277,11 +288,17 @@ class TabularModel(TrainedModel):
         """The detector of a variant. Before the variant is scored, it flags no row."""
         return self.variant(prune).detector or Detector(DEFAULT_SCORES[self.task])
 
-    def fit_detector(self, prune: float, x: Float[Tensor, "rows inputs"]) -> Detector:
-        """Fit the configured false-alarm rate to rows that no weight was fitted to."""
+    def fit_detector(self, prune: float, rows: Rows) -> Detector:
+        """Fit the configured false-alarm rate to rows that no weight was fitted to.
+
+        Rows with a new level are flagged whatever their score, and count as above any threshold, so
+        that the rate is that of both reasons together.
+        """
         config = self.config.out_of_distribution or OutOfDistributionConfig()
-        usual = self.ood_score(x, prune=prune)
-        return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate)
+        scores = self.ood_score(rows.inputs, prune=prune)
+        usual = np.where(self.encoder.has_new_level(rows.inputs).cpu().numpy(), np.inf, scores)
+        weights = None if rows.weights is None else rows.weights.cpu().numpy()
+        return Detector.fit(self.detector(prune).score, usual, config.false_alarm_rate, weights)
 
     def ood_score(
         self, x: Float[Tensor, "rows inputs"], samples: int = 100, prune: float = 0.0
@@ -347,17 +364,22 @@ class TabularModel(TrainedModel):
         super()._check(options)
         only_conformal = options.intervals and set(options.interval_kinds) == {"conformal"}
         calibration = self.variant(options.prune).calibration
-        if only_conformal and (calibration is None or isinstance(calibration, ClassCalibration)):
+        if only_conformal and (calibration is None or not calibration.has_intervals):
             raise InvalidInput(
-                "this version has no conformal intervals: only calibrated regressions have them; "
-                "request credible ones",
+                "this version has no conformal intervals: only calibrated regressions and "
+                "forecasts have them; request credible ones",
                 "/interval_kinds",
             )
+
+    def _calibration_of(self, prune: float) -> Calibration | None:
+        """The calibration of rows; None for paths, whose calibration is not of single windows."""
+        found = self.variant(prune).calibration
+        return None if isinstance(found, PathCalibration) else found
 
     def _summary(self, fitted: Ready, x: Tensor, options: ResolvedOptions) -> Arrays:
         """The arrays of all rows; errors are corrected by the variant's measured factor."""
         sampler, seed = options.sampler, options.seed
-        calibration = self.variant(options.prune).calibration
+        calibration = self._calibration_of(options.prune)
         score = self.detector(options.prune).score
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):

@@ -14,6 +14,7 @@ from models.config import (
     MethodConfig,
     MLPConfig,
     ModelConfig,
+    OutOfDistributionConfig,
     SplitBy,
     SplitTime,
 )
@@ -26,7 +27,8 @@ from models.features.folds import Folds, assign_folds
 from models.features.rows import Rows, evenly_spread
 from models.features.splits import Division, divide_rows
 from models.features.target_shapes import check_support, describe_shape, describe_target
-from models.features.targets import ClassTarget, NumberTarget, Target, present
+from models.features.targets import ClassTarget, NumberTarget, Target
+from models.features.usable import UsableRows, notes_on_weights
 from models.randomness import derive_seed
 from models.tabular.fold_problem import FoldProblem
 from models.tabular.model import TabularModel
@@ -48,24 +50,28 @@ def prepare(
     is held out stops neither training nor scoring.
 
     Raises:
-        InvalidData: if too few rows have a target, or nothing varies.
+        InvalidData: if too few rows have a target and a weight above 0, a weight is missing or
+            negative, or nothing varies.
     """
-    labelled = np.flatnonzero(present(columns[config.target]))
-    if len(labelled) < MIN_ROWS:
+    usable = UsableRows.of(columns, config.target, config.weight)
+    if len(usable.index) < MIN_ROWS:
+        weighed = "" if config.weight is None else " and a weight above 0"
         raise InvalidData(
-            f"{len(labelled)} rows have a target; at least {MIN_ROWS} are needed",
+            f"{len(usable.index)} rows have a target{weighed}; at least {MIN_ROWS} are needed",
             "/dataset",
         )
+    columns = _side(columns, usable.index)
     key = _split_key(columns, config)
-    dropped, columns = len(columns[config.target]) - len(labelled), _side(columns, labelled)
-    split = divide_rows(config.training, len(labelled), None if key is None else key[labelled])
-    notes = [f"{dropped} rows without a target were left out"] if dropped else []
-    notes.extend(_notes_on(split, config))
+    split = divide_rows(config.training, len(usable.index), key)
+    notes = [*usable.notes, *_notes_on(split, config)]
+    if config.weight is not None:
+        weights = columns[config.weight]
+        notes += notes_on_weights(weights, weights[split.calibration])
     places = np.union1d(split.training, split.stopping)
     learned = _side(columns, places)
     class_target = _fit_classes(config, types, columns)
     classes = None if class_target is None else class_target.encode(learned[config.target]).numpy()
-    of_row = _assign_folds(config, learned, classes, None if key is None else key[labelled][places])
+    of_row = _assign_folds(config, learned, classes, None if key is None else key[places])
     encoder, inputs = _encode(config, types, learned, classes, of_row)
     target = class_target or _fit_number(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
@@ -185,14 +191,26 @@ def _encode(
     of rows in other folds.
     """
     features, network = config.features or (), config.network
+    weights = _weights(config, learned)
+    new_levels = (config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
     has_parts = isinstance(network, MLPConfig) and network.parts is not None
     if not has_parts and config.training.folds is None:
-        encoder = FeatureEncoder.fit(features, types, learned)
+        encoder = FeatureEncoder.fit(
+            features, types, learned, new_levels=new_levels, weights=weights
+        )
         return encoder, encoder.encode(learned)
     values = learned[config.target] if classes is None else classes
-    scores = target_scores(values, classes=classes is not None)
-    encoder = FeatureEncoder.fit(features, types, learned, pieces=True, targets=scores)
-    return encoder, encoder.encode_learned(learned, scores, folds.numpy())
+    scores = target_scores(values, classes=classes is not None, weights=weights)
+    encoder = FeatureEncoder.fit(
+        features,
+        types,
+        learned,
+        pieces=True,
+        targets=scores,
+        new_levels=new_levels,
+        weights=weights,
+    )
+    return encoder, encoder.encode_learned(learned, scores, folds.numpy(), weights)
 
 
 def notes_on_objective(method: MethodConfig) -> tuple[str, ...]:
@@ -206,20 +224,27 @@ def _fit_number(
     config: ModelConfig, types: Mapping[str, str], learned: Columns, whole: Columns
 ) -> NumberTarget:
     """The target's scale and support, of several scales the one that suits a linear model."""
-    name = config.target
+    name, weights = config.target, _weights(config, learned)
     likelihood = DEFAULT_SHAPE if config.likelihood == "auto" else config.likelihood
     if not isinstance(likelihood, LikelihoodConfig):
-        return NumberTarget.fit(learned[name])
+        return NumberTarget.fit(learned[name], weights)
     if config.support is not None:
         check_support(whole[name], config.support)
-    candidates = describe_target(learned[name], config.support, likelihood)
+    candidates = describe_target(learned[name], config.support, likelihood, weights)
     if config.likelihood == "auto":  # the race chooses the scale
         return candidates[0]
     rows = evenly_spread(len(learned[name]), MAX_ROWS)
     some = _side(learned, rows.numpy())
     # Without pieces, which a line does not need, and effects, which are made of these targets.
-    inputs = FeatureEncoder.fit(config.features or (), types, some).encode(some)
-    return rank(candidates, inputs, some[name], config.training.seed)[0][0]
+    some_weights = _weights(config, some)
+    encoder = FeatureEncoder.fit(config.features or (), types, some, weights=some_weights)
+    inputs, seed = encoder.encode(some), config.training.seed
+    return rank(candidates, inputs, some[name], seed, some_weights)[0][0]
+
+
+def _weights(config: ModelConfig, side: Columns) -> Float[np.ndarray, "rows"] | None:
+    """The weights of rows, if the table has any."""
+    return None if config.weight is None else side[config.weight].astype(np.float64)
 
 
 def _target_type(target: Target, stored: str) -> str:

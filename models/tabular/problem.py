@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from models.evaluation.paired import recommend_variant
+from models.evaluation.ranking import recommend_variant
+from models.evaluation.weighting import mean
 from models.features.columns import Columns
 from models.features.folds import Folds
 from models.features.rows import Rows
@@ -29,8 +30,7 @@ _WATCHED = 1_000  # held-out rows in the learning curve, if no rows choose the e
 class RowProblem:
     """A model without posteriors, the rows it learns from and those held out.
 
-    The sets of a table are disjoint. In series, whose held-out ends are short, the same windows
-    choose the epoch and are scored.
+    The sets are disjoint.
 
     Args:
         stopping: rows that choose the epoch. Without them the fit scores the first of `scores`,
@@ -59,7 +59,8 @@ class RowProblem:
     @property
     def task(self) -> RowTask:
         expand = self.model.engine.expand
-        return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device))
+        mean = 1.0 if self.rows.weights is None else self.rows.weight / len(self.rows)
+        return RowTask(self.rows, self.ranks, expand and expand.to(self.rows.inputs.device), mean)
 
     @property
     def chooses(self) -> bool:
@@ -72,7 +73,7 @@ class RowProblem:
 
     @torch.inference_mode()
     def score(self, state: State) -> float:
-        """Mean log predictive density of the standardised targets.
+        """Weighted mean of the log predictive density of the standardised targets.
 
         Each rank computes a part of the rows, because predicting takes as long as learning.
         """
@@ -87,8 +88,8 @@ class RowProblem:
                 _EARLY_STOPPING_SAMPLES,
             )
             log_prob = model.likelihood.log_prob(outputs, mine.targets, point)
-            total = (log_prob.logsumexp(0) - math.log(len(outputs))).sum()
-        return float(ranks.sum(total / len(rows)))
+            total = mine.weigh(log_prob.logsumexp(0) - math.log(len(outputs))).sum()
+        return float(ranks.sum(total / rows.weight))
 
     def finish(self, model: Any) -> TabularModel:
         """The calibrated model with metrics, sampling error and detector of every variant."""
@@ -106,10 +107,10 @@ class RowProblem:
                 metrics=metrics | variant.metrics,
                 sobol_factors=model.measure_sobol_factors(fraction, x),
                 bfloat16=model.tolerates_bfloat16(fraction, x),
-                detector=model.fit_detector(fraction, x),
+                detector=model.fit_detector(fraction, self.scores),
             )
         notes = model.notes_on({fraction: variant.metrics for fraction, variant in scored.items()})
-        recommended, note = _recommend(by_row)
+        recommended, note = _recommend(by_row, self.scores.weights)
         return replace(
             model,
             variants_by_prune=scored,
@@ -118,17 +119,20 @@ class RowProblem:
         )
 
 
-def _recommend(by_row: Mapping[float, Tensor]) -> tuple[float, tuple[str, ...]]:
+def _recommend(
+    by_row: Mapping[float, Tensor], weights: Tensor | None
+) -> tuple[float, tuple[str, ...]]:
     """The recommended variant and a note on it; without scores by row, the full model."""
     if not by_row:
         return 0.0, ()
-    best, pair = recommend_variant(by_row)
+    best, pair = recommend_variant(by_row, weights)
     if pair is None:
         return best, ()
+    better, full = (mean(by_row[prune], weights) for prune in (best, 0.0))
     note = (
         f"the variant with {100 * best:g} % of the weights removed is better than the full model "
-        f"on the held-out rows: log likelihood {by_row[best].mean():.4g} instead of "
-        f"{by_row[0.0].mean():.4g} (difference per row {pair.difference:.2g}, standard error "
-        f"{pair.standard_error:.2g}): predict with prune {best:g}"
+        f"on the held-out rows: log likelihood {better:.4g} instead of {full:.4g} (difference per "
+        f"row {pair.difference:.2g}, standard error {pair.standard_error:.2g}): predict with prune "
+        f"{best:g}"
     )
     return best, (note,)

@@ -112,7 +112,7 @@ class Race:
     def _fit(self, raced: FoldProblem, candidate: Candidate, stage: str) -> Attempt:
         problem = joined(raced, [candidate])
         fit = Fitting(problem, self.stages, stage).fit()
-        return Attempt(candidate, fit, problem.log_scores(fit.state))
+        return Attempt(candidate, fit, problem.log_scores(fit.state), problem.rows.weights)
 
     def _joined_fit(self, kept: Sequence[Attempt], raced: FoldProblem) -> Fit:
         """The states of all kept members as one; fitted to all rows if some were left out."""

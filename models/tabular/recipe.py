@@ -11,6 +11,7 @@ from models.config import (
     DropoutConfig,
     FeatureConfig,
     KLConfig,
+    LaplaceConfig,
     LikelihoodConfig,
     LikelihoodName,
     MethodConfig,
@@ -27,6 +28,7 @@ from models.config import (
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, check_features, column_of
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
+from models.inference.laplace.limits import check_size
 from models.inference.metropolis import MAX_WEIGHTS
 from models.networks import Inputs, Network, Stack, TensorSlot, build_network, draws_units
 from models.tabular.likelihood_recipe import SHAPES, check_given_support, number_likelihood
@@ -89,7 +91,7 @@ def resolve_rows(
     config = replace(config, network=_network(config.network, num_rows))
     config = with_members(config, task)
     network = config.network
-    built = build_network(network, inputs, num_outputs=2)
+    built = build_network(network, inputs, num_outputs=max(2, len(target.levels or ())))
     _check_network(config.method, built)
     steps = SERIES_STEPS if task == "forecasting" else _STEPS
     reads_images = any(f.type == "tensor" for f in config.features or ())
@@ -174,6 +176,8 @@ def _check_network(method: MethodConfig, network: Network) -> None:
             f"takes up to {MAX_WEIGHTS}; make the network smaller, or take 'sgld'",
             "/network/hidden",
         )
+    if isinstance(method, LaplaceConfig):
+        check_size(method, network)
     if isinstance(method, DropoutConfig) and not network.mask_widths:
         raise InvalidData(
             "mc_dropout drops hidden units, and this network has none: give it a hidden layer",
@@ -293,14 +297,14 @@ def _fractions(config: ModelConfig, task: Task) -> TrainingConfig:
     """
     given, stopping = config.training, _stopping(config)
     calibration = given.calibration_fraction
-    if not stopping and task != "forecasting":
+    if not stopping:
         if given.patience is not None:
             raise InvalidData(
                 f"patience {given.patience} needs rows that choose the epoch, and "
                 "stopping_fraction 0 leaves none: leave one of the two out",
                 "/training/patience",
             )
-        if given.refit:
+        if given.refit and task != "forecasting":  # a forecast's refit learns from calibration
             raise InvalidData(
                 "no rows choose the epoch: give patience or stopping_fraction", "/training/refit"
             )
@@ -328,14 +332,14 @@ def _training(
             f"{held_out:g}, which leaves no rows to learn from: lower them",
             "/training/validation_fraction",
         )
-    rows = max(1, round(num_rows * (1 - held_out)))
+    share = 1.0 if task == "forecasting" else 1 - held_out  # windows are of the learned steps
+    rows = max(1, round(num_rows * share))
     batch = config.batch_size or (256 if num_rows < 20_000 else 128)
     epochs = config.epochs or min(10_000, max(plan.epochs, steps * min(batch, rows) // rows))
     adam = min(_ADAM_RATE, _ADAM_RATE_WIDTH / max(_widths(network) or (50,)))
     optimizer = config.optimizer or "adam"
     rate = config.learning_rate or (adam if optimizer == "adam" else _SGD_RATE)
     tune = config.fine_tune_epochs
-    chooses = stopping > 0 or task == "forecasting"  # whether held-out rows choose the epoch
     return replace(
         config,
         batch_size=batch,
@@ -344,7 +348,7 @@ def _training(
         epochs=epochs,
         learning_rate=rate,
         gradient_clip=config.gradient_clip or _CLIP,
-        patience=(config.patience or max(1, epochs // 2)) if chooses else None,
+        patience=(config.patience or max(1, epochs // 2)) if stopping else None,
         refit=stopping > 0 and num_rows < _REFIT_ROWS if config.refit is None else config.refit,
         fine_tune_epochs=min(10_000, math.ceil(plan.fine_tune * epochs)) if tune is None else tune,
     )

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from models.evaluation.weighting import mean
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Normal
 from models.likelihoods.shaped import ShapedLikelihood
@@ -25,12 +26,14 @@ def rank(
     x: Float[Tensor, "rows inputs"],
     values: Float[np.ndarray, "rows"],
     seed: int,
+    weights: Float[np.ndarray, "rows"] | None = None,
 ) -> list[tuple[NumberTarget, PerRow]]:
-    """`rank_scales` with random folds; a single candidate has no scores."""
+    """`rank_scales` with random folds; a single candidate scores 0."""
     if len(candidates) == 1:
-        return [(candidates[0], torch.zeros(0))]
+        return [(candidates[0], torch.zeros(len(values)))]
     folds = torch.randperm(len(values), generator=generator(seed, "scales")) % FOLDS
-    return rank_scales(x, torch.from_numpy(values), candidates, folds)
+    given = None if weights is None else torch.from_numpy(weights)
+    return rank_scales(x, torch.from_numpy(values), candidates, folds, given)
 
 
 def rank_scales(
@@ -38,6 +41,7 @@ def rank_scales(
     y: PerRow,
     candidates: Sequence[NumberTarget],
     folds: Int[Tensor, "rows"],
+    weights: PerRow | None = None,
 ) -> list[tuple[NumberTarget, PerRow]]:
     """The candidates with their log score per row, the best mean first.
 
@@ -48,23 +52,26 @@ def rank_scales(
     Args:
         y: targets in their own unit.
         folds: number of each row's fold.
+        weights: a row of weight w counts as w rows.
     """
     y = y.double()
     z = torch.stack([target.to_z(y) for target in candidates], dim=1)
     in_density = torch.ones_like(y, dtype=torch.bool)
     for atom in candidates[0].atoms:
         in_density &= y != atom
-    predicted = _ridge(x.double(), z, folds, in_density)
+    weights = None if weights is None else weights.double()
+    predicted = _ridge(x.double(), z, folds, in_density, weights)
     residuals = z - predicted
     scored = []
     for j, target in enumerate(candidates):
         variance = torch.ones_like(y)
         for fold in folds.unique():
             others = (folds != fold) & in_density
-            variance[folds == fold] = residuals[others, j].square().mean().clamp(min=1e-12)
+            squares = residuals[others, j].square()
+            variance[folds == fold] = _mean(squares, weights, others).clamp(min=1e-12)
         score = _log_prob(target, predicted[:, j], variance.sqrt(), y)
         scored.append((target, torch.where(in_density, score, 0.0)))
-    return sorted(scored, key=lambda pair: -float(pair[1].mean()))
+    return sorted(scored, key=lambda pair: -mean(pair[1], weights))
 
 
 def _ridge(
@@ -72,20 +79,34 @@ def _ridge(
     z: Float[Tensor, "rows candidates"],
     folds: Int[Tensor, "rows"],
     usable: Tensor,
+    weights: PerRow | None,
 ) -> Float[Tensor, "rows candidates"]:
     """Predictions of each fold by a ridge regression on the others, for all candidates at once."""
-    centred = x - x.mean(0)
-    scale = centred.square().mean(0).sqrt()
+    every = torch.ones_like(usable)
+    centred = x - _mean(x, weights, every)
+    scale = _mean(centred.square(), weights, every).sqrt()
     inputs = torch.cat([centred / scale.clamp(min=1e-9), torch.ones_like(x[:, :1])], dim=1)
     penalty = torch.ones(inputs.shape[1], dtype=inputs.dtype)
     penalty[-1] = 0.0  # the intercept is free
     predicted = torch.empty_like(z)
     for fold in folds.unique():
-        rows = inputs[(folds != fold) & usable]
-        gram = rows.T @ rows + torch.diag(_PENALTY * len(rows) * penalty + 1e-9)
-        weights = torch.linalg.solve(gram, rows.T @ z[(folds != fold) & usable])
-        predicted[folds == fold] = inputs[folds == fold] @ weights
+        others = (folds != fold) & usable
+        rows, count = inputs[others], float(others.sum())
+        weighed = rows
+        if weights is not None:
+            weighed, count = rows * weights[others].unsqueeze(1), float(weights[others].sum())
+        gram = weighed.T @ rows + torch.diag(_PENALTY * count * penalty + 1e-9)
+        coefficients = torch.linalg.solve(gram, weighed.T @ z[others])
+        predicted[folds == fold] = inputs[folds == fold] @ coefficients
     return predicted
+
+
+def _mean(values: Tensor, weights: PerRow | None, rows: Tensor) -> Tensor:
+    """The mean over the first axis of values, whose `rows` have these weights."""
+    if weights is None:
+        return values.mean(0)
+    some = weights[rows]
+    return torch.tensordot(some, values, 1) / some.sum()
 
 
 def _log_prob(target: NumberTarget, mean: PerRow, deviation: PerRow, y: PerRow) -> PerRow:

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.config import Json
-from models.evaluation.paired import paired
+from models.evaluation.paired import Paired, paired, standard_error
+from models.evaluation.weighting import mean
 from models.tabular.candidates import Candidate
 from models.tabular.shapes import Shape
 
@@ -22,15 +23,21 @@ class Attempt:
     Args:
         fit: its `models.training.stages.Fit`.
         scores: log likelihood of each row, out of fold, in the target's unit.
+        weights: of these rows, which are those of all attempts; None if all are 1.
     """
 
     candidate: Candidate
     fit: Any
     scores: Float[Tensor, "rows"]
+    weights: Float[Tensor, "rows"] | None = None
 
     @property
     def score(self) -> float:
-        return float(self.scores.mean())
+        return mean(self.scores, self.weights)
+
+    def ahead_of(self, other: "Attempt") -> Paired:
+        """The difference to the scores of another attempt, row by row."""
+        return paired(self.scores, other.scores, self.weights)
 
 
 def best_of(attempts: Sequence[Attempt]) -> Attempt:
@@ -48,10 +55,10 @@ def keep(attempts: Sequence[Attempt], most: int) -> list[Attempt]:
     """
     ranked = _in_order(attempts)
     kept, rest = ranked[:1], ranked[1:]
-    ties = [one for one in rest if not paired(ranked[0].scores, one.scores).is_clear]
+    ties = [one for one in rest if not ranked[0].ahead_of(one).is_clear]
     while rest and len(kept) < most:
-        added = max(rest, key=lambda one: float(mixture_scores([*kept, one]).mean()))
-        better = mixture_scores([*kept, added]).mean() > mixture_scores(kept).mean()
+        added = max(rest, key=lambda one: mixture_score([*kept, one]))
+        better = mixture_score([*kept, added]) > mixture_score(kept)
         if not better and added not in ties:
             break
         kept, rest = [*kept, added], [one for one in rest if one is not added]
@@ -67,7 +74,7 @@ def _in_order(attempts: Sequence[Attempt]) -> list[Attempt]:
         for attempt in ranked
         if attempt.candidate.is_variational
         or not variational
-        or paired(attempt.scores, variational[0].scores).is_clear
+        or attempt.ahead_of(variational[0]).is_clear
     ]
 
 
@@ -77,13 +84,18 @@ def mixture_scores(attempts: Sequence[Attempt]) -> Float[Tensor, "rows"]:
     return stacked.logsumexp(0) - math.log(len(attempts))
 
 
+def mixture_score(attempts: Sequence[Attempt]) -> float:
+    """The weighted mean of `mixture_scores`."""
+    return mean(mixture_scores(attempts), attempts[0].weights)
+
+
 def describe(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> Json:
     """The selection as `models.artifact.schema.SelectionDocument`, the best candidate first."""
     best = best_of(attempts)
     ranked = sorted(attempts, key=lambda attempt: -attempt.score)
-    averaged = float(mixture_scores(kept).mean())
+    averaged = mixture_score(kept)
     note = (
-        f"{best.candidate.name} is best"
+        f"{best.candidate.name} is best{_margin(ranked)}"
         if len(kept) == 1
         else f"{len(kept)} candidates are averaged: together {averaged:.4g}"
     )
@@ -95,6 +107,15 @@ def describe(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> Json:
     }
 
 
+def _margin(ranked: Sequence[Attempt]) -> str:
+    """How far the first is ahead of the second, with its standard error."""
+    if len(ranked) < 2:
+        return ""
+    pair = ranked[0].ahead_of(ranked[1])
+    by = f"{pair.difference:.2g} nats per row, standard error {pair.standard_error:.2g}"
+    return f", ahead of {ranked[1].candidate.name} by {by}"
+
+
 def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str, ...]:
     """What was chosen and why, and how the best point estimates compare."""
     best, names = kept[0], " · ".join(attempt.candidate.name for attempt in kept)
@@ -103,7 +124,7 @@ def notes_on(attempts: Sequence[Attempt], kept: Sequence[Attempt]) -> tuple[str,
     points = [attempt for attempt in attempts if not attempt.candidate.is_variational]
     variational = [attempt for attempt in attempts if attempt.candidate.is_variational]
     if points and variational:
-        ahead = paired(best_of(points).scores, best_of(variational).scores)
+        ahead = best_of(points).ahead_of(best_of(variational))
         if ahead.is_clear:
             notes.append(
                 "point estimates are better than the best variational members by "
@@ -120,22 +141,22 @@ def notes_on_shapes(tried: Sequence[tuple[Shape, Attempt]]) -> tuple[str, ...]:
     """Which shape of the target was chosen, and how far the others are behind."""
     ranked = sorted(tried, key=lambda pair: -pair[1].score)
     (best, winner), others = ranked[0], ranked[1:]
+    pairs = [(shape.name, winner.ahead_of(attempt)) for shape, attempt in others]
     behind = ", ".join(
-        f"{shape.name} {-paired(attempt.scores, winner.scores).difference:.2g}"
-        for shape, attempt in others
+        f"{name} {pair.difference:.2g} (standard error {pair.standard_error:.2g})"
+        for name, pair in pairs
     )
     note = f"the target is a {best.name}"
     return (f"{note}; behind it, in nats per row: {behind}" if behind else note,)
 
 
 def _describe(attempt: Attempt, best: Attempt, kept: bool) -> Json:
-    rows = len(attempt.scores)
-    behind = paired(attempt.scores, best.scores)
+    behind = attempt.ahead_of(best)
     return {
         "name": attempt.candidate.name,
         "settings": attempt.candidate.settings,
         "score": attempt.score,
-        "standard_error": float(attempt.scores.std()) / math.sqrt(rows),
+        "standard_error": standard_error(attempt.scores, attempt.weights),
         "difference": behind.difference,
         "difference_error": behind.standard_error,
         "kept": kept,

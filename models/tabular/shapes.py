@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from torch import Tensor
+
 from models.config import LikelihoodConfig, ScaleName
 from models.features.target_shapes import describe_target
 from models.features.targets import NumberTarget
@@ -37,11 +40,17 @@ def shapes_of(problem: FoldProblem, most: int) -> list[Shape]:
     model = problem.model
     some = problem.thinned(MAX_ROWS).rows
     values = problem.rows.targets.cpu().numpy()
-    candidates = describe_target(values, model.config.support, DEFAULT_SHAPE)
+    candidates = describe_target(
+        values, model.config.support, DEFAULT_SHAPE, _numbers(problem.rows.weights)
+    )
     seed = model.config.training.seed
     x = model.encoder.plain(some.inputs.cpu())
-    ranked = rank(candidates, x, some.targets.cpu().numpy(), seed)
+    ranked = rank(candidates, x, some.targets.cpu().numpy(), seed, _numbers(some.weights))
     return _in_turn([target for target, _ in ranked])[:most]
+
+
+def _numbers(weights: Tensor | None) -> np.ndarray | None:
+    return None if weights is None else weights.double().cpu().numpy()
 
 
 def _in_turn(targets: Sequence[NumberTarget]) -> list[Shape]:

@@ -1,6 +1,6 @@
 """Rows as a task: shuffled mini-batches, each shared by all ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,12 +22,16 @@ from models.training.trainer import required
 class RowTask:
     """Rows of a table or windows of series. Mini-batches carry nothing on to the next one.
 
-    `expand` makes the network inputs of a mini-batch of compact rows.
+    Args:
+        expand: makes the network inputs of a mini-batch of compact rows.
+        mean_weight: of the rows. Losses are divided by it, so that they are per row that the rows
+            count as, and step sizes do not depend on the unit of the weights.
     """
 
     rows: Rows
     ranks: Ranks = ALONE
     expand: Expansion | None = None
+    mean_weight: float = 1.0
 
     @property
     def device(self) -> torch.device:
@@ -54,6 +58,10 @@ class RowTask:
         """All rows, with all network inputs."""
         return self.take(torch.arange(len(self.rows)))
 
+    def chunks(self, size: int) -> Iterator[Rows]:
+        """All rows in turn, `size` at once, with all network inputs."""
+        return (self.take(index) for index in torch.arange(len(self.rows)).split(size))
+
     def loss(
         self,
         method: Method,
@@ -65,7 +73,8 @@ class RowTask:
         carried: Carried,
     ) -> tuple[Loss, Carried]:
         part = self.ranks.part(len(batch))
-        return method.loss(state, self.take(batch[part.rows]), kl_weight, noise, part), ()
+        loss = method.loss(state, self.take(batch[part.rows]), kl_weight, noise, part)
+        return loss if self.mean_weight == 1 else loss.divided(self.mean_weight), ()
 
     def _batch_size(self, config: TrainingConfig) -> int:
         return min(required(config.batch_size, "batch_size"), len(self.rows))

@@ -24,7 +24,7 @@ _COUNTERS = "counters"  # JSON stored as a tensor, so that one file holds everyt
 
 # A job may be continued by a newer version of the service. Raise this with every change of what a
 # checkpoint's weights mean: how rows are divided or encoded, or what a run keeps.
-CHECKPOINT_FORMAT = 1
+CHECKPOINT_FORMAT = 2
 
 
 @dataclass(frozen=True)

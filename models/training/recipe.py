@@ -1,11 +1,12 @@
 """The recommended recipe: fills in what a configuration leaves open, from the data profile."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from models.config import ModelConfig, Task
 from models.features.columns import ColumnProfile, column_of
+from models.features.usable import without_weight_0
 from models.forecasting.recipe import Load
 from models.language.recipe import resolve_language
 from models.tabular.recipe import resolve_rows
@@ -21,6 +22,8 @@ def resolve(
 ) -> ModelConfig:
     """The configuration with every None replaced by what the recipe recommends.
 
+    Rows of weight 0 count as absent.
+
     Args:
         load: reads columns by name: those of a series, and a target whose values say its task.
         once: a table is fitted once also where its recipe could be chosen by a race, so that
@@ -29,7 +32,8 @@ def resolve(
     Raises:
         InvalidData: naming the column or setting that cannot work, with a JSON pointer.
     """
-    columns = {profile.name: profile for profile in profiles}
+    columns: Mapping[str, ColumnProfile] = {profile.name: profile for profile in profiles}
+    columns, num_rows = without_weight_0(columns, num_rows, config.weight, load)
     target = column_of(columns, config.target, "/target")
     task = config.task or _default_task(config, target, load)
     if task == "language_model":

@@ -46,7 +46,8 @@ class ColumnSummary:
 class RowProfile:
     """Numbers of rows (windows of series, lines of a text) by purpose.
 
-    No row of a table is counted twice.
+    No row of a table is counted twice. Windows of series that calibrated a first fit also count as
+    learned where a second fit learns from them.
 
     Args:
         learned: rows that weights were fitted to; a refit adds those that chose the epoch.

@@ -9,6 +9,7 @@ from models.config import ChainConfig, ModelConfig
 from models.exceptions import InvalidData
 from models.features.columns import Columns
 from models.forecasting.preparation import prepare_series
+from models.forecasting.problem import SeriesProblem
 from models.language.problem import text_problem
 from models.model import TrainedModel
 from models.tabular.fold_problem import FoldProblem
@@ -43,7 +44,8 @@ def train(
     first one reports, calls `should_stop`, keeps checkpoints, calibrates and scores.
 
     With `training.refit` the fit runs again, up to the best epoch of the first fit, and also uses
-    the rows that chose that epoch. All later stages and all scores are of these weights.
+    the rows that chose that epoch. All later stages and all scores are of these weights. Of series
+    it also uses the steps that calibrated the first fit.
 
     Args:
         columns: feature, target, weight and split columns, as `models.features.columns.Columns`.
@@ -89,5 +91,7 @@ def _fit(problem: Problem, stages: StageRunner) -> tuple[TrainedModel, Problem]:
     fit = first.fit()
     if not problem.model.config.training.refit:
         return first.finish(fit), problem
+    if isinstance(problem, SeriesProblem) and problem.calibrating:
+        problem = problem.calibrate(first.finish(fit))
     second = Fitting(problem.refit(), stages, "refit-")
     return second.finish(replace(fit, state=second.fit(fit.best_epoch).state)), problem

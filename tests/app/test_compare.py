@@ -169,7 +169,8 @@ def test_the_result_is_a_table_and_a_page(own: Service, task: str) -> None:
     for row in rows:
         assert set(row) == own_scores | {
             "name", "method", "job", "status", "version", "error", "log_likelihood", "ood_auroc",
-            "train_seconds", "predict_ms", "bytes", "num_weights",
+            "train_seconds", "predict_ms", "bytes", "num_weights", "standard_errors", "verdict",
+            "compared_rows", "difference", "difference_error", "optimism",
         }  # fmt: skip
         version = own.http.get(f"/models/mine/versions/{row['version']}").json()
         assert version["method"]["kind"] == row["method"]
@@ -177,11 +178,21 @@ def test_the_result_is_a_table_and_a_page(own: Service, task: str) -> None:
         assert version["metrics"]["log_likelihood"] == row["log_likelihood"]
         assert version["variants"][0]["bytes"] == row["bytes"]
         assert (version["num_weights"], row["ood_auroc"]) == (row["num_weights"], None)
+        errors_stated = version["metrics"]["standard_errors"]
+        assert row["standard_errors"]["log_likelihood"] == errors_stated["log_likelihood"]
+        assert row["compared_rows"] == version["metrics"]["rows"]
+    best, other = sorted(rows, key=lambda row: row["log_likelihood"], reverse=True)
+    gap = best["log_likelihood"] - other["log_likelihood"]
+    assert other["difference"] == pytest.approx(gap, rel=1e-3, abs=1e-4)
+    assert (best["verdict"], best["difference"], other["optimism"]) == ("best", 0, None)
+    assert other["verdict"] in ("no difference", "worse")
+    assert best["optimism"] >= 0
     page = own.http.get(path, headers=HTML)
     assert page.headers["content-type"].startswith("text/html")
     assert "unsafe-inline" not in page.headers["content-security-policy"]
     for title in ("log likelihood, nats", "training, s", "RMSE" if numbers else "accuracy"):
         assert f'<th scope="col">{title}</th>' in page.text
+    assert f"{best['name']} is first" in page.text
     assert own.http.get(path, headers={"Accept": "text/csv"}).status_code == 406
 
 

@@ -164,11 +164,12 @@ def test_labels_go_to_the_version_that_predicted(own: Service) -> None:
 def test_an_honest_model_stays_within_chance_and_a_drifted_one_does_not(own: Service) -> None:
     """Truth drawn from the predictions themselves is covered as often as they say, within 4
     binomial standard deviations at each of 4 levels (one failure in 4,000 seeds, and the seed is
-    fixed); two standard deviations further on it is not, and the alert's condition holds.
+    fixed); three standard deviations further on it is not, and the alert's condition holds. The
+    p-value is Fisher's, as SciPy has it.
     """
     random, rows = np.random.default_rng(0), 400
     sizes = [{**PRICE[0], "size": float(size)} for size in random.uniform(-2, 2, rows)]
-    for shift, is_honest in ((0.0, True), (2.0, False)):
+    for shift, is_honest in ((0.0, True), (3.0, False)):
         version = 2 if is_honest else 1
         answer = stored(own, inputs=sizes, version=version)
         scale = np.sqrt(answer["variance"]["total"])
@@ -183,10 +184,29 @@ def test_an_honest_model_stays_within_chance_and_a_drifted_one_does_not(own: Ser
         for level in LEVELS:
             covered = own.metric("credence_feedback_coverage", level=f"{level:g}", **of)
             assert covered == metrics["coverage"][f"{level:g}"]
-        alert = metrics["coverage"]["0.9"] < 0.9 - 3 * errors[0.9]
-        assert alert is not is_honest
+        check = metrics["check"]
+        test = check["coverage"]["0.9"]
+        assert (check["labels"], check["rows"], check["alarm_p_value"]) == (rows, rows, 1e-4)
+        is_low = stats.hypergeom(
+            rows + test["held_out_rows"],
+            test["inside"] + test["held_out_inside"],
+            rows,
+        ).cdf(test["inside"])
+        assert test["p_value"] == pytest.approx(is_low, rel=1e-9)
+        assert (test["p_value"] <= check["alarm_p_value"]) is not is_honest
+        for name, key in (
+            ("coverage_p_value", "p_value"),
+            ("expected_coverage", "held_out_coverage"),
+        ):
+            gauge = own.metric(f"credence_feedback_{name}", level="0.9", **of)
+            assert gauge == pytest.approx(test[key], rel=1e-12)
+        assert own.metric("credence_feedback_alarm_p_value", **of) == check["alarm_p_value"]
         for name in ("log_likelihood", "expected_log_likelihood", "calibration_error"):
             assert own.metric(f"credence_feedback_{name}", **of) == metrics[name]
+        page = own.http.get(f"/ui/models/price/versions/{version}", headers={"Accept": "text/html"})
+        said = "as expected" if is_honest else "lower than chance allows"
+        assert f"<strong>{said}</strong>" in page.text
+        assert f"of the held-out rows {test['held_out_inside']} of" in page.text
         if is_honest:
             honest = metrics
     assert metrics["log_likelihood"] < honest["log_likelihood"] - 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from scipy import stats
 
 from app.metrics.bounded_query import DATABASE_SECONDS
 from app.metrics.collectors import BacklogCollector
@@ -36,7 +37,12 @@ def test_loaded_models_and_what_each_should_show(make_service: MakeService) -> N
     ratio = service.metric("credence_model_out_of_distribution_ratio", **of)
     assert ratio == full["out_of_distribution"]["false_alarm_rate"]
     assert ratio == pytest.approx(1 / 13)  # of a tenth of 120 rows, the largest is the bound
+    bound = service.metric("credence_model_out_of_distribution_bound", **of)
+    assert bound == pytest.approx(stats.beta(1, 12).isf(0.001))
     share = service.metric("credence_model_epistemic_share", **of)
+    above = service.metric("credence_model_epistemic_share_bound", **of)
+    gain = share * np.log(share / above) + (1 - share) * np.log((1 - share) / (1 - above))
+    assert 12 * gain == pytest.approx(np.log(1000))
     assert share == metrics["epistemic_share"]
     assert 0 < share < 1
 

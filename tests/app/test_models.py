@@ -33,7 +33,9 @@ def test_a_version_shows_what_the_contract_lists(service: Service) -> None:
         "prune", "num_weights", "bytes", "calibration", "metrics", "out_of_distribution",
     }  # fmt: skip
     assert full["calibration"].keys() == {"variance_scale", "rows"}
-    assert full["out_of_distribution"].keys() == {"score", "threshold", "false_alarm_rate"}
+    assert full["out_of_distribution"].keys() == {
+        "score", "threshold", "false_alarm_rate", "rows",
+    }  # fmt: skip
     assert {"log_likelihood", "rmse", "mae", "crps", "coverage"} <= version["metrics"].keys()
     assert version["network"]["hidden"] == [8]
     assert version["method"]["kind"] == "bbb"

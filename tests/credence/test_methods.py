@@ -14,6 +14,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "ensemble": {"members": 2},
     "mc_dropout": {},
     "swag": {"epochs": 3, "rank": 2},
+    "laplace": {},
     "sgld": {"chains": 2, "draws": 4, "burn_in": 5, "thinning": 2},
     "csgld": {"chains": 2, "cycles": 2, "cycle_steps": 20, "draws": 2},
     "metropolis": {"chains": 2, "draws": 4, "burn_in": 5, "thinning": 2},

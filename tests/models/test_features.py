@@ -186,6 +186,15 @@ def test_an_epoch_visits_every_row_once() -> None:
     assert not torch.equal(seen, torch.cat(list(batches(23, 5, seed=1, epoch=3))))
 
 
+@pytest.mark.parametrize(("rows", "batch"), [(257, 256), (256, 256), (300, 256), (7, 3), (3, 8)])
+def test_mini_batches_are_of_nearly_equal_size(rows: int, batch: int) -> None:
+    """A leftover row would otherwise take a whole step: 257 rows are 129 and 128, not 256 and 1."""
+    sizes = [len(part) for part in batches(rows, batch, seed=0, epoch=0)]
+    assert len(sizes) == -(-rows // batch)
+    assert sum(sizes) == rows
+    assert max(sizes) - min(sizes) <= 1
+
+
 @pytest.mark.parametrize("value", [3e38, -3e38])
 def test_a_row_beyond_all_measure_stays_finite(value: float) -> None:
     """Its square, of which variances are made, would not fit into float32."""

@@ -15,6 +15,7 @@ from models.config import (
     EnsembleConfig,
     FeatureConfig,
     ForecastConfig,
+    LaplaceConfig,
     MAPConfig,
     MLPConfig,
     ModelConfig,
@@ -108,8 +109,18 @@ def test_a_series_without_a_season_or_with_zeros_is_taken_as_that() -> None:
         ({"forecast": ForecastConfig(context=80)}, "windows of 92", "/dataset"),
         (
             {"training": TrainingConfig(calibration_fraction=0.1)},
-            "nothing is calibrated",
+            "worth fewer than 9 independent",
             "/training/calibration_fraction",
+        ),
+        (
+            {"training": TrainingConfig(stopping_fraction=0.5)},
+            "stopping_fraction 0.5 leaves 6 windows",
+            "/training/stopping_fraction",
+        ),
+        (
+            {"training": TrainingConfig(refit=True, stopping_fraction=0.0)},
+            "would be the same fit",
+            "/training/refit",
         ),
         (
             {"training": TrainingConfig(split=SplitBy(by="shop"))},
@@ -198,12 +209,17 @@ def test_the_end_is_held_out_and_training_never_sees_it() -> None:
     changed = {**columns, "sales": columns["sales"].copy()}
     changed["sales"][-12:] *= 7
     first, second = (prepare_series(table, TYPES, config) for table in (columns, changed))
-    assert (len(first.rows), len(first.scores)) == (84 - 24 - 12, 12)
-    frames = [one.model.frame for one in (first, second) if isinstance(one.model, Forecaster)]
-    assert frames[0] == frames[1]
-    assert torch.equal(first.rows.inputs, second.rows.inputs)
-    assert torch.equal(first.rows.targets, second.rows.targets)
-    assert not torch.equal(first.scores.targets, second.scores.targets)
+    whole, other = first.refit(), second.refit()
+    assert first.stopping is not None
+    assert (len(first.rows), len(first.stopping)) == (84 - 24 - 12 - 8, 8)
+    assert (len(whole.rows), len(whole.scores)) == (84 - 24 - 12, 12)
+    for one, two in ((first, second), (whole, other)):
+        assert isinstance(one.model, Forecaster)
+        assert isinstance(two.model, Forecaster)
+        assert one.model.frame == two.model.frame
+        assert torch.equal(one.rows.inputs, two.rows.inputs)
+        assert torch.equal(one.rows.targets, two.rows.targets)
+    assert not torch.equal(whole.scores.targets, other.scores.targets)
 
 
 def test_the_recipe_does_not_look_at_the_held_out_end() -> None:
@@ -229,9 +245,9 @@ def test_the_order_of_rows_does_not_matter() -> None:
 def test_missing_values_make_no_windows_and_are_told() -> None:
     columns = sales()
     columns["sales"][40] = np.nan
-    problem = prepare_series(columns, TYPES, configure(columns))
+    problem = prepare_series(columns, TYPES, configure(columns)).refit()
     assert len(problem.rows) == 84 - 24 - 12 - 25  # one window ends in it, and 24 read it
-    assert "1 steps have no target" in problem.model.notes[0]
+    assert any("1 steps have no target" in note for note in problem.model.notes)
 
 
 def test_a_forecast_is_better_than_the_seasons_before(forecaster: Forecaster) -> None:
@@ -321,6 +337,7 @@ def test_a_stored_forecaster_answers_the_same(forecaster: Forecaster, tmp_path: 
         (MAPConfig(kind="map"), 1, 1000),
         (EnsembleConfig(kind="ensemble", members=3), 3, 334),
         (DropoutConfig(kind="mc_dropout"), 50, 10),
+        (LaplaceConfig(kind="laplace"), 50, 10),
     ],
 )
 def test_every_method_forecasts(method: Any, samples: int, paths: int) -> None:

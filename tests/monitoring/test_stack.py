@@ -174,9 +174,9 @@ def test_only_the_version_whose_labels_are_off_raises_suspicion(watched: Prometh
     assert _wait(watched, {"expr": query, "instant": True})
     found = watched.get("query", query=query)["result"]
     assert [(a["metric"]["model"], a["metric"]["version"]) for a in found] == [("line", "2")]
-    band = "0.9 - 3 * sqrt(0.9 * 0.1 / model_version:credence_feedback_window_rows:max)"
-    honest = 'model_version_level:credence_feedback_coverage:max{version="1", level="0.9"}'
-    assert watched.instant(f"{honest} >= on (model, version) {band}")
+    honest = 'model_version_level:credence_feedback_coverage_p_value:max{version="1", level="0.9"}'
+    limit = "model_version:credence_feedback_alarm_p_value:max"
+    assert watched.instant(f"{honest} > on (model, version) {limit}")
 
 
 def test_each_model_has_its_variables_values(watched: Prometheus) -> None:

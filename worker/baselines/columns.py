@@ -9,7 +9,7 @@ from jaxtyping import Float, Int, Shaped
 from models.config import FeatureConfig, ModelConfig, SplitBy, SplitTime
 from models.features.columns import Columns, convert
 from models.features.splits import split_rows
-from models.features.targets import present
+from models.features.usable import UsableRows
 
 _MONTHS_PER_YEAR, _DAYS_PER_WEEK, _HOURS_PER_DAY = 12, 7, 24
 
@@ -83,21 +83,21 @@ class Split:
 
 
 def split_table(columns: Columns, config: ModelConfig) -> Split:
-    """The rows with a target, split as the model's: the metrics are of the same held-out rows.
+    """The usable rows, split as the model's: the metrics are of the same held-out rows.
 
     All others may be learned from, because the model used each of them for weights, for a choice or
     for its calibration.
     """
-    labelled, training = np.flatnonzero(present(columns[config.target])), config.training
+    usable, training = UsableRows.of(columns, config.target, config.weight).index, config.training
     key = group_key(columns, config)
     learned, held_out = split_rows(
         training.split,
         training.validation_fraction,
         training.seed,
-        len(labelled),
-        None if key is None else key[labelled],
+        len(usable),
+        None if key is None else key[usable],
     )
-    return Split(labelled[learned], labelled[held_out])
+    return Split(usable[learned], usable[held_out])
 
 
 def group_key(columns: Columns, config: ModelConfig) -> np.ndarray | None:

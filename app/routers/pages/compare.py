@@ -98,4 +98,6 @@ def _compared(name: str, target: str, task: str, scored: Sequence[Scored]) -> Js
 
 
 def _table(context: Context, job: Job) -> Table | None:
-    return method_table(comparison.table(context.jobs, job.id)) if job.status in FINAL else None
+    if job.status not in FINAL:
+        return None
+    return method_table(comparison.table(context.jobs, job.id, context.row_scores))

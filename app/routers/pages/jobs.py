@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 from app.dependencies import ContextDep, PagingDep
 from app.schemas.common import ModelName
 from app.schemas.jobs import JobResponse
-from app.ui.comparison import method_charts, method_table
+from app.ui.comparison import method_charts, method_table, statement
 from app.ui.pages import show
 from core.database.schema import Json
 from core.jobs import comparison
@@ -67,7 +67,7 @@ def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
     found = context.jobs.get(job_id)
     error = found.error or {}
     is_compared = found.kind == "compare" and found.status in FINAL
-    methods = comparison.table(context.jobs, found.id) if is_compared else []
+    methods = comparison.table(context.jobs, found.id, context.row_scores) if is_compared else []
     return show(
         request,
         "job.html",
@@ -79,6 +79,7 @@ def job(request: Request, context: ContextDep, job_id: str) -> HTMLResponse:
         advice=ADVICE.get(error.get("code", ""), GENERAL_ADVICE),
         parts=context.jobs.parts(found.id) if found.kind == "compare" else [],
         table=method_table(methods) if methods else None,
+        statement=statement(methods),
         charts=method_charts(methods),
         again=_again(found),
         needs_change=error.get("code") in NEEDS_CHANGE,

@@ -13,6 +13,7 @@ from app.ui.scores import headline, known_scores, score_table, trust
 from core.access.callers import MODEL
 from core.context import Context
 from core.exceptions import NotFound
+from core.predictions.window_check import verdict
 from core.registry.registry import Version
 
 router = APIRouter(include_in_schema=False)
@@ -75,6 +76,7 @@ def version(request: Request, context: ContextDep, name: str, version: str) -> H
         can_fill_in=can_fill_in(question),
         feedback=feedback,
         feedback_scores=known_scores(feedback),
+        feedback_verdict=verdict(feedback.get("check", {})),
         may_change=may_change(request, context, found),
         has_data=card is not None and _exists(context, found.dataset),
     )

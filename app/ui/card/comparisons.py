@@ -5,10 +5,12 @@ from collections.abc import Sequence
 import orjson
 
 from app.ui.charts import Cell, Chart, Content, Table, dot_chart, variant_name
+from app.ui.format import with_error
 from core.database.schema import Json
 from models.evaluation.scores import SCORES, Score
 
 PROPER = ("crps", "log_likelihood")  # by which a model is compared; numbers have the first
+ADVANTAGE = "this model is better by, per row"  # CRPS or log likelihood
 KINDS = {
     "constant": "constant",
     "linear": "linear model",
@@ -27,20 +29,30 @@ def baselines(card: Json) -> Content:
     variants = [v for v in card["variants"] if v["prune"] in (0.0, card["recommended_variant"])]
     rows: list[list[Cell]] = [
         ["this model" if v["prune"] == 0 else variant_name(v["prune"])]
-        + [card["rows"]["learned"], None]
+        + [card["rows"]["learned"], None, None]
         + [score.read(v["metrics"]) for score in known]
         for v in variants
     ]
     rows += [
-        [KINDS[one["kind"]], one["rows"], one["seconds"]]
+        [KINDS[one["kind"]], one["rows"], one["seconds"], _advantage(one)]
         + [score.read(one["metrics"]) for score in known]
         for one in found
     ]
-    headers = ("method", "rows learned from", "seconds", *(score.title for score in known))
+    headers = (
+        "method",
+        "rows learned from",
+        "seconds",
+        ADVANTAGE,
+        *(score.title for score in known),
+    )
     tables = [Table("Simple methods on the same held-out rows", headers, rows)]
     proper = next(score for score in known if score.name in PROPER)
     values = [(str(row[0]), row[headers.index(proper.title)]) for row in rows]
     return tables, [_chart(proper, values)]
+
+
+def _advantage(baseline: Json) -> Cell:
+    return with_error(baseline.get("advantage"), baseline.get("advantage_error"))
 
 
 def _chart(score: Score, values: Sequence[tuple[str, Cell]]) -> Chart:

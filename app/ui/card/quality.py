@@ -16,18 +16,24 @@ from app.ui.charts import (
     variant_metrics,
     variant_name,
 )
+from app.ui.format import with_error
 from core.database.schema import Json
-from models.evaluation.scores import SCORES
+from models.evaluation.scores import SCORES, Score
+
+CALIBRATED = "scale or temperature, conformal intervals"
 
 
 def scores(card: Json) -> Content:
-    """All scores of the variants; also the full posterior beside methods without a network."""
+    """All scores with standard errors; also the full posterior beside methods without a network.
+
+    And the rows that the figures of the card rest on.
+    """
     measured = variant_metrics(card["variants"])
     known = [s for s in SCORES if any(s.name in metrics for _, metrics in measured)]
     titles = [score.title for score in known]
 
     def rows(named: Sequence[tuple[str, Json]]) -> list[list[Cell]]:
-        return [[name, *(score.read(metrics) for score in known)] for name, metrics in named]
+        return [[name, *(_scored(score, metrics) for score in known)] for name, metrics in named]
 
     tables = [Table("Scores on held-out rows", ("variant", *titles), rows(measured))]
     full = measured[0][1]
@@ -35,7 +41,28 @@ def scores(card: Json) -> Content:
     if others:
         caption = "Compared with methods without a network"
         tables.append(Table(caption, ("method", *titles), rows([("this model", full), *others])))
-    return tables, []
+    return [*tables, _sets(card)], []
+
+
+def _scored(score: Score, metrics: Json) -> Cell:
+    """A score and its standard error, if it is known."""
+    return with_error(score.read(metrics), score.read(metrics.get("standard_errors", {})))
+
+
+def _sets(card: Json) -> Table:
+    """The sets of rows, and what rests on each of them."""
+    rows = card["rows"]
+    found: list[tuple[str, int | None, str]] = [
+        ("learning", rows["learned"], "weights, encoders, table of columns"),
+        ("stopping", rows.get("stopping"), "the epoch that is kept, learning curve"),
+        ("calibration", rows.get("calibration"), CALIBRATED),
+        ("scores", rows["held_out"], "all scores, coverages and curves, thresholds, comparisons"),
+    ]
+    calibrated = {v["calibration"]["rows"] for v in card["variants"] if v.get("calibration")}
+    if not rows.get("calibration") and calibrated:  # of a race: each row is predicted out of fold
+        found[2] = ("learning, out of fold", max(calibrated), CALIBRATED)
+    cells: list[list[Cell]] = [[name, count, figures] for name, count, figures in found if count]
+    return Table("Rows that the figures rest on", ("set", "rows", "figures"), cells)
 
 
 def calibration(card: Json) -> Content:

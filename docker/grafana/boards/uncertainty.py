@@ -16,12 +16,15 @@ OOD_SHARE_BY_MODEL = f"{rate(OOD_ROWS, 'model')} / {rate(SHARE_COUNT, 'model')}"
 LEVEL_BY_MODEL = f"max by (model) (credence_model_epistemic_share{{{MODEL}}})"
 EXPECTED_BY_MODEL = f"max by (model) (credence_model_out_of_distribution_ratio{{{MODEL}}})"
 COVERAGE = f"model_version_level:credence_feedback_coverage:max{{{MODEL}}}"
-WINDOW = f"model_version:credence_feedback_window_rows:max{{{MODEL}}}"
 CALIBRATION = f"model_version:credence_feedback_calibration_error:max{{{MODEL}}}"
 EXPECTED_LOG_LIKELIHOOD = f"credence_feedback_expected_log_likelihood{{{MODEL}}}"
 LABELLED = f"credence_feedback_rows_total{{{MODEL}}}"
-CHANCE = f"3 * sqrt(0.9 * 0.1 / {WINDOW})"
-OF_NUMBERS = f"and on (model, version) {COVERAGE}"  # classes have no coverage
+EXPECTED_COVERAGE = f"model_version_level:credence_feedback_expected_coverage:max{{{MODEL}}}"
+P_VALUE = f'model_version_level:credence_feedback_coverage_p_value:max{{{MODEL}, level="0.9"}}'
+P_VALUE_OF_CLASSES = f"model_version:credence_feedback_calibration_p_value:max{{{MODEL}}}"
+ALARM_P_VALUE = f"model_version:credence_feedback_alarm_p_value:max{{{MODEL}}}"
+BOUND_BY_MODEL = f"model:credence_model_out_of_distribution_bound:max{{{MODEL}}}"
+SHARE_BOUND_BY_MODEL = f"model:credence_model_epistemic_share_bound:max{{{MODEL}}}"
 VERSION = "{{model}} v{{version}}"
 
 NUMBERS = [
@@ -39,7 +42,8 @@ NUMBERS = [
     ),
     number(
         "Out of distribution",
-        "Share of rows above the score of 99 % of the held-out rows. Alert at 5 %.",
+        "Share of rows above the score of 99 % of the held-out rows. Alert at 5 %, or at what "
+        "chance allows.",
         "percentunit",
         ratio(OOD_ROWS, SHARE_COUNT),
         limits((0.02, YELLOW), (0.05, RED)),
@@ -49,14 +53,19 @@ NUMBERS = [
 LEVELS = [
     lines(
         "Against the level of training",
-        "Mean over the rows, by model. Dashed: mean over the held-out rows of training.",
+        "Mean over the rows, by model. Dashed: mean over the held-out rows of training, and the "
+        "most that chance allows. Alert above.",
         "percentunit",
-        {"{{model}}": SHARE_BY_MODEL, "training · {{model}}": LEVEL_BY_MODEL},
-        dashed="^training",
+        {
+            "{{model}}": SHARE_BY_MODEL,
+            "training · {{model}}": LEVEL_BY_MODEL,
+            "chance · {{model}}": SHARE_BOUND_BY_MODEL,
+        },
+        dashed="^(training|chance)",
     ),
     lines(
         "Times the level of training",
-        "Alert above 2, if the difference is also above 0.1.",
+        "Alert above 2, if the difference is also above 0.1 and above chance.",
         "none",
         {"{{model}}": f"({SHARE_BY_MODEL}) / ({LEVEL_BY_MODEL})"},
         thresholds=limits((2, RED)),
@@ -81,10 +90,15 @@ SPREAD = [
 OUT_OF_DISTRIBUTION = [
     lines(
         "Share of rows",
-        "By model. Dashed: the share that rows like those of training have.",
+        "By model. Dashed: the share that rows like those of training have, and the most that "
+        "chance allows.",
         "percentunit",
-        {"{{model}}": OOD_SHARE_BY_MODEL, "expected · {{model}}": EXPECTED_BY_MODEL},
-        dashed="^expected",
+        {
+            "{{model}}": OOD_SHARE_BY_MODEL,
+            "expected · {{model}}": EXPECTED_BY_MODEL,
+            "chance · {{model}}": BOUND_BY_MODEL,
+        },
+        dashed="^(expected|chance)",
         thresholds=limits((0.05, RED)),
     ),
     lines(
@@ -105,14 +119,25 @@ OUT_OF_DISTRIBUTION = [
 COVERAGES = [
     lines(
         "Coverage of 90 % intervals",
-        "Of labelled rows in the window. Dashed: ± 3 standard errors of 0.9. Alert below.",
+        "Of labelled rows in the window. Dashed: of the held-out rows of training.",
         "percentunit",
         {
             VERSION: f'{COVERAGE[:-1]}, level="0.9"}}',
-            f"chance, low · {VERSION}": f"0.9 - {CHANCE} {OF_NUMBERS}",
-            f"chance, high · {VERSION}": f"clamp_max(0.9 + {CHANCE}, 1) {OF_NUMBERS}",
+            f"held out · {VERSION}": f'{EXPECTED_COVERAGE[:-1]}, level="0.9"}}',
         },
-        dashed="^chance",
+        dashed="^held out",
+    ),
+    lines(
+        "Is it chance?",
+        "Probability of such labels if nothing has changed: of as few in the 90 % intervals; "
+        "classes: of as many or as few correct. Dashed: alert at or below.",
+        "none",
+        {
+            VERSION: f"{P_VALUE} or on (model, version) {P_VALUE_OF_CLASSES}",
+            f"alert · {VERSION}": ALARM_P_VALUE,
+        },
+        dashed="^alert",
+        log=True,
     ),
     lines(
         "Coverage of all levels",
@@ -136,10 +161,9 @@ SCORES = [
     ),
     lines(
         "Calibration error",
-        "Classes: ECE; numbers: mean |coverage − level|. Dashed: chance level. Alert above.",
+        "Classes: ECE; numbers: mean |coverage − level|. Of few rows it is large by chance.",
         "percentunit",
-        {VERSION: CALIBRATION, f"chance · {VERSION}": f"2.5 / sqrt({WINDOW})"},
-        dashed="^chance",
+        {VERSION: CALIBRATION},
     ),
     lines(
         "Labels",

@@ -12,7 +12,7 @@ from core.clock import now
 from core.database.database import Database
 from core.database.schema import FeedbackRow, FeedbackWindowRow, ModelRow, VersionRow
 from core.exceptions import NotFound
-from core.predictions.feedback import MAX_VERSIONS, Feedback
+from core.predictions.feedback import MAX_VERSIONS, Added, Feedback
 from core.registry.registry import Registry
 from models.evaluation.metrics import COVERAGE_LEVELS, PerRowScores
 
@@ -182,3 +182,25 @@ def test_only_what_was_labelled_of_late_is_watched(feedback: Feedback, database:
         old = sa.update(FeedbackWindowRow).where(FeedbackWindowRow.version != 6)
         session.execute(old.values(updated_at=now() - timedelta(days=8)))
     assert [rolling.version for rolling in feedback.recent()] == [6]
+
+
+def test_labels_are_counted_beyond_the_window(feedback: Feedback, database: Database) -> None:
+    def counted(added: Added) -> tuple[int, int]:
+        check = added.rolling.metrics["check"]
+        return check["labels"], check["rows"]
+
+    assert counted(feedback.add("square", 1, scores(60, 0))) == (60, 60)
+    assert counted(feedback.add("square", 1, scores(7, 1), "pred_1")) == (67, 60)
+    assert counted(feedback.add("square", 1, scores(7, 2), "pred_1")) == (67, 60)
+    assert counted(feedback.add("square", 1, scores(285, 3))) == (352, 90)
+
+
+def test_a_window_of_an_older_release_counts_the_rows_that_it_has(
+    feedback: Feedback, database: Database
+) -> None:
+    feedback.add("square", 1, scores(40, 0))
+    with database.begin() as session:
+        window = session.get_one(FeedbackWindowRow, ("square", 1))
+        window.metrics = {k: v for k, v in window.metrics.items() if k != "check"}
+    check = feedback.add("square", 1, scores(5, 1)).rolling.metrics["check"]
+    assert check["labels"] == 45

@@ -26,6 +26,7 @@ from models.config import (
     DropoutConfig,
     EnsembleConfig,
     FeatureConfig,
+    LaplaceConfig,
     LikelihoodConfig,
     MethodConfig,
     MLPConfig,
@@ -110,6 +111,8 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "ensemble": (lambda: trained("y", EnsembleConfig(kind="ensemble", members=3)), {}),
     "dropout": (lambda: trained("label", DropoutConfig(kind="mc_dropout")), {}),
     "swag": (lambda: trained("label", SWAGConfig(kind="swag", epochs=3)), {}),
+    "laplace": (lambda: trained("label", LaplaceConfig(kind="laplace")), {}),
+    "linearised": (lambda: trained("y", LaplaceConfig(kind="laplace", over="all")), {}),
     "images": (lambda: trained("label", network=IMAGES), {}),
 }  # fmt: skip
 

@@ -20,6 +20,8 @@ def test_a_file_of_what_came_true(service: Service, client: Client, version: Ver
     assert done.returncode == 0, done.stderr
     assert "small version 1" in done.stdout
     assert "coverage 0.9" in done.stdout
+    assert "check alarm_p_value" in done.stdout
+    assert "check labels" not in done.stdout
     rolling = client.rolling_feedback("small", version["version"])
     assert rolling["metrics"]["rows"] == before + 2  # the row without a truth does not count
     done = credence("feedback", *options, "--prune", "0.5", "--json", url=service.url, stdin=ROWS)

@@ -12,6 +12,7 @@ from models.config import (
     CyclicalSGLDConfig,
     DropoutConfig,
     EnsembleConfig,
+    LaplaceConfig,
     MAPConfig,
     MethodConfig,
     MetropolisConfig,
@@ -36,6 +37,8 @@ METHODS: dict[str, MethodConfig] = {
     "ensemble": EnsembleConfig(kind="ensemble", members=3),
     "mc_dropout": DropoutConfig(kind="mc_dropout", rate=0.05),
     "swag": SWAGConfig(kind="swag", epochs=6, rank=4),
+    "laplace": LaplaceConfig(kind="laplace"),
+    "linearised": LaplaceConfig(kind="laplace", over="all"),
     "sgld": SGLDConfig(kind="sgld", chains=2, draws=6, burn_in=10, thinning=3),
     "csgld": CyclicalSGLDConfig(kind="csgld", chains=2, cycles=2, cycle_steps=20, draws=3),
     "metropolis": MetropolisConfig(kind="metropolis", chains=2, draws=6, burn_in=20, thinning=5),
@@ -171,6 +174,6 @@ def test_classes_and_their_entropies(kind: str) -> None:
 def test_what_a_method_cannot_do_is_refused(kind: str, model: TabularModel) -> None:
     with pytest.raises(InvalidInput, match="no sampler 'sobol'; it has monte_carlo"):
         model.predict(X, PredictOptions(sampler="sobol"))
-    with pytest.raises(InvalidData, match=f"method '{kind}' has no σ") as caught:
+    with pytest.raises(InvalidData, match=f"method '{METHODS[kind].kind}' has no σ") as caught:
         configure(METHODS[kind], pruning=(0.5,))
     assert caught.value.path == "/pruning"

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from models.config import BBBConfig, GaussianPriorConfig, KLConfig
+from models.features.rows import batches
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.objectives import kl_weight, negative_elbo, warmup
 from models.posteriors.priors import GaussianPrior
@@ -57,6 +58,19 @@ def test_the_expected_objective_is_the_evidence_for_every_batch_size(
     error = (nelbo.std() / math.sqrt(len(nelbo))).item()
     expected = -problem.log_evidence / len(problem.rows)
     assert abs(nelbo.mean().item() - expected) < 4 * error
+
+
+def test_the_mini_batches_of_an_epoch_are_unbiased_though_their_sizes_differ() -> None:
+    """25 rows in batches of up to 8 are 7, 6, 6 and 6: their mean over orders is that of all."""
+    nll = torch.linspace(-3.0, 5.0, 25).double().exp()
+    means = torch.stack(
+        [
+            torch.stack([negative_elbo(nll[i], nll.new_zeros(()), 25, 1.0).nll for i in parts])
+            for parts in (list(batches(25, 8, seed=0, epoch=e)) for e in range(4_000))
+        ]
+    )
+    errors = means.std(0) / math.sqrt(len(means))
+    assert ((means.mean(0) - nll.mean()).abs() < 4 * errors).all()
 
 
 def test_num_data_is_required_and_positive() -> None:

@@ -15,6 +15,7 @@ from models.config import (
     BBBConfig,
     ConvolutionalConfig,
     DropoutConfig,
+    LaplaceConfig,
     MethodConfig,
     MetropolisConfig,
     ModelConfig,
@@ -191,6 +192,7 @@ def test_what_is_left_open_follows_from_the_kind() -> None:
     [
         (GRU, BBBConfig(estimator="local"), "/method/estimator", "'weight'"),
         (GRU, MetropolisConfig(kind="metropolis", burn_in=1), "/network/hidden", "'sgld'"),
+        (CNN, LaplaceConfig(kind="laplace", over="all"), "/method/over", "'last_layer'"),
         (replace(CNN, channels=(4,) * 5), BBBConfig(), "/network/channels", "smaller pool"),
     ],
 )

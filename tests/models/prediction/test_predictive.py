@@ -10,11 +10,14 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 from scoringrules import crps_mixnorm
 
+from models.evaluation.calibration_error import (
+    equal_counts,
+    equal_widths,
+    expected_calibration_error,
+)
 from models.evaluation.metrics import (
-    adaptive_calibration_error,
     classification_metrics,
     classification_scores,
-    expected_calibration_error,
     regression_metrics,
     regression_scores,
 )
@@ -151,8 +154,9 @@ def test_bins_of_equal_mass_by_hand() -> None:
     correct = (torch.arange(30) % 3 > 0).double()
     gaps = (correct - confidence).view(15, 2).sum(1).abs().sum() / 30
     order = torch.randperm(30, generator=torch.Generator().manual_seed(0))
-    found = adaptive_calibration_error(confidence[order], correct[order])
-    assert found == pytest.approx(float(gaps))
+    confidence, correct = confidence[order], correct[order]
+    found = expected_calibration_error(confidence, correct, equal_counts(confidence))
+    assert found.raw == pytest.approx(float(gaps))
 
 
 def test_crps_is_that_of_a_library_that_scores_mixtures(mixture: GaussianMixture) -> None:
@@ -167,4 +171,5 @@ def test_calibration_error_by_hand() -> None:
     confidence = torch.tensor([0.9, 0.92, 0.54, 0.56]).double()
     correct = torch.tensor([1.0, 0.0, 1.0, 1.0]).double()
     expected = 0.5 * abs(0.5 - 0.91) + 0.5 * abs(1 - 0.55)
-    assert expected_calibration_error(confidence, correct) == pytest.approx(expected)
+    found = expected_calibration_error(confidence, correct, equal_widths(confidence))
+    assert found.raw == pytest.approx(expected)

@@ -15,6 +15,7 @@ from models.config import (
     DropoutConfig,
     EnsembleConfig,
     GaussianPriorConfig,
+    LaplaceConfig,
     MAPConfig,
     MethodConfig,
     MetropolisConfig,
@@ -51,6 +52,8 @@ METHODS: dict[str, MethodConfig] = {
     "ensemble": EnsembleConfig(kind="ensemble", members=2),
     "mc_dropout": DropoutConfig(kind="mc_dropout"),
     "swag": SWAGConfig(kind="swag", epochs=3, rank=2),
+    "laplace": LaplaceConfig(kind="laplace"),
+    "linearised": LaplaceConfig(kind="laplace", over="all"),
     "sgld": SGLDConfig(kind="sgld", chains=2, draws=5, burn_in=10, thinning=2),
     "csgld": CyclicalSGLDConfig(kind="csgld", chains=2, cycles=1, cycle_steps=20, draws=4),
     "metropolis": MetropolisConfig(kind="metropolis", chains=2, draws=5, burn_in=10, thinning=2),
@@ -192,6 +195,12 @@ def test_members_that_cannot_be_are_refused(settings: dict[str, object], message
     with pytest.raises(InvalidData, match=message) as found:
         with_members(config, config.task or "regression")
     assert found.value.path == "/members"
+
+
+def test_laplace_is_refused_for_shared_weights() -> None:
+    network = MLPConfig(parts=(PartConfig(members=4, sharing="rank_one"),))
+    with pytest.raises(InvalidData, match="shared weights have no Laplace approximation"):
+        _resolve(members=None, network=network, method=LaplaceConfig(kind="laplace"))
 
 
 def test_the_local_estimator_is_refused_for_shared_weights() -> None:

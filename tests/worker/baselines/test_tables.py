@@ -125,8 +125,8 @@ def test_a_note_says_by_how_much() -> None:
     assert note_on("linear", "log_likelihood", theirs, ours) is None
     uneven = torch.tensor([0.9, 2.9, 1.9, 4.1])
     assert note_on("boosted_trees", "crps", uneven, ours) == (
-        "boosted trees predicted the held-out rows as well as this model: CRPS 2.45 and 2.5 "
-        "(difference per row 0.05, within its standard error of 0.41)"
+        "boosted trees predicted the held-out rows as well as this model, no difference to be "
+        "seen: CRPS 2.45 and 2.5 (difference per row 0.05, standard error 0.41)"
     )
     assert "one row" in str(note_on("constant", "crps", theirs[:1], ours[:1]))
 

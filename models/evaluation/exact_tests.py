@@ -1,0 +1,164 @@
+"""What chance allows: exact tests of counts, and bounds on a share that is known from few rows.
+
+Rows like those of training are exchangeable with the held-out rows: no weight was fitted to either.
+So a share among new rows is compared with the share among the held-out rows, whose number limits
+what can be known, and not with the share that a perfect model would have. All statements hold for
+any method, any distribution and any number of rows. They need independent rows.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+ALARM_RATE = 0.001
+"""The stated rate of false alarms: of a window of new labels, and of a version's held-out rows."""
+
+_NEGLIGIBLE = 1e-18  # a probability; left out of sums, which keeps the arrays short
+_HALVINGS = 60  # of an interval of length 1: to rounding
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many of some rows, and of the held-out rows, have a property.
+
+    Args:
+        rows, hits: new rows, and those of them that have the property.
+        held_out_rows, held_out_hits: the same of the held-out rows.
+    """
+
+    rows: int
+    hits: int
+    held_out_rows: int
+    held_out_hits: int
+
+
+def p_fewer(strata: Sequence[Counts]) -> float:
+    """The probability of this number of hits or fewer, if new and held-out rows are alike.
+
+    Given all hits t of the m new and n held-out rows of a stratum, the number of new hits is
+    hypergeometric: C(m, w) C(n, t − w) / C(m + n, t) (Fisher 1935). The sum over independent strata
+    is a convolution (Mantel and Haenszel 1959, exact). If nothing has changed, P(p ≤ a) ≤ a for
+    every a.
+    """
+    first, probabilities = _sum_of_hits(strata)
+    below = sum(one.hits for one in strata) - first + 1
+    return _sum(probabilities[: max(below, 0)])
+
+
+def p_more(strata: Sequence[Counts]) -> float:
+    """The same for this number of hits or more."""
+    first, probabilities = _sum_of_hits(strata)
+    below = sum(one.hits for one in strata) - first
+    return _sum(probabilities[max(below, 0) :])
+
+
+def p_other(strata: Sequence[Counts]) -> float:
+    """The same for fewer or more: twice the smaller of the two, at most 1."""
+    return min(1.0, 2 * min(p_fewer(strata), p_more(strata)))
+
+
+def expected_hits(strata: Sequence[Counts]) -> float:
+    """The mean number of new hits, given all hits: Σ m t / (m + n)."""
+    return sum(
+        one.rows * (one.hits + one.held_out_hits) / max(one.rows + one.held_out_rows, 1)
+        for one in strata
+    )
+
+
+def independent_rows(metrics: Mapping[str, Any]) -> int:
+    """How many independent rows the metrics rest on, at least.
+
+    A row of a large weight tells no more than one row. The steps of a forecast depend on each
+    other: they count as one row.
+    """
+    rows = metrics.get("rows", 0)
+    return int(min(rows, metrics.get("weight", rows))) // (metrics.get("horizon") or 1)
+
+
+def highest_flagged(rows: int, rank: int, error: float) -> float:
+    """The share of new rows above the `rank`-th smallest of `rows` scores is at most this.
+
+    The share is Beta(n + 1 − k, k) over the choice of the n rows, for any continuous score (Vovk
+    2012, arXiv 1209.2673, proposition 2b). It is higher with a probability of `error`.
+    """
+
+    def is_higher(share: float) -> bool:
+        return _binomial_up_to(rows - rank, rows, share) > error
+
+    return _last(is_higher, 0.0)
+
+
+def highest_mean(mean: float, rows: int, error: float) -> float:
+    """An upper bound on the expectation of values in [0, 1], from their mean over some rows.
+
+    It is the b ≥ mean with rows · KL(mean ‖ b) = log(1 / error), where KL is that of Bernoulli
+    distributions. The expectation is higher with a probability of `error` at most (Hoeffding 1963,
+    theorem 1).
+    """
+
+    def is_possible(bound: float) -> bool:
+        return rows * bernoulli_divergence(mean, bound) < -math.log(error)
+
+    return _last(is_possible, mean)
+
+
+def bernoulli_divergence(share: float, other: float) -> float:
+    """KL(share ‖ other) = p log(p / q) + (1 − p) log((1 − p) / (1 − q)), in nats."""
+    terms = ((share, other), (1 - share, 1 - other))
+    if any(p > 0 and q <= 0 for p, q in terms):
+        return math.inf
+    return sum(p * math.log(p / q) for p, q in terms if p > 0)
+
+
+def _sum_of_hits(strata: Sequence[Counts]) -> tuple[int, Float[np.ndarray, "numbers"]]:
+    """The least number of hits that has a probability, and the probabilities from there on."""
+    first, probabilities = 0, np.ones(1)
+    for one in strata:
+        start, some = _hypergeometric(one)
+        first, probabilities = first + start, np.convolve(probabilities, some)
+    return first, probabilities
+
+
+def _hypergeometric(one: Counts) -> tuple[int, Float[np.ndarray, "numbers"]]:
+    hits = one.hits + one.held_out_hits
+    least, most = max(0, hits - one.held_out_rows), min(one.rows, hits)
+    numbers = np.arange(least, most + 1)
+    logs = _log_choose(one.rows, numbers) + _log_choose(one.held_out_rows, hits - numbers)
+    probabilities = np.exp(logs - logs.max())
+    probabilities /= probabilities.sum()
+    kept = np.flatnonzero(probabilities > _NEGLIGIBLE)
+    return least + int(kept[0]), probabilities[kept[0] : kept[-1] + 1]
+
+
+def _binomial_up_to(most: int, rows: int, share: float) -> float:
+    """P(X ≤ most) for X ~ Binomial(rows, share)."""
+    if share <= 0 or share >= 1:
+        return float(share <= 0 or most >= rows)
+    numbers = np.arange(most + 1)
+    logs = _log_choose(rows, numbers) + numbers * math.log(share)
+    return _sum(np.exp(logs + (rows - numbers) * math.log1p(-share)))
+
+
+def _log_choose(n: int, k: Int[np.ndarray, "numbers"]) -> Float[np.ndarray, "numbers"]:
+    numbers = torch.from_numpy(np.stack([np.full_like(k, n), k, n - k])).double()
+    all_, some, others = torch.lgamma(numbers + 1).numpy()
+    difference: np.ndarray = all_ - some - others
+    return difference
+
+
+def _last(holds: Callable[[float], bool], low: float) -> float:
+    """The end of the values from `low` up to 1 for which a condition holds."""
+    high = 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return high
+
+
+def _sum(probabilities: Float[np.ndarray, "numbers"]) -> float:
+    return min(1.0, float(probabilities.sum()))

@@ -1,0 +1,149 @@
+"""Calibration of forecasts: a variance scale for each step ahead, and conformal intervals.
+
+The scale of step h is c_h = exp(a + b g_h) with g_h = log h ÷ log H, from 0 to 1 over the horizon:
+the errors of a network that feeds on its own values grow faster or slower than it predicts.
+
+The errors of a forecast's steps go together, and forecasts from neighbouring origins overlap. n
+is the number of independent errors that tell as much about a variance as all of these do, if they
+add up as those of a random walk. The errors count as n rows in the fit of the scales, and in the
+rank of a conformal interval, which is taken among the residuals of all steps (pooled groups: Dunn,
+Wasserman and Ramdas 2022, arXiv 1809.07441).
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import numpy as np
+import torch
+from annotated_types import Len
+from jaxtyping import Float64, Int
+from torch import Tensor
+
+from models.config import Json
+from models.config.ranges import Count, NotNegative, Number, Positive
+from models.evaluation.calibration import (
+    MAX_RESIDUALS,
+    PENALTY_SCALE,
+    conformal_rank,
+    order_statistics,
+)
+
+# Fewer independent errors have no conformal interval of 90 %, and a scale's prior, which weighs as
+# much as eight, would say more than they do.
+MIN_INDEPENDENT = 9
+_ROUNDS, _HALVINGS = 50, 30  # of Newton's method, which needs five to ten
+
+
+@dataclass(frozen=True)
+class PathCalibration:
+    """Factors on the variances of paths, and the residuals of forecasts that were calibrated.
+
+    Args:
+        scale: c_1, of the first step.
+        growth: log c_H − log c_1.
+        horizon: H.
+        residuals: |u − median| ÷ calibrated deviation in increasing order, of all origins and
+            steps. u is the logarithm, if one is forecast. The deviation is half the distance of the
+            quantiles that are 1 deviation from a Gaussian's mean.
+        origins: number of forecasts that calibrated.
+        independent: n, the number of independent errors that they are worth.
+    """
+
+    scale: Positive
+    growth: Number
+    horizon: Count
+    residuals: Annotated[tuple[NotNegative, ...], Len(0, MAX_RESIDUALS)]
+    origins: Count
+    independent: Positive
+    has_intervals: ClassVar[bool] = True
+
+    def factors(self, steps: int) -> Float64[Tensor, "steps"]:
+        """c_h of so many steps; those beyond the horizon have that of the horizon."""
+        return torch.exp(math.log(self.scale) + self.growth * progress(steps, self.horizon))
+
+    def ranked(self, residuals: Float64[Tensor, "origins steps"]) -> "PathCalibration":
+        """A copy with the residuals of the calibrated forecasts."""
+        return replace(self, residuals=order_statistics(residuals.flatten())[0])
+
+    def half_width(self, level: float) -> float:
+        """Half the width of a conformal interval, in deviations; infinite if errors are too few.
+
+        It would contain a step of a new forecast with a probability of `level` or more, if that
+        forecast were exchangeable with those that calibrated. Later ones are not, if the series
+        changes its ways.
+        """
+        independent = int(self.independent)
+        rank = conformal_rank(independent, level)
+        if rank > independent:
+            return math.inf
+        return self.residuals[math.ceil(rank * len(self.residuals) / independent) - 1]
+
+    def describe(self) -> Json:
+        return {
+            "variance_scale": self.scale,
+            "variance_scale_last_step": self.scale * math.exp(self.growth),
+            "origins": self.origins,
+            "independent_errors": self.independent,
+            "rows": self.origins * self.horizon,
+        }
+
+
+def progress(steps: int, horizon: int) -> Float64[Tensor, "steps"]:
+    """g_h = log h ÷ log H, at most 1; 0 if the horizon is one step."""
+    if horizon == 1:
+        return torch.zeros(steps, dtype=torch.float64)
+    h = torch.arange(1, steps + 1, dtype=torch.float64)
+    return (h.log() / math.log(horizon)).clamp(max=1)
+
+
+def independent_errors(
+    series: Int[np.ndarray, "origins"], firsts: Int[np.ndarray, "origins"], horizon: int
+) -> float:
+    """n: the number of independent Gaussian errors whose variance is known as well.
+
+    The variance of a mean of N squared errors with correlations ρ is 2 Σ ρ² ÷ N², and that of n
+    independent ones is 2 ÷ n. Errors of a random walk after h and k steps that share m of them have
+    ρ = m ÷ √(h k).
+
+    Args:
+        series: which series each forecast is of; errors of different ones are independent.
+        firsts: its first step.
+    """
+    whose, start = np.repeat(series, horizon), np.repeat(firsts, horizon)
+    steps = np.tile(np.arange(1, horizon + 1), len(firsts))
+    end = start + steps
+    shared = np.minimum.outer(end, end) - np.maximum.outer(start, start)
+    together = shared.clip(0) * np.equal.outer(whose, whose)
+    squares = np.square(together) / np.multiply.outer(steps, steps)
+    return float(len(steps) ** 2 / squares.sum())
+
+
+def fit_scales(normal: Float64[Tensor, "origins steps"], independent: float) -> PathCalibration:
+    """The most probable scales given errors ÷ predicted deviations, if errors are Gaussian.
+
+    It minimises n · mean ½ (log c_h + z²_oh ÷ c_h) plus the penalties of a and b, whose prior is
+    that of a table's scale. The sum is convex in (a, b).
+    """
+    origins, steps = normal.shape
+    squares = normal.square().mean(0).numpy()  # of each step, over the origins
+    design = np.stack([np.ones(steps), progress(steps, steps).numpy()], axis=1)
+    precision = PENALTY_SCALE**-2
+
+    def loss(at: np.ndarray) -> float:
+        logs = design @ at
+        fit = 0.5 * independent * float(np.mean(logs + squares * np.exp(-logs)))
+        return fit + 0.5 * precision * float(at @ at)
+
+    at = np.zeros(2)
+    for _ in range(_ROUNDS):
+        shrunk = squares * np.exp(-(design @ at))
+        slope = 0.5 * independent / steps * design.T @ (1 - shrunk) + precision * at
+        bend = 0.5 * independent / steps * design.T @ (shrunk[:, None] * design)
+        step = np.linalg.solve(bend + precision * np.eye(2), slope)
+        lengths = (0.5**k for k in range(_HALVINGS))
+        length = next((one for one in lengths if loss(at - one * step) < loss(at)), 0.0)
+        at = at - length * step
+        if length * float(np.abs(step).max()) < 1e-9:
+            break
+    return PathCalibration(math.exp(at[0]), float(at[1]), steps, (), origins, independent)

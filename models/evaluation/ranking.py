@@ -1,0 +1,159 @@
+"""Several methods on the same rows: which are worse than the best, and how lucky the best is.
+
+Notation: m_j is the mean score of method j, C the covariance of these means over other rows of the
+same kind, estimated from the rows; V_ij = C_ii + C_jj − 2 C_ij is the variance of m_i − m_j.
+
+- `worse`: m_best − m_j > c √V, with c the 95 % quantile of max over all pairs i, j of |Z_i − Z_j| ÷
+  √V_ij ÷ √(χ²_ν / ν), Z ~ N(0, C), ν = n − 1. Whatever the true means: in at most 5 % of
+  comparisons is any method called worse than one that is not better (all pairs: Tukey 1953; from
+  an estimated covariance: Hothorn, Bretz and Westfall 2008). This holds for means that are
+  Gaussian, as those of many rows are.
+- `optimism`: the best of several scores is too good by E[m_best − truth]. Choosing on one half of
+  the rows and scoring on the other would show it, at √2 of its size, as it falls with √n. The
+  halves' means are m ± e with e ~ N(0, C), so that optimism = √2 E[e_b], b = argmax(m + e). If
+  all methods are equal, this is right on average; if one is best by far, it is 0.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from models.evaluation.paired import Paired, paired
+from models.evaluation.weighting import Weights, total
+
+ERROR_RATE = 0.05  # of comparisons in which any method is called worse than one that is not better
+_DRAWS = 10_000  # a 95 % quantile then has a level within 0.5 points
+_SEED = 0  # so that the result is a function of the scores
+
+Covariance = Float[np.ndarray, "methods methods"]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Methods compared with the best one.
+
+    Args:
+        best: the number of the method with the highest mean score.
+        differences: the best one's scores − those of each method, per row; 0 for itself.
+        worse: whether each method is worse than the best one, at `ERROR_RATE` for all together.
+        optimism: how much the best one's mean score is too good because it was chosen.
+    """
+
+    best: int
+    differences: tuple[Paired, ...]
+    worse: tuple[bool, ...]
+    optimism: float
+
+
+def rank(scores: Sequence[Float[Tensor, "rows"]], weights: Weights | None = None) -> Ranking | None:
+    """Compare methods by their scores on the same rows; None for fewer than two rows or methods.
+
+    Args:
+        scores: of each method, higher is better, in the same order of rows.
+        weights: of the rows.
+    """
+    if len(scores) < 2 or total(scores[0], weights) <= 1:
+        return None
+    means, covariance = _moments(scores, weights)
+    best = int(means.argmax())
+    noise = _noise(covariance)
+    critical = _critical(noise, covariance, total(scores[0], weights) - 1)
+    differences = tuple(paired(scores[best], one, weights) for one in scores)
+    worse = tuple(d.difference > critical * d.standard_error for d in differences)
+    chosen = (means + noise).argmax(1)
+    optimism = math.sqrt(2) * float(np.take_along_axis(noise, chosen[:, None], 1).mean())
+    return Ranking(best, differences, worse, max(0.0, optimism))
+
+
+def better_than(
+    control: Float[Tensor, "rows"],
+    others: Sequence[Float[Tensor, "rows"]],
+    weights: Weights | None = None,
+) -> list[bool]:
+    """Whether each method is better than a control, with `ERROR_RATE` for all of them together.
+
+    One-sided: in at most 5 % of comparisons is any method called better that is not (Dunnett 1955,
+    with the estimated covariance).
+    """
+    degrees = total(control, weights) - 1
+    if degrees <= 0 or not others:
+        return [False] * len(others)
+    gains = [one.double() - control.double() for one in others]
+    means, covariance = _moments(gains, weights)
+    errors = np.sqrt(np.diag(covariance))
+    scaled = _noise(covariance) / np.where(errors > 0, errors, np.inf)
+    critical = np.quantile(scaled.max(1) / _spread(degrees), 1 - ERROR_RATE)
+    return [bool(m > critical * e) for m, e in zip(means, errors, strict=True)]
+
+
+def _moments(
+    scores: Sequence[Float[Tensor, "rows"]], weights: Weights | None
+) -> tuple[Float[np.ndarray, "methods"], Covariance]:
+    """The mean of each method's scores, and the covariance of these means."""
+    table = torch.stack([one.double().cpu() for one in scores])
+    w = torch.ones(table.shape[1]) if weights is None else weights.cpu()
+    w = w.double()
+    rows = w.sum()
+    means = table @ w / rows
+    centred = table - means[:, None]
+    covariance = (centred * w) @ centred.T / (rows - 1) / rows
+    return means.numpy(), covariance.numpy()
+
+
+def _noise(covariance: Covariance) -> Float[np.ndarray, "draws methods"]:
+    """Draws of N(0, C)."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(values.clip(0))
+    normal = np.random.default_rng(_SEED).standard_normal((_DRAWS // 2, len(covariance)))
+    return np.concatenate([normal, -normal]) @ root.T
+
+
+def _spread(degrees: float) -> Float[np.ndarray, "draws"]:
+    """Draws of √(χ² ÷ degrees)."""
+    drawn = np.random.default_rng(_SEED + 1).chisquare(degrees, _DRAWS)
+    return np.sqrt(drawn / degrees)
+
+
+def _critical(
+    noise: Float[np.ndarray, "draws methods"], covariance: Covariance, degrees: float
+) -> float:
+    """The 95 % quantile of the largest |t| of all pairs."""
+    largest, own = np.zeros(len(noise)), np.diag(covariance)
+    for i in range(len(own)):
+        variance = own[i] + own - 2 * covariance[i]
+        deviation = np.sqrt(np.where(variance > 1e-12 * own.max(), variance, np.inf))
+        largest = np.maximum(largest, (np.abs(noise[:, [i]] - noise) / deviation).max(1))
+    return float(np.quantile(largest / _spread(degrees), 1 - ERROR_RATE))
+
+
+def recommend_variant(
+    log_likelihoods: Mapping[float, Float[Tensor, "rows"]], weights: Weights | None = None
+) -> tuple[float, Paired | None]:
+    """The pruned fraction that is better than the full model, if one certainly is.
+
+    Returns:
+        Of those that `better_than` names the best, with its difference to the full model; 0.0 and
+        None if it names none. If no variant is better, the full model is recommended with a
+        probability of 95 %, however many variants there are.
+
+    Args:
+        log_likelihoods: of each held-out row, by pruned fraction; 0.0 is the full model.
+        weights: of these rows.
+    """
+    full = log_likelihoods[0.0]
+    pruned = {prune: rows for prune, rows in log_likelihoods.items() if prune}
+    are_better = better_than(full, list(pruned.values()), weights)
+    pairs = {
+        prune: paired(rows, full, weights)
+        for (prune, rows), is_better in zip(pruned.items(), are_better, strict=True)
+        if is_better
+    }
+    if not pairs:
+        return 0.0, None
+    best = max(pairs, key=lambda prune: pairs[prune].difference)
+    return best, pairs[best]

@@ -1,0 +1,122 @@
+"""Which rows of a table are learned from and scored: those with a target and a weight above 0.
+
+A row of weight 0 is as good as absent: it is left out before rows are split, counted or encoded.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from models.exceptions import InvalidData
+from models.features.columns import ColumnProfile, Columns
+from models.features.targets import present
+
+MIN_EVIDENCE = 19.0  # rows that calibrate an interval of 0.95; less weight says as little
+USUAL_MEANS = (0.1, 10.0)  # of weights that are meant as numbers of rows, or have mean 1
+_KINDS = ("number", "category", "boolean")  # whose profile the recipe reads
+
+
+@dataclass(frozen=True)
+class UsableRows:
+    """The numbers of the usable rows, and how many others there are."""
+
+    index: Int[np.ndarray, "usable"]
+    without_target: int
+    of_weight_0: int
+
+    @classmethod
+    def of(cls, columns: Columns, target: str, weight: str | None) -> "UsableRows":
+        """The rows of a table that has these columns.
+
+        Raises:
+            InvalidData: if a weight is missing, negative or infinite.
+        """
+        labelled = present(columns[target])
+        counts = labelled if weight is None else labelled & (checked(columns[weight], weight) > 0)
+        return cls(np.flatnonzero(counts), int((~labelled).sum()), int((labelled & ~counts).sum()))
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """What was left out, for a version's notes."""
+        if self.without_target:
+            yield f"{self.without_target} rows without a target were left out"
+        if self.of_weight_0:
+            yield f"{self.of_weight_0} rows of weight 0 were left out"
+
+
+def checked(weights: Float[np.ndarray, "rows"], name: str) -> Float[np.ndarray, "rows"]:
+    """The weights.
+
+    Raises:
+        InvalidData: if one is missing, negative or infinite; it names the column and a value.
+    """
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        raise InvalidData(
+            f"column {name!r} cannot weigh rows: it needs finite numbers of 0 or more, and has "
+            f"{weights[wrong][0]:g}",
+            "/weight",
+        )
+    return weights
+
+
+def notes_on_weights(
+    weights: Float[np.ndarray, "rows"], calibration: Float[np.ndarray, "some"]
+) -> Iterator[str]:
+    """Notes on weights that change how much the rows say.
+
+    Args:
+        weights: of all usable rows.
+        calibration: of those that calibrate the predictions.
+    """
+    meaning = (
+        "a weight of 2 counts as two rows, and weights with mean 1 leave the amount of evidence "
+        "as it is"
+    )
+    lowest, highest = USUAL_MEANS
+    mean, evidence = float(weights.mean()), float(calibration.sum())
+    if not lowest <= mean <= highest:
+        yield f"the mean row weight is {mean:.3g}: {meaning}"
+    if len(calibration) and evidence < MIN_EVIDENCE:
+        yield (
+            f"the weights of the {len(calibration)} calibration rows add up to {evidence:.3g} "
+            f"rows, which leaves wide conformal intervals unbounded: {meaning}"
+        )
+
+
+def without_weight_0(
+    profiles: Mapping[str, ColumnProfile],
+    num_rows: int,
+    weight: str | None,
+    load: Callable[[Sequence[str]], Columns] | None,
+) -> tuple[Mapping[str, ColumnProfile], int]:
+    """What the recipe reads of a table's profiles and rows, for the rows with a weight above 0.
+
+    Args:
+        load: reads columns by name; without it the profiles stay as they are.
+    """
+    found = None if weight is None else profiles.get(weight)
+    if load is None or found is None or found.type != "number" or found.min != 0:
+        return profiles, num_rows
+    columns = load([p.name for p in profiles.values() if p.type in _KINDS])
+    counts = columns[found.name] > 0
+    kept = {name: _restrict(profiles[name], values[counts]) for name, values in columns.items()}
+    return {**profiles, **kept}, int(counts.sum())
+
+
+def _restrict(profile: ColumnProfile, values: np.ndarray) -> ColumnProfile:
+    """The profile with the range and the levels of some of its rows."""
+    known = values[present(values)]
+    missing = len(values) - len(known)
+    if profile.type == "category":
+        levels = Counter(known.tolist())
+        ordered = sorted(levels, key=lambda level: (-levels[level], level))
+        most = len(profile.levels or ())
+        return replace(
+            profile, missing=missing, levels=tuple(ordered[:most]), num_levels=len(levels)
+        )
+    low, high = (float(known.min()), float(known.max())) if known.size else (None, None)
+    return replace(profile, missing=missing, min=low, max=high)

@@ -1,0 +1,137 @@
+"""Calibrations of forecasts against closed forms, a table's calibration, and fresh errors."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from models.evaluation.calibration import LabelledMixture, fit_scale
+from models.evaluation.path_calibration import (
+    PathCalibration,
+    fit_scales,
+    independent_errors,
+    progress,
+)
+from models.forecasting.forecast import Forecast
+from models.forecasting.rollout import Paths
+from models.prediction.predictive import GaussianMixture
+
+HORIZON = 6
+
+
+def _normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+@pytest.mark.parametrize(
+    ("series", "firsts", "horizon", "expected"),
+    [
+        ([0], [5], 1, 1.0),
+        ([0, 0, 0], [5, 6, 7], 1, 3.0),  # steps of their own
+        ([0], [5], 2, 4 / 3),  # ρ² = 1/2 between its steps: 4 ÷ (2 + 2 · 1/2)
+        ([0, 1], [5, 5], 2, 8 / 3),  # other series
+        ([0, 0], [5, 7], 2, 8 / 3),  # a horizon apart
+        ([0, 0], [5, 6], 2, 16 / 7.5),  # the second of one and the first of the other share a step
+    ],
+)
+def test_errors_that_share_steps_count_less(
+    series: list[int], firsts: list[int], horizon: int, expected: float
+) -> None:
+    found = independent_errors(np.array(series), np.array(firsts), horizon)
+    assert found == pytest.approx(expected)
+
+
+def test_their_number_is_that_of_the_variance_they_estimate() -> None:
+    """20,000 random walks: the variance of a variance's estimate is 2 ÷ n, to some 2 %."""
+    walks = np.random.default_rng(0).normal(size=(20_000, 18)).cumsum(1)
+    walks = np.concatenate([np.zeros((20_000, 1)), walks], axis=1)
+    h = np.arange(1, HORIZON + 1)
+    errors = np.stack([(walks[:, o + h] - walks[:, [o]]) / np.sqrt(h) for o in range(13)], 1)
+    found = independent_errors(np.zeros(13, int), np.arange(13), HORIZON)
+    assert np.square(errors).mean((1, 2)).var() == pytest.approx(2 / found, rel=0.06)
+
+
+def test_one_step_is_scaled_as_rows_of_a_table_are() -> None:
+    errors = 1.7 * _normal(30)
+    mixture = GaussianMixture(torch.zeros(1, 30).double(), torch.ones(1, 30).double())
+    expected = fit_scale([LabelledMixture(mixture, errors, None)])
+    found = fit_scales(errors.unsqueeze(1), 30.0)
+    assert found.scale == pytest.approx(expected, rel=1e-4)
+    assert found.growth == 0
+
+
+def test_scales_that_grow_with_the_step_are_found() -> None:
+    """c_h = 0.5 · 6^(g_h): 4,000 independent errors tell log c to some hundredths."""
+    c = 0.5 * torch.exp(math.log(6) * progress(HORIZON, HORIZON))
+    found = fit_scales(c.sqrt() * _normal(4_000, HORIZON), 4_000.0)
+    assert math.log(found.scale) == pytest.approx(math.log(0.5), abs=0.08)
+    assert found.growth == pytest.approx(math.log(6), abs=0.12)
+    torch.testing.assert_close(found.factors(HORIZON), c, rtol=0.1, atol=0)
+    assert found.factors(9)[6:].tolist() == [found.factors(HORIZON)[-1].item()] * 3
+
+
+@pytest.mark.parametrize("size", [1e-3, 30.0])
+def test_wild_errors_have_a_finite_scale_at_which_the_slope_is_zero(size: float) -> None:
+    """∂/∂a of the fit: n (1 − mean z² ÷ c_h) ÷ 2 + a ÷ ½² = 0, for equal errors at each step."""
+    found = fit_scales(torch.full((20, 1), size, dtype=torch.float64), 20.0)
+    slope = 10 * (1 - size**2 / found.scale) + 4 * math.log(found.scale)
+    assert abs(slope) < 1e-6 * max(1.0, size**2)
+
+
+def test_a_width_is_a_rank_of_as_many_rows_as_the_errors_are_worth() -> None:
+    residuals = tuple(float(i) for i in range(1, 101))
+    one = PathCalibration(1.0, 0.0, 5, residuals, 20, 19.7)
+    assert one.half_width(0.5) == 53.0  # the 10th of 19 rows: ⌈10 · 100 ÷ 19⌉
+    assert one.half_width(0.9) == 95.0
+    assert one.half_width(0.95) == 100.0
+    assert one.half_width(0.96) == math.inf
+
+
+def _forecast(origins: int, seed: int) -> tuple[Forecast, Tensor]:
+    """Forecasts of standard deviation 1 of errors whose deviation rises from 1 to 2 by the step."""
+    centre = 3 * _normal(1, 1, origins, HORIZON, seed=seed)
+    means = centre + 0.1 * _normal(50, 4, origins, HORIZON, seed=seed + 1)
+    variances = torch.full_like(means, 0.99)
+    values = means + variances.sqrt() * _normal(*means.shape, seed=seed + 2)
+    deviation = torch.linspace(1, 2, HORIZON).double()
+    targets = centre[0, 0] + deviation * _normal(origins, HORIZON, seed=seed + 3)
+    return Forecast(Paths(values, means, variances, means), is_log=False), targets.flatten()
+
+
+def test_calibrated_paths_have_the_wanted_variance_and_the_same_means() -> None:
+    forecast, targets = _forecast(60, 0)
+    calibration = forecast.fit_calibration(targets, 60.0)
+    assert calibration is not None
+    calibrated = Forecast(forecast.drawn, False, calibration)
+    c = calibration.factors(HORIZON).repeat(60)
+    torch.testing.assert_close(calibrated.mean(), forecast.mean())
+    torch.testing.assert_close(calibrated.mixture.total(), c * forecast.mixture.total())
+    torch.testing.assert_close(calibrated.draws.var(0), c * forecast.draws.var(0), rtol=0.1, atol=0)
+    torch.testing.assert_close(calibrated.ood_score(), forecast.ood_score())
+
+
+def test_calibrated_intervals_hold_fresh_errors() -> None:
+    """Errors of up to twice the predicted size: 90 % intervals hold 75 % of them before, then 90 %.
+
+    400 forecasts calibrate: the shares of 2,400 fresh steps have a standard error of 0.6 points,
+    and the scale's own error is about a point.
+    """
+    forecast, targets = _forecast(400, 10)
+    calibration = forecast.fit_calibration(targets, 400.0)
+    fresh, truth = _forecast(400, 50)
+    scores = Forecast(fresh.drawn, False, calibration).scores(truth)
+    share = {name: float(values.mean()) for name, values in scores.items()}
+    assert share["uncalibrated_coverage_0.9"] < 0.8
+    assert share["coverage_0.9"] == pytest.approx(0.9, abs=0.03)
+    assert share["conformal_coverage_0.9"] == pytest.approx(0.9, abs=0.03)
+    assert share["log_likelihood"] > share["uncalibrated_log_likelihood"]
+    last = truth.new_tensor(range(len(truth))) % HORIZON == HORIZON - 1
+    assert float(scores["coverage_0.9"][last].mean()) == pytest.approx(0.9, abs=0.05)
+
+
+def test_forecasts_that_are_not_finite_are_not_calibrated() -> None:
+    forecast, targets = _forecast(20, 0)
+    targets[3] = math.inf
+    assert forecast.fit_calibration(targets, 20.0) is None

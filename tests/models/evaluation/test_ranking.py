@@ -1,0 +1,107 @@
+"""Comparisons of methods whose truth is known."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import studentized_range, t
+from torch import Tensor
+
+from models.evaluation.ranking import better_than, rank, recommend_variant
+
+REPETITIONS = 300
+LIMIT = 0.05 + 4 * (0.05 * 0.95 / REPETITIONS) ** 0.5  # 1 in 30,000 by chance
+
+
+def draw(rows: int, methods: int, generator: np.random.Generator) -> list[Tensor]:
+    """Scores of equal methods: what is common to all is larger than what differs."""
+    common = 3 * generator.standard_normal(rows)
+    own = -(generator.standard_normal((methods, rows)) ** 2)  # skewed, as log likelihoods are
+    return [torch.from_numpy(common + one) for one in own]
+
+
+@pytest.mark.parametrize("rows", [30, 200])
+def test_equal_methods_are_rarely_called_worse_and_the_bias_of_the_best_is_known(
+    rows: int,
+) -> None:
+    generator = np.random.default_rng(rows)
+    false, optimism, actual = 0, [], []
+    for _ in range(REPETITIONS):
+        scores = draw(rows, 5, generator)
+        found = rank(scores)
+        assert found is not None
+        false += any(found.worse)
+        optimism.append(found.optimism)
+        # against the mean of all, which nobody chose: without what is common to the methods
+        actual.append(float(scores[found.best].mean() - torch.stack(scores).mean()))
+    assert false / REPETITIONS < LIMIT
+    assert np.mean(optimism) == pytest.approx(np.mean(actual), rel=0.15)
+
+
+def test_a_variant_that_is_no_better_is_rarely_recommended() -> None:
+    generator = np.random.default_rng(0)
+    chosen = [
+        recommend_variant(dict(zip((0.0, 0.3, 0.5, 0.7, 0.9), draw(40, 5, generator), strict=True)))
+        for _ in range(REPETITIONS)
+    ]
+    assert sum(best != 0 for best, _ in chosen) / REPETITIONS < LIMIT
+
+
+def test_the_critical_difference_is_tukeys() -> None:
+    """Equal variances and no covariance: the studentized range of infinitely many rows, ÷ √2."""
+    generator = torch.Generator().manual_seed(0)
+    base = torch.linalg.qr(torch.randn(4_000, 6, generator=generator).double()).Q
+    base = (
+        torch.linalg.qr(base - base.mean(0)).Q * 4_000**0.5
+    )  # orthogonal columns of equal variance
+    critical = studentized_range.ppf(0.95, 5, np.inf) / 2**0.5
+    error = (2 / 4_000) ** 0.5
+    for factor, is_worse in ((0.97, False), (1.03, True)):
+        scores = [base[:, i] - base[:, i].mean() for i in range(5)]
+        scores[0] += factor * critical * error
+        found = rank(scores)
+        assert found is not None
+        assert found.worse[1:] == (is_worse,) * 4
+
+
+def test_two_methods_are_compared_by_the_t_test() -> None:
+    generator = torch.Generator().manual_seed(1)
+    noise = torch.randn(12, generator=generator).double()
+    noise = (noise - noise.mean()) / noise.std()
+    for factor, is_better in ((0.96, False), (1.04, True)):
+        gain = noise + factor * t.ppf(0.95, 11) / 12**0.5
+        assert better_than(torch.zeros(12), [gain]) == [is_better]
+
+
+def test_a_method_that_is_best_by_far_is_not_too_good_by_chance() -> None:
+    scores = draw(100, 3, np.random.default_rng(0))
+    scores[1] += 2
+    found = rank(scores)
+    assert found is not None
+    assert (found.best, found.worse) == (1, (True, False, True))
+    assert found.optimism < 1e-6
+
+
+def test_identical_methods_are_equal() -> None:
+    scores = torch.randn(30, generator=torch.Generator().manual_seed(0))
+    found = rank([scores, scores, scores])
+    assert found is not None
+    assert not any(found.worse)
+    assert found.optimism == pytest.approx(0, abs=0.2)
+
+
+def test_a_row_of_weight_2_is_two_rows() -> None:
+    generator = np.random.default_rng(0)
+    scores = draw(60, 3, generator)
+    counts = torch.from_numpy(generator.integers(0, 3, 60))
+    weighted = rank(scores, counts.double())
+    same = rank([one.repeat_interleave(counts) for one in scores])
+    assert weighted is not None
+    assert same is not None
+    assert weighted.worse == same.worse
+    assert weighted.optimism == pytest.approx(same.optimism)
+
+
+def test_one_row_or_one_method_cannot_be_compared() -> None:
+    assert rank([torch.ones(1), torch.zeros(1)]) is None
+    assert rank([torch.ones(5)]) is None
+    assert better_than(torch.ones(1), [torch.zeros(1)]) == [False]
