@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from models.config import ModelConfig
+import numpy as np
+
+from models.config import ModelConfig, TrainingConfig
+from models.exceptions import InvalidData
 from models.features.columns import Columns
-from models.features.splits import split_rows
 from models.features.targets import present
 from models.language.corpus import Corpus
 from models.language.evaluation import evaluate, score
 from models.language.model import BayesianLanguageModel
+from models.language.recipe import MIN_LINES, NEEDED
 from models.language.task import TextTask
 from models.language.vocabulary import Vocabulary
 from models.randomness import derive_seed
@@ -59,22 +62,20 @@ class TextProblem:
 def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProblem:
     """Build the problem: half of the held-out lines choose the epoch, the others are scored.
 
-    A single held-out line does both. The vocabulary is that of the training lines.
+    At least two lines are held out. The vocabulary is that of the training lines.
 
     Raises:
-        InvalidData: if the lines hold too little to learn from.
+        InvalidData: if there are too few lines, or they hold too little to learn from.
     """
     values, training = columns[config.target], config.training
     lines = [str(line) for line in values[present(values)]]
-    kept, last = split_rows(
-        training.split, training.validation_fraction, training.seed, len(lines), None
-    )
-    several = len(last) > 1
-    first, second = (last[: len(last) // 2], last[len(last) // 2 :]) if several else (last, last)
+    kept, first, second = _divide(training, len(lines))
     learned, stopping, scores = ([lines[i] for i in index] for index in (kept, first, second))
-    where = f"held out: the last {len(last)} of {len(lines)} lines"
-    if several:
-        where += f", of which the first {len(first)} chose the epoch and the others were scored"
+    held_out = len(first) + len(second)
+    where = (
+        f"held out: the last {held_out} of {len(lines)} lines, of which the first {len(first)} "
+        "chose the epoch and the others were scored"
+    )
     model = BayesianLanguageModel(
         config=config,
         vocabulary=Vocabulary.fit(learned, required(config.language, "language")),
@@ -87,13 +88,22 @@ def text_problem(columns: Columns, config: ModelConfig, device: str) -> TextProb
     )
     profile = RowProfile(
         learned=len(learned),
-        stopping=len(stopping) if several else 0,
+        stopping=len(stopping),
         calibration=0,
         held_out=len(scores),
         columns=(text,),
     )
     corpus = model.corpus(stopping, _HELD_OUT_STREAMS).to(device)
     return TextProblem(model, _text_task(model, learned, device), corpus, scores, profile)
+
+
+def _divide(training: TrainingConfig, num_lines: int) -> tuple[np.ndarray, ...]:
+    """The lines to learn from, those that choose the epoch and those that are scored."""
+    if num_lines < MIN_LINES:
+        raise InvalidData(f"{num_lines} lines are too few: {NEEDED}", "/dataset")
+    held_out = max(2, round(training.validation_fraction * num_lines))
+    lines = np.arange(num_lines)
+    return tuple(np.split(lines, [num_lines - held_out, num_lines - held_out + held_out // 2]))
 
 
 def _text_task(model: BayesianLanguageModel, learned: Sequence[str], device: str) -> TextTask:

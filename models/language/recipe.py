@@ -29,7 +29,8 @@ from models.training.method_recipe import (
 )
 
 METHODS = (BBBConfig, MAPConfig, MLEConfig, DropoutConfig, EnsembleConfig)
-MIN_LINES = 2  # one to learn from, one to hold out
+MIN_LINES = 3
+NEEDED = "give at least one to learn from, one to choose the epoch and one to score"
 
 # Two epochs of Penn Treebank, test perplexity (benchmarks/language.py): 139 by mle, 136 by bbb.
 # SGD with clipped gradients, as in all publications on this corpus, is far better than Adam, whose
@@ -79,7 +80,7 @@ def _check(config: ModelConfig, target: ColumnProfile, num_rows: int) -> None:
             "/target",
         )
     if num_rows < MIN_LINES:
-        raise InvalidData(f"{num_rows} lines are too few: give at least {MIN_LINES}", "/dataset")
+        raise InvalidData(f"{num_rows} lines are too few: {NEEDED}", "/dataset")
     for value, path in (
         (config.features, "/features"),
         (config.support, "/target"),

@@ -13,6 +13,7 @@ import httpx
 import pytest
 import yaml
 
+from benchmarks.verification.alarms import EVIDENCE, MIN_ROWS
 from tests.monitoring.running import (
     ALERTMANAGER,
     PROMETHEUS,
@@ -138,3 +139,14 @@ def test_without_a_secret_nobody_is_told(tmp_path: Path) -> None:
     with alertmanager(tmp_path) as address:
         status = httpx.get(f"http://{address}/api/v2/status").json()
     assert yaml.safe_load(status["config"]["original"])["route"]["receiver"] == "nobody"
+
+
+@pytest.mark.parametrize("alert", ["OutOfDistributionRising", "EpistemicShareHigh"])
+def test_the_alarms_that_are_simulated_are_those_of_the_rules(alert: str) -> None:
+    """`docs/verification.md` measures `drift_alarms`; promtool's tests check the evidence."""
+    expr = ALERTS[alert]["expr"]
+    assert f"evidence1h > {EVIDENCE}" in expr
+    assert f"count:increase1h >= {MIN_ROWS}" in expr
+    assert re.search(r":(ratio|mean)1h > model:credence_model_\w+_bound:max", expr)
+    usual = {"OutOfDistributionRising": "> 5 * model:credence_model_out_of_distribution_ratio:max"}
+    assert usual.get(alert, "> 2 * model:credence_model_epistemic_share:max") in expr

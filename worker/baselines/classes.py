@@ -11,6 +11,7 @@ from models.evaluation.metrics import (
     classification_metrics,
     classification_scores,
 )
+from models.evaluation.weighting import WEIGHT
 from models.prediction.predictive import CategoricalMixture
 from worker.baselines.estimators import prepare
 from worker.baselines.matrices import in_blocks
@@ -19,6 +20,7 @@ from worker.baselines.task import Task
 LEAST = 1e-9  # a probability of 0 would cost infinitely much, as for a class that was never seen
 REPORTED = (
     "rows",
+    "weight",
     "accuracy",
     "log_likelihood",
     "brier",
@@ -48,7 +50,10 @@ def score_classes(
         probabilities = np.zeros((len(truth), task.num_classes or 0))
         probabilities[:, fitted.classes_] = known
         rows = len(prepared.task.truth)
-    return scores_of(probabilities, truth), rows
+    scores = scores_of(probabilities, truth)
+    if task.held_out_weights is not None:
+        scores |= {WEIGHT: torch.from_numpy(task.held_out_weights)}
+    return scores, rows
 
 
 def scores_of(
@@ -63,4 +68,4 @@ def scores_of(
 def class_metrics(scores: PerRowScores) -> Json:
     """The main scores under the names that a model's metrics have."""
     metrics = classification_metrics(scores)
-    return {name: metrics[name] for name in REPORTED}
+    return {name: metrics[name] for name in REPORTED if name in metrics}

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from models.evaluation.baseline import Baseline, BaselineKind
 from models.evaluation.paired import paired
+from models.evaluation.weighting import mean
 
 NAMES: dict[BaselineKind, str] = {
     "constant": "the same prediction for every row",
@@ -17,11 +18,15 @@ NAMES: dict[BaselineKind, str] = {
 
 
 def with_advantage(
-    baseline: Baseline, score: str, theirs: Float[Tensor, "rows"], ours: Float[Tensor, "rows"]
+    baseline: Baseline,
+    score: str,
+    theirs: Float[Tensor, "rows"],
+    ours: Float[Tensor, "rows"],
+    weights: Float[Tensor, "rows"] | None = None,
 ) -> Baseline:
     """The baseline with the model's advantage; the arguments are those of `note_on`."""
     sign = -1 if score == "crps" else 1
-    pair = paired(sign * ours, sign * theirs)
+    pair = paired(sign * ours, sign * theirs, weights)
     error = pair.standard_error
     return replace(
         baseline,
@@ -35,19 +40,21 @@ def note_on(
     score: str,
     theirs: Float[Tensor, "rows"],
     ours: Float[Tensor, "rows"],
+    weights: Float[Tensor, "rows"] | None = None,
 ) -> str | None:
     """A note if the model does not beat a method, by a proper score; else None.
 
     Args:
         score: `crps`, lower is better, or `log_likelihood`, higher is better.
         theirs, ours: the scores of the same held-out rows.
+        weights: of these rows; None if each is 1.
     """
     sign = -1 if score == "crps" else 1
-    pair = paired(sign * theirs, sign * ours)
+    pair = paired(sign * theirs, sign * ours, weights)
     if pair.difference < 0:
         return None
     label = "CRPS" if score == "crps" else "log likelihood"
-    values = f"{label} {theirs.mean():.4g} and {ours.mean():.4g}"
+    values = f"{label} {mean(theirs, weights):.4g} and {mean(ours, weights):.4g}"
     by = f"difference per row {pair.difference:.2g}, standard error {pair.standard_error:.2g}"
     if pair.is_certain:
         return f"{NAMES[kind]} predicted the held-out rows better than this model: {values} ({by})"

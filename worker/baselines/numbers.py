@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from models.evaluation.baseline import BaselineKind
+from models.features import moments
 from worker.baselines.estimators import Prepared, prepare
 from worker.baselines.matrices import in_blocks
 from worker.baselines.residuals import Residuals, groups_for
@@ -32,13 +33,13 @@ def score_numbers(
     if kind == "constant":
         task.check_stop()
         mean = float(np.average(task.truth, weights=task.weights))
-        residuals = Residuals.fit(np.full(len(task.truth), mean), task.truth, 1)
+        residuals = Residuals.fit(np.full(len(task.truth), mean), task.truth, 1, task.weights)
         return residuals.scores(np.full(len(truth), mean), truth), len(task.truth)
     prepared = prepare(kind, task)
     left_out = _predict_left_out(prepared)
-    known = prepared.task.truth
-    groups = groups_for(len(known)) if kind == "boosted_trees" else 1
-    residuals = Residuals.fit(left_out, known, groups)
+    known, weights = prepared.task.truth, prepared.task.weights
+    groups = groups_for(moments.total(known, weights)) if kind == "boosted_trees" else 1
+    residuals = Residuals.fit(left_out, known, groups, weights)
     fitted = prepared.fit(slice(None))
     predicted = in_blocks(fitted.predict, prepared.encode, task.held_out)
     return residuals.scores(predicted, truth), len(known)

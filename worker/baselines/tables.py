@@ -78,11 +78,13 @@ def _compare(
     pairs = thin(np.arange(len(split.held_out)), MOST_PAIRS)
     score = "crps" if model.task == "regression" else "log_likelihood"
     ours = own_scores(model, score, columns, split.held_out[pairs], should_stop)
-    found = (note_on(s.baseline.kind, score, s.by_row[pairs], ours) for s in scored)
+    given = task.held_out_weights
+    weights = None if given is None else torch.from_numpy(given[pairs])
+    found = (note_on(s.baseline.kind, score, s.by_row[pairs], ours, weights) for s in scored)
     return replace(
         model,
         baselines=tuple(
-            with_advantage(one.baseline, score, one.by_row[pairs], ours) for one in scored
+            with_advantage(one.baseline, score, one.by_row[pairs], ours, weights) for one in scored
         ),
         notes=(*model.notes, *(note for note in found if note)),
     )
@@ -101,14 +103,15 @@ def _task(  # noqa: PLR0917 - what a model was trained on, and where it was spli
     table = read_table(columns, types, model.features)
     truth = columns[config.target]
     truth = truth.astype(float) if model.classes is None else _indices(truth, model.classes)
-    weights = None if config.weight is None else columns[config.weight][learned].astype(float)
+    weights = None if config.weight is None else columns[config.weight].astype(float)
     groups = group_key(columns, config) if isinstance(config.training.split, SplitBy) else None
     task = Task(
         learned=table[learned],
         truth=truth[learned],
         held_out=table[held_out],
         num_classes=None if model.classes is None else len(model.classes),
-        weights=weights,
+        weights=None if weights is None else weights[learned],
+        held_out_weights=None if weights is None else weights[held_out],
         groups=None if groups is None else groups[learned],
         should_stop=should_stop,
     )
@@ -143,7 +146,11 @@ def _score(
     """The proper score of each row, the metrics, and the number of rows learned from."""
     if task.num_classes is None:
         numbers, rows = score_numbers(kind, task, truth)
-        return torch.from_numpy(numbers["crps"]), number_metrics(numbers), rows
+        return (
+            torch.from_numpy(numbers["crps"]),
+            number_metrics(numbers, task.held_out_weights),
+            rows,
+        )
     classes, rows = score_classes(kind, task, truth)
     return classes["log_likelihood"], class_metrics(classes), rows
 

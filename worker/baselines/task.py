@@ -18,8 +18,8 @@ class Task:
     Args:
         truth: of the rows to learn from: numbers, or indices of classes.
         num_classes: None for numbers.
-        weights: of the rows to learn from; None if all are equal. They count in fits, not in
-            residuals.
+        weights: of the rows to learn from; None if all are 1.
+        held_out_weights: of the rows to predict.
         groups: rows with equal values stay in one fold; None if there are no groups.
     """
 
@@ -28,6 +28,7 @@ class Task:
     held_out: Table
     num_classes: int | None = None
     weights: Float[np.ndarray, "learned"] | None = None
+    held_out_weights: Float[np.ndarray, "held_out"] | None = None
     groups: Shaped[np.ndarray, "learned"] | None = None
     should_stop: ShouldStop = lambda: False
 

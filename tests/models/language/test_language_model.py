@@ -29,6 +29,7 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import ColumnProfile
 from models.language import prediction
 from models.language.model import BayesianLanguageModel
+from models.language.problem import text_problem
 from models.language.vocabulary import Vocabulary
 from models.prediction.options import PredictOptions
 from models.training.recipe import resolve
@@ -277,3 +278,27 @@ def test_options_that_texts_have_not_are_refused(
     with pytest.raises(InvalidInput) as error:
         model.resolve(options)
     assert error.value.path == path
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_no_line_chooses_the_epoch_and_is_scored(count: int) -> None:
+    """A tenth of five lines is less than one: two are held out all the same, one for each."""
+    lines = ["a b c"] * (count - 2) + ["chooses the epoch", "is scored alone here"]
+    config = resolve(_text_config(), [PROFILE], count)
+    problem = text_problem(column(lines), config, "cpu")
+    assert (problem.profile.learned, problem.profile.stopping) == (count - 2, 1)
+    assert list(problem.scores) == lines[-1:]
+    assert problem.stopping.num_targets == 4  # three words and the end of the line
+    assert f"the last 2 of {count} lines" in problem.model.notes[0]
+
+
+def test_two_lines_are_too_few_for_three_sets() -> None:
+    with pytest.raises(InvalidData, match="2 lines are too few: give at least one to learn from"):
+        resolve(_text_config(), [PROFILE], 2)
+    config = resolve(_text_config(), [PROFILE], 3)
+    with pytest.raises(InvalidData, match="2 lines are too few"):
+        text_problem(column(["a b", "c", None]), config, "cpu")
+
+
+def _text_config() -> ModelConfig:
+    return ModelConfig(target="text", task="language_model")
