@@ -77,7 +77,9 @@ def _of_held_out(metrics: Json) -> Iterator[str]:
     if rows is None or share is None:
         return
     what = "accuracy" if "accuracy" in metrics else "coverage of the 90 % interval"
-    independent = float(metrics.get("independent_errors", rows))  # of forecasts, whose steps are not
+    independent = float(
+        metrics.get("independent_errors", rows)
+    )  # of forecasts, whose steps are not
     low, high = wilson_interval(share, independent)
     worth = "" if independent == rows else f", worth {independent:.0f} independent ones"
     yield (
