@@ -77,9 +77,8 @@ def _of_held_out(metrics: Json) -> Iterator[str]:
     if rows is None or share is None:
         return
     what = "accuracy" if "accuracy" in metrics else "coverage of the 90 % interval"
-    independent = float(
-        metrics.get("independent_errors", rows)
-    )  # of forecasts, whose steps are not
+    overlap = "independent_errors" in metrics  # the steps of forecasts do
+    independent: float = metrics["independent_errors"] if overlap else rows
     low, high = wilson_interval(share, independent)
     worth = "" if independent == rows else f", worth {independent:.0f} independent ones"
     yield (
