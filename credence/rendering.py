@@ -23,6 +23,7 @@ SCORES = {  # and their headers, so short that the scores of one task fit into 8
     "conformal_coverage 0.9": "conformal\n90%",
     "accuracy": "accuracy",
     "brier": "brier",
+    "ece_debiased": "ece, no\nchance",
     "ece": "ece",
 }
 VERDICTS = {"worse": "worse", "no difference": "no difference to be seen", "": ""}
@@ -65,7 +66,7 @@ def print_table(
     min_width = 2 * len(headers)
     for index, header in enumerate(headers):
         column = [row[index] for row in cells]
-        numeric = all(re.fullmatch(NUMBER, cell) for cell in column)
+        numeric = all(re.fullmatch(NUMBER, cell) for cell in column if cell)
         whole = all(SPAN.fullmatch(cell) for cell in column)
         justify: Literal["right", "left"] = "right" if numeric else "left"
         table.add_column(header, justify=justify, overflow="fold", no_wrap=whole)
@@ -199,11 +200,13 @@ def print_scores(version: Version | Card) -> None:
     )
     metrics = [flatten(variant["metrics"]) for variant in version["variants"]]
     names = [name for name in SCORES if name in metrics[0]]
-    rows = [
-        [f"{variant['prune']:.0%}", variant["num_weights"], variant["bytes"]]
-        + [values.get(name) for name in names]
-        for variant, values in zip(version["variants"], metrics, strict=True)
-    ]
+    rows = []
+    for variant, values in zip(version["variants"], metrics, strict=True):
+        first = [f"{variant['prune']:.0%}", variant["num_weights"], variant["bytes"]]
+        rows.append(first + [values.get(name) for name in names])
+        errors = [values.get(f"standard_errors {name}") for name in names]
+        if any(error is not None for error in errors):  # versions of older releases have none
+            rows.append(["±", None, None, *errors])
     print_table(["pruned", "weights", "bytes", *(SCORES[name] for name in names)], rows)
     _print_baselines(version)
     _print_selection(version)

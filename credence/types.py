@@ -274,6 +274,7 @@ class PredictSettings(TypedDict, total=False):
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
     return_draws: bool
+    return_mc_errors: bool
     target_mc_error: float
     deadline_ms: float
     horizon: int
@@ -295,6 +296,7 @@ class PredictionAnswer(TypedDict):
     variance: dict[Kind, list[Any]]
     intervals: list[Interval]
     mc_error: list[Any] | None
+    mc_errors: NotRequired[dict[str, list[Any]]]
     out_of_distribution: list[bool]
     ood_score: list[float | None]
     timings_ms: dict[str, float]

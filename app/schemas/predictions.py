@@ -98,7 +98,16 @@ class PredictResponse(Response):
     median: list[Any] | None = Field(None, description="numbers only, in units of the target")
     variance: Variances
     intervals: list[IntervalResponse]
-    mc_error: list[Any] | None = Field(description="null if it cannot be estimated")
+    mc_error: list[Any] | None = Field(
+        description="standard error of `mean` from finite sampling; null if it cannot be estimated"
+    )
+    mc_errors: dict[str, list[Any]] | None = Field(
+        None,
+        description="with return_mc_errors: the same of every output, by name: numbers `mean`, "
+        "`median`, `aleatoric_variance`, `epistemic_variance`, `total_variance` and bounds such as "
+        "`lower_0.9` and `conformal_lower_0.9`; classes `probabilities`, the variances, "
+        "`predictive_entropy`, `expected_entropy` and `mutual_information`",
+    )
     entropy: Variances | None = Field(None, description="classification only, in nats")
     out_of_distribution: list[bool] = Field(description="rows unlike those of training")
     ood_score: list[float | None] = Field(

@@ -115,7 +115,8 @@ class Entry:
     def batch_key(self, samples: int) -> Hashable:
         """The key of entries that may share a batch."""
         o = self.options
-        return (self.artifact, o.prune, samples, o.seed, o.sampler, self._own_key)
+        errors = o.return_mc_errors
+        return (self.artifact, o.prune, samples, o.seed, o.sampler, errors, self._own_key)
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,7 @@ def _variant_json(variant: Variant) -> Json:
         "calibration": variant.calibration and asdict(variant.calibration),
         "bfloat16": variant.bfloat16,
         "detector": variant.detector and asdict(variant.detector),
+        "sobol_factors": dict(variant.sobol_factors),
     }
 
 

@@ -47,6 +47,7 @@ class VariantDocument(TypedDict):
     calibration: Calibration | PathCalibration | None
     bfloat16: Flag
     detector: Detector | None
+    sobol_factors: NotRequired[Annotated[dict[Rows, NotNegative], Len(0, 100)]]
 
 
 class CandidateDocument(TypedDict):

@@ -110,15 +110,17 @@ class DropoutConfig:
 class SWAGConfig:
     """A Gaussian with the moments of SGD's iterates around a `map` fit.
 
-    After the fit, SGD runs for `epochs` more epochs at a constant learning rate. The low-rank part
-    of the covariance has the deviations at the ends of the last `rank` epochs.
+    After the fit, SGD runs for `epochs` more epochs at a constant rate; the last three quarters are
+    collected. By default rate and preconditioner follow from rows, batch, curvature and noise, so
+    that the iterates are as wide as the posterior; with a `learning_rate` a note says how wide they
+    are. The low-rank part of the covariance has the deviations at the ends of `rank` epochs.
     """
 
     __pydantic_config__ = STRICT
     kind: Literal["swag"]
     prior_sigma: Scale = 1.0
     epochs: Annotated[int, Interval(ge=2, le=10_000)] = 40
-    learning_rate: Annotated[float, Interval(gt=0.0, le=10.0)] = 3e-3
+    learning_rate: Annotated[float, Interval(gt=0.0, le=10.0)] | None = None
     rank: Annotated[int, Interval(ge=2, le=100)] = 20
 
 
@@ -149,9 +151,10 @@ StepSize = Annotated[float, Interval(gt=0.0, le=10.0)]
 class SGLDConfig:
     """Stochastic-gradient Langevin dynamics: chains that start from the fits of an ensemble.
 
-    A step of size h is a step of gradient descent on the loss per row with learning rate h, plus
-    noise of variance 2h/N. After t steps h is `step_size` · (1 + t/burn_in)^-decay. Each chain
-    keeps `draws` draws, `thinning` steps apart.
+    By default the steps follow from the curvature and from the noise of mini-batches. A given
+    `step_size` h is that of gradient descent on the loss per row with learning rate h, plus noise
+    of variance 2h/N. After t steps the size is (1 + t/burn_in)^-decay of the first. Each chain
+    keeps `draws` draws, about `thinning` steps apart, further where steps are smaller.
     """
 
     __pydantic_config__ = STRICT
@@ -161,16 +164,16 @@ class SGLDConfig:
     draws: Draws = 50
     burn_in: Steps = 1_000
     thinning: Steps = 50
-    step_size: StepSize = 2e-3
+    step_size: StepSize | None = None
     decay: Annotated[float, Interval(ge=0.0, le=1.0)] = 0.33
 
 
 @dataclass(frozen=True, kw_only=True)
 class CyclicalSGLDConfig:
-    """SGLD whose step size falls from `step_size` to 0 along a cosine in each cycle.
+    """SGLD whose step size falls to 0 along a cosine in each cycle, by default as `sgld` finds it.
 
     The first half of a cycle moves to another mode, without noise. Each chain keeps `draws` draws
-    per cycle, evenly spread over its second half.
+    per cycle from its second half, further apart where steps are smaller.
     """
 
     __pydantic_config__ = STRICT
@@ -180,7 +183,7 @@ class CyclicalSGLDConfig:
     cycles: Annotated[int, Interval(ge=1, le=1_000)] = 4
     cycle_steps: Annotated[int, Interval(ge=20, le=1_000_000)] = 1_000
     draws: Annotated[int, Interval(ge=1, le=1_000)] = 10
-    step_size: StepSize = 1e-2
+    step_size: StepSize | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,11 @@ from torch import Tensor
 from models.evaluation.metrics import COVERAGE_LEVELS, coverage
 from models.evaluation.path_calibration import PathCalibration, fit_scales
 from models.forecasting.rollout import Paths
+from models.prediction.influence import ERROR
 from models.prediction.options import BatchOptions
-from models.prediction.prediction import Arrays, bounds
+from models.prediction.prediction import Arrays, bound_name, bounds, wants_errors
 from models.prediction.predictive import GaussianMixture
+from models.prediction.standard_error import standard_error
 
 PerStep = Float64[Tensor, "steps"]
 
@@ -119,15 +121,39 @@ class Forecast:
             "ood_score": self.ood_score(),
         }
         if self.num_samples > 1:
-            summary["mc_error"] = (self.means.var(0) / self.num_samples).sqrt()
+            summary["mc_error"] = standard_error(self.means)
+        quantiles = {"median": summary["median"]}
         if "credible" in options.interval_kinds:
             for level, ends in zip(options.intervals, self.central(options.intervals), strict=True):
                 summary |= bounds("credible", level, *ends)
+                names = (bound_name("credible", end, level) for end in ("lower", "upper"))
+                quantiles |= dict(zip(names, ends, strict=True))
+        if wants_errors(options) and self.num_samples > 1:
+            parts = self._influences(quantiles)
+            summary |= {f"{ERROR}{name}": standard_error(part) for name, part in parts.items()}
         if "conformal" in options.interval_kinds and self.calibration is not None:
             found = self.conformal(options.intervals)
             for level, ends in zip(options.intervals, found, strict=True):
                 summary |= bounds("conformal", level, *ends)
         return {name: values.cpu().numpy() for name, values in summary.items()}
+
+    def _influences(
+        self, quantiles: dict[str, PerStep]
+    ) -> dict[str, Float64[Tensor, "samples steps"]]:
+        """What each weight draw adds to every output (`models.prediction.influence`)."""
+        noise = self._moments[1].mean(1) + self._moments[0].var(1)
+        between = (self.means - self.mean()).square()
+        found = {
+            "mean": self.means,
+            "aleatoric_variance": noise,
+            "epistemic_variance": between,
+            "total_variance": noise + between,
+        }
+        shape = (self.num_samples, self.num_paths, -1)
+        for name, value in quantiles.items():
+            parts = self.mixture.quantile_parts(value.log() if self.is_log else value)
+            found[name] = parts.view(shape).mean(1) * (value if self.is_log else 1.0)
+        return found
 
     def central(self, levels: Sequence[float]) -> list[tuple[PerStep, PerStep]]:
         """The interval between the tails of each level."""

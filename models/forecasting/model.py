@@ -15,19 +15,19 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.rows import Rows
 from models.features.targets import present
-from models.forecasting.backtest import Origin, backtest, has_diverged, origins
+from models.forecasting.backtest import Origin, backtest, has_diverged, origins, worth
 from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
 from models.forecasting.rollout import History, Rollout, paths_per_draw
 from models.forecasting.series import Series, split_series
-from models.forecasting.sets import divide, worth
+from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Network, TensorSlot, build_network
 from models.prediction.engine import Engine
-from models.prediction.mc_error import factor_at, until_accurate
+from models.prediction.mc_error import corrected, factor_at, until_accurate, without_errors
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions
 from models.prediction.prediction import Arrays, RowPrediction, to_prediction
 from models.prediction.threads import threads_for
@@ -315,11 +315,9 @@ class Forecaster(TabularModel):
     def _with_error(self, summary: Arrays, options: ResolvedOptions, samples: int) -> Arrays:
         """The error of the means, as in `TabularModel`."""
         if isinstance(self.config.method, EnsembleConfig):
-            summary.pop("mc_error", None)
-        elif "mc_error" in summary:
-            factors = self.variant(options.prune).error_factors
-            summary["mc_error"] = summary["mc_error"] * factor_at(factors, samples)
-        return summary
+            return without_errors(summary)
+        factors = self.variant(options.prune).error_factors
+        return corrected(summary, factor_at(factors, samples))
 
     @property
     def _gaussian(self) -> GaussianLikelihood:

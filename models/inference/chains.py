@@ -7,24 +7,27 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from models.config import MetropolisConfig, SGLDConfig
+from models.config import MetropolisConfig
 from models.features.rows import Rows
 from models.inference.point import DrawsState
-from models.likelihoods import Likelihood
-from models.networks import Network, point_shape
-from models.posteriors.priors import GaussianPrior
-from models.tensors import TensorRecord
+from models.inference.posterior import LogPosterior, PerChain, Terms, Values, gradient
+from models.inference.preconditioner import Root, spread
 
-Values = Float[Tensor, "chains values"]
-PerChain = Float[Tensor, "chains"]
+JITTER = 2.0  # posterior standard deviations: wider than the posterior, as R-hat needs it
 
 
 @dataclass(frozen=True)
 class ChainState:
     """The current positions of the chains, and the draws that were kept; updated in place.
 
-    A chain's values are its weights, followed by the likelihood's point parameters, which have a
-    flat prior. Only Metropolis uses `density`, `log_scale` and `accepted`.
+    Only Metropolis uses `density`, `log_scale` and `accepted`, only Langevin dynamics the last
+    five.
+
+    Args:
+        root: R of the preconditioner.
+        rate: ε of the first step; 0 until it is measured.
+        anchor, slope: where control variates are centred, and ∇ log P of all rows there.
+        heat, counted: Σ over steps of −ε (w − anchor)·∇ log P, and Σ ε, in the first step's ε.
     """
 
     values: Values
@@ -32,15 +35,40 @@ class ChainState:
     density: PerChain
     log_scale: PerChain
     accepted: PerChain
+    root: Root
+    rate: PerChain
+    anchor: Values
+    slope: Values
+    heat: PerChain
+    counted: PerChain
 
     @classmethod
-    def begin(cls, fitted: DrawsState, draws: int) -> "ChainState":
+    def begin(cls, fitted: DrawsState, draws: int, root: Root | None = None) -> "ChainState":
         """Start one chain from each member of an ensemble."""
-        values = torch.cat([tensor.detach().flatten(1) for tensor in fitted.parameters()], dim=1)
-        zeros = values.new_zeros(len(values))
-        return cls(
-            values, values.new_zeros(draws, *values.shape), zeros, zeros.clone(), zeros.clone()
-        )
+        values = flat_values(fitted)
+        kept = values.new_zeros(draws, *values.shape)
+        zeros = (values.new_zeros(len(values)) for _ in range(6))
+        density, log_scale, accepted, rate, heat, counted = zeros
+        root = torch.ones_like(values) if root is None else root
+        places = values.clone(), torch.zeros_like(values)
+        return cls(values, kept, density, log_scale, accepted, root, rate, *places, heat, counted)
+
+    def disperse(self, generator: torch.Generator) -> None:
+        """Displace all chains by noise of `JITTER` times the preconditioner's scale."""
+        noise = torch.empty_like(self.values).normal_(generator=generator)
+        self.values.add_(spread(self.root, noise), alpha=JITTER)
+
+    @property
+    def temperature(self) -> float:
+        """⟨−(w − c)·∇ log P⟩ ÷ values, the mean of all chains; 1 if they sample the posterior.
+
+        By integration by parts it is 1 for any density and any constant c. In a Gaussian it is the
+        mean over all directions of the chains' variance ÷ the posterior's. NaN if nothing was
+        counted.
+        Source: Leimkuhler and Matthews 2015, §6.1.3, the configurational temperature.
+        """
+        per_chain = self.heat / self.counted
+        return float(per_chain.mean()) / self.values.shape[1]
 
     def pack(self) -> dict[str, Tensor]:
         """The tensors by name, on the CPU."""
@@ -50,7 +78,7 @@ class ChainState:
         """A copy with packed tensors, on this state's device."""
         return replace(self, **{name: t.to(self.values.device) for name, t in tensors.items()})
 
-    def draws(self, posterior: "LogPosterior") -> DrawsState:
+    def draws(self, posterior: LogPosterior) -> DrawsState:
         """Return the kept draws in an order in which the first n are spread evenly, for any n.
 
         The chains take turns; each chain's draws come in bit-reversed order: first, middle,
@@ -58,46 +86,6 @@ class ChainState:
         """
         order = sorted(range(len(self.kept)), key=lambda i: f"{i:032b}"[::-1])
         return posterior.split(self.kept[order].flatten(0, 1))
-
-
-@dataclass(frozen=True)
-class Terms(TensorRecord):
-    """log P(D | w), estimated on a mini-batch, and log P(w), in nats per chain."""
-
-    log_likelihood: PerChain
-    log_prior: PerChain
-
-    @property
-    def log_density(self) -> PerChain:
-        """log P(w | D) up to a constant."""
-        return self.log_likelihood + self.log_prior
-
-
-@dataclass(frozen=True)
-class LogPosterior:
-    """The target density of the chains."""
-
-    network: Network
-    likelihood: Likelihood
-    prior: GaussianPrior
-    num_data: int
-
-    def split(self, values: Values) -> DrawsState:
-        """Split the chains' values into weights and point parameters."""
-        names = list(self.likelihood.parameters)
-        num_weights, shape = self.network.layout.num_weights, point_shape(self.network) or (1,)
-        weights, *point = values.split([num_weights, *[shape[0]] * len(names)], dim=1)
-        contiguous = [part.contiguous().view(-1, *shape) for part in point]
-        named = dict(zip(names, contiguous, strict=True))
-        return DrawsState(weights.contiguous(), named, self.network.layout.members)
-
-    def __call__(self, values: Values, batch: Rows) -> Terms:
-        """Return both terms; the mini-batch's log likelihood is scaled by N/|B|."""
-        draws = self.split(values)
-        outputs = self.network(self.network.layout.unflatten(draws.weights), batch.inputs)
-        log_prob = self.likelihood.log_prob(outputs, batch.targets, draws.point)
-        scale, sums = self.num_data / len(batch), batch.weigh(log_prob).flatten(1).sum(1)
-        return Terms(scale * sums, self.prior.log_prob(draws.weights).sum(1))
 
 
 @runtime_checkable
@@ -109,6 +97,14 @@ class Kernel(Protocol):
     @property
     def kept_steps(self) -> tuple[int, ...]:
         """The steps, counted from 1, after which a draw is kept; the last one ends the run."""
+        ...
+
+    def centres(self, step: int) -> bool:
+        """Whether control variates are centred anew before this step, counted from 0."""
+        ...
+
+    def adapts(self, step: int) -> bool:
+        """Whether the step size is measured anew before this step."""
         ...
 
     def move(
@@ -123,6 +119,30 @@ class Kernel(Protocol):
         ...
 
 
-def thinned(config: SGLDConfig | MetropolisConfig) -> tuple[int, ...]:
+def flat_values(fitted: DrawsState) -> Values:
+    """Each member's weights and point parameters in one vector, as a copy."""
+    return torch.cat([tensor.detach().flatten(1) for tensor in fitted.parameters()], dim=1)
+
+
+def thinned(config: MetropolisConfig) -> tuple[int, ...]:
     """The steps, counted from 1, that are kept after the burn-in."""
     return tuple(config.burn_in + config.thinning * (i + 1) for i in range(config.draws))
+
+
+def controlled_gradient(
+    posterior: LogPosterior, state: ChainState, batch: Rows
+) -> tuple[Terms, Values]:
+    """Return the terms of log P̂, and an unbiased estimate of its gradient.
+
+        ∇ log P̂(w) = ∇ log P̂_B(w) − ∇ log P̂_B(a) + ∇ log P(a)
+
+    with the gradient of all rows at the anchor a. Its noise vanishes at the anchor, where that of a
+    mini-batch alone is √N too large for large N (Baker et al. 2019, arXiv 1706.05439, eq. 6).
+    """
+    if len(batch) >= posterior.num_data:
+        return gradient(posterior, state.values, batch)
+    both, slopes = gradient(posterior, torch.cat([state.values, state.anchor]), batch)
+    here, there = slopes.chunk(2)
+    half = len(here)
+    terms = Terms(both.log_likelihood[:half], both.log_prior[:half])
+    return terms, here - there + state.slope

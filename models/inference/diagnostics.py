@@ -4,9 +4,11 @@ R̂ and effective sample size are computed from the network's outputs on some ro
 weights: networks whose units are permuted are the same function, so that chains of weights may
 never agree although their predictions do.
 
-Source: Gelman et al. 2013, Bayesian Data Analysis, §11.4 and 11.5; Geyer 1992 for where the sum of
-autocorrelations is truncated. Each chain is split into halves, so that a chain that drifts
-disagrees with itself.
+Source: Vehtari et al. 2021 (arXiv 1903.08008): R̂ and effective sample size of the ranks' normal
+scores, which exist for any distribution, of each chain split into halves, so that a chain that
+drifts disagrees with itself; R̂ also of the distances from the median, so that chains of
+different width disagree; the size also of both tails. Geyer 1992 for where the sum of
+autocorrelations is truncated.
 """
 
 import math
@@ -22,7 +24,10 @@ Chains = Float[Tensor, "_ _ *quantities"]  # draws, chains
 Quantities = Float[Tensor, "*quantities"]
 
 ROWS = 32  # held-out rows whose outputs are examined
-MAX_R_HAT = 1.1  # Gelman et al. 2013, §11.5
+MAX_R_HAT = 1.01  # Vehtari et al. 2021, §4, for chains long enough to reach it
+_CHANCE = 3.7  # standard normal quantile of 1 − 10⁻⁴: some 100 quantities are examined
+_TAIL = 0.05
+_WIDTHS = (0.8, 1.25)  # standard deviations ÷ the posterior's, without a note
 _ACCEPTANCE = (0.1, 0.6)  # outside this range a random walk wastes most steps
 
 
@@ -39,36 +44,41 @@ def diagnose(
     config: ChainConfig,
     outputs: Float[Tensor, "draws chains *quantities"],
     accepted: Float[Tensor, "chains"],
+    temperature: float = math.nan,
 ) -> Diagnosis:
     """Compute the metrics of a run, and notes on its problems.
 
     Args:
         outputs: the network's outputs at the kept draws, in the chains' order.
         accepted: number of proposals that each Metropolis chain accepted after burn-in.
+        temperature: of Langevin dynamics (`ChainState.temperature`); NaN for other methods.
     """
-    sizes = effective_sample_size(outputs)
+    sizes, ranked = effective_sample_size(outputs), normal_scores(outputs)
     draws = outputs.shape[0] * outputs.shape[1]
-    r_hat = float(split_r_hat(outputs).max())
+    r_hat = float(ranked_r_hat(outputs).max())
     metrics: Json = {
         "chains": outputs.shape[1],
         "r_hat": r_hat,
-        "effective_sample_size": float(sizes.min()),
+        "effective_sample_size": float(effective_sample_size(ranked).min()),
+        "tail_effective_sample_size": float(tail_sample_size(outputs).min()),
     }
+    if math.isfinite(temperature):
+        metrics["temperature"] = temperature
     if isinstance(config, CyclicalSGLDConfig):
         metrics["cycles"] = config.cycles
     if isinstance(config, MetropolisConfig):
         steps = config.draws * config.thinning
         metrics["acceptance_rate"] = float(accepted.mean()) / steps
     factor = math.sqrt(float((draws / sizes).mean()))
-    return Diagnosis(metrics, tuple(_notes(metrics)), factor)
+    return Diagnosis(metrics, tuple(_notes(metrics, usual_r_hat(*outputs.shape[:2]))), factor)
 
 
-def _notes(metrics: Json) -> list[str]:
+def _notes(metrics: Json, most: float) -> list[str]:
     notes = []
-    if metrics["r_hat"] > MAX_R_HAT:
+    if metrics["r_hat"] > most:
         notes.append(
             f"the chains disagree (R-hat {metrics['r_hat']:.2f} on held-out rows; at most "
-            f"{MAX_R_HAT} is wanted): they were too short, or found different modes"
+            f"{most:.2f} is wanted): they were too short, or found different modes"
         )
     rate = metrics.get("acceptance_rate")
     if rate is not None and not _ACCEPTANCE[0] <= rate <= _ACCEPTANCE[1]:
@@ -76,7 +86,61 @@ def _notes(metrics: Json) -> list[str]:
             f"the random walk accepted {rate:.0%} of its proposals (10 to 60 % are wanted): "
             "a longer burn_in adapts its scale better"
         )
+    width = math.sqrt(max(0.0, metrics.get("temperature", 1.0)))
+    if not _WIDTHS[0] <= width <= _WIDTHS[1]:
+        advice = (
+            "a larger batch_size" if width > 1 else "more burn_in and thinning, or cycle_steps,"
+        )
+        notes.append(
+            f"standard deviations of the weights are about {width:.2f} times the posterior's, by "
+            f"the chains' temperature of {width**2:.2f} where 1 is right: {advice} would help"
+        )
     return notes
+
+
+def usual_r_hat(draws: int, chains: int) -> float:
+    """The R̂ that independent draws stay below, or `MAX_R_HAT` if that is more.
+
+    With 2m half chains of n draws, R̂² − 1 ≈ (F − 1)/n where F is χ²/(2m − 1) with 2m − 1 degrees
+    of freedom, whose quantile is that of Wilson and Hilferty.
+    """
+    freedom, length = 2 * chains - 1, max(1, draws // 2)
+    share = 2 / (9 * freedom)
+    quantile = (1 - share + _CHANCE * math.sqrt(share)) ** 3
+    return max(MAX_R_HAT, math.sqrt(1 + (quantile - 1) / length))
+
+
+def ranked_r_hat(values: Chains) -> Quantities:
+    """Return the larger of R̂ of the normal scores and R̂ of those of the folded values."""
+    flat = values.double().flatten(0, 1)
+    folded = (values.double() - _median(flat)).abs()
+    return torch.maximum(split_r_hat(normal_scores(values)), split_r_hat(normal_scores(folded)))
+
+
+def tail_sample_size(values: Chains) -> Quantities:
+    """Return the smaller effective sample size of I(x ≤ q) at the 5 % and the 95 % quantile."""
+    flat = values.double().flatten(0, 1)
+    sizes = []
+    for level in (_TAIL, 1 - _TAIL):
+        below = values.double() <= torch.quantile(flat, level, dim=0)
+        sizes.append(effective_sample_size(below.double()))
+    return torch.minimum(*sizes)
+
+
+def normal_scores(values: Chains) -> Chains:
+    """Return Φ⁻¹((rank − 3/8)/(S + 1/4)) of each value among all S; ties share their mean rank."""
+    flat = values.double().flatten(0, 1)
+    ordered = flat.reshape(len(flat), -1).T.contiguous()
+    sorts = ordered.sort(1).values
+    below = torch.searchsorted(sorts, ordered)
+    up_to = torch.searchsorted(sorts, ordered, right=True)
+    ranks = (0.5 * (below + up_to + 1).double()).T.reshape(flat.shape)
+    scores = torch.special.ndtri((ranks - 0.375) / (len(flat) + 0.25))
+    return scores.reshape(values.shape)
+
+
+def _median(flat: Float[Tensor, "draws *quantities"]) -> Quantities:
+    return torch.quantile(flat, 0.5, dim=0)
 
 
 def split_r_hat(values: Chains) -> Quantities:

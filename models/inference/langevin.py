@@ -1,36 +1,73 @@
 """Stochastic-gradient Langevin dynamics with a decreasing or a cyclical step size.
 
-    w ← w + (ε/2) ∇ log P̂(w | D) + N(0, ε),    ε = 2h/N
+    w ← w + (ε/2) P ∇ log P̂(w | D) + N(0, ε P)
 
-The gradient of the sum over all N rows is estimated by N/|B| times that of a mini-batch. The noise
-has the *variance* ε. h is the learning rate of gradient descent on the loss per row.
-Sources: Welling and Teh 2011; for the cycles Zhang et al. 2019 (arXiv 1902.03932).
+The noise has the *covariance* εP. By default P is the inverse curvature at the fit
+(`models.inference.preconditioner`), and ε follows from two measurements on the way:
+
+* the largest eigenvalue λ of PH, with H the Hessian of −log P: in a Gaussian, steps widen a
+  direction's variance by 1/(1 − ελ/4), so that ε = `_REACH`/λ;
+* the variance of the gradient's noise ÷ that of the injected noise, r = ε E|Rᵀ(ĝ − g)|²/(4n), by
+  which mini-batches widen the mean variance: ε falls until r is `_NOISE`, to a twentieth at most.
+
+A `step_size` h that is given stands for P = 1/N, ε = 2h: gradient descent on the loss per row with
+learning rate h. Draws are kept evenly in Σε, so that each stands for as much of the dynamics.
+Sources: Welling and Teh 2011; for the cycles Zhang et al. 2019 (arXiv 1902.03932); for the widths
+Mandt et al. 2017 (arXiv 1704.04289), §6; evenly in Σε instead of weights ε: Teh et al. 2016, eq. 4.
 """
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from models.config import CyclicalSGLDConfig, SGLDConfig
 from models.features.rows import Rows
-from models.inference.chains import ChainState, LogPosterior, Terms, thinned
+from models.inference.chains import ChainState, controlled_gradient
+from models.inference.posterior import LogPosterior, Terms
+from models.inference.preconditioner import gather, spread
+
+_REACH = 0.3  # ελ: standard deviations are then 4 % too wide
+_NOISE = 0.1  # 5 % too wide
+_LEAST = 0.05  # of the step that λ allows
 
 
 class Langevin(ABC):
     """Moves chains by mini-batch gradients and noise; subclasses set step size and temperature."""
 
     uses_all_rows: ClassVar[bool] = False
+    most: ClassVar[float]  # the first ε, in what λ allows
+
+    config: SGLDConfig | CyclicalSGLDConfig
 
     @abstractmethod
-    def step_size(self, step: int) -> float:
-        """h of this step, counted from 0."""
+    def share(self, step: int) -> float:
+        """This step's ε ÷ the first one's; steps count from 0."""
 
     @abstractmethod
     def temperature(self, step: int) -> float:
         """Factor T on the variance of the noise: 1 samples, 0 optimises."""
+
+    @abstractmethod
+    def samples(self, step: int) -> bool:
+        """Whether the chains should have reached the posterior, so that draws may be kept."""
+
+    @abstractmethod
+    def centres(self, step: int) -> bool:
+        """Whether control variates are centred anew before this step."""
+
+    @abstractmethod
+    def adapts(self, step: int) -> bool:
+        """Whether the step size is measured anew before this step."""
+
+    def step_size(self, step: int) -> float | None:
+        """h of this step, if it is given."""
+        size = self.config.step_size
+        return None if size is None else size * self.share(step)
 
     def move(
         self,
@@ -40,54 +77,148 @@ class Langevin(ABC):
         step: int,
         generator: torch.Generator,
     ) -> Terms:
-        """Set w to w + (h/N) ∇ log P̂ + √(2hT/N) ξ with ξ ~ N(0, 1), in place.
+        """Move all chains by one step, in place; return log P̂ at the previous positions."""
+        terms, slope = controlled_gradient(posterior, state, batch)
+        if self.samples(step):
+            share = self.share(step)  # so that steps count as draws do
+            state.heat.sub_(((state.values - state.anchor) * slope).sum(1), alpha=share)
+            state.counted.add_(share)
+        noise = torch.empty_like(state.values).normal_(generator=generator)
+        given, heat = self.step_size(step), self.temperature(step)
+        if given is None:
+            epsilon = (state.rate * self.share(step)).unsqueeze(1)
+            push = 0.5 * epsilon * gather(state.root, slope) + (epsilon * heat).sqrt() * noise
+            state.values.add_(spread(state.root, push))
+        else:
+            epsilon = slope.new_tensor(2 * given / posterior.num_data)
+            state.values.add_(0.5 * epsilon * slope + (epsilon * heat).sqrt() * noise)
+        return terms
 
-        Returns the terms of log P̂ at the previous positions.
-        """
-        values = state.values.detach().requires_grad_()  # a leaf on the same memory
-        terms = posterior(values, batch)
-        (gradient,) = torch.autograd.grad(terms.log_density.sum(), values)
-        with torch.no_grad():
-            noise = torch.empty_like(values).normal_(generator=generator)
-            h, rows = self.step_size(step), posterior.num_data
-            values.add_(gradient, alpha=h / rows)
-            values.add_(noise, alpha=math.sqrt(2 * h * self.temperature(step) / rows))
-        return terms.detach()
+
+def adapt(state: ChainState, sharpness: Tensor, noise: Tensor, most: float) -> None:
+    """Set each chain's ε from λ and E|Rᵀ(ĝ − g)|² at its values.
+
+    Args:
+        sharpness, noise: λ and the expectation, of each chain.
+        most: factor on the step that λ allows.
+    """
+    allowed = most * _REACH / sharpness
+    heat = allowed * noise / (4 * state.values.shape[1])
+    state.rate.copy_(allowed * (_NOISE / heat.clamp_min(1e-12)).clamp(_LEAST, 1.0))
 
 
 @dataclass(frozen=True)
 class SGLD(Langevin):
-    """A decreasing step size, the same for all values and chains."""
+    """A decreasing step size; control variates are centred anew within the burn-in."""
+
+    most: ClassVar[float] = 1.0
 
     config: SGLDConfig
 
     @property
     def kept_steps(self) -> tuple[int, ...]:
-        return thinned(self.config)
+        """Evenly in Σ ε after the burn-in."""
+        config = self.config
+        begin, end = (self._time(t) for t in (config.burn_in, self._end))
+        times = (begin + (end - begin) * (i + 1) / config.draws for i in range(config.draws))
+        return _ascending([round(self._step_at(time)) for time in times], self._end)
 
-    def step_size(self, step: int) -> float:
-        return self.config.step_size * (1 + step / self.config.burn_in) ** -self.config.decay
+    def share(self, step: int) -> float:
+        return float((1 + step / self.config.burn_in) ** -self.config.decay)
 
     def temperature(self, step: int) -> float:
         return 1.0
+
+    def samples(self, step: int) -> bool:
+        return step >= self.config.burn_in
+
+    def centres(self, step: int) -> bool:
+        burn_in = self.config.burn_in
+        return step in {0, burn_in // 4, burn_in // 2, burn_in}
+
+    def adapts(self, step: int) -> bool:
+        """On the way, because a fit may be far from the posterior; the last time at its end."""
+        return self.centres(step)
+
+    @property
+    def _end(self) -> int:
+        return self.config.burn_in + self.config.thinning * self.config.draws
+
+    def _time(self, step: float) -> float:
+        """∫ (1 + t/b)^−d dt from 0, over b."""
+        left = 1 - self.config.decay
+        grown = math.log1p(step / self.config.burn_in)
+        return math.expm1(left * grown) / left if left else grown
+
+    def _step_at(self, time: float) -> float:
+        """The inverse of `_time`."""
+        left = 1 - self.config.decay
+        grown = math.log1p(left * time) / left if left else time
+        return self.config.burn_in * math.expm1(grown)
 
 
 @dataclass(frozen=True)
 class CyclicalSGLD(Langevin):
     """Cycles of a decreasing cosine: the first half explores, the second half samples."""
 
+    most: ClassVar[float] = 1.5  # sampling begins at half of a cycle's first step
+
     config: CyclicalSGLDConfig
 
     @property
     def kept_steps(self) -> tuple[int, ...]:
-        """Evenly spread over the second half of each cycle, including its end."""
+        """Evenly in Σ ε over the second half of each cycle."""
         length, draws = self.config.cycle_steps, self.config.draws
-        within = [length - (length // 2) * i // draws for i in reversed(range(draws))]
+        begin, end = self._time(0.5), self._time(1.0)
+        times = [begin + (end - begin) * (i + 1) / draws for i in range(draws)]
+        within = _ascending([round(length * self._share_at(time)) for time in times], length)
         return tuple(c * length + step for c in range(self.config.cycles) for step in within)
 
-    def step_size(self, step: int) -> float:
+    def share(self, step: int) -> float:
         done = step % self.config.cycle_steps / self.config.cycle_steps
-        return self.config.step_size * 0.5 * (1 + math.cos(math.pi * done))
+        return 0.5 * (1 + math.cos(math.pi * done))
 
     def temperature(self, step: int) -> float:
-        return float(step % self.config.cycle_steps >= self.config.cycle_steps / 2)
+        return float(self._within(step) >= self.config.cycle_steps / 2)
+
+    def samples(self, step: int) -> bool:
+        """From the first draw of a cycle on."""
+        return self._within(step) >= self._first
+
+    def centres(self, step: int) -> bool:
+        return self._within(step) in {0, self.config.cycle_steps // 2}
+
+    def adapts(self, step: int) -> bool:
+        """At the first step, and where a cycle's draws begin."""
+        return step == 0 or self._within(step) == self._first
+
+    @cached_property
+    def _first(self) -> int:
+        """The step within a cycle after which the first draw is kept."""
+        return self.kept_steps[0] - 1
+
+    def _within(self, step: int) -> int:
+        return step % self.config.cycle_steps
+
+    @staticmethod
+    def _time(done: float) -> float:
+        """∫ ½ (1 + cos πu) du from 0 to this share of a cycle."""
+        return 0.5 * (done + math.sin(math.pi * done) / math.pi)
+
+    def _share_at(self, time: float) -> float:
+        """The inverse of `_time`, by bisection; it is flat at 1."""
+        low, high = 0.5, 1.0
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self._time(middle) < time else (low, middle)
+        return high
+
+
+def _ascending(steps: list[int], end: int) -> tuple[int, ...]:
+    """The steps, each moved until they are distinct; the last one is `end`."""
+    for i in range(1, len(steps)):
+        steps[i] = max(steps[i], steps[i - 1] + 1)
+    steps[-1] = end
+    for i in reversed(range(len(steps) - 1)):
+        steps[i] = min(steps[i], steps[i + 1] - 1)
+    return tuple(steps)

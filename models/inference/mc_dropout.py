@@ -1,12 +1,19 @@
 """Monte-Carlo dropout: units are dropped at random in training and in prediction.
 
 A draw is the network with a mask z on every hidden layer: its units are multiplied by z/(1 − p),
-which keeps their mean. Weight decay is the prior N(0, σ²) on the weights.
-Source: Gal and Ghahramani 2016 (arXiv 1506.02142).
+which keeps their mean. Weight decay is the prior N(0, σ²) on the weights: a column w of a matrix
+that reads a masked unit is zw/(1 − p), and its KL, without what does not depend on w, is
+
+    E‖zw/(1 − p)‖²/(2σ²) = ‖w‖²/(2σ²(1 − p)),    z ~ Bernoulli(1 − p).
+
+Matrices that read unmasked inputs, and biases, have ‖w‖²/(2σ²). How far the predictions spread
+follows from p and not from the data: they approximate no posterior's width.
+Source: Gal and Ghahramani 2016 (arXiv 1506.02142), eq. 7 and appendix 4.2, with M = w/(1 − p).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import torch
@@ -24,6 +31,8 @@ from models.posteriors.layout import Layout
 from models.posteriors.priors import GaussianPrior
 from models.tensors import TensorRecord
 from models.training.distributed import Part
+
+_UNMASKED = ("skip.", "embedding.", ".hidden.")
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ class MCDropout:
         generator: torch.Generator,
         part: Part | None = None,
     ) -> Loss:
-        """Return −log P(D | w, z) and −log P(w) per row, with different masks for every row.
+        """Return −log P(D | w, z) and the KL per row, with different masks for every row.
 
         Noise is drawn for the whole mini-batch, so that a row's noise does not depend on the part.
         """
@@ -115,21 +124,53 @@ class MCDropout:
         weights = self.layout.unflatten(state.weights)
         outputs = self.network(weights, x, masks(noise, state.rates))
         nll = -self.likelihood.log_prob(outputs, batch.targets, state.point)
-        penalty = negative_log_prior(self.prior, state.weights)
+        penalty = self._penalty(state)
         return negative_elbo(batch.weigh(nll), penalty, self.num_data, kl_weight, part)
 
     def draw(self, state: DropoutState, streams: int, generator: torch.Generator) -> Draw:
-        """Draw masks for each stream, the same at all steps; the penalty is −log P(w)."""
+        """Draw masks for each stream, the same at all steps; the penalty is the KL."""
         weights = state.weights
         noise = [
             weights.new_empty(streams, width).normal_(generator=generator)
             for width in self.network.mask_widths
         ]
-        penalty = negative_log_prior(self.prior, weights)
-        return Draw(self.layout.unflatten(weights), penalty, masks(noise, state.rates))
+        return Draw(self.layout.unflatten(weights), self._penalty(state), masks(noise, state.rates))
+
+    def _penalty(self, state: DropoutState) -> Float[Tensor, ""]:
+        """The KL up to a constant: −log P of weights divided by √(1 − p) where they read masks."""
+        return negative_log_prior(self.prior, state.weights * self._widths.to(state.weights))
+
+    @cached_property
+    def _widths(self) -> Float[Tensor, "weights"]:
+        """1/√(1 − p) of the weights that read masked units, 1 of the others."""
+        names, wide = set(masked_matrices(self.layout)), (1 - self.rate) ** -0.5
+        shapes = self.layout.shapes.items()
+        return self.layout.flatten(
+            {name: torch.full(shape, wide if name in names else 1.0) for name, shape in shapes}
+        )
 
     def collect(self, state: DropoutState) -> None:
         """Do nothing: only the last or the best state is used."""
+
+
+def masked_matrices(layout: Layout) -> list[str]:
+    """Names of the matrices that read masked units: of each network all but the first.
+
+    A path around the hidden layers reads inputs, and so do an embedding and the decoder that shares
+    its matrix; a recurrent layer reads its own state without a mask.
+    """
+    matrices = [
+        name
+        for name in layout.shapes
+        if name.endswith(".weight") and not any(part in name for part in _UNMASKED)
+    ]
+    first = {_network_of(name): name for name in reversed(matrices)}
+    return [name for name in matrices if name not in first.values()]
+
+
+def _network_of(name: str) -> str:
+    """The part of a stack that a tensor belongs to."""
+    return name.split(".", maxsplit=1)[0] if name.startswith("part") else ""
 
 
 def masks(

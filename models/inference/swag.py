@@ -2,29 +2,23 @@
 
     w ~ N(w̄, ½ diag(s²) + D Dᵀ / (2 (K − 1)))
 
-w̄ and s² are the mean and variance of the iterates at the ends of all epochs; the columns of D are
-the deviations of the last K iterates. Deviations are from the final mean (in the paper from the
+w̄ and s² are the mean and variance of the collected iterates; the columns of D are the deviations
+of K of them, at the ends of epochs. Deviations are from the final mean (in the paper from the
 running mean), so that both terms estimate the same covariance. w includes the likelihood's point
-parameters.
+parameters. Variances of weights are those of the iterates; half of the covariance is without
+correlations, by definition.
 Source: Maddox et al. 2019 (arXiv 1902.02476), eq. 1.
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from models.config import KLConfig
-from models.features.rows import Rows
-from models.inference.method import FIXED, Method
-from models.inference.objectives import Loss
 from models.inference.point import DrawsState
-from models.posteriors.layout import Layout
 from models.tensors import TensorRecord
-from models.training.distributed import Part
 
 
 @dataclass(frozen=True)
@@ -74,14 +68,24 @@ class SWAGState(TensorRecord):
         return cls(DrawsState.unpack(tensors, num_weights), *moments)
 
     @torch.no_grad()
-    def collect(self) -> None:
-        """Add the current iterate to the moments by Welford's update, which avoids cancellation."""
+    def collect(self, snapshot: int | None = None) -> None:
+        """Add the current iterate to the moments by Welford's update, which avoids cancellation.
+
+        Args:
+            snapshot: the number of this iterate among those that are kept, if it is.
+        """
         values = all_values(self.iterate)
-        self.snapshots[int(self.count) % len(self.snapshots)] = values
+        if snapshot is not None:
+            self.snapshots[snapshot % len(self.snapshots)] = values
         self.count.add_(1)
         deviation = values - self.mean
         self.mean.add_(deviation / self.count)
         self.squares.add_(deviation * (values - self.mean))
+
+    def widened(self, factor: float) -> "SWAGState":
+        """A copy whose deviations from the mean are multiplied by the factor."""
+        snapshots = self.mean + factor * (self.snapshots - self.mean)
+        return replace(self, squares=factor**2 * self.squares, snapshots=snapshots)
 
     @property
     def num_noise(self) -> int:
@@ -109,43 +113,6 @@ class SWAGState(TensorRecord):
         scale = (0.5 * self.squares / count).sqrt()
         spread = low_rank[:, :kept] @ deviations / math.sqrt(2 * (kept - 1))
         return torch.addcmul(self.mean + spread, diagonal, scale)
-
-
-@dataclass(frozen=True)
-class SWAG:
-    """Continues with the loss of a point estimate, and collects the iterates."""
-
-    kl: ClassVar[KLConfig] = FIXED
-
-    fit: Method
-
-    @property
-    def layout(self) -> Layout:
-        return self.fit.layout
-
-    @property
-    def members(self) -> int:
-        return self.fit.members
-
-    @property
-    def num_parameters(self) -> int:
-        return self.fit.num_parameters
-
-    def init(self, generator: torch.Generator) -> Any:
-        return self.fit.init(generator)
-
-    def loss(
-        self,
-        state: SWAGState,
-        batch: Rows,
-        kl_weight: float,
-        generator: torch.Generator,
-        part: Part | None = None,
-    ) -> Loss:
-        return self.fit.loss(state.iterate, batch, kl_weight, generator, part)
-
-    def collect(self, state: SWAGState) -> None:
-        state.collect()
 
 
 def all_values(state: DrawsState) -> Float[Tensor, "values"]:

@@ -12,6 +12,7 @@ from models.likelihoods.classes import ClassLikelihood as ClassLikelihood
 from models.likelihoods.gaussian import GaussianLikelihood as GaussianLikelihood
 from models.likelihoods.gaussian import HeteroscedasticGaussian as HeteroscedasticGaussian
 from models.likelihoods.gaussian import HomoscedasticGaussian as HomoscedasticGaussian
+from models.likelihoods.gaussian import expected_noise as expected_noise
 from models.likelihoods.gaussian import gaussian_log_prob as gaussian_log_prob
 from models.likelihoods.likelihood import Likelihood as Likelihood
 from models.likelihoods.shaped import ShapedLikelihood as ShapedLikelihood

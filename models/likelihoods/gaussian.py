@@ -11,12 +11,14 @@ from typing import ClassVar
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.special import log_ndtr, ndtr
 
 from models.likelihoods.likelihood import Outputs, PerRow
 
 # These bound the noise to 0.0003 to 20 standard deviations of the target. Far outside the training
 # data the exponential of the log-variance would otherwise grow without limit and overflow.
 MIN_LOG_VARIANCE, MAX_LOG_VARIANCE = -16.0, 6.0
+_REACH = 8.0  # standard deviations from a bound at which it has no effect in float64
 
 
 def gaussian_log_prob(mean: PerRow, log_variance: PerRow, targets: Float[Tensor, "rows"]) -> PerRow:
@@ -27,6 +29,26 @@ def gaussian_log_prob(mean: PerRow, log_variance: PerRow, targets: Float[Tensor,
 
 def _bounded(log_variance: Tensor) -> Tensor:
     return log_variance.clamp(MIN_LOG_VARIANCE, MAX_LOG_VARIANCE)
+
+
+def expected_noise(mean: PerRow, variance: PerRow) -> PerRow:
+    """E exp(a) of a log-variance a ~ N(μ, v), bounded to [b, c] as in the likelihood.
+
+    exp(μ + v/2) without the bounds. With them, and σ = √v, it is
+
+    e^b Φ((b − μ)/σ) + e^(μ + v/2) [Φ((c − μ − v)/σ) − Φ((b − μ − v)/σ)] + e^c Φ((μ − c)/σ).
+    """
+    low, high = MIN_LOG_VARIANCE, MAX_LOG_VARIANCE
+    scale, shifted = variance.sqrt(), mean + variance
+    lowest, highest = (mean - _REACH * scale).amin(), (shifted + _REACH * scale).amax()
+    if low < float(lowest) and float(highest) < high:
+        return torch.add(mean, variance, alpha=0.5).exp_()
+    scale, exponent = scale.clamp_min(1e-12), mean + 0.5 * variance
+    # In logarithms, because the exponential may be huge where the probability is tiny.
+    inside = torch.exp(exponent + log_ndtr((high - shifted) / scale))
+    inside = inside - torch.exp(exponent + log_ndtr((low - shifted) / scale))
+    at_ends = math.exp(low) * ndtr((low - mean) / scale)
+    return inside + at_ends + math.exp(high) * ndtr((mean - high) / scale)
 
 
 @dataclass(frozen=True)

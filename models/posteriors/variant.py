@@ -14,7 +14,9 @@ from models.inference.method import State
 class Variant:
     """One posterior of a version: the full one (prune 0) or a pruned one.
 
-    `error_factors` maps numbers of samples to the factor on the Monte-Carlo error of the mean.
+    `error_factors` maps numbers of draws to the factor on the Monte-Carlo error of chains, whose
+    draws depend on each other; other methods do not use it. `sobol_factors` maps numbers of evenly
+    spread samples to the factor on the error that they state.
     `detector` is None before the variant is scored, and always None for language models.
     """
 
@@ -26,6 +28,7 @@ class Variant:
     calibration: Calibration | PathCalibration | None = None  # None: not calibrated
     bfloat16: bool = False  # whether the rounding error is small compared with the sampling error
     detector: Detector | None = None
+    sobol_factors: Mapping[int, float] = field(default_factory=dict)
 
     def describe(self) -> Json:
         return {

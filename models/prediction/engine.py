@@ -27,6 +27,7 @@ from models.likelihoods import (
     HomoscedasticGaussian,
     NumberLikelihood,
     ShapedLikelihood,
+    expected_noise,
 )
 from models.networks import LocallyDrawn, Network, Stack
 from models.prediction.fitted import Fitted
@@ -43,7 +44,7 @@ from models.prediction.samplers import (
     sample,
     sample_moments,
 )
-from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.together import MAX_PAIRS, sample_together
 from models.prediction.weight_draws import FittedDraws
 
@@ -252,8 +253,8 @@ class Engine:
     def _mixture(self, sampled: Sampled, sampler: str) -> Mixture:
         """The mixture of sampled outputs.
 
-        A Gaussian's mean is integrated over the last layer, except by plain Monte Carlo. A single
-        sample is a draw of the whole network, without epistemic variance.
+        A Gaussian's mean and expected noise are integrated over the last layer, except by plain
+        Monte Carlo. A single sample is a draw of the whole network, without epistemic variance.
         """
         sampled = sampled.double()  # summaries subtract nearly equal samples
         drawn_whole = _is_drawn_whole(sampler, len(sampled.noise))
@@ -267,7 +268,11 @@ class Engine:
         if sampled.integrated is not None:
             mean, variance = (part[..., 0] for part in sampled.integrated)
             integrated = mean * target.std + target.mean, variance * target.std**2
-        return replace(mixture, spread=spread, integrated=integrated)
+        expected = None
+        if isinstance(self.likelihood, HeteroscedasticGaussian):
+            log_noise = (part[..., 1] for part in sampled.outputs)
+            expected = expected_noise(*log_noise) * target.std**2
+        return replace(mixture, spread=spread, integrated=integrated, expected=expected)
 
     @property
     def _is_gaussian(self) -> bool:

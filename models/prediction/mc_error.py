@@ -1,48 +1,73 @@
-"""The error of quasi-Monte-Carlo means, and the number of samples for a wanted accuracy.
+"""The factors on the Monte-Carlo error of a variant, and the samples for a wanted accuracy.
 
-The standard error of independent samples is several times the error of evenly spread ones. The
-points of one sequence are no replicates, so one request cannot show its own error. The ratio of the
-two errors is therefore measured once per variant, by repetition with other seeds on held-out rows.
-It differs between rows by a third for a regression, by up to a factor of two for probabilities.
+One request estimates its own error (`standard_error`). Of evenly spread samples the estimate is too
+large where the sequence also integrates interactions; by how much is measured once per variant, by
+repetition with other seeds on held-out rows, for all outputs together.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from models.prediction.influence import ERROR
 from models.prediction.prediction import Arrays
 
-SAMPLES = (8, 32, 128)  # numbers at which the ratio is measured; between them it is interpolated
+# Numbers at which the ratio is measured: the default, and smaller ones that are no powers of two
+# either, for which the sequence is better. Between them it is interpolated.
+SAMPLES = (10, 30, 100)
 ROWS = 24
-_REPETITIONS = 24  # pooled over the rows they give the ratio to about a tenth
-_PILOT = 32  # samples of the first run
+_REPETITIONS = 16  # pooled over rows and outputs they give the ratio to a few per cent
+_PILOT = 64  # samples of the first run
 _MARGIN = 1.1  # factor on the number of samples that the first run suggests
+_ROUNDING = 1e-6  # errors below this share of an output's spread over the rows may be rounding
+
+LEVEL = 0.9  # of the interval whose bounds the ratio is measured for
+# Outputs that the ratio is measured for, and their names in a summary.
+MEASURED = {
+    "mean": "mean",
+    "median": "median",
+    "probabilities": "mean",
+    "aleatoric_variance": "aleatoric",
+    "epistemic_variance": "epistemic",
+    f"lower_{LEVEL}": f"credible lower {LEVEL}",
+    f"upper_{LEVEL}": f"credible upper {LEVEL}",
+}
 
 Factors = Mapping[int, float]
 Summarise = Callable[[int, int], Arrays]  # of (seed, samples)
 
 
 def measure_factors(summarise: Summarise, members: int = 1) -> dict[int, float]:
-    """Ratio of the mean's standard deviation over seeds to its naive standard error.
+    """Ratio of the outputs' standard deviations over seeds to the stated errors.
 
     Numbers of samples below two per member are left out: then seeds do not show the whole error.
+
+    Args:
+        summarise: returns every output with its error.
     """
     known = [samples for samples in SAMPLES if members == 1 or samples >= 2 * members]
     return {samples: _measure(summarise, samples) for samples in known}
 
 
 def _measure(summarise: Summarise, samples: int) -> float:
-    """The ratio's root mean square over rows. The variances of a row's classes are added."""
+    """The ratio's root mean square over rows and outputs."""
     runs = [summarise(seed, samples) for seed in range(_REPETITIONS)]
-    actual = _per_row(np.stack([run["mean"] for run in runs]).var(0, ddof=1))
-    naive = _per_row(np.square(np.stack([run["mc_error"] for run in runs])).mean(0))
-    varies = naive > 0  # nothing varies with one hidden layer: the mean is exact
-    return math.sqrt((actual[varies] / naive[varies]).mean()) if varies.any() else 1.0
+    found = [_ratios(name, runs) for name in runs[0] if name.startswith(ERROR)]
+    joined = np.concatenate([np.zeros(0), *found])
+    return math.sqrt(joined.mean()) if joined.size else 1.0
 
 
-def _per_row(variances: np.ndarray) -> np.ndarray:
-    return variances.reshape(len(variances), -1).sum(1)
+def _ratios(name: str, runs: Sequence[Arrays]) -> np.ndarray:
+    """Actual ÷ stated variance per row (and class), where the output varies."""
+    output = MEASURED.get(name.removeprefix(ERROR))
+    if output is None:
+        return np.zeros(0)
+    values = np.stack([run[output] for run in runs])
+    actual = values.var(0, ddof=1)
+    stated = np.square(np.stack([run[name] for run in runs])).mean(0)
+    varies = (actual > (_ROUNDING * np.abs(values).max()) ** 2) & (stated > 0)
+    return actual[varies] / stated[varies]
 
 
 def factor_at(factors: Factors, samples: int) -> float:
@@ -52,10 +77,42 @@ def factor_at(factors: Factors, samples: int) -> float:
     return float(np.interp(math.log(samples), np.log(known), ratios))
 
 
+def corrected(summary: Arrays, factor: float) -> Arrays:
+    """The summary with all errors multiplied by the factor."""
+    return {
+        name: factor * values if name == "mc_error" or name.startswith(ERROR) else values
+        for name, values in summary.items()
+    }
+
+
+def without_errors(summary: Arrays) -> Arrays:
+    """The summary without errors, which samples from no known distribution do not have."""
+    return {
+        name: values
+        for name, values in summary.items()
+        if name != "mc_error" and not name.startswith(ERROR)
+    }
+
+
+def worst_error(summary: Arrays) -> float:
+    """The largest error of the outputs in the target's unit, or of the probabilities, of all rows.
+
+    Without an estimate it is infinite. Unbounded intervals, whose error is NaN, do not count.
+    """
+    errors = [values for name, values in summary.items() if _is_in_unit(name)]
+    if not errors:
+        return math.inf
+    return float(np.nanmax([np.nanmax(values) for values in errors]))
+
+
+def _is_in_unit(name: str) -> bool:
+    return name.startswith(ERROR) and not name.endswith(("_variance", "_entropy", "_information"))
+
+
 def until_accurate(
     predict: Callable[[int], Arrays], target: float, max_samples: int
 ) -> tuple[Arrays, int]:
-    """Sample until every row's error is at most the target, or `max_samples` are drawn.
+    """Sample until `worst_error` is at most the target, or `max_samples` are drawn.
 
     Returns the summary and its number of samples. The error falls at least as 1/√samples, so a
     small first run shows how many are enough.
@@ -63,7 +120,7 @@ def until_accurate(
     samples = min(_PILOT, max_samples)
     while True:
         summary = predict(samples)
-        worst = float(summary["mc_error"].max()) if "mc_error" in summary else math.inf
+        worst = worst_error(summary)
         if worst <= target or samples == max_samples:
             return summary, samples
         needed = samples * _MARGIN * (worst / target) ** 2

@@ -43,7 +43,10 @@ class NoiseSource:
     def draw(self, sampler: str, seed: int, start: int, stop: int) -> Noise:
         """Samples start … stop − 1 of the endless sequence of (sampler, seed)."""
         if sampler == "sobol":
-            return self.sobol.normals(seed, start, stop).split(self.widths, dim=1)
+            # The first coordinates are spread most evenly. The outputs' noise, few coordinates with
+            # a large effect each, gets them.
+            backwards = self.sobol.normals(seed, start, stop).split(self.widths[::-1], dim=1)
+            return backwards[::-1]
         return tuple(
             standard_normal(seed, layer, start, stop, width)
             for layer, width in enumerate(self.widths)

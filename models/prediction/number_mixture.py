@@ -7,8 +7,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from models.prediction.standard_error import standard_error
-
 PerRow = Float[Tensor, "rows"]
 
 
@@ -32,6 +30,10 @@ class NumberMixture(ABC):
     @abstractmethod
     def noise_variances(self) -> Float[Tensor, "samples rows"]:
         """Var(y | x, w_s) of each sample."""
+
+    def expected_noise(self) -> Float[Tensor, "samples rows"]:
+        """The mean of `noise_variances` given what was not integrated."""
+        return self.noise_variances()
 
     @abstractmethod
     def scaled(self, factor: float) -> "NumberMixture":
@@ -70,25 +72,24 @@ class NumberMixture(ABC):
 
     def aleatoric(self) -> PerRow:
         """The mean over the samples of the predicted noise variance."""
-        return self.noise_variances().mean(0)
+        return self.expected_noise().mean(0)
 
     def epistemic(self) -> PerRow:
         """The variance of the predicted mean (divided by S, two passes)."""
         return variance(self.predicted_means(), correction=0)
 
+    def epistemic_parts(self) -> Float[Tensor, "samples rows"]:
+        """What each sample adds to `epistemic`."""
+        means = self.predicted_means()
+        return (means - means.mean(0)).square()
+
+    @abstractmethod
+    def quantile_parts(self, value: PerRow) -> Float[Tensor, "samples rows"]:
+        """−F_s(q) ÷ f(q) at a quantile q of each row: what each sample adds to the quantile."""
+
     def total(self) -> PerRow:
         """Aleatoric + epistemic."""
         return self.aleatoric() + self.epistemic()
-
-    def mc_error(self) -> PerRow:
-        """Standard error of `mean` for independent samples (`standard_error`).
-
-        It is 0 if the mean was integrated completely.
-        """
-        means = self.predicted_means()
-        if len(means) == 1:
-            return torch.zeros_like(means[0])
-        return standard_error(means, self.member)
 
     def quantile(self, level: float) -> PerRow:
         """The value below which the mixture has probability `level`."""

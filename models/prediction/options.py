@@ -60,6 +60,13 @@ class BatchOptions:
             "total standard deviation in units of the target, for classes the entropy in nats",
         ),
     ] = None
+    return_mc_errors: Annotated[
+        bool,
+        Field(
+            description="add `mc_errors`: the standard error from finite sampling of everything "
+            "that is answered, as `mc_error` is that of the mean",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +77,9 @@ class PredictOptions(BatchOptions):
     target_mc_error: Annotated[
         Annotated[float, Interval(gt=0.0)] | None,
         Field(
-            description="stop sampling once the mc_error of every row is below it; "
-            "`samples` is then the maximum",
+            description="stop sampling once the Monte-Carlo error of mean, median and bounds of "
+            "intervals, or of the probabilities, is below it for every row; `samples` is then the "
+            "maximum",
         ),
     ] = None
     top: Annotated[

@@ -76,6 +76,7 @@ ROW_OUTPUTS = (
     ),
     Output("", "intervals", "target", (), attrgetter("intervals")),
     Output("mc_error", "mc_error", "target", NUMBERS, attrgetter("mc_error"), is_nullable=True),
+    Output("", "mc_errors", "of the output", (), attrgetter("mc_errors")),
     Output("predictive_entropy", "entropy.total", "nats", CLASSES, part("entropy", "total")),
     Output("expected_entropy", "entropy.aleatoric", "nats", CLASSES, part("entropy", "aleatoric")),
     Output(

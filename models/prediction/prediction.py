@@ -1,7 +1,7 @@
 """Predictions as plain data, in the caller's units."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
@@ -12,16 +12,18 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
+from models.prediction.influence import ERROR, all_errors, error_of_mean
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import (
     KINDS,
     BatchOptions,
     IntervalKind,
+    PredictOptions,
     ResolvedOptions,
     Sampler,
 )
 from models.prediction.outputs import ROW_OUTPUTS, Output
-from models.prediction.predictive import CategoricalMixture, GaussianMixture, Mixture
+from models.prediction.predictive import CategoricalMixture, Mixture
 
 Arrays = dict[str, np.ndarray]
 ClassName = str | float | bool
@@ -109,7 +111,8 @@ class RowPrediction(Prediction):
         variance: aleatoric, epistemic and total.
         ood_score: compared with the variant's threshold for `out_of_distribution`.
         median: of numbers; None for classes.
-        mc_error: None if it cannot be estimated, as from one sample.
+        mc_error: of the mean; None if it cannot be estimated, as from one sample.
+        mc_errors: of every output by name, if requested; None if they cannot be estimated.
         entropy: of classes, in nats: aleatoric, epistemic and total.
         draws: samples × rows (× classes): predicted means, each from one weight draw for all rows.
             For a forecast: whole paths with noise, those of a weight draw one after the other.
@@ -125,6 +128,7 @@ class RowPrediction(Prediction):
     ood_score: np.ndarray
     intervals: tuple[Interval, ...] = ()
     mc_error: np.ndarray | None = None
+    mc_errors: Arrays | None = None
     labels: list[ClassName] | None = None
     entropy: Arrays | None = None
     draws: np.ndarray | None = None
@@ -174,21 +178,17 @@ class RowPrediction(Prediction):
             elif values is not None:
                 columns[output.name] = values
             if output.name == "mc_error":
-                columns |= self._bounds()
-        return columns
+                columns |= _bounds(self.intervals)
+        return columns | self._errors()
+
+    def _errors(self) -> Arrays:
+        """A column for the error of each column of numbers, named after it."""
+        found = self.mc_errors or {}
+        return {f"{name}_mc_error": values for name, values in found.items() if values.ndim == 1}
 
     def _per_class(self, output: Output, values: np.ndarray) -> Arrays:
         names = [f"{output.name}_{level_text(name)}" for name in self.classes or ()]
         return {name: values[:, i] for i, name in enumerate(names)}
-
-    def _bounds(self) -> Arrays:
-        """The bounds of each interval; names of conformal ones begin with their kind."""
-        columns = {}
-        for one in self.intervals:
-            kind = "" if one.kind == "credible" else f"{one.kind}_"
-            columns[f"{kind}lower_{one.level}"] = one.lower
-            columns[f"{kind}upper_{one.level}"] = one.upper
-        return columns
 
     def select(self, start: int, stop: int, options: BatchOptions) -> "RowPrediction":
         """The prediction of rows start … stop − 1, with the intervals that the options request."""
@@ -199,7 +199,20 @@ class RowPrediction(Prediction):
             known[k].select(rows) for k in requested_intervals(options) if k in known
         )
         selected["draws"] = None if self.draws is None else self.draws[:, rows]
+        if self.mc_errors is not None:
+            others = set(_bounds(self.intervals)) - set(_bounds(selected["intervals"]))
+            kept = selected["mc_errors"].items()
+            selected["mc_errors"] = {k: v for k, v in kept if k not in others}
         return replace(self, **selected)
+
+
+def _bounds(intervals: Sequence[Interval]) -> Arrays:
+    """The bounds of each interval; names of conformal ones begin with their kind."""
+    columns = {}
+    for one in intervals:
+        columns[bound_name(one.kind, "lower", one.level)] = one.lower
+        columns[bound_name(one.kind, "upper", one.level)] = one.upper
+    return columns
 
 
 def _select(value: Any, rows: slice) -> Any:
@@ -236,12 +249,17 @@ def requested_intervals(options: BatchOptions) -> list[tuple[IntervalKind, float
     return [(kind, level) for kind in kinds for level in options.intervals]
 
 
+def bound_name(kind: IntervalKind, end: str, level: float) -> str:
+    """The name of a bound in tables: "lower_0.9", of conformal ones "conformal_lower_0.9"."""
+    return f"{end}_{level}" if kind == "credible" else f"{kind}_{end}_{level}"
+
+
 def summarise(
     mixture: Mixture, options: BatchOptions, score: str, calibration: Calibration | None = None
 ) -> Arrays:
     """The per-row arrays of a prediction by name; `bounds` names those of its intervals.
 
-    `mc_error` of a Gaussian mixture is that of the raw one: calibration does not move its mean.
+    The names of errors other than `mc_error` begin with `ERROR`.
 
     Args:
         score: name of the out-of-distribution score (`models.evaluation.out_of_distribution`).
@@ -255,9 +273,27 @@ def summarise(
         summary = _summarise_numbers(mixture, options, calibration)
     summary["ood_score"] = ood_score(mixture, score)
     if mixture.num_samples > 1:
-        keeps_mean = isinstance(raw, GaussianMixture)
-        summary["mc_error"] = (raw if keeps_mean else mixture).mc_error()
+        even = options.sampler == "sobol"
+        summary["mc_error"] = error_of_mean(mixture, raw, even=even)
+        if wants_errors(options):
+            summary |= all_errors(mixture, raw, _quantities(summary, options), even=even)
     return {name: value.cpu().numpy() for name, value in summary.items()}
+
+
+def wants_errors(options: BatchOptions) -> bool:
+    """Whether the options need the errors of all outputs."""
+    target = options.target_mc_error if isinstance(options, PredictOptions) else None
+    return options.return_mc_errors or target is not None
+
+
+def _quantities(summary: Mapping[str, Tensor], options: BatchOptions) -> dict[str, Tensor]:
+    """The median and the bounds of intervals that a summary has, by their names in tables."""
+    found = {"median": summary["median"]} if "median" in summary else {}
+    for kind, level in requested_intervals(options):
+        for end in ("lower", "upper"):
+            if f"{kind} {end} {level}" in summary:
+                found[bound_name(kind, end, level)] = summary[f"{kind} {end} {level}"]
+    return found
 
 
 def _summarise_numbers(
@@ -327,6 +363,12 @@ def intervals(summary: Arrays, options: BatchOptions) -> tuple[Interval, ...]:
     )
 
 
+def errors_of(summary: Arrays) -> Arrays | None:
+    """The errors of all outputs in a summary, by name."""
+    found = {k.removeprefix(ERROR): v for k, v in summary.items() if k.startswith(ERROR)}
+    return found or None
+
+
 def to_prediction(
     summary: Arrays,
     options: ResolvedOptions,
@@ -351,6 +393,7 @@ def to_prediction(
         out_of_distribution=detector.flags(summary["ood_score"]),
         ood_score=summary["ood_score"],
         mc_error=summary.get("mc_error"),
+        mc_errors=errors_of(summary) if options.return_mc_errors else None,
     )
     if classes is None:
         answer = replace(answer, intervals=intervals(summary, options))

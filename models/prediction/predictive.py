@@ -2,7 +2,7 @@
 
 Every summary follows from the mixture: its mean, the decomposition of its variance (Kendall and
 Gal 2017), its quantiles and its scores. Samples are the first axis, rows the second; float64.
-Numbers have Gaussian mixtures here, or mixtures with a shape (`models.prediction.shaped_mixture`).
+Numbers have Gaussian mixtures here, or mixtures with a shape (`models.prediction.shaped.mixture`).
 """
 
 import math
@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.special import entr, ndtr, ndtri
 
 from models.prediction.number_mixture import NumberMixture, PerRow, variance
-from models.prediction.standard_error import standard_error
 
 _QUANTILE_TOLERANCE = 1e-6  # in predictive standard deviations; the error is far smaller
 _MAX_STEPS = 60  # as many as bisection alone would need
@@ -31,6 +30,8 @@ class GaussianMixture(NumberMixture):
             in closed form; None if all weights were drawn.
         integrated: means and spreads of each member with all weights integrated; `mean` and
             `epistemic` use them if they are given.
+        expected: the noise's expectation given the sample, if the last layer's weights were
+            integrated for it; `noise` is then a draw, which only the distribution's shape needs.
         member: the member that each sample belongs to, if the network has several.
     """
 
@@ -39,6 +40,7 @@ class GaussianMixture(NumberMixture):
     spread: Float[Tensor, "samples rows"] | None = None
     integrated: tuple[Float[Tensor, "some rows"], Float[Tensor, "some rows"]] | None = None
     member: Int[Tensor, "samples"] | None = None
+    expected: Float[Tensor, "samples rows"] | None = None
 
     @property
     def num_samples(self) -> int:
@@ -51,6 +53,9 @@ class GaussianMixture(NumberMixture):
     def noise_variances(self) -> Float[Tensor, "samples rows"]:
         return self.noise
 
+    def expected_noise(self) -> Float[Tensor, "samples rows"]:
+        return self.noise if self.expected is None else self.expected
+
     def epistemic(self) -> PerRow:
         """The variance of the predicted mean (divided by S, two passes).
 
@@ -60,29 +65,36 @@ class GaussianMixture(NumberMixture):
         between = variance(self.predicted_means(), correction=0)
         return between if spread is None else between + spread.mean(0)
 
+    def epistemic_parts(self) -> Float[Tensor, "samples rows"]:
+        if self.integrated is not None:
+            return torch.zeros_like(self.means)
+        between = super().epistemic_parts()
+        return between if self.spread is None else between + self.spread
+
+    def quantile_parts(self, value: PerRow) -> Float[Tensor, "samples rows"]:
+        scales = self.variances.sqrt()
+        _, density = self._excess(value.unsqueeze(0), value.new_zeros(1, 1), scales)
+        return -ndtr((value - self.means) / scales) / density
+
     def scaled(self, factor: float) -> "GaussianMixture":
         """Multiply deviations from the mean by √factor, and so all variances by the factor.
 
         The mean stays the same. Its Monte-Carlo error is therefore that of the unscaled mixture.
         """
         spread = None if self.spread is None else factor * self.spread
+        expected = None if self.expected is None else factor * self.expected
         integrated = self.integrated
         if integrated is not None:
             integrated = _about_mean(integrated[0], factor), factor * integrated[1]
         means = _about_mean(self.means, factor)
         return replace(
-            self, means=means, noise=factor * self.noise, spread=spread, integrated=integrated
+            self,
+            means=means,
+            noise=factor * self.noise,
+            spread=spread,
+            integrated=integrated,
+            expected=expected,
         )
-
-    def mc_error(self) -> PerRow:
-        """Standard error of `mean` for independent samples (`standard_error`).
-
-        It is 0 if the mean was integrated completely.
-        """
-        means = self.predicted_means()
-        if self.integrated is not None or len(means) == 1:
-            return torch.zeros_like(means[0])
-        return standard_error(means, self.member)
 
     def first(self, count: int) -> "GaussianMixture":
         """Without what is known of integrated means, which only moments use."""
@@ -225,10 +237,6 @@ class CategoricalMixture:
         """log of the mean probability of the true class."""
         chosen = self.mean().gather(-1, targets.unsqueeze(-1)).squeeze(-1)
         return chosen.clamp_min(1e-300).log()
-
-    def mc_error(self) -> Float[Tensor, "rows classes"]:
-        """Standard error of each mean probability if samples are independent."""
-        return standard_error(self.probs, self.member)
 
 
 Mixture = NumberMixture | CategoricalMixture

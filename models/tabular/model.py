@@ -44,7 +44,15 @@ from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network, draws_units
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
-from models.prediction.mc_error import ROWS, factor_at, measure_factors, until_accurate
+from models.prediction.mc_error import (
+    LEVEL,
+    ROWS,
+    corrected,
+    factor_at,
+    measure_factors,
+    until_accurate,
+    without_errors,
+)
 from models.prediction.members import FittedStack
 from models.prediction.options import BatchOptions, PredictOptions, ResolvedOptions, Sampler
 from models.prediction.prediction import (
@@ -299,14 +307,15 @@ class TabularModel(TrainedModel):
         options = self.resolve(PredictOptions(samples=samples, prune=prune, intervals=()))
         return self._summary(self.fitted(prune), x, options)["ood_score"]
 
-    def measure_error_factors(
+    def measure_sobol_factors(
         self, prune: float, x: Float[Tensor, "rows inputs"]
     ) -> dict[int, float]:
-        """Error of the default sampler ÷ error of independent samples, by number of samples."""
-        if self.engine.whole_draws:
+        """Actual ÷ stated error of evenly spread samples, by number of samples."""
+        if "sobol" not in self.samplers or not self._has_errors("sobol"):
             return {}
         fitted, rows = self.fitted(prune), x[:ROWS]
-        plain = self.resolve(PredictOptions(prune=prune, intervals=()))
+        asked = PredictOptions(prune=prune, intervals=(LEVEL,), return_mc_errors=True)
+        plain = self.resolve(asked)
         return measure_factors(
             lambda seed, n: self._summary(fitted, rows, replace(plain, seed=seed, samples=n)),
             self.network.layout.members,
@@ -368,21 +377,27 @@ class TabularModel(TrainedModel):
         return None if isinstance(found, PathCalibration) else found
 
     def _summary(self, fitted: Ready, x: Tensor, options: ResolvedOptions) -> Arrays:
-        """The arrays of all rows; `mc_error` is corrected by the sampler's measured factor."""
+        """The arrays of all rows; errors are corrected by the variant's measured factor."""
         sampler, seed = options.sampler, options.seed
         calibration = self._calibration_of(options.prune)
         score = self.detector(options.prune).score
         chunks = self.engine.mixtures(fitted, x, sampler, seed, options.samples)
         with threads_for(fitted.operations * len(x) * options.samples):
             summary = concatenate([summarise(m, options, score, calibration) for _, m in chunks])
+        if not self._has_errors(sampler):
+            return without_errors(summary)
+        variant = self.variant(options.prune)
+        if self.engine.whole_draws:
+            return corrected(summary, factor_at(variant.error_factors, options.samples))
+        if sampler == "sobol":
+            return corrected(summary, factor_at(variant.sobol_factors, options.samples))
+        return summary
+
+    def _has_errors(self, sampler: Sampler) -> bool:
+        """Whether samples are drawn from a known distribution; fixed members are not."""
         method = self.config.method
         fixed = isinstance(method, MAPConfig | MLEConfig) and self.network.layout.members > 1
-        if sampler == "moments" or fixed or isinstance(method, EnsembleConfig):
-            summary.pop("mc_error", None)  # members are not drawn from a known distribution
-        elif (sampler == "sobol" or self.engine.whole_draws) and "mc_error" in summary:
-            factors = self.variant(options.prune).error_factors
-            summary["mc_error"] = summary["mc_error"] * factor_at(factors, options.samples)
-        return summary
+        return not (sampler == "moments" or fixed or isinstance(method, EnsembleConfig))
 
 
 def make_ready(network: Network, state: State) -> Ready:

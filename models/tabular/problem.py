@@ -105,7 +105,7 @@ class RowProblem:
             scored[fraction] = replace(
                 variant,
                 metrics=metrics | variant.metrics,
-                error_factors=variant.error_factors or model.measure_error_factors(fraction, x),
+                sobol_factors=model.measure_sobol_factors(fraction, x),
                 bfloat16=model.tolerates_bfloat16(fraction, x),
                 detector=model.fit_detector(fraction, self.scores),
             )

@@ -21,13 +21,14 @@ from models.config import (
 from models.exceptions import Stopped
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.builders import build_kernel, build_method
-from models.inference.chains import ChainState, LogPosterior
+from models.inference.chains import ChainState
 from models.inference.diagnostics import ROWS, diagnose
 from models.inference.laplace.fit import Approximation, LaplaceFit
 from models.inference.method import Method
 from models.inference.point import FIRST_SIGMA, DrawsState, PointEstimates
+from models.inference.posterior import LogPosterior
 from models.inference.sharpening import SharpenedState
-from models.inference.swag import SWAG, SWAGState
+from models.inference.swag import SWAGState
 from models.model import TrainedModel
 from models.posteriors.priors import DiagonalPrior, GaussianPrior
 from models.posteriors.pruning import prune
@@ -36,7 +37,9 @@ from models.prediction.weight_draws import FittedDraws
 from models.randomness import derive_seed, generator
 from models.tabular.candidates import plan_budget
 from models.tabular.problem import RowProblem
-from models.training.chain_runner import ChainRunner, count_reports
+from models.tabular.task import RowTask
+from models.training.averaging import AveragingRun, plan_steps
+from models.training.chain_runner import ChainRunner, begin_chains, count_reports
 from models.training.checkpoints import Checkpoints
 from models.training.loop import EpochResult, Run, Task
 from models.training.progress import ProgressReporter
@@ -223,7 +226,8 @@ class Fitting:
             case EnsembleConfig():
                 full = replace(full, metrics={"members": method.members})
             case SWAGConfig() as config:
-                full = replace(full, state=self._average(SWAG(method), state, config))
+                averaged, found = self._average(state, config)
+                full, notes = replace(full, state=averaged), (*notes, *found)
             case LaplaceConfig() as config:
                 fitted = self._approximate(config, fit)
                 full = replace(full, state=fitted.state, metrics=fitted.metrics)
@@ -252,21 +256,31 @@ class Fitting:
         model = self.problem.model
         return build_method(self.config.method, model.network, model.likelihood, self.task.num_data)
 
-    def _average(self, method: SWAG, fitted: DrawsState, config: SWAGConfig) -> SWAGState:
-        """Continue the fit at a constant rate; the last state has the collected moments."""
-        training = replace(
-            self.config.training,
+    def _average(self, fitted: DrawsState, config: SWAGConfig) -> tuple[SWAGState, tuple[str, ...]]:
+        """Continue the fit at a constant rate; the state has the collected moments."""
+        task, training = self.problem.task, self.config.training
+        assert isinstance(task, RowTask), "the recipe refuses swag over texts"
+        assert isinstance(self.problem, RowProblem)
+        prior = GaussianPrior(config.prior_sigma)
+        network, likelihood = self.problem.model.network, self.problem.model.likelihood
+        posterior = LogPosterior(network, likelihood, prior, task.num_data)
+        seed = derive_seed(training.seed, "swag") % 2**31
+        batch = min(required(training.batch_size, "batch_size"), task.num_data)
+        plan = plan_steps(
+            task,
+            posterior,
+            fitted,
+            batch=batch,
             epochs=config.epochs,
-            patience=None,
-            optimizer="sgd",
-            schedule="constant",
-            learning_rate=config.learning_rate,
-            seed=derive_seed(self.config.training.seed, "swag") % 2**31,
+            rate=config.learning_rate,
+            momentum=training.momentum,
+            seed=seed,
         )
-        begun = SWAGState.begin(fitted.detach(), config.rank)
-        trainer = Trainer(self.task, training, method, begun)
-        averaged: SWAGState = self.stages.run(f"{self.prefix}swag", trainer)
-        return averaged
+        begun = SWAGState.begin(fitted.detach(), min(config.rank, config.epochs))
+        again = replace(training, seed=seed)
+        run = AveragingRun(task, again, posterior, plan, begun, config.epochs, training.momentum)
+        averaged: SWAGState = self.stages.run(f"{self.prefix}swag", run)
+        return averaged, plan.notes
 
     def _approximate(self, config: LaplaceConfig, fit: Fit) -> LaplaceFit:
         """The Gaussian around the fit, or around one under the prior that it chose."""
@@ -305,7 +319,7 @@ class Fitting:
         model, task = problem.model, problem.task
         prior = GaussianPrior(config.prior_sigma)
         posterior = LogPosterior(model.network, model.likelihood, prior, task.num_data)
-        begun = ChainState.begin(fitted, len(kernel.kept_steps))
+        begun = begin_chains(task, posterior, kernel, fitted, self.config.training.seed)
         runner = ChainRunner(task, self.config.training, kernel, posterior, begun)
         state: ChainState = self.stages.run(f"{self.prefix}chains", runner)
         steps, chains = state.kept.shape[:2]
@@ -315,7 +329,9 @@ class Fitting:
         samples = steps * chains * members
         outputs, _ = model.engine.outputs(in_order, rows, 0, samples)
         by_chain = outputs.unflatten(0, (steps, chains * members))
-        found = diagnose(config, by_chain, state.accepted.repeat_interleave(members))
+        found = diagnose(
+            config, by_chain, state.accepted.repeat_interleave(members), state.temperature
+        )
         factors = {samples: found.error_factor}
         draws = state.draws(posterior)
         return Variant(0.0, draws, found.metrics, error_factors=factors), found.notes

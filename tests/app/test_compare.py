@@ -164,7 +164,11 @@ def test_the_result_is_a_table_and_a_page(own: Service, task: str) -> None:
     answer = own.http.get(path)
     assert answer.headers["content-type"] == "application/json"
     rows = answer.json()["data"]
-    own_scores = {"rmse", "crps", "coverage_0.9"} if numbers else {"accuracy", "brier", "ece"}
+    own_scores = (
+        {"rmse", "crps", "coverage_0.9"}
+        if numbers
+        else {"accuracy", "brier", "ece", "ece_debiased"}
+    )
     assert [row["name"] for row in rows] == ["map", "bbb"]
     for row in rows:
         assert set(row) == own_scores | {

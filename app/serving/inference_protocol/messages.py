@@ -37,7 +37,14 @@ BINARY, TIMEOUT, ABSTAIN = "binary_data_output", "timeout", "abstain_above"
 DEFAULT_LEVEL = 0.9
 # `model` and `version` come from the path, `return_draws` and `interval_kinds` from the outputs.
 # The protocol does not support `store`.
-NOT_PARAMETERS = ("model", "version", "return_draws", "interval_kinds", "store")
+NOT_PARAMETERS = (
+    "model",
+    "version",
+    "return_draws",
+    "return_mc_errors",  # no tensor holds them
+    "interval_kinds",
+    "store",
+)
 MICROSECONDS = 1000  # in a millisecond
 
 

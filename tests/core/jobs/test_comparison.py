@@ -4,7 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import sem
 
 from core.database.database import Database
 from core.datasets.datasets import Datasets
@@ -12,9 +14,11 @@ from core.exceptions import Conflict, NotFound
 from core.jobs import comparison
 from core.jobs.backlog import read_backlog
 from core.jobs.checkpoints import Checkpoints
-from core.jobs.jobs import CompareSpec, Job, Jobs, JobStatus, MethodSpec, TrainSpec
+from core.jobs.jobs import Claim, CompareSpec, Job, Jobs, JobStatus, MethodSpec, TrainSpec
+from core.jobs.row_scores import RowScoreFiles, RowScores
 from core.registry.registry import Registry
 from core.storage import ArtifactStore
+from core.storage.orphans import Orphans
 from models.config import (
     BBBConfig,
     GaussianPriorConfig,
@@ -273,3 +277,35 @@ def test_methods_are_named_by_what_sets_them_apart() -> None:
     first, second = comparison.names([tempered, mixture])
     assert first == "bbb prior.kind=gaussian prior.sigma=auto kl.weight=0.1"
     assert second.startswith("bbb prior.kind=scale_mixture prior.pi=0.5")
+
+
+def test_methods_are_compared_by_pairs_of_the_same_rows(
+    jobs: Jobs, whole: Job, publish: Callable[..., None], store: ArtifactStore, tmp_path: Path
+) -> None:
+    """The differences, their errors and the verdicts that scipy has; other rows make no pairs."""
+    files, trainings = RowScoreFiles(store), jobs.parts(whole.id)
+    generator = np.random.default_rng(0)
+    common = generator.standard_normal(80)
+    own = [common + gap + 0.5 * generator.standard_normal(80) for gap in (0.0, 0.05, -0.7)]
+    for training, scores in zip(trainings, own, strict=True):
+        publish(training)
+        claim = Claim(training.id, 1, "worker-1")
+        files.publish(claim, whole.id, RowScores("the rows", scores), tmp_path)
+    rows = comparison.table(jobs, whole.id, files)
+    best = int(np.argmax([scores.mean() for scores in own]))
+    assert [row["verdict"] for row in rows].index("best") == best
+    assert rows[2]["verdict"] == "worse"
+    assert rows[1 - best]["verdict"] == "no difference"
+    for row, scores in zip(rows, own, strict=True):
+        assert row["compared_rows"] == 80
+        assert row["difference"] == pytest.approx((own[best] - scores).mean())
+        if row["verdict"] != "best":
+            assert row["difference_error"] == pytest.approx(sem(own[best] - scores))
+            assert row["optimism"] is None
+    assert rows[best]["optimism"] > 0
+    assert list(Orphans(jobs._database, store).find()) == []
+    files.publish(
+        Claim(trainings[2].id, 1, "worker-1"), whole.id, RowScores("others", own[2]), tmp_path
+    )
+    assert {row["verdict"] for row in comparison.table(jobs, whole.id, files)} == {None}
+    assert {row["verdict"] for row in comparison.table(jobs, whole.id)} == {None}

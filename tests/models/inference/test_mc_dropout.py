@@ -3,13 +3,15 @@
 import pytest
 import torch
 
-from models.config import DropoutConfig, MLPConfig, ModelConfig
+from models.config import DropoutConfig, MLPConfig, ModelConfig, RecurrentConfig
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
 from models.features.rows import Rows
-from models.inference.mc_dropout import DropoutState, MCDropout, masks
+from models.inference.mc_dropout import DropoutState, MCDropout, masked_matrices, masks
 from models.likelihoods import HomoscedasticGaussian
-from models.networks import MLP
+from models.networks import MLP, Inputs, TensorSlot, build_network
+from models.networks.recurrent import LanguageModel
+from models.posteriors.priors import GaussianPrior
 from models.prediction.weight_draws import DropoutDraws, FittedDraws
 from models.randomness import generator
 from models.training.distributed import Part
@@ -75,3 +77,28 @@ def test_a_network_without_hidden_units_has_none_to_leave_out() -> None:
     with pytest.raises(InvalidData, match="this network has none") as caught:
         resolve(config, profiles, 100)
     assert caught.value.path == "/network/hidden"
+
+
+def test_the_penalty_is_the_expected_square_of_the_masked_weights(state: DropoutState) -> None:
+    """E‖zw/(1 − p)‖²/(2σ²) over 20,000 masks on the matrices that read hidden units."""
+    keep = torch.rand(20_000, generator=generator(0, "z")) > 0.25
+    factor = float((keep.double() / 0.75).square().mean())
+    named = NETWORK.layout.unflatten(state.weights.double())
+    read = [name for name in named if name in {"dense1.weight", "dense2.weight"}]
+    assert masked_matrices(NETWORK.layout) == read
+    squares = {name: float(value.square().sum()) for name, value in named.items()}
+    expected = sum(v * (factor if name in read else 1.0) for name, v in squares.items()) / 2
+    drawn = METHOD.draw(state, 1, generator(0, "draw")).penalty
+    constant = -float(GaussianPrior(1.0).log_prob(torch.zeros_like(state.weights)).sum())
+    assert float(drawn) - constant == pytest.approx(expected, rel=0.02)
+
+
+def test_only_what_reads_masked_units_has_the_factor() -> None:
+    """Not the first matrix, a path around the hidden layers, or a layer's own state."""
+    skip = MLP.build(MLPConfig(hidden=(4,)), 3, 1, skip=True)
+    assert masked_matrices(skip.layout) == ["dense1.weight"]
+    gru = RecurrentConfig(kind="gru", hidden=(5, 5))
+    text = LanguageModel.build(gru, 9)
+    assert masked_matrices(text.layout) == ["gru1.input.weight"]
+    series = build_network(gru, Inputs(26, TensorSlot(0, (5, 5))), 2)
+    assert masked_matrices(series.layout) == ["gru1.input.weight", "dense0.weight"]

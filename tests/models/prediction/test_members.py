@@ -16,6 +16,7 @@ from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal, softplus_inverse
 from models.posteriors.pruning import prune
 from models.prediction.engine import Engine
+from models.prediction.influence import error_of_mean
 from models.prediction.members import FittedStack
 from models.prediction.noise import NoiseSource
 from models.prediction.predictive import CategoricalMixture, GaussianMixture
@@ -144,7 +145,7 @@ def test_the_mixture_of_known_posteriors_has_its_closed_form(sampler: str, sampl
     aleatoric = TARGET.std**2 * (counts * noises).sum() / total
     found = mixture.aleatoric().double()
     torch.testing.assert_close(found, aleatoric.expand(7), rtol=1e-5, atol=1e-5)
-    assert (mixture.mc_error() == 0).all()
+    assert (error_of_mean(mixture, mixture, even=True) == 0).all()
 
 
 def test_the_density_is_that_of_the_mixture_by_numerical_integration() -> None:
@@ -191,9 +192,14 @@ def test_a_rows_result_depends_on_no_other_row(parts: tuple[PartConfig, ...], sa
     for sampler in engine.samplers:
         whole = _mixture(engine, state, x, sampler, samples)
         alone = _mixture(engine, state, x[7:8], sampler, samples)
-        for name in ("mean", "aleatoric", "epistemic", "mc_error"):
+        for name in ("mean", "aleatoric", "epistemic"):
             found = getattr(alone, name)()
             torch.testing.assert_close(found, getattr(whole, name)()[7:8], rtol=1e-5, atol=1e-5)
+        if alone.num_samples > 1:
+            even = sampler == "sobol"
+            error = error_of_mean(alone, alone, even=even)
+            expected = error_of_mean(whole, whole, even=even)[7:8]
+            torch.testing.assert_close(error, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.9])

@@ -144,14 +144,44 @@ def test_one_sample_has_no_epistemic_spread_between_samples(model: TabularModel)
     assert one.mc_error is None
 
 
-def test_a_target_error_is_met_or_all_samples_are_used(model: TabularModel) -> None:
-    first = _predict(model, sampler="monte_carlo", samples=32)
+def _worst(answer: RowPrediction) -> float:
+    """The largest error of what is in the target's unit, or of a probability."""
+    assert answer.mc_errors is not None
+    others = ("_variance", "_entropy", "_information")
+    return max(float(v.max()) for k, v in answer.mc_errors.items() if not k.endswith(others))
+
+
+def test_an_exact_mean_does_not_end_sampling_by_itself() -> None:
+    """With one hidden layer the mean's error is 0; that of median and bounds must be met, too."""
+    model = _train("y", (20,))
+    first = _predict(model, return_mc_errors=True)
     assert first.mc_error is not None
-    target = float(first.mc_error.max()) / 3
-    found = _predict(model, sampler="monte_carlo", samples=10_000, target_mc_error=target)
-    assert found.mc_error is not None
-    assert found.mc_error.max() <= target
-    assert 200 < found.samples < 1000  # nine times 32 would be 288
+    assert (first.mc_error == 0).all()
+    target = 0.5 * _worst(first)
+    found = _predict(model, samples=5_000, target_mc_error=target, return_mc_errors=True)
+    assert found.samples > 100
+    assert _worst(found) <= target
+
+
+def test_an_answer_of_some_intervals_has_their_errors_only(model: TabularModel) -> None:
+    asked = replace(PredictOptions(), intervals=(0.5,))
+    both = _predict(model, intervals=(0.5, 0.9), return_mc_errors=True)
+    some = both.select(1, 3, asked)
+    assert some.mc_errors is not None
+    alone = _predict(model, intervals=(0.5,), return_mc_errors=True).select(1, 3, asked)
+    assert alone.mc_errors is not None
+    assert some.mc_errors.keys() == alone.mc_errors.keys()
+    for name, values in alone.mc_errors.items():
+        np.testing.assert_allclose(some.mc_errors[name], values)
+
+
+def test_a_target_error_is_met_or_all_samples_are_used(model: TabularModel) -> None:
+    first = _predict(model, sampler="monte_carlo", samples=64, return_mc_errors=True)
+    target = _worst(first) / 3
+    asked: dict[str, Any] = {"sampler": "monte_carlo", "target_mc_error": target}
+    found = _predict(model, samples=10_000, return_mc_errors=True, **asked)
+    assert _worst(found) <= target
+    assert 300 < found.samples < 2000  # nine times 64 would be 576
     same = _predict(model, sampler="monte_carlo", samples=found.samples)
     np.testing.assert_array_equal(same.mean, found.mean)
     capped = _predict(model, sampler="monte_carlo", samples=100, target_mc_error=target)

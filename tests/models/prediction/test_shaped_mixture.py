@@ -10,8 +10,9 @@ from scipy import stats
 from models.features.scales import IdentityScale
 from models.features.targets import NumberTarget
 from models.likelihoods import ShapedLikelihood
+from models.prediction.influence import all_errors
 from models.prediction.predictive import GaussianMixture
-from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.shaped.mixture import ShapedMixture
 from tests.models.prediction.shaped_cases import CASES, FAMILIES, ROWS, SAMPLES, SCALES, Case
 
 WHOLE = [case for case in CASES if case.integer]
@@ -177,12 +178,16 @@ def test_a_gaussian_on_the_plain_scale_is_a_gaussian_mixture() -> None:
     means = target.mean + target.std * shaped.locs[:, 0]
     plain = GaussianMixture(means, (target.std * shaped.scales[:, 0]).square())
     truths = torch.tensor([1.0, 4.0, 20.0]).double()
-    for name in ("mean", "aleatoric", "epistemic", "total", "mc_error"):
+    for name in ("mean", "aleatoric", "epistemic", "total"):
         torch.testing.assert_close(getattr(shaped, name)(), getattr(plain, name)())
     for name in ("cdf", "log_prob"):
         torch.testing.assert_close(getattr(shaped, name)(truths), getattr(plain, name)(truths))
     torch.testing.assert_close(shaped.crps(truths), plain.crps(truths), rtol=3e-3, atol=0)
     torch.testing.assert_close(shaped.quantiles(LEVELS), plain.quantiles(LEVELS))
+    bounds = dict(zip(("low", "median", "high"), plain.quantiles([0.05, 0.5, 0.95]), strict=True))
+    errors = all_errors(shaped, shaped, bounds, even=False)
+    for name, error in all_errors(plain, plain, bounds, even=False).items():
+        torch.testing.assert_close(errors[name], error, rtol=1e-4, atol=1e-6)
     scaled, expected = shaped.scaled(2.5), plain.scaled(2.5)
     torch.testing.assert_close(scaled.total(), expected.total())
     torch.testing.assert_close(scaled.log_prob(truths), expected.log_prob(truths))

@@ -47,7 +47,10 @@ def test_classes_are_compared_by_log_likelihood() -> None:
     model = with_baselines(train_on(columns, "kind"), columns, TYPES)
     found, own = told(model), model.variant(0.0).metrics
     assert list(found) == KINDS
-    assert set(found["linear"]) == {"rows", "accuracy", "log_likelihood", "brier", "ece"}
+    assert set(found["linear"]) == {
+        "rows", "accuracy", "log_likelihood", "brier", "ece", "ece_expected", "ece_debiased",
+        "standard_errors",
+    }  # fmt: skip
     (note,) = (note for note in model.notes if note.startswith("a linear model"))
     values = f"{found['linear']['log_likelihood']:.4g} and {own['log_likelihood']:.4g}"
     assert f"log likelihood {values}" in note
@@ -95,7 +98,7 @@ def test_the_models_own_scores_are_those_of_its_metrics(monkeypatch: pytest.Monk
     rows = split_table(columns, model.config).held_out
     monkeypatch.setattr(tables, "BLOCK_ROWS", 7)
     answers = iter([False] * 5)
-    own = tables._own_scores(model, "crps", columns, rows, lambda: next(answers))
+    own = tables.own_scores(model, "crps", columns, rows, lambda: next(answers))
     assert next(answers, None) is None
     assert own.mean() == pytest.approx(model.variant(0.0).metrics["crps"], rel=1e-5)
 

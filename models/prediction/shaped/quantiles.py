@@ -77,6 +77,15 @@ class Continuous:
         density = (self.weights / self.scales * self.family.density(t)).sum((-3, -2))
         return value, density
 
+    def each(self, z: PerRow) -> tuple[Float[Tensor, "samples rows"], PerRow]:
+        """The distribution function of every sample, whose mean is G, and the density of G."""
+        weights = len(self.locs) * self.weights
+        value = (weights * self.family.cdf((z - self.locs) / self.scales)).sum(1)
+        if self.lower is not None:
+            below = self.family.cdf((self.lower - self.locs) / self.scales)
+            value = value - (weights * below).sum(1)
+        return value, self.with_density(z.unsqueeze(0))[1].squeeze(0)
+
     @property
     def at_once(self) -> int:
         return max(1, _AT_ONCE // self.locs.numel())

@@ -13,9 +13,9 @@ from models.features.targets import NumberTarget
 from models.likelihoods.families import Family, Student, TabulatedStudent
 from models.likelihoods.shaped import FLOOR, Bounded, Parts, log_terms
 from models.prediction.number_mixture import NumberMixture, PerRow
-from models.prediction.shaped_moments import component_moments
-from models.prediction.shaped_quantiles import Continuous, solve
-from models.prediction.shaped_scores import integrate_crps, sum_crps
+from models.prediction.shaped.moments import component_moments
+from models.prediction.shaped.quantiles import Continuous, solve
+from models.prediction.shaped.scores import integrate_crps, sum_crps
 
 PerComponent = Float[Tensor, "samples components rows"]
 
@@ -162,6 +162,20 @@ class ShapedMixture(NumberMixture):
         z = solve(self.continuous, rest)
         y = self._from_z(z)
         return torch.where(at_atom.isnan(), y, at_atom)
+
+    def quantile_parts(self, value: PerRow) -> Float[Tensor, "samples rows"]:
+        """Of whole numbers before they are rounded; at an atom, which stays where it is, 0."""
+        target = self.target
+        inside = value.clamp(target.lower, target.upper) if target.is_bounded else value
+        z = target.to_z(inside)
+        below, density = self.continuous.each(z)
+        for atom, probability in zip(target.atoms, self.atoms.transpose(0, 1), strict=True):
+            below = below + probability * (value >= atom)
+        slope = torch.exp(target.scale.log_derivative(inside)) / target.std
+        fixed = torch.zeros_like(value, dtype=torch.bool)
+        for end in (*target.atoms, target.lower, target.upper):
+            fixed = fixed if end is None else fixed | (value == end)
+        return torch.where(fixed, 0.0, -below / (density * slope))
 
     def _from_z(self, z: Float[Tensor, "levels rows"]) -> Float[Tensor, "levels rows"]:
         """y of finite or infinite z; of whole numbers the one to which the value is rounded."""
