@@ -3,7 +3,7 @@
     python -m benchmarks.forecasting --data FOLDER [--picture docs/images/airline.png]
 
 The last 24 months are the test: forecasts of 12 months from each of 13 origins. Networks are
-trained once on the months before; the recipe holds out the last year of these for early stopping.
+trained once on the months before; the recipe holds out the last year of these for the scores.
 The classical methods are fitted again at each origin. `--develop` ends two years earlier, where the
 recipe's settings were chosen.
 """

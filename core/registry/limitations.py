@@ -77,16 +77,19 @@ def _of_held_out(metrics: Json) -> Iterator[str]:
     if rows is None or share is None:
         return
     what = "accuracy" if "accuracy" in metrics else "coverage of the 90 % interval"
-    low, high = wilson_interval(share, rows)
+    overlap = "independent_errors" in metrics  # the steps of forecasts do
+    independent: float = metrics["independent_errors"] if overlap else rows
+    low, high = wilson_interval(share, independent)
+    worth = "" if independent == rows else f", worth {independent:.0f} independent ones"
     yield (
-        f"scores are of {rows} held-out rows: the {what} is {100 * share:.1f} % of these, and "
-        f"between {100 * low:.1f} and {100 * high:.1f} % of all rows like them (95 %, Wilson)"
+        f"scores are of {rows} held-out rows{worth}: the {what} is {100 * share:.1f} % of these, "
+        f"and between {100 * low:.1f} and {100 * high:.1f} % of all rows like them (95 %, Wilson)"
     )
-    if "origins" in metrics:
+    if "origins" in metrics and "independent_errors" not in metrics:  # of older versions
         yield "forecasts from neighbouring origins overlap: the scores are less certain than that"
 
 
-def wilson_interval(share: float, rows: int) -> tuple[float, float]:
+def wilson_interval(share: float, rows: float) -> tuple[float, float]:
     """Wilson's 95 % confidence interval of a share p̂ of n rows.
 
     (p̂ + z²/2n ± z √(p̂ (1 − p̂)/n + z²/4n²)) / (1 + z²/n) with z = 1.96. Unlike

@@ -31,7 +31,7 @@ from models.likelihoods import Bernoulli, Categorical, ShapedLikelihood
 from models.likelihoods.families import Family, Student
 from models.posteriors.layout import Weights
 from models.prediction.linearised import linearised
-from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.weight_draws import FittedDraws, Functions
 from models.tabular.model import TabularModel
 
@@ -260,7 +260,7 @@ class _Exported(nn.Module):
     def _shaped_moments(
         self, likelihood: ShapedLikelihood, outputs: Tensor, point: dict[str, Tensor]
     ) -> tuple[Tensor, ...]:
-        """The moments of `models.prediction.shaped_mixture.ShapedMixture`."""
+        """The moments of `models.prediction.shaped.mixture.ShapedMixture`."""
         parts = likelihood.parts(outputs, point)
         bounds = likelihood.location_bounds
         parts = replace(parts, family=_Float32Tails(parts.family))

@@ -17,6 +17,7 @@ from torch import Tensor
 from models.config import Json
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.metrics import regression_metrics, regression_scores
+from models.evaluation.path_calibration import independent_errors
 from models.exceptions import InvalidData
 from models.forecasting.forecast import Forecast
 from models.forecasting.series import Series
@@ -89,6 +90,12 @@ def find_origins(
     return [found[i] for i in kept.tolist()]
 
 
+def worth(chosen: Sequence[Origin], horizon: int) -> float:
+    """The number of independent errors that those of the forecasts are worth."""
+    _, series = np.unique([str(origin.series.key) for origin in chosen], return_inverse=True)
+    return independent_errors(series, np.array([origin.first for origin in chosen]), horizon)
+
+
 def some(chosen: Sequence[T]) -> list[T]:
     """Every n-th origin, or every n-th of one value per origin: at most `SOME_ORIGINS`."""
     return list(chosen[:: -(-len(chosen) // SOME_ORIGINS)])
@@ -115,6 +122,7 @@ def _side_by_side(own: Scores, naive: Scores, chosen: Sequence[Origin], season: 
     return {
         **summarise_scores(own, chosen, season),
         "origins": len(chosen),
+        "independent_errors": worth(chosen, len(own["mae"]) // len(chosen)),
         "baselines": {"seasonal_naive": summarise_scores(naive, chosen, season)},
     }
 

@@ -15,13 +15,13 @@ from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.rows import Rows
 from models.features.targets import present
-from models.forecasting.backtest import Origin, backtest, has_diverged, origins
+from models.forecasting.backtest import Origin, backtest, has_diverged, origins, worth
 from models.forecasting.features import Known, feature_configs, joined, known_of, static_width
 from models.forecasting.forecast import Forecast
 from models.forecasting.histories import check_future, check_history
 from models.forecasting.rollout import History, Rollout, paths_per_draw
 from models.forecasting.series import Series, split_series
-from models.forecasting.sets import divide, worth
+from models.forecasting.sets import divide
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import CHANNELS, Frame
 from models.likelihoods import GaussianLikelihood, HeteroscedasticGaussian, HomoscedasticGaussian

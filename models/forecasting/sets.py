@@ -7,11 +7,9 @@ do when the model is used. A forecast belongs to the set in which all of its ste
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from models.config import ForecastConfig, ModelConfig
-from models.evaluation.path_calibration import MIN_INDEPENDENT, independent_errors
-from models.forecasting.backtest import Origin, find_origins
+from models.evaluation.path_calibration import MIN_INDEPENDENT
+from models.forecasting.backtest import Origin, find_origins, worth
 from models.forecasting.series import Series
 
 
@@ -56,9 +54,3 @@ def calibration_origins(series: Sequence[Series], config: ModelConfig, span: int
     before = [one.until(of.scores) for one, of in zip(series, sets, strict=True)]
     found = find_origins(before, [of.calibration for of in sets], span, horizon)
     return found if found and worth(found, horizon) >= MIN_INDEPENDENT else []
-
-
-def worth(chosen: Sequence[Origin], horizon: int) -> float:
-    """The number of independent errors that those of the forecasts are worth."""
-    _, series = np.unique([str(origin.series.key) for origin in chosen], return_inverse=True)
-    return independent_errors(series, np.array([origin.first for origin in chosen]), horizon)

@@ -44,7 +44,7 @@ from models.prediction.samplers import (
     sample,
     sample_moments,
 )
-from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.shaped.mixture import ShapedMixture
 from models.prediction.together import MAX_PAIRS, sample_together
 from models.prediction.weight_draws import FittedDraws
 

@@ -2,7 +2,7 @@
 
 Every summary follows from the mixture: its mean, the decomposition of its variance (Kendall and
 Gal 2017), its quantiles and its scores. Samples are the first axis, rows the second; float64.
-Numbers have Gaussian mixtures here, or mixtures with a shape (`models.prediction.shaped_mixture`).
+Numbers have Gaussian mixtures here, or mixtures with a shape (`models.prediction.shaped.mixture`).
 """
 
 import math

@@ -11,7 +11,7 @@ from models.evaluation.weighting import mean
 from models.features.targets import NumberTarget
 from models.likelihoods.families import Normal
 from models.likelihoods.shaped import ShapedLikelihood
-from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.shaped.mixture import ShapedMixture
 from models.randomness import generator
 
 MAX_ROWS = 20_000  # that are compared, evenly spread

@@ -150,6 +150,9 @@ def test_a_forecast_has_conformal_intervals_and_scores_without_calibration(
     metrics = forecaster.variant(0.0).metrics
     assert set(metrics["conformal_coverage"]) == {"0.5", "0.8", "0.9", "0.95"}
     assert metrics["uncalibrated"]["log_likelihood"] != metrics["log_likelihood"]
+    # 11 forecasts of two steps: ρ² is 1/2 between the steps of one, and between neighbours' that
+    # share a step; the sum of squares is 22 + 2 · 11/2 + 2 · 10 · (1/4 + 1/2)
+    assert metrics["independent_errors"] == pytest.approx(22**2 / (22 + 11 + 15))
     answer = forecaster.predict(walk(), PredictOptions(samples=50, intervals=(0.5, 0.9)))
     assert [(one.kind, one.level) for one in answer.intervals] == [
         ("credible", 0.5),

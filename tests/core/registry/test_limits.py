@@ -32,6 +32,10 @@ def test_a_share_is_as_uncertain_as_scipy_says(right: int, rows: int) -> None:
     [
         ({"rows": 15, "accuracy": 1.0}, "between 79.6 and 100.0 %"),
         ({"rows": 15, "coverage": {"0.9": 1.0}}, "between 79.6 and 100.0 %"),
+        (
+            {"rows": 90, "coverage": {"0.9": 1.0}, "origins": 15, "independent_errors": 15.0},
+            "of 90 held-out rows, worth 15 independent ones: the coverage",
+        ),
     ],
 )
 def test_a_few_rows_that_were_all_right_are_no_certainty(metrics: Json, told: str) -> None:

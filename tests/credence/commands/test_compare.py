@@ -35,7 +35,10 @@ def test_a_file_becomes_a_table_and_a_picture(
     header, *lines = done.stdout.splitlines()
     assert header.split()[:3] == ["method", "version", "log_likelihood"]
     assert {"ood_auroc", "train_seconds", "predict_ms", "bytes"} < set(header.split())
-    assert [line.split()[0] for line in lines] == ["map", "bbb"]
+    assert [line.split()[0] for line in lines[:2]] == ["map", "bbb"]
+    assert lines[2].split()[:4] == ["method", "behind", "the", "best"]
+    assert sum("best" in line.split() for line in lines[3:5]) == 1
+    assert "is too good by about" in lines[5]
     page = picture.read_text()
     assert "<h1>several</h1>" in page
     assert "Plotly.react" in page  # its script is in the file

@@ -12,7 +12,7 @@ from models.features.scales import IdentityScale, LogitScale, LogScale, PowerSca
 from models.features.targets import NumberTarget
 from models.likelihoods import ShapedLikelihood
 from models.likelihoods.shaped import FamilyName
-from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.shaped.mixture import ShapedMixture
 
 SAMPLES, ROWS = 4, 3
 

@@ -12,7 +12,7 @@ from models.features.targets import NumberTarget
 from models.likelihoods import ShapedLikelihood
 from models.prediction.influence import all_errors
 from models.prediction.predictive import GaussianMixture
-from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.shaped.mixture import ShapedMixture
 from tests.models.prediction.shaped_cases import CASES, FAMILIES, ROWS, SAMPLES, SCALES, Case
 
 WHOLE = [case for case in CASES if case.integer]

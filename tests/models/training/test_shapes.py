@@ -27,7 +27,7 @@ from models.evaluation.calibration import (
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile
 from models.prediction.options import PredictOptions
-from models.prediction.shaped_mixture import ShapedMixture
+from models.prediction.shaped.mixture import ShapedMixture
 from models.tabular.model import TabularModel
 from models.training.recipe import resolve
 from models.training.train import train

@@ -13,9 +13,9 @@ from models.features.targets import NumberTarget
 from models.likelihoods.families import Family, Student, TabulatedStudent
 from models.likelihoods.shaped import FLOOR, Bounded, Parts, log_terms
 from models.prediction.number_mixture import NumberMixture, PerRow
-from models.prediction.shaped_moments import component_moments
-from models.prediction.shaped_quantiles import Continuous, solve
-from models.prediction.shaped_scores import integrate_crps, sum_crps
+from models.prediction.shaped.moments import component_moments
+from models.prediction.shaped.quantiles import Continuous, solve
+from models.prediction.shaped.scores import integrate_crps, sum_crps
 
 PerComponent = Float[Tensor, "samples components rows"]
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from models.features.targets import NumberTarget
-from models.prediction.shaped_quantiles import Continuous
+from models.prediction.shaped.quantiles import Continuous
 
 PerRow = Float[Tensor, "rows"]
 Nodes = Float[Tensor, "nodes rows"]

@@ -1,0 +1,1 @@
+"""Predictive mixtures of shaped targets: moments, quantiles and scores."""
