@@ -253,7 +253,8 @@ def test_mini_batches_estimate_the_weighted_objective() -> None:
 def test_the_density_of_chains_is_that_of_repeated_rows() -> None:
     problem = _problem(METHODS["sgld"])
     model = problem.model
-    rows, repeated = problem.rows, _repeated(problem.rows)
+    rows = problem.task.expanded
+    repeated = _repeated(rows)
     method = build_method(model.config.method, model.network, model.likelihood, len(rows))
     state = method.init(generator(0, "init"))
     assert isinstance(state, DrawsState)
