@@ -36,7 +36,7 @@ from models.training.train import train
 SIZES = (50, 256, 257, 300, 20_000, 200_000)
 _OTHER_FORMS = 300  # rows
 _DRAWS = 20_000  # standard deviations are known to 0.5 %
-_LOW, _HIGH = 0.75, 1.25  # the bounds on a standard deviation ÷ the exact one
+_LOW, _HIGH = 0.75, 1.25  # promised to users: within a quarter of the exact standard deviation
 
 
 def checks(scale: Scale) -> list[Check]:

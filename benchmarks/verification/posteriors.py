@@ -37,7 +37,7 @@ from models.training.averaging import AveragingRun, plan_steps
 from models.training.chain_runner import ChainRunner, begin_chains
 from models.training.trainer import Trainer
 
-LOWEST, HIGHEST = 0.75, 1.25  # issue 19: within a quarter of the exact deviation
+LOWEST, HIGHEST = 0.75, 1.25  # promised to users: within a quarter of the exact deviation
 _ROWS = {"short": (50, 256, 257), "full": (50, 256, 257, 300, 20_000, 200_000)}
 _FIT_STEPS, _BBB_STEPS = 4_000, 6_000
 _METROPOLIS_ROWS = 20_000  # it reads all rows at each step
