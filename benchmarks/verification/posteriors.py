@@ -69,7 +69,7 @@ def _of(problem: Regression, scale: Scale) -> Iterator[Check]:
     for run in runs:
         for name, ratios, notes in run():
             noted = any("times the posterior's" in note for note in notes)
-            for end, value in (("least", ratios.min()), ("largest", ratios.max())):
+            for end, value in (("smallest", ratios.min()), ("largest", ratios.max())):
                 what = f"{name}, {rows:,} rows: deviation ÷ exact, {end}"
                 yield Check(what, "0.75 to 1.25", float(value), LOWEST, HIGHEST, noted)
 
@@ -145,4 +145,4 @@ def _chains(problem: Regression, fitted: DrawsState, config: ChainConfig) -> Ite
     draws = state.kept.flatten(0, 1)
     notes = diagnose(config, state.kept, state.accepted, state.temperature).notes
     yield config.kind, problem.ratios(draws), notes
-    yield f"{config.kind}, along directions", problem.ratios_along_directions(draws), notes
+    yield f"{config.kind}, along eigenvectors", problem.ratios_along_directions(draws), notes

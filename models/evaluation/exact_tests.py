@@ -40,7 +40,7 @@ class Counts:
 def p_fewer(strata: Sequence[Counts]) -> float:
     """The probability of this number of hits or fewer, if new and held-out rows are alike.
 
-    Given all hits t of the m new and n held-out rows of a stratum, the number of new hits is
+    Given all hits t of the m new and n held-out rows of a stratum, the number w of new hits is
     hypergeometric: C(m, w) C(n, t − w) / C(m + n, t) (Fisher 1935). The sum over independent strata
     is a convolution (Mantel and Haenszel 1959, exact). If nothing has changed, P(p ≤ a) ≤ a for
     every a.

@@ -115,7 +115,7 @@ class CategoryEncoder:
         return replace(self, marked=True, others=tuple(others))
 
     def is_new(self, values: np.ndarray) -> Bool[np.ndarray, "rows"]:
-        """Whether no training row had the level of each row; a missing value is none."""
+        """Whether no training row had the level of each row; a missing value is not new."""
         return np.array([value not in self._seen for value in values.tolist()], dtype=bool)
 
     @property
