@@ -18,6 +18,7 @@ def test_names_are_unique() -> None:
         ("rmse", [2.0, 2.0, None], None),
         ("rmse", [None, 2.0], None),
         ("num_weights", [1.0, 2.0], None),
+        ("ece", [0.1, 0.2], None),
     ],
 )
 def test_the_best_value_follows_from_the_direction(
