@@ -216,7 +216,7 @@ class ModelsCollector(Collector):
         )
         yield _labelled(
             "credence_model_epistemic_share_bound",
-            "The share's mean over all rows like those of training is below this, with p = 0.999",
+            "The mean share of rows like those of training is below it, for 99.9 % of versions",
             labels,
             (
                 (values, _share_bound(variant))
@@ -235,7 +235,7 @@ class ModelsCollector(Collector):
         )
         yield _labelled(
             "credence_model_out_of_distribution_bound",
-            "The flagged share of all rows like those of training is below this, with p = 0.999",
+            "The flagged share of rows like those of training is below it, for 99.9 % of versions",
             labels,
             (
                 (values, v.detector.highest_rate(ALARM_RATE))

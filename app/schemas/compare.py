@@ -91,15 +91,15 @@ class ComparedMethod(Response):
     version: int | None
     error: JobError | None
     standard_errors: Json = Field(
-        default={}, description="of the scores, by their names; how much other rows would change"
+        default={}, description="of the scores, by name: how much they vary with the held-out rows"
     )
     compared_rows: int | None = Field(
         None, description="held-out rows by which the methods are compared; null for texts"
     )
     verdict: Literal["best", "no difference", "worse"] | None = Field(
         None,
-        description="by the log likelihood of the same rows, in pairs with the best method: in at "
-        "most 5 % of comparisons any method is called worse that is as good",
+        description="by log likelihood on the same rows, row by row beside the best method: at "
+        "most 5 % of comparisons wrongly call a method worse",
     )
     difference: float | None = Field(
         None, description="mean log likelihood of the best method minus that of this one, in nats"
@@ -109,7 +109,7 @@ class ComparedMethod(Response):
     )
     optimism: float | None = Field(
         None,
-        description="of the best method: by how much its log likelihood is too good, estimated, "
+        description="of the best method: an estimate of how much its log likelihood is too good "
         "because it was chosen among several",
     )
 

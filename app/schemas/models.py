@@ -41,7 +41,7 @@ class VariantResponse(Response):
         None,
         description="variance_scale or temperature, and the number of rows of its fit; of a "
         "forecaster also variance_scale_last_step, origins and independent_errors, the number of "
-        "independent errors that those of the forecasts are worth",
+        "independent errors that tell as much as those of the forecasts",
     )
     metrics: Json
     out_of_distribution: DetectorResponse | None = Field(None, exclude_if=is_none)

@@ -103,7 +103,7 @@ class PredictResponse(Response):
     )
     mc_errors: dict[str, list[Any]] | None = Field(
         None,
-        description="with return_mc_errors: the same of every output, by name: numbers `mean`, "
+        description="with return_mc_errors: that of every output, by name: numbers `mean`, "
         "`median`, `aleatoric_variance`, `epistemic_variance`, `total_variance` and bounds such as "
         "`lower_0.9` and `conformal_lower_0.9`; classes `probabilities`, the variances, "
         "`predictive_entropy`, `expected_entropy` and `mutual_information`",

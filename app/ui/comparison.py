@@ -8,7 +8,7 @@ from app.ui.pages import templates
 from core.database.schema import Json
 from models.evaluation.scores import COMPARED, MEASURES, Score
 
-PAIRED = ("beside the first", "behind it, nats per row")  # by log likelihood, in pairs
+PAIRED = ("beside the best", "behind the best, nats per row")  # by log likelihood, in pairs
 MOST_RATIO = 30  # between the largest time or size and the smallest, on a linear axis
 
 
@@ -35,18 +35,18 @@ def statement(rows: Sequence[Json]) -> str:
     best = next(row for row in compared if row["verdict"] == "best")
     equal = [row["name"] for row in compared if row["verdict"] == "no difference"]
     worse = [row["name"] for row in compared if row["verdict"] == "worse"]
-    sentences = [f"By log likelihood on {best['compared_rows']:,} rows, {best['name']} is first."]
+    sentences = [f"By log likelihood on {best['compared_rows']:,} rows, {best['name']} is best."]
     if equal:
-        sentences.append(f"No difference to be seen between it and {_list(equal)}.")
+        sentences.append(f"There is no difference to be seen between it and {_list(equal)}.")
     if worse:
         sentences.append(
-            f"Worse: {_list(worse)} (paired differences; in at most 5 % of comparisons is any "
-            "method called worse that is as good)."
+            f"Worse: {_list(worse)} (compared row by row; at most 5 % of comparisons wrongly call "
+            "a method worse)."
         )
     sentences.append(
-        f"The best of {len(compared)} scores is too good by chance: {best['name']}'s by about "
-        f"{best['optimism']:.2g} nats, so that about "
-        f"{best['log_likelihood'] - best['optimism']:.4g} is to be expected on other rows."
+        f"The best of {len(compared)} scores is too good, because luck helped to make it the best: "
+        f"that of {best['name']} by about {best['optimism']:.2g} nats. On other rows expect about "
+        f"{best['log_likelihood'] - best['optimism']:.4g}."
     )
     return " ".join(sentences)
 
@@ -81,7 +81,7 @@ def _paired(row: Json) -> list[Cell]:
     if row.get("difference") is None:
         return [None, None]
     if row["verdict"] == "best":
-        return ["first", None]
+        return ["best", None]
     words = {"worse": "worse", "no difference": "no difference to be seen"}
     return [
         words[row["verdict"]],

@@ -185,10 +185,10 @@ def _fallen(rows: int, models: int) -> list[float]:
 
 
 def _seen(models: int) -> Check:
-    """How often 199 held-out rows show it: in a single look of 900 labels with a power of 0.31.
+    """How often 199 held-out rows show the fall: a single test of 900 labels has a power of 0.31.
 
     The power is Φ((0.1 − 3.72 √(r(1 − r)(1/199 + 1/900))) ÷ √(0.9 · 0.1/199 + 0.8 · 0.2/900));
-    other looks add to it. The bound is 3 standard errors lower.
+    the other tests add to it. The bound is 3 standard errors lower.
     """
     share = float(np.mean(np.isfinite(_fallen(199, models))))
     least = 0.31 - 3 * (0.31 * 0.69 / models) ** 0.5

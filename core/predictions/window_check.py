@@ -1,11 +1,11 @@
-"""Whether a window of labels is as the held-out rows of its version let expect.
+"""Compares a window of labels with the held-out rows of its version, and decides on alarms.
 
 The rows of the window and the held-out rows are exchangeable if nothing has changed. So the tests
 (`models.evaluation.exact_tests`) are exact for every method, calibrated or not, and for any number
-of held-out rows. A window that moves with every label would be tested again and again: it is tested
-after every `step` labels, and each test may err with a `step`-th part of `ALARM_RATE`. In as many
-new labels as the window has rows, a false alarm of a test has a probability of at most `ALARM_RATE`
-(the sum bounds the union, however much the windows overlap).
+of held-out rows. The window is not tested at every label, but after every `step` labels, and
+`ALARM_RATE` is divided by the number of tests in as many new labels as the window has rows. In
+these labels a test therefore raises a false alarm with a probability of at most `ALARM_RATE` (the
+sum bounds the union, however much the windows overlap).
 """
 
 import math
@@ -81,7 +81,7 @@ def _step(window: int) -> int:
 def _tested(scores: PerRowScores, labels: int, window: int) -> PerRowScores:
     """The rows before the last multiple of `step` labels: the same until the next multiple.
 
-    They are fewer than the window by a step, because the window has forgotten as many by then.
+    They are a step fewer than the window, because until then it forgets up to a step of them.
     """
     step = _step(window)
     stop = max(len(next(iter(scores.values()))) - labels % step, 0)

@@ -40,7 +40,7 @@ class Counts:
 def p_fewer(strata: Sequence[Counts]) -> float:
     """The probability of this number of hits or fewer, if new and held-out rows are alike.
 
-    Given all hits t of the m new and n held-out rows of a stratum, the number of new hits is
+    Given all hits t of the m new and n held-out rows of a stratum, the number w of new hits is
     hypergeometric: C(m, w) C(n, t − w) / C(m + n, t) (Fisher 1935). The sum over independent strata
     is a convolution (Mantel and Haenszel 1959, exact). If nothing has changed, P(p ≤ a) ≤ a for
     every a.
@@ -81,7 +81,7 @@ def independent_rows(metrics: Mapping[str, Any]) -> int:
 
 
 def highest_flagged(rows: int, rank: int, error: float) -> float:
-    """The share of new rows above the `rank`-th smallest of `rows` scores is at most this.
+    """An upper bound on the share of new rows above the `rank`-th smallest of `rows` scores.
 
     The share is Beta(n + 1 − k, k) over the choice of the n rows, for any continuous score (Vovk
     2012, arXiv 1209.2673, proposition 2b). It is higher with a probability of `error`.

@@ -3,9 +3,9 @@
 The scale of step h is c_h = exp(a + b g_h) with g_h = log h ÷ log H, from 0 to 1 over the horizon:
 the errors of a network that feeds on its own values grow faster or slower than it predicts.
 
-The errors of a forecast's steps go together, and forecasts from neighbouring origins overlap. n
+The errors of a forecast's steps are correlated, and forecasts from neighbouring origins overlap. n
 is the number of independent errors that tell as much about a variance as all of these do, if they
-add up as those of a random walk. The errors count as n rows in the fit of the scales, and in the
+add up like those of a random walk. The errors count as n rows in the fit of the scales, and in the
 rank of a conformal interval, which is taken among the residuals of all steps (pooled groups: Dunn,
 Wasserman and Ramdas 2022, arXiv 1809.07441).
 """
@@ -47,7 +47,7 @@ class PathCalibration:
             steps. u is the logarithm, if one is forecast. The deviation is half the distance of the
             quantiles that are 1 deviation from a Gaussian's mean.
         origins: number of forecasts that calibrated.
-        independent: n, the number of independent errors that they are worth.
+        independent: n, the number of independent errors that tell as much as theirs.
     """
 
     scale: Positive
@@ -71,7 +71,7 @@ class PathCalibration:
 
         It would contain a step of a new forecast with a probability of `level` or more, if that
         forecast were exchangeable with those that calibrated. Later ones are not, if the series
-        changes its ways.
+        changes.
         """
         independent = int(self.independent)
         rank = conformal_rank(independent, level)

@@ -4,14 +4,14 @@ Notation: m_j is the mean score of method j, C the covariance of these means ove
 same kind, estimated from the rows; V_ij = C_ii + C_jj − 2 C_ij is the variance of m_i − m_j.
 
 - `worse`: m_best − m_j > c √V, with c the 95 % quantile of max over all pairs i, j of |Z_i − Z_j| ÷
-  √V_ij ÷ √(χ²_ν / ν), Z ~ N(0, C), ν = n − 1. Whatever the true means: in at most 5 % of
-  comparisons is any method called worse than one that is not better (all pairs: Tukey 1953; from
-  an estimated covariance: Hothorn, Bretz and Westfall 2008). This holds for means that are
-  Gaussian, as those of many rows are.
-- `optimism`: the best of several scores is too good by E[m_best − truth]. Choosing on one half of
-  the rows and scoring on the other would show it, at √2 of its size, as it falls with √n. The
-  halves' means are m ± e with e ~ N(0, C), so that optimism = √2 E[e_b], b = argmax(m + e). If
-  all methods are equal, this is right on average; if one is best by far, it is 0.
+  √V_ij ÷ √(χ²_ν / ν), Z ~ N(0, C), ν = n − 1. Whatever the true means, at most 5 % of comparisons
+  wrongly call a method worse (all pairs: Tukey 1953; from an estimated covariance: Hothorn, Bretz
+  and Westfall 2008). This holds for means that are Gaussian, as those of many rows are.
+- `optimism`: the best of several scores is too good by E[m_best − truth]. If the best is chosen on
+  one half of the rows, its score there exceeds that on the other half by √2 times as much, because
+  the bias falls with √n. The halves' means are m ± e with e ~ N(0, C), so that the difference is
+  2 E[e_b], b = argmax(m + e), and optimism = √2 E[e_b]. If all methods are equal, this is right on
+  average; if one is best by far, it is 0.
 """
 
 import math
@@ -26,7 +26,7 @@ from torch import Tensor
 from models.evaluation.paired import Paired, paired
 from models.evaluation.weighting import Weights, total
 
-ERROR_RATE = 0.05  # of comparisons in which any method is called worse than one that is not better
+ERROR_RATE = 0.05  # of comparisons that wrongly call a method worse
 _DRAWS = 10_000  # a 95 % quantile then has a level within 0.5 points
 _SEED = 0  # so that the result is a function of the scores
 
@@ -77,8 +77,8 @@ def better_than(
 ) -> list[bool]:
     """Whether each method is better than a control, with `ERROR_RATE` for all of them together.
 
-    One-sided: in at most 5 % of comparisons is any method called better that is not (Dunnett 1955,
-    with the estimated covariance).
+    One-sided: at most 5 % of comparisons wrongly call a method better (Dunnett 1955, with the
+    estimated covariance).
     """
     degrees = total(control, weights) - 1
     if degrees <= 0 or not others:
@@ -137,9 +137,9 @@ def recommend_variant(
     """The pruned fraction that is better than the full model, if one certainly is.
 
     Returns:
-        Of those that `better_than` names the best, with its difference to the full model; 0.0 and
+        The best of those that `better_than` names, and its difference from the full model; 0.0 and
         None if it names none. If no variant is better, the full model is recommended with a
-        probability of 95 %, however many variants there are.
+        probability of 95 % or more, however many variants there are.
 
     Args:
         log_likelihoods: of each held-out row, by pruned fraction; 0.0 is the full model.

@@ -44,8 +44,8 @@ def quantile(
 ) -> Float[np.ndarray, "shares"]:
     """Quantiles, interpolated linearly between order statistics.
 
-    Rows that count as fewer than there are, count as many as there are: weights that are shares of
-    1 give no other quantiles than those with mean 1.
+    Weights that add up to less than the number of rows are scaled up to it: weights that are shares
+    of 1 give the same quantiles as weights with mean 1.
     """
     if weights is None:
         return np.quantile(values, shares)

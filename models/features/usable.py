@@ -73,8 +73,8 @@ def notes_on_weights(
         calibration: of those that calibrate the predictions.
     """
     meaning = (
-        "a weight of 2 counts as two rows, and weights with mean 1 leave the amount of evidence "
-        "as it is"
+        "a row of weight 2 counts as two rows; divide the weights by their mean if they should add "
+        "up to the number of rows"
     )
     lowest, highest = USUAL_MEANS
     mean, evidence = float(weights.mean()), float(calibration.sum())
@@ -83,7 +83,7 @@ def notes_on_weights(
     if len(calibration) and evidence < MIN_EVIDENCE:
         yield (
             f"the weights of the {len(calibration)} calibration rows add up to {evidence:.3g} "
-            f"rows, which leaves wide conformal intervals unbounded: {meaning}"
+            f"rows, too few for bounded conformal intervals of high levels: {meaning}"
         )
 
 

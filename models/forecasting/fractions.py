@@ -17,7 +17,7 @@ _LEAST_SHARE = 0.5  # of the windows before the scores: with fewer the first fit
 
 
 def choose_fractions(config: ModelConfig, series: Sequence[Series], span: int) -> TrainingConfig:
-    """The training with all shares. Short series have no calibration, the shortest no stopping.
+    """The training with both shares. Short series have no calibration, the shortest no stopping.
 
     A share that is not given is left out if the first fit would have fewer than `MIN_WINDOWS`
     windows, or less than half of those before the scores.
@@ -80,8 +80,8 @@ def _check(chosen: ModelConfig, given: TrainingConfig, series: Sequence[Series],
             )
     if given.calibration_fraction and not calibration_origins(series, chosen, span):
         raise InvalidData(
-            f"calibration_fraction {given.calibration_fraction:g} leaves forecasts whose errors "
-            f"are worth fewer than {MIN_INDEPENDENT} independent ones: raise it, shorten "
+            f"calibration_fraction {given.calibration_fraction:g} leaves too few forecasts: their "
+            f"errors must be worth {MIN_INDEPENDENT} independent ones. Raise it, shorten "
             "forecast.horizon, give more or longer series, or leave it out",
             "/training/calibration_fraction",
         )

@@ -179,7 +179,7 @@ def _notes(
     if not config.training.calibration_fraction:
         notes.append("not calibrated: no steps were set apart for it (calibration_fraction 0)")
     elif not calibrates:
-        notes.append("not calibrated: too few whole forecasts lie in the steps for it")
+        notes.append("not calibrated: too few whole forecasts lie in the steps set apart for it")
     gaps = sum(len(one) - 1 for one in series)
     if irregular := sum(spacing.irregular(one.times) for one in series):
         step = f"{spacing.step:g} {spacing.unit}"

@@ -1,9 +1,9 @@
 """The training problem of series, which may be fitted twice.
 
 The first fit does not see the steps that choose the epoch and those that calibrate. Its forecasts
-of the latter are calibrated. The second fit learns from both, and takes the calibration over: the
+of the latter are calibrated. The second fit learns from both, and keeps that calibration: the
 latest steps, of which a short series has few, are not lost, and no residual is of a learned step.
-The second fit has learned from more steps, so that its errors are at most a little smaller.
+The second fit has learned from more steps, so that its errors should be a little smaller.
 """
 
 from collections.abc import Mapping

@@ -72,7 +72,7 @@ class SWAGState(TensorRecord):
         """Add the current iterate to the moments by Welford's update, which avoids cancellation.
 
         Args:
-            snapshot: the number of this iterate among those that are kept, if it is.
+            snapshot: the number of this iterate among those that are kept; None for others.
         """
         values = all_values(self.iterate)
         if snapshot is not None:

@@ -91,7 +91,7 @@ class BayesianLanguageModel(TrainedModel):
             "return_draws": "a language model returns no draws: leave it out",
             "horizon": "only forecasts have a horizon: leave it out",
             "abstain_above": "a language model does not abstain: leave it out",
-            "return_mc_errors": "a language model has no errors of outputs: leave it out",
+            "return_mc_errors": "a language model states no such errors: leave it out",
             "target_mc_error": "a language model has no mean with an mc_error: leave it out",
         }
 

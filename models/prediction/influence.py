@@ -1,9 +1,10 @@
-"""What each sample adds to every answer, so that one standard error serves all of them.
+"""What each sample adds to every output, so that one standard error serves all of them.
 
-An answer is a function of means over samples. To first order it errs like the mean of its influence
-function over the samples (Hampel 1974; the delta method). Of a mean it is the value itself; of
-var m it is (m − mean)²; of the quantile q of level τ it is −F_s(q) ÷ f(q), with the distribution
-function F_s of a sample and the density f of the mixture. Constants are left out.
+An output is a function of means over samples. To first order its error is that of the mean of its
+influence function over the samples (Hampel 1974; the delta method). For a mean this function is
+the value itself; for the variance of m it is (m − mean)²; for the quantile q of a level it is
+−F_s(q) ÷ f(q), with the distribution function F_s of a sample and the density f of the mixture.
+Constants are left out.
 """
 
 from collections.abc import Mapping
@@ -51,7 +52,7 @@ def all_errors(
 
 
 def of_means(mixture: Mixture) -> Influence | None:
-    """Of the mean; None if nothing of it was sampled."""
+    """Influence on the mean; None if nothing of it was sampled."""
     if isinstance(mixture, CategoricalMixture):
         return mixture.probs
     means = mixture.predicted_means()
@@ -60,7 +61,7 @@ def of_means(mixture: Mixture) -> Influence | None:
 
 
 def of_classes(mixture: CategoricalMixture) -> dict[str, Influence]:
-    """Of all outputs of a classifier, by name."""
+    """Influence on all outputs of a classifier, by name."""
     probs, mean = mixture.probs, mixture.mean()
     noise, between = probs * (1 - probs), (probs - mean).square()
     expected = entr(probs).sum(-1)
@@ -79,7 +80,7 @@ def of_classes(mixture: CategoricalMixture) -> dict[str, Influence]:
 def of_numbers(
     mixture: NumberMixture, raw: NumberMixture, bounds: Mapping[str, PerRow]
 ) -> dict[str, Influence]:
-    """Of mean, variances and quantiles, by name.
+    """Influence on mean, variances and quantiles, by name.
 
     Args:
         mixture: the calibrated mixture.

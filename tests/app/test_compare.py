@@ -196,7 +196,7 @@ def test_the_result_is_a_table_and_a_page(own: Service, task: str) -> None:
     assert "unsafe-inline" not in page.headers["content-security-policy"]
     for title in ("log likelihood, nats", "training, s", "RMSE" if numbers else "accuracy"):
         assert f'<th scope="col">{title}</th>' in page.text
-    assert f"{best['name']} is first" in page.text
+    assert f"{best['name']} is best" in page.text
     assert own.http.get(path, headers={"Accept": "text/csv"}).status_code == 406
 
 

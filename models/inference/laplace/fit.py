@@ -130,8 +130,8 @@ class Approximation:
         if is_exact(self.likelihood):
             return ()
         note = (
-            f"the curvature for laplace is a mean over {MOST} targets drawn from the model for "
-            "each row, as this likelihood has no short closed form for it"
+            f"the curvature of laplace is a mean over {MOST} targets per row, drawn from the "
+            "model, because this likelihood has no short closed form for it"
         )
         return (note,)
 

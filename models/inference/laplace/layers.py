@@ -1,7 +1,7 @@
 """The dense layers that an approximation is over: their inputs, and gradients in their outputs.
 
 For a layer z = W a + b the derivatives of a function of the outputs in (W, b) are g (a, 1)ᵀ with g
-its gradient in z. All methods need only the pairs (a, 1) and g of each row.
+its gradient in z. All forms of H need only the pairs (a, 1) and g of each row.
 """
 
 from collections.abc import Callable, Mapping
