@@ -23,7 +23,7 @@ from models.features.rows import Rows
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.builders import build_method
 from models.inference.members import concatenate, select
-from models.inference.point import DrawsState, PointEstimates
+from models.inference.point import DrawsState
 from models.likelihoods import HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal
@@ -182,78 +182,6 @@ def test_other_methods_fit_members_too(config: MAPConfig | DropoutConfig) -> Non
         single = replace(single, weights=own.view_as(single.weights))
         if isinstance(config, DropoutConfig):
             single = replace(single, rates=torch.zeros_like(single.rates))
-        total += alone.loss(single, rows, 1.0, torch.Generator()).nelbo
-        start += network.layout.num_weights
-    torch.testing.assert_close(loss.nelbo, total)
-    found = torch.autograd.grad(loss.nelbo, [state.posterior.loc, state.posterior.rho])
-    torch.testing.assert_close(found, torch.autograd.grad(total, [q.loc, q.rho]))
-
-
-def test_kl_weights_of_parts_need_a_number_beside_them() -> None:
-    stack = _stack(replace(PARTS[0], kl_weight=0.3), PARTS[1])
-    config = BBBConfig(kl=KLConfig(weight="blundell"))
-    with pytest.raises(InvalidData, match="'blundell' does not go with parts"):
-        BayesByBackprop.build(stack, HeteroscedasticGaussian(), config, N)
-
-
-@pytest.mark.training
-def test_each_member_recovers_the_exact_posterior(linear_regression: LinearRegression) -> None:
-    """Means within a fraction of the posterior's deviation, scales within 10 %."""
-    problem = linear_regression
-    part = PartConfig(members=2, hidden=())
-    stack = _stack(part, replace(part, members=1), outputs=1)
-    rows = Rows(problem.rows.inputs.float(), problem.rows.targets.float())
-    config = BBBConfig(prior=GaussianPriorConfig(sigma=problem.prior_sigma))
-    method = BayesByBackprop.build(stack, problem.likelihood, config, len(rows))
-    state = method.init(torch.Generator().manual_seed(1))
-    training = TrainingConfig(epochs=1500, batch_size=24, learning_rate=0.05, seed=1)
-    trainer = Trainer(RowTask(rows), training, method, state)
-    while not trainer.finished:
-        trainer.advance()
-    fitted = trainer.result.posterior.distribution()
-    exact = problem.posterior.distribution()
-    means, scales = fitted.loc.view(3, -1).double(), fitted.scale.view(3, -1).double()
-    assert ((means - exact.loc) / exact.scale).abs().max() < 0.3
-    assert (scales / exact.scale - 1).abs().max() < 0.1
-
-
-def test_gradients_are_clipped_by_the_norm_of_each_member() -> None:
-    stack = _stack(*PARTS)
-    vector, point = torch.zeros(stack.layout.num_weights), torch.zeros(3, 1)
-    vector.grad = torch.randn(vector.shape, generator=torch.Generator().manual_seed(0))
-    point.grad = torch.tensor([[3.0], [0.1], [0.2]])
-    before = [piece.clone() for block in stack.layout.blocks(vector.grad) for piece in block]
-    before[2] *= 1e-3  # below the limit
-    stack.layout.blocks(vector.grad)[1][0] *= 1e-3
-    values = point.grad.clone()
-    clip_members([vector, point], stack.layout, 1.0)
-    after = [piece for block in stack.layout.blocks(vector.grad) for piece in block]
-    for m in range(3):
-        norm = math.hypot(before[m].norm(), values[m])
-        factor = min(1.0, 1 / norm)
-        torch.testing.assert_close(after[m], factor * before[m])
-        torch.testing.assert_close(point.grad[m], factor * values[m])
-
-
-@pytest.mark.parametrize("config", [MAPConfig(kind="map"), DropoutConfig(kind="mc_dropout")])
-def test_other_methods_fit_members_too(config: MAPConfig | DropoutConfig) -> None:
-    """The loss without dropped units is the sum of the losses of single networks."""
-    stack = _stack(*PARTS, outputs=1)
-    likelihood = HomoscedasticGaussian()
-    method = build_method(config, stack, likelihood, N)
-    assert method.members == 3
-    state = method.init(torch.Generator().manual_seed(0))
-    rows = _rows()
-    rows = Rows(rows.inputs.float(), rows.targets.float())
-    if isinstance(config, DropoutConfig):
-        state = replace(state, rates=torch.zeros(3))
-    loss = method.loss(state, rows, 1.0, torch.Generator().manual_seed(0))
-    weights = state.weights.flatten()
-    total, start = torch.zeros(()), 0
-    for network in stack.networks:
-        own = weights[start : start + network.layout.num_weights]
-        alone = PointEstimates.build(network, likelihood, MAPConfig(kind="map"), N)
-        single = DrawsState(own.unsqueeze(0), {"log_variance": torch.zeros(1, 1)})
         total += alone.loss(single, rows, 1.0, torch.Generator()).nelbo
         start += network.layout.num_weights
     torch.testing.assert_close(loss.nelbo, total)
