@@ -119,9 +119,9 @@ class SWAGConfig:
     __pydantic_config__ = STRICT
     kind: Literal["swag"]
     prior_sigma: Scale = 1.0
-    epochs: Annotated[int, Interval(ge=2, le=10_000)] = 40
+    epochs: Annotated[int, Interval(ge=2, le=10_000)] = 60
     learning_rate: Annotated[float, Interval(gt=0.0, le=10.0)] | None = None
-    rank: Annotated[int, Interval(ge=2, le=100)] = 20
+    rank: Annotated[int, Interval(ge=2, le=100)] = 40
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,7 @@ Bin = tuple[Int[np.ndarray, "some"], Float[np.ndarray, "some"]]
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """An ECE: as computed, of a perfect model with these confidences, without chance."""
+    """An ECE: as computed, as a perfect model with these confidences has it, and without chance."""
 
     raw: float
     expected: float

@@ -18,7 +18,9 @@ _ROWS_AT_ONCE = 4_096  # bounds the memory of the transform
 
 @dataclass(frozen=True)
 class Chance:
-    """Of X = Σ wᵢ (cᵢ − pᵢ) with independent cᵢ, P(cᵢ = 1) = pᵢ; a row of weight 2 is two rows.
+    """How large X = Σ wᵢ (cᵢ − pᵢ) is by chance, for independent cᵢ with P(cᵢ = 1) = pᵢ.
+
+    A row of weight 2 counts as two rows.
 
     Args:
         deviation: √Var X.
@@ -34,7 +36,7 @@ class Chance:
     def of(
         cls, confidence: Float[np.ndarray, "rows"], weights: Float[np.ndarray, "rows"]
     ) -> "Chance":
-        """Exact where few wrong answers are expected or unexpected, else of a Gaussian."""
+        """Exact for small variances, otherwise those of a Gaussian."""
         wrong = 1 - confidence
         variance = float((weights * wrong * confidence).sum())
         deviation = math.sqrt(variance)

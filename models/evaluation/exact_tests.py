@@ -81,7 +81,7 @@ def independent_rows(metrics: Mapping[str, Any]) -> int:
 
 
 def highest_flagged(rows: int, rank: int, error: float) -> float:
-    """The share of new rows above the `rank`-th smallest of `rows` scores is at most this.
+    """An upper bound on the share of new rows above the `rank`-th smallest of `rows` scores.
 
     The share is Beta(n + 1 − k, k) over the choice of the n rows, for any continuous score (Vovk
     2012, arXiv 1209.2673, proposition 2b). It is higher with a probability of `error`.

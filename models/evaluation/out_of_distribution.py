@@ -123,7 +123,7 @@ class Detector:
         return cls(score, float(usual[order[place]]), found, min(len(usual), int(each.sum())))
 
     def highest_rate(self, error: float) -> float:
-        """The share of usual rows that this threshold flags is at most this, by chance.
+        """An upper bound on the share of usual rows that this threshold flags.
 
         `false_alarm_rate` is its mean over the choice of the rows that the threshold was fitted to.
         The share is above this bound for a fraction `error` of such choices. If the number of these

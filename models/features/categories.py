@@ -29,10 +29,10 @@ _ROWS_PER_LEVEL = 1.5
 class CategoryEncoder:
     """One-hot over the known levels, with one more slot for missing and unknown levels.
 
-    If no training value was missing or rare, no training row uses that slot, and its weights say
-    nothing: under a prior they may raise the epistemic variance, of a point estimate they do not.
-    With `marked`, `is_new` therefore tells the rows whose level no training row had. `others` are
-    the levels of training rows that are not among the known ones.
+    If no training value was missing or rare, no training row uses that slot, and its weights are
+    not learned: under a prior they may raise the epistemic variance, in a point estimate they do
+    not. With `marked`, `is_new` therefore tells which rows have a level that no training row had.
+    `others` are the levels of training rows that are not among the known ones.
 
     With `missing`, a missing value has a slot of its own, after those of the levels. With `coded`,
     a row is stored as the number of its slot, which `Expansion` makes one-hot. With `effects`, the

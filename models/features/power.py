@@ -19,6 +19,7 @@ from models.features import moments
 from models.features.moments import Weights
 
 Values = Float[np.ndarray, "rows"]
+Kept = Float[np.ndarray, "kept"]
 
 _SKEWED = 0.5  # |skewness| from which a distribution is usually called moderately skewed
 _MIN_VALUES = 10  # distinct values; columns with fewer, such as codes, are not transformed
@@ -62,7 +63,7 @@ class PowerTransform:
         return yeo_johnson((values - self.centre) / self.scale, self.exponent)
 
 
-def _some(values: Values, weights: Weights | None) -> tuple[Values, Weights | None]:
+def _some(values: Values, weights: Weights | None) -> tuple[Kept, Kept | None]:
     if weights is not None:
         return moments.quantile(values, np.linspace(0, 1, _MOST_VALUES).tolist(), weights), None
     kept = np.linspace(0, len(values) - 1, _MOST_VALUES).round().astype(np.int64)

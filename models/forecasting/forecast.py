@@ -193,7 +193,7 @@ class Forecast:
 
     @cached_property
     def _middle_and_deviation(self) -> tuple[PerStep, PerStep]:
-        """Of u. Few paths that run away move neither, as they would move mean and variance."""
+        """Of u. A few diverging paths hardly move them; mean and variance they would."""
         low, middle, high = self.mixture.quantiles([1 - _ONE_DEVIATION, 0.5, _ONE_DEVIATION])
         return middle, 0.5 * (high - low)
 

@@ -1,6 +1,6 @@
 """Standard errors of means over samples: independent or evenly spread, of one member or several.
 
-The points of one sequence are no replicates. Blocks of n successive points are nearly so: each is a
+The points of one sequence are not independent. Blocks of n successive points nearly are: each is a
 net, which integrates what depends on one coordinate alone up to the share κ_n, and interactions no
 better than n independent points. If a function is a sum of linear functions of single coordinates,
 with variance A, and of interactions, with variance W, the variance of samples is V₁ = W + A and n

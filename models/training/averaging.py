@@ -22,6 +22,7 @@ from models.training.loop import EpochResult, Run
 
 PER_EPOCH = 4  # iterates that enter the moments: about as far apart as they forget
 _BURN_IN = 4  # the share of the epochs that are not collected is 1/4
+_MOST_LENGTHS = 4.0  # of a step ÷ its usual length, of which chance makes hardly any
 
 
 def plan_steps(
@@ -126,11 +127,20 @@ class AveragingRun(Run):
             moved = values + self.plan.rate * self.velocity
         else:
             root = self.plan.root
-            moved = values + self.plan.rate * spread(root, gather(root, slope))
+            moved = values + self.plan.rate * spread(root, self._clipped(gather(root, slope)))
         parts = self.posterior.split(moved).parameters()
         for old, new in zip(self.state.iterate.parameters(), parts, strict=True):
             old.data.copy_(new.view_as(old))
         return -log_likelihood / count, -prior / count
+
+    def _clipped(self, slope: Tensor) -> Tensor:
+        """A slope in whitened coordinates, at most some times as long as near a mode.
+
+        There its components have the variance N/B. Far from a mode, or where a step has left the
+        region that P describes, a longer one would end anywhere.
+        """
+        usual = math.sqrt(slope.numel() * self.posterior.num_data / self.plan.batch)
+        return slope * (_MOST_LENGTHS * usual / slope.norm().clamp_min(1e-30)).clamp_max(1.0)
 
     def _slope(self, values: Tensor) -> tuple[Tensor, float]:
         """∇ log P̂ of a mini-batch, added over the ranks, and its log likelihood."""

@@ -153,7 +153,7 @@ def test_limits_follow_from_the_facts(cards: Service) -> None:
     assert "random" in price
     assert "size, wood" in price
     assert "extrapolations" in tree
-    assert "overlap" in sales
+    assert "independent ones" in sales  # forecasts from neighbouring origins overlap
     assert "the latest rows" in sales
     assert "last" in lines
 

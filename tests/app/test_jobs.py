@@ -135,7 +135,7 @@ def test_inline_data_are_a_data_set(own: Service) -> None:
         ({"weight": "wood"}, "/weight"),
         ({"task": "clustering"}, "/task"),
         ({"likelihood": "bernoulli"}, "/likelihood"),
-        ({"method": {"kind": "laplace"}}, "/method/kind"),
+        ({"method": {"kind": "horoscope"}}, "/method/kind"),
         ({"method": {"kind": "map", "estimator": "local"}}, "/method/estimator"),
         ({"method": "map"}, "/method"),
         ({"method": {"kind": "map"}, "pruning": [0.5]}, "/pruning"),

@@ -83,7 +83,9 @@ def test_the_recipe_in_the_docs_is_the_recipe() -> None:
     assert warmup
     assert (training.validation_fraction, training.calibration_fraction) == (0.1, 0.1)
     assert training.stopping_fraction == 0
-    assert epochs * math.ceil(8_000 / batch) == pytest.approx(stated(r"([\d,]+) steps"), rel=0.1)
+    assert epochs * math.ceil(8_000 / batch) == pytest.approx(
+        stated(r"([\d,]+) steps \(with bounds"), rel=0.1
+    )
     assert 100 * warmup / epochs == pytest.approx(stated(r"over the first (\d+) %"), abs=1)
     assert 100 * tuning / epochs == pytest.approx(stated(r"by default (\d+) % of the e"), abs=1)
 

@@ -18,6 +18,7 @@ def test_names_are_unique() -> None:
         ("rmse", [2.0, 2.0, None], None),
         ("rmse", [None, 2.0], None),
         ("num_weights", [1.0, 2.0], None),
+        ("ece", [0.1, 0.2], None),
     ],
 )
 def test_the_best_value_follows_from_the_direction(
@@ -26,8 +27,8 @@ def test_the_best_value_follows_from_the_direction(
     assert BY_NAME[name].choose(values) == best
 
 
-def test_compared_scores_have_a_direction() -> None:
-    assert all(score.direction for score in COMPARED)
+def test_compared_scores_have_a_direction_unless_chance_decides() -> None:
+    assert {score.name for score in COMPARED if not score.direction} == {"ece"}
     assert BY_NAME["coverage_0.9"].direction == "best at 0.9"
 
 

@@ -23,7 +23,7 @@ from models.features.rows import Rows
 from models.inference.bbb import BayesByBackprop, BBBState
 from models.inference.builders import build_method
 from models.inference.members import concatenate, select
-from models.inference.point import DrawsState, PointEstimates
+from models.inference.point import DrawsState
 from models.likelihoods import HeteroscedasticGaussian, HomoscedasticGaussian
 from models.networks import Inputs, Stack, build_network
 from models.posteriors.mean_field import MeanFieldNormal
@@ -177,8 +177,11 @@ def test_other_methods_fit_members_too(config: MAPConfig | DropoutConfig) -> Non
     total, start = torch.zeros(()), 0
     for network in stack.networks:
         own = weights[start : start + network.layout.num_weights]
-        alone = PointEstimates.build(network, likelihood, MAPConfig(kind="map"), N)
-        single = DrawsState(own.unsqueeze(0), {"log_variance": torch.zeros(1, 1)})
+        alone = build_method(config, network, likelihood, N)
+        single = alone.init(torch.Generator())
+        single = replace(single, weights=own.view_as(single.weights))
+        if isinstance(config, DropoutConfig):
+            single = replace(single, rates=torch.zeros_like(single.rates))
         total += alone.loss(single, rows, 1.0, torch.Generator()).nelbo
         start += network.layout.num_weights
     torch.testing.assert_close(loss.nelbo, total)
