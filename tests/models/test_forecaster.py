@@ -109,7 +109,7 @@ def test_a_series_without_a_season_or_with_zeros_is_taken_as_that() -> None:
         ({"forecast": ForecastConfig(context=80)}, "windows of 92", "/dataset"),
         (
             {"training": TrainingConfig(calibration_fraction=0.1)},
-            "worth fewer than 9 independent",
+            "must be worth 9 independent",
             "/training/calibration_fraction",
         ),
         (

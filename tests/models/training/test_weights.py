@@ -185,7 +185,7 @@ def test_a_table_of_weight_0_is_refused() -> None:
 @pytest.mark.parametrize(
     ("factor", "found"),
     [
-        (100.0, ["the mean row weight is 195: a weight of 2 counts as two rows"]),
+        (100.0, ["the mean row weight is 195: "]),
         (1.0, []),
         (0.2, ["the weights of the 19 calibration rows add up to 6.6"]),
     ],
