@@ -8,11 +8,12 @@ from torch import Tensor
 
 from models.exceptions import CorruptArtifact
 from models.inference.bbb import BBBState
+from models.inference.chains import flat_values
 from models.inference.laplace.state import Block, LaplaceState
 from models.inference.mc_dropout import DropoutState
 from models.inference.method import State
 from models.inference.point import DrawsState
-from models.inference.swag import SWAGState, all_values
+from models.inference.swag import SWAGState
 from models.likelihoods import Likelihood
 from models.networks import Network, point_shape
 
@@ -70,7 +71,7 @@ def _check_draws(state: DrawsState, network: Network, points: tuple[str, ...]) -
 
 def _check_swag(state: SWAGState, network: Network, points: tuple[str, ...]) -> None:
     _check_draws(state.iterate, network, points)
-    values = all_values(state.iterate).shape
+    values = flat_values(state.iterate)[0].shape
     _check("mean", state.mean, values)
     _check("squares", state.squares, values)
     rank = state.snapshots.shape[0] if state.snapshots.ndim == 2 else 0

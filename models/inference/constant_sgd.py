@@ -23,12 +23,12 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from models.features.rows import Rows
+from models.inference.diagnostics import USUAL_WIDTHS
 from models.inference.fisher import fisher_diagonal, fisher_matrix
 from models.inference.posterior import LogPosterior
 from models.inference.preconditioner import FULL, Root, preconditioner, sharpness
 
 SHARE = 4  # mini-batches in all rows, at least: with fewer, steps would be as long as Newton's
-_WIDTHS = (0.8, 1.25)  # standard deviations ÷ the posterior's, without a note
 _STABLE = 0.5  # ηλ at most
 
 
@@ -53,7 +53,7 @@ class ConstantSGD:
     @property
     def notes(self) -> tuple[str, ...]:
         """A note that gives the width, if it is not near the posterior's."""
-        if _WIDTHS[0] <= self.width <= _WIDTHS[1]:
+        if USUAL_WIDTHS[0] <= self.width <= USUAL_WIDTHS[1]:
             return ()
         cause = "at this learning_rate" if self.root is None else "because the prior has no noise"
         note = (

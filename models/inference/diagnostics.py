@@ -27,7 +27,7 @@ ROWS = 32  # held-out rows whose outputs are examined
 MAX_R_HAT = 1.01  # Vehtari et al. 2021, §4, for chains long enough to reach it
 _CHANCE = 3.7  # standard normal quantile of 1 − 10⁻⁴: some 100 quantities are examined
 _TAIL = 0.05
-_WIDTHS = (0.8, 1.25)  # standard deviations ÷ the posterior's, without a note
+USUAL_WIDTHS = (0.8, 1.25)  # standard deviations ÷ the posterior's, without a note
 _ACCEPTANCE = (0.1, 0.6)  # outside this range a random walk wastes most steps
 
 
@@ -87,7 +87,7 @@ def _notes(metrics: Json, most: float) -> list[str]:
             "a longer burn_in adapts its scale better"
         )
     width = math.sqrt(max(0.0, metrics.get("temperature", 1.0)))
-    if not _WIDTHS[0] <= width <= _WIDTHS[1]:
+    if not USUAL_WIDTHS[0] <= width <= USUAL_WIDTHS[1]:
         advice = (
             "a larger batch_size" if width > 1 else "more burn_in and thinning, or cycle_steps,"
         )

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from models.inference.chains import flat_values
 from models.inference.point import DrawsState
 from models.tensors import TensorRecord
 
@@ -34,7 +35,7 @@ class SWAGState(TensorRecord):
     @classmethod
     def begin(cls, iterate: DrawsState, rank: int) -> "SWAGState":
         """Start from a fit, with nothing collected."""
-        values = all_values(iterate)
+        values = flat_values(iterate)[0]
         zeros = torch.zeros_like(values)
         count = torch.zeros((), dtype=torch.int64, device=values.device)
         return cls(iterate, count, zeros, zeros.clone(), values.new_zeros(rank, len(values)))
@@ -74,7 +75,7 @@ class SWAGState(TensorRecord):
         Args:
             snapshot: the number of this iterate among those that are kept; None for others.
         """
-        values = all_values(self.iterate)
+        values = flat_values(self.iterate)[0]
         if snapshot is not None:
             self.snapshots[snapshot % len(self.snapshots)] = values
         self.count.add_(1)
@@ -113,8 +114,3 @@ class SWAGState(TensorRecord):
         scale = (0.5 * self.squares / count).sqrt()
         spread = low_rank[:, :kept] @ deviations / math.sqrt(2 * (kept - 1))
         return torch.addcmul(self.mean + spread, diagonal, scale)
-
-
-def all_values(state: DrawsState) -> Float[Tensor, "values"]:
-    """Concatenate the weight vector and the point parameters."""
-    return torch.cat([value.detach().reshape(-1) for value in state.parameters()])

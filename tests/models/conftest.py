@@ -7,37 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from benchmarks.verification.conjugate import KnownNoise
 from models.config import MLPConfig
 from models.features.rows import Rows
-from models.likelihoods import gaussian_log_prob
 from models.networks import MLP
 from models.posteriors.mean_field import MeanFieldNormal
-
-
-@dataclass(frozen=True)
-class KnownNoise:
-    """A Gaussian likelihood with a fixed noise variance, as the closed form assumes."""
-
-    variance: float
-
-    @property
-    def num_outputs(self) -> int:
-        return 1
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {}
-
-    @property
-    def noise_outputs(self) -> tuple[int, ...]:
-        return ()
-
-    def moments(self, outputs: Tensor, point: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        return outputs[..., 0], torch.full_like(outputs[..., 0], self.variance)
-
-    def log_prob(self, outputs: Tensor, targets: Tensor, point: dict[str, Tensor]) -> Tensor:
-        mean = outputs[..., 0]
-        return gaussian_log_prob(mean, torch.full_like(mean, math.log(self.variance)), targets)
 
 
 @dataclass(frozen=True)
