@@ -7,7 +7,7 @@ from asgi_correlation_id import correlation_id
 
 from app.schemas.training import RecipeRequest, TrainRequest
 from core.context import Context
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from core.exceptions import Invalid, NotFound, Unavailable
 from core.jobs.jobs import Job, Origin
 from core.jobs.specs import EvaluateSpec, TrainSpec

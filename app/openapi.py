@@ -18,6 +18,7 @@ from app.schemas.access import SharingRequest
 from app.schemas.card import CardResponse
 from app.schemas.common import Problem
 from app.schemas.compare import CompareRequest, CompareResponse
+from app.schemas.datasets import ColumnsRequest
 from app.schemas.feedback import FeedbackRequest, FeedbackResponse
 from app.schemas.inference_protocol import InferRequest, InferResponse
 from app.schemas.models import AliasRequest, EvaluateRequest
@@ -47,6 +48,7 @@ REQUESTS: tuple[type[BaseModel], ...] = (
     CompareRequest,
     FeedbackRequest,
     SharingRequest,
+    ColumnsRequest,
 )
 RESPONSES: tuple[type[BaseModel], ...] = (
     Problem,

@@ -27,7 +27,7 @@ from core.access.idempotency import (
     IdempotentOperation,
     Reply,
 )
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from core.exceptions import Invalid
 from core.jobs.jobs import Job
 from core.registry.registry import Version

@@ -13,7 +13,7 @@ from app.openapi import json_request, problems
 from app.schemas.jobs import JobResponse
 from app.schemas.predictions import BatchRequest
 from app.serving.predictor import check_independent_rows
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from core.datasets.inputs import check_inputs
 from core.jobs.specs import PredictSpec, plan_chunk_rows
 from core.registry.registry import Version

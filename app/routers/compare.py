@@ -16,7 +16,7 @@ from app.schemas.common import Json
 from app.schemas.compare import CompareRequest
 from app.schemas.jobs import JobResponse
 from core.context import Context
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from core.datasets.inputs import check_inputs
 from core.exceptions import Invalid
 from core.jobs import comparison

@@ -3,18 +3,29 @@
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.dependencies import ContextDep, PagingDep, ServicesDep
+from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
 from app.http.uploads import received
-from app.openapi import file_request, problems
+from app.openapi import file_request, json_request, problems
 from app.schemas.common import Limit, PageResponse
-from app.schemas.datasets import DatasetResponse, RowsResponse
+from app.schemas.datasets import (
+    ColumnsRequest,
+    DatasetName,
+    DatasetResponse,
+    RowsResponse,
+)
+from core.datasets.dataset import Dataset
+from core.datasets.files.ingest import Given
+from core.datasets.files.options import ReadingOptions
 from core.datasets.formats import FORMATS, find_format
 from core.exceptions import UnsupportedFormat
 
 router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
+
+EXAMPLE = {"columns": [{"name": "price", "type": "number", "missing": ["-"]}]}
 
 
 @router.post(
@@ -29,14 +40,19 @@ router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
     },
     openapi_extra=file_request(list(FORMATS)),
 )
-async def upload(
+async def upload(  # noqa: PLR0917 - FastAPI's dependencies
     request: Request,
     response: Response,
     services: ServicesDep,
     context: ContextDep,
-    name: Annotated[str, Query(min_length=1, max_length=256)],
+    name: Annotated[DatasetName, Query()],
+    options: Annotated[ReadingOptions, Depends()],
 ) -> DatasetResponse:
-    """Upload a file, optionally with `Content-Encoding: gzip`. The same bytes are stored once."""
+    """Upload a file, optionally with `Content-Encoding: gzip`. The same bytes are stored once.
+
+    How the file is written is found out; `reading` in the answer says what was found, and each
+    parameter sets it. `findings` says what you should look at before a training.
+    """
     media_type = request.headers.get("content-type")
     if media_type is None:
         raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(FORMATS)}")
@@ -44,8 +60,48 @@ async def upload(
     settings, writers = context.settings, services.writers
     async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:
         dataset, created = await to_thread.run_sync(
-            context.datasets.add, name, media_type, body.path, body.sha256, limiter=writers
+            context.datasets.add,
+            name,
+            media_type,
+            body.path,
+            body.sha256,
+            Given(options),
+            limiter=writers,
         )
+    return _made(response, dataset, created=created)
+
+
+@router.post(
+    "/datasets/{dataset_id}/columns",
+    status_code=201,
+    responses={
+        200: {"model": DatasetResponse, "description": "the data set that has these changes"},
+        **problems(400, 404, 409, 413, 415, 422, 503),
+    },
+    openapi_extra=json_request(ColumnsRequest, EXAMPLE),
+)
+async def change_columns(
+    response: Response,
+    services: ServicesDep,
+    context: ContextDep,
+    dataset_id: str,
+    body: Annotated[ColumnsRequest, Depends(json_body(ColumnsRequest))],
+) -> DatasetResponse:
+    """Read some columns otherwise: a new data set of the same bytes.
+
+    The `fix` of a finding is such a body.
+    """
+    dataset, created = await to_thread.run_sync(
+        context.datasets.change_columns,
+        dataset_id,
+        body.columns,
+        body.name,
+        limiter=services.writers,
+    )
+    return _made(response, dataset, created=created)
+
+
+def _made(response: Response, dataset: Dataset, *, created: bool) -> DatasetResponse:
     response.status_code = 201 if created else 200
     response.headers["Location"] = f"/datasets/{dataset.id}"
     return DatasetResponse.model_validate(dataset)

@@ -1,10 +1,23 @@
 """Data sets in responses."""
 
 from datetime import datetime
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from app.schemas.common import Json, Owner, Response, is_none
+from app.schemas.common import Json, Owner, Request, Response, is_none
+from core.datasets.dataset import Dataset
+from core.datasets.findings.finding import Code, Severity
+from core.datasets.understanding.fixes import ColumnFix
+
+DatasetName = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class ColumnsRequest(Request):
+    """Columns to be read otherwise. Other columns stay as they are."""
+
+    columns: Annotated[tuple[ColumnFix, ...], Field(min_length=1, max_length=1_000)]
+    name: DatasetName | None = Field(None, description="default: that of the data set")
 
 
 class ColumnResponse(Response):
@@ -24,6 +37,60 @@ class ColumnResponse(Response):
         description="at most 100 levels, the most frequent first",
     )
     num_levels: int | None = Field(None, exclude_if=is_none)
+    use: bool = Field(True, description="whether it is a feature unless a training names features")
+    reading: "ColumnReadingResponse | None" = Field(
+        None, exclude_if=is_none, description="how its texts were read"
+    )
+
+
+class ColumnReadingResponse(Response):
+    """How the texts of a column were read, in the terms of `POST /datasets/{id}/columns`."""
+
+    format: str | None = Field(
+        description="as the file writes 1234.56; a time's order in the signs of strptime; the "
+        "words of true and false; exact: blanks and case count; null: the plain form"
+    )
+    missing: tuple[str, ...] = Field(description="texts that stand for a missing value")
+
+
+class ReadingResponse(Response):
+    """How the file was read; what its format does not have is absent."""
+
+    packing: str | None = Field(None, exclude_if=is_none)
+    member: str | None = Field(None, exclude_if=is_none)
+    encoding: str | None = Field(None, exclude_if=is_none)
+    delimiter: str | None = Field(None, exclude_if=is_none)
+    quote: str | None = Field(None, exclude_if=is_none)
+    decimal: str | None = Field(None, exclude_if=is_none)
+    header: bool | None = Field(None, exclude_if=is_none)
+    skip: int | None = Field(None, exclude_if=is_none)
+    comment: str | None = Field(None, exclude_if=is_none)
+    index: bool | None = Field(None, exclude_if=is_none)
+    sheet: str | None = Field(None, exclude_if=is_none)
+
+
+class ExampleResponse(Response):
+    """A cell that a finding is about."""
+
+    line: int | None = Field(description="in the file, counting from 1")
+    value: str
+
+
+class FindingResponse(Response):
+    """Something about the file or a column that you should know before a training."""
+
+    code: Code
+    column: str | None = Field(description="null: the file as a whole")
+    severity: Severity = Field(
+        description="info: understood as most would mean it; warning: a guess; error: a training "
+        "would go wrong"
+    )
+    message: str
+    rows: int = Field(description="the number of rows that it concerns")
+    examples: tuple[ExampleResponse, ...]
+    fix: dict[str, Any] | None = Field(
+        description="a body for `POST /datasets/{id}/columns` that mends or undoes it"
+    )
 
 
 class DatasetResponse(Response):
@@ -40,6 +107,22 @@ class DatasetResponse(Response):
     bytes: int
     sha256: str
     created_at: datetime
+    reading: ReadingResponse = Field(description="how the file was read")
+    findings: tuple[FindingResponse, ...]
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_readings(cls, dataset: Any, handler: Any) -> "DatasetResponse":
+        """Put the reading of each column beside its statistics."""
+        made: DatasetResponse = handler(dataset)
+        if not isinstance(dataset, Dataset):
+            return made
+        readings = [ColumnReadingResponse.model_validate(one) for one in dataset.readings]
+        columns = tuple(
+            column.model_copy(update={"reading": reading})
+            for column, reading in zip(made.columns, readings, strict=False)
+        )
+        return made.model_copy(update={"columns": (*columns, *made.columns[len(columns) :])})
 
 
 class RowsResponse(Response):

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.ui.charts import Chart, bar_chart, level_chart, plain
 from core.context import Context
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from models.features.columns import ColumnProfile, level_text
 
 MOST_ROWS = 10_000  # enough for the shape of a histogram

@@ -68,10 +68,14 @@ class Base(DeclarativeBase):
 
 
 class DatasetRow(Base):
-    """An ingested data set; `number` orders the list."""
+    """An ingested data set; `number` orders the list.
+
+    `variant` is a digest of what the caller said about file and columns; "" in the first release.
+    `source_key` is the uploaded file, which data sets of the same bytes share.
+    """
 
     __tablename__ = "datasets"
-    __table_args__ = (UniqueConstraint("owner", "sha256", "format"),)
+    __table_args__ = (UniqueConstraint("owner", "sha256", "format", "variant"),)
     number: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     id: Mapped[str] = mapped_column(String(64), unique=True)
     owner: Mapped[Owner]
@@ -84,6 +88,9 @@ class DatasetRow(Base):
     sha256: Mapped[str] = mapped_column(String(64))
     artifact_key: Mapped[str] = mapped_column(String(512))
     created_at: Mapped[datetime]
+    variant: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    source_key: Mapped[str | None] = mapped_column(String(512), index=True)
+    about: Mapped[Json | None] = mapped_column(JSON(none_as_null=True))
 
 
 class JobRow(Base):

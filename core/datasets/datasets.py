@@ -1,13 +1,13 @@
 """Data sets: an uploaded file is read and profiled once, and stored as one Arrow file."""
 
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -26,9 +26,13 @@ from core.database.schema import DatasetRow, JobRow
 from core.database.statements import installation_id
 from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
-from core.datasets.formats import find_format, inline
+from core.datasets.dataset import Dataset, about_of, dataset_of, given_fields
+from core.datasets.files.ingest import Given, Ingested, ingest, read_file
+from core.datasets.files.source import Source
+from core.datasets.formats import find_format, format_named, inline
 from core.datasets.formats.limits import check_size
-from core.datasets.profiles import profile
+from core.datasets.understanding.fixes import ColumnFix, merge
+from core.datasets.understanding.fixes import to_json as fixes_to_json
 from core.exceptions import Conflict, Invalid, NotFound, QuotaExceeded
 from core.jobs.checkpoints import checkpoints_key
 from core.jobs.jobs import UNFINISHED, JobStatus, cancel_row
@@ -37,25 +41,31 @@ from core.names import check_identifier, check_name, new_id
 from core.paging import Page, check_limit, read_newest
 from core.process.disks import on_disk
 from core.storage import ArtifactStore
-from models.features.columns import ColumnProfile, Columns
+from models.features.columns import Columns
 
 MAX_BYTES = 2**31
 ALL_ROWS = slice(None)
+NOTHING_GIVEN = Given()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dataset:
-    """A data set without its rows. `bytes` and `sha256` describe the uploaded file."""
+@dataclass(frozen=True)
+class Origin:
+    """What a data set is made from: a file's bytes, and what its caller says about them."""
 
-    id: str
-    owner: str
     name: str
     format: str
-    rows: int
-    columns: tuple[ColumnProfile, ...]
-    bytes: int
     sha256: str
-    created_at: datetime
+    bytes: int
+    given: Given
+
+    @property
+    def variant(self) -> str:
+        """A digest of what the caller says; equal bytes with an equal digest are one data set."""
+        said = {"release": 2, "options": given_fields(self.given.options)}
+        text = orjson.dumps(
+            said | {"fixes": fixes_to_json(self.given.fixes)}, option=orjson.OPT_SORT_KEYS
+        )
+        return hashlib.sha256(text).hexdigest()
 
 
 class Datasets:
@@ -76,11 +86,19 @@ class Datasets:
         self._caller = caller
 
     def add(
-        self, name: str, media_type: str, source: Path, sha256: str | None = None
+        self,
+        name: str,
+        media_type: str,
+        source: Path,
+        sha256: str | None = None,
+        given: Given = NOTHING_GIVEN,
     ) -> tuple[Dataset, bool]:
-        """Store a file as a data set. The same bytes again return the existing one, and False.
+        """Store a file as a data set, and keep the file.
+
+        The same bytes with the same options again return the existing data set, and False.
 
         Args:
+            source: the file, which nobody writes to any more: it is linked, not copied.
             sha256: of the file, in hexadecimal; computed if None.
 
         Raises:
@@ -90,12 +108,45 @@ class Datasets:
         check_name(name)
         format_ = find_format(media_type)
         sha256 = sha256 or _sha256(source)
-        if existing := self._find(sha256, format_.name):
+        about = Origin(name, format_.name, sha256, source.stat().st_size, given)
+        if existing := self._find(about):
             self._remember(existing)
             return existing, False
-        table = canonical(format_.read(source, self._max_bytes))
-        size = source.stat().st_size
-        return self._publish(name, format_.name, table, size, sha256, self._caller)
+        found = read_file(format_, source, self._max_bytes, given)
+        return self._publish(about, found, self._caller, source=source)
+
+    def change_columns(
+        self, dataset_id: str, fixes: Sequence[ColumnFix], name: str | None = None
+    ) -> tuple[Dataset, bool]:
+        """A new data set of the same bytes, with some columns read otherwise.
+
+        Fixes of earlier changes are kept. A data set without a stored file (inline rows, the first
+        release) is changed from its columns. The same changes again return the existing data set,
+        and False.
+
+        Args:
+            name: of the new data set; by default that of the old one.
+
+        Raises:
+            NotFound: there is no such data set.
+            Invalid: a fix names no column, or cannot be done.
+        """
+        before = self.get(dataset_id)
+        row = self._row(dataset_id)
+        given = replace(before.given, fixes=merge(before.given.fixes, fixes))
+        about = Origin(name or before.name, before.format, before.sha256, before.bytes, given)
+        if existing := self._find(about):
+            self._remember(existing)
+            return existing, False
+        found = self._read_again(row, before.format, given)
+        return self._publish(about, found, self._caller, source_key=row.source_key)
+
+    def _read_again(self, row: DatasetRow, format_: str, given: Given) -> Ingested:
+        if row.source_key is None:
+            with self._open(row.artifact_key) as table:
+                return ingest(Source(table=table), given.fixes, is_text=format_ == "text")
+        path = self._store.local_path(row.source_key)
+        return read_file(format_named(format_), path, self._max_bytes, given)
 
     def add_columns(self, name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[Dataset, bool]:
         """As `add`, for columns of a JSON body. Errors have pointers under `/data/columns`."""
@@ -103,21 +154,22 @@ class Datasets:
         body = _inline_bytes(columns)
         check_size(len(body), self._max_bytes, "the inline data")
         sha256 = hashlib.sha256(body).hexdigest()
+        about = Origin(name, "json", sha256, len(body), NOTHING_GIVEN)
         table = canonical(inline.read(columns), inline.POINTER)
-        if existing := self._find(sha256, "json"):
+        if existing := self._find(about):
             return existing, False
-        return self._publish(name, "json", table, len(body), sha256)
+        return self._publish(about, ingest(Source(table=table)))
 
     def get(self, dataset_id: str) -> Dataset:
         """The data set, or `NotFound`."""
-        return _dataset(self._row(dataset_id))
+        return dataset_of(self._row(dataset_id))
 
     def list(self, limit: int = 20, cursor: str | None = None) -> Page[Dataset]:
         """The data sets, newest first."""
         query = select(DatasetRow).where(self._caller.view.of(DATASET))
         with self._database.read() as session:
             page = read_newest(session, "datasets", query, DatasetRow.number, limit, cursor)
-        return Page([_dataset(row) for row in page.data], page.next_cursor)
+        return Page([dataset_of(row) for row in page.data], page.next_cursor)
 
     def delete(self, dataset_id: str) -> None:
         """Delete a data set, its file, and the files of jobs that cannot be resumed without it.
@@ -134,9 +186,11 @@ class Datasets:
         with self._database.begin() as session:
             check_change(session, self._caller, DATASET, dataset_id)
             statement = delete(DatasetRow).where(DatasetRow.id == dataset_id)
-            key = session.scalars(statement.returning(DatasetRow.artifact_key)).one_or_none()
-            if key is None:
+            returned = statement.returning(DatasetRow.artifact_key, DatasetRow.source_key)
+            deleted = session.execute(returned).one_or_none()
+            if deleted is None:
                 raise NotFound("dataset", dataset_id)
+            unused = _without_readers(session, deleted.source_key)
             of_this = _reads(dataset_id)
             using = select(JobRow.id).where(of_this, JobRow.status.in_(UNFINISHED))
             if job := session.scalars(using.order_by(JobRow.number).limit(1)).first():
@@ -148,8 +202,8 @@ class Datasets:
             runs = session.scalars(unresumable.where(JobRow.kind == "train")).all()
             shares.forget(session, DATASET, dataset_id)
             audit.record(session, self._caller, "dataset.delete", dataset_id)
-        for doomed in (key, *map(parts_key, results), *map(checkpoints_key, runs)):
-            self._store.delete(doomed)
+        of_jobs = *map(parts_key, results), *map(checkpoints_key, runs)
+        self._delete_files([deleted.artifact_key, *unused, *of_jobs])
 
     def _stop_jobs_of_others(self, session: Session, dataset_id: str) -> None:
         """Cancel jobs on this data set that the caller cannot see; they do not prevent deletion."""
@@ -191,7 +245,7 @@ class Datasets:
             Invalid: a column does not exist; the message lists those that do.
         """
         row = self._row(dataset_id)
-        profiles = {p.name: p for p in _dataset(row).columns}
+        profiles = {p.name: p for p in dataset_of(row).columns}
         wanted = list(profiles) if names is None else list(names)
         if unknown := [name for name in wanted if name not in profiles]:
             raise Invalid([("/columns", _no_such_column(unknown[0], list(profiles)))])
@@ -207,13 +261,17 @@ class Datasets:
             with pa.ipc.new_file(str(path), some.schema) as writer:
                 writer.write_table(some)
 
-    def _find(self, sha256: str, format_: str) -> Dataset | None:
-        """The data set with these bytes that the caller's owner or everybody owns."""
+    def _find(self, about: Origin) -> Dataset | None:
+        """The data set with these bytes and options that the caller's owner or everybody owns."""
         owners = DatasetRow.owner.in_((self._caller.owner, EVERYBODY))
-        query = select(DatasetRow).where(DatasetRow.sha256 == sha256, DatasetRow.format == format_)
+        query = select(DatasetRow).where(
+            DatasetRow.sha256 == about.sha256,
+            DatasetRow.format == about.format,
+            DatasetRow.variant == about.variant,
+        )
         with self._database.read() as session:
             row = session.scalars(query.where(owners).order_by(DatasetRow.number)).first()
-        return None if row is None else _dataset(row)
+        return None if row is None else dataset_of(row)
 
     def _remember(self, existing: Dataset) -> None:
         """Record the existing data set as the result, if the request has an idempotency key."""
@@ -237,58 +295,87 @@ class Datasets:
         with pa.memory_map(str(self._store.local_path(key))) as file:
             yield pa.ipc.open_file(file).read_all()
 
-    def _publish(  # noqa: PLR0917
+    def _publish(
         self,
-        name: str,
-        format_: str,
-        table: pa.Table,
-        size: int,
-        sha256: str,
+        about: Origin,
+        found: Ingested,
         recording: Caller | None = None,
+        *,
+        source: Path | None = None,
+        source_key: str | None = None,
     ) -> tuple[Dataset, bool]:
-        """Store the file, then the row that refers to it."""
-        check_size(table.nbytes, self._max_bytes, "the data set")
+        """Store the table and the uploaded file, then the row that refers to them.
+
+        Args:
+            source: the uploaded file, to be stored.
+            source_key: where it is stored already.
+        """
+        check_size(found.table.nbytes, self._max_bytes, "the data set")
         dataset_id = new_id("ds")
-        columns = [
-            profile(n, table.column(n), is_text=format_ == "text") for n in table.column_names
-        ]
+        keys = self._keys(dataset_id)
         row = DatasetRow(
             id=dataset_id,
             owner=self._caller.owner,
-            name=name,
-            format=format_,
-            rows=table.num_rows,
-            columns=[asdict(column) for column in columns],
-            bytes=size,
-            sha256=sha256,
-            artifact_key=self._key(dataset_id),
+            name=about.name,
+            format=about.format,
+            rows=found.table.num_rows,
+            columns=[asdict(column) for column in found.profiles],
+            bytes=about.bytes,
+            sha256=about.sha256,
+            artifact_key=keys.table,
             created_at=now(),
+            variant=about.variant,
+            source_key=keys.source if source is not None else source_key,
+            about=about_of(found, about.given),
         )
-        row.stored_bytes = self._store_table(row.artifact_key, table)
+        row.stored_bytes = self._store_table(row.artifact_key, found.table)
+        mine = [row.artifact_key]
+        if source is not None:
+            row.stored_bytes += about.bytes
+            self._store_upload(keys.source, source)
+            mine.append(keys.source)
         try:
             with self._database.begin() as session:
+                _check_source(session, source_key)
                 check_bytes(session, self._caller, row.stored_bytes)
                 session.add(row)
-                audit.record(session, self._caller, "dataset.create", dataset_id, name=name)
+                audit.record(session, self._caller, "dataset.create", dataset_id, name=about.name)
                 if recording is not None:
-                    recording.record(session, dataset_id, (_dataset(row), True))
-        except (QuotaExceeded, AlreadyCompleted):
-            self._store.delete(row.artifact_key)
+                    recording.record(session, dataset_id, (dataset_of(row), True))
+        except (QuotaExceeded, AlreadyCompleted, Conflict):
+            self._delete_files(mine)
             raise
         except IntegrityError:  # after any other error the row may be committed
-            self._store.delete(row.artifact_key)
-            existing = self._find(sha256, format_)
+            self._delete_files(mine)
+            existing = self._find(about)
             if existing is None:
                 raise
             if recording is not None:
                 self._remember(existing)
             return existing, False  # the same bytes came in twice at once
-        return _dataset(row), True
+        return dataset_of(row), True
 
-    def _key(self, dataset_id: str) -> str:
-        """The key of the file. It contains the database's identifier (see `installation_id`)."""
+    def _delete_files(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._store.delete(key)
+
+    def _keys(self, dataset_id: str) -> "_Keys":
+        """The keys of the files. They contain the database's identifier (see `installation_id`)."""
         with self._database.begin() as session:
-            return f"datasets/{installation_id(session)}-{dataset_id}.arrow"
+            stem = f"datasets/{installation_id(session)}-{dataset_id}"
+        return _Keys(f"{stem}.arrow", f"{stem}.source")
+
+    def _store_upload(self, key: str, source: Path) -> None:
+        with (
+            on_disk("the data set"),
+            tempfile.TemporaryDirectory(dir=self._scratch) as folder,
+        ):
+            link = Path(folder) / "upload"
+            try:
+                link.hardlink_to(source)
+            except OSError:  # another disk
+                shutil.copyfile(source, link)
+            self._store.move_file(key, link)
 
     def _store_table(self, key: str, table: pa.Table) -> int:
         """Publish the table. Returns the size of its file in bytes."""
@@ -302,6 +389,28 @@ class Datasets:
             size = path.stat().st_size
             self._store.move_file(key, path)
             return size
+
+
+class _Keys(NamedTuple):
+    table: str
+    source: str
+
+
+def _without_readers(session: Session, source_key: str | None) -> list[str]:
+    """The uploaded file, if no other data set is made from it."""
+    if source_key is None:
+        return []
+    others = select(DatasetRow.id).where(DatasetRow.source_key == source_key).limit(1)
+    return [] if session.scalars(others).first() else [source_key]
+
+
+def _check_source(session: Session, source_key: str | None) -> None:
+    """Raise `Conflict` if the file of a data set that is changed was deleted in the meantime."""
+    if source_key is None:
+        return
+    query = select(DatasetRow.id).where(DatasetRow.source_key == source_key)
+    if session.scalars(query.with_for_update().limit(1)).first() is None:
+        raise Conflict("the data set was deleted in the meantime: upload the file again")
 
 
 def read_columns(path: Path, types: Mapping[str, str]) -> Columns:
@@ -339,12 +448,3 @@ def _inline_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
 def _no_such_column(name: str, known: Sequence[str]) -> str:
     listed = ", ".join(repr(n) for n in known[:20]) + (" …" if len(known) > 20 else "")
     return f"there is no column {name!r}: the columns are {listed}"
-
-
-def _dataset(row: DatasetRow) -> Dataset:
-    return row.to(Dataset, columns=tuple(map(_profile, row.columns)))
-
-
-def _profile(data: dict[str, Any]) -> ColumnProfile:
-    lists = {key: tuple(data[key]) for key in ("shape", "levels") if data[key] is not None}
-    return ColumnProfile(**(data | lists))

@@ -192,6 +192,8 @@ def _snapshot(database: Path, snapshot: Path) -> None:
 
 def _published(session: Session) -> Iterator[str]:
     yield from session.scalars(select(DatasetRow.artifact_key))
+    sources = select(DatasetRow.source_key).where(DatasetRow.source_key.is_not(None)).distinct()
+    yield from (key for key in session.scalars(sources) if key is not None)
     yield from session.scalars(select(VersionRow.artifact_key))
 
 

@@ -51,6 +51,7 @@ class Orphans:
         with self.database.begin() as session:
             mine = f"datasets/{installation_id(session)}-"
             known = set(session.scalars(select(DatasetRow.artifact_key)))
+            known |= set(session.scalars(select(DatasetRow.source_key)))
         return [key for key in keys if key.startswith(mine) and key not in known]
 
     def _imports(self) -> list[str]:

@@ -30,6 +30,28 @@ class ColumnProfile:
     std: float | None = None
     levels: tuple[str, ...] | None = None
     num_levels: int | None = None
+    use: bool = True  # as a feature, unless a training names its features
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnReading:
+    """How the texts of a column are read; predictions read theirs the same way.
+
+    Args:
+        type: number, category, boolean, datetime, text or tensor.
+        format: how the file writes the values: for a number the way in which 1234.56 stands there
+            (`1.234,56 €`), for a datetime its order in the signs of strptime (`%d.%m.%Y`), for a
+            boolean the words of true and false (`yes/no`), for a category `exact` if blanks and
+            case count. None is the plain form.
+        missing: texts that stand for a missing value.
+        use: whether the column is a feature unless a training names its features.
+    """
+
+    name: str
+    type: str
+    format: str | None = None
+    missing: tuple[str, ...] = ()
+    use: bool = True
 
 
 _CONVERSIONS = {("number", "category"), ("boolean", "category"), ("boolean", "number")}

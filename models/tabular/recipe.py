@@ -197,7 +197,7 @@ def _features(
 def _default_features(
     config: ModelConfig, columns: Mapping[str, ColumnProfile]
 ) -> tuple[FeatureConfig, ...]:
-    """All columns except the target, the row weights, the groups of a split, and free text."""
+    """All columns of use except the target, the weights, the groups of a split, and free text."""
     split = config.training.split
     taken = {
         config.target,
@@ -207,7 +207,7 @@ def _default_features(
     features = tuple(
         FeatureConfig(name=p.name, type=p.type)  # type: ignore[arg-type]
         for p in columns.values()
-        if p.name not in taken and p.type != "text"
+        if p.use and p.name not in taken and p.type != "text"
     )
     if not features:
         raise InvalidData("no column except the target is left to learn from", "/features")

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from app.dependencies import Services
 from app.main import create_app
 from core.context import Context
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from core.jobs.specs import TrainSpec
 from core.registry.registry import Version
 from core.settings import load_settings

@@ -35,13 +35,15 @@ def test_an_upload_answers_with_a_profile_and_the_same_bytes_are_kept_once(
     dataset = first.json()
     assert first.headers["location"] == f"/datasets/{dataset['id']}"
     assert set(dataset) == {
-        "id", "name", "format", "rows", "columns", "bytes", "sha256", "created_at",
+        "id", "name", "format", "rows", "columns", "bytes", "sha256", "created_at", "reading",
+        "findings",
     }  # fmt: skip
     assert (dataset["name"], dataset["format"], dataset["rows"]) == ("cities", "csv", 3)
     x, city, ok = dataset["columns"]
     assert x == {
         "name": "x", "type": "number", "missing": 1,
         "min": -2.0, "max": 1.5, "mean": -0.25, "std": 1.75,
+        "use": True, "reading": {"format": None, "missing": []},
     }  # fmt: skip
     assert (city["type"], city["levels"]) == ("category", ["Rome", "Oslo"])
     assert ok["type"] == "boolean"

@@ -10,7 +10,7 @@ from app.routers.pages.jobs import KINDS
 from app.routers.pages.permissions import may_train
 from app.schemas.models import ModelSummary
 from app.ui.pages import HOME, show
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from core.jobs.backlog import read_backlog
 from core.jobs.jobs import FINAL, Job, JobStatus
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from models.config import ModelConfig
 from models.features.columns import convertible
 

@@ -17,7 +17,7 @@ from app.ui.train_form.fields import field as new_field
 from app.ui.train_form.groups import Group, field_groups, top_fields
 from core.context import Context
 from core.database.schema import Json
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from core.exceptions import CredenceError, Invalid
 from core.names import dotted_paths, model_name_of, nested
 from models.config import ModelConfig

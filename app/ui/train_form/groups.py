@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from app.ui.labels import TASKS
 from app.ui.train_form.fields import Field, as_json, field, fields_of
-from core.datasets.datasets import Dataset
+from core.datasets.dataset import Dataset
 from models.config import ForecastConfig, LanguageConfig, ModelConfig, OutOfDistributionConfig
 from models.features.columns import ColumnProfile
 from models.tabular.likelihood_recipe import SHAPES

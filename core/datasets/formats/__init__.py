@@ -1,4 +1,4 @@
-"""Readers of data set formats. Each returns an Arrow table; none unpickles."""
+"""Readers of data set formats. None unpickles."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,24 +6,35 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from core.datasets.files.options import ReadingOptions
+from core.datasets.files.source import Reader, Source
 from core.datasets.formats import arrow, csv, npz, parquet, text
 from core.exceptions import UnsupportedFormat
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format: its short name and its reader `(path, max_bytes) -> table`."""
+    """A format: its short name and its reader."""
 
     name: str
-    read: Callable[[Path, int], pa.Table]
+    read: Reader
+
+
+def _typed(read: Callable[[Path, int], pa.Table]) -> Reader:
+    """A reader of a format that declares types and has no options."""
+
+    def do(path: Path, max_bytes: int, _: ReadingOptions) -> Source:
+        return Source(table=read(path, max_bytes))
+
+    return do
 
 
 FORMATS: Mapping[str, Format] = {
-    "text/csv": Format("csv", csv.read),
-    "application/vnd.apache.parquet": Format("parquet", parquet.read),
-    "application/vnd.apache.arrow.stream": Format("arrow", arrow.read),
-    "application/x-npz": Format("npz", npz.read),
-    "text/plain": Format("text", text.read),
+    "text/csv": Format("csv", _typed(csv.read)),
+    "application/vnd.apache.parquet": Format("parquet", _typed(parquet.read)),
+    "application/vnd.apache.arrow.stream": Format("arrow", _typed(arrow.read)),
+    "application/x-npz": Format("npz", _typed(npz.read)),
+    "text/plain": Format("text", _typed(text.read)),
 }
 
 
@@ -40,3 +51,8 @@ def find_format(media_type: str) -> Format:
             f"the media type {media_type[:80]!r} is not read: give one of {known}"
         )
     return found
+
+
+def format_named(name: str) -> Format:
+    """The format with a short name, as the database stores it."""
+    return next(format_ for format_ in FORMATS.values() if format_.name == name)

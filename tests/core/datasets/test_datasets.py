@@ -13,7 +13,8 @@ from sqlalchemy import update
 
 from core.database.database import Database, migrate
 from core.database.schema import DatasetRow
-from core.datasets.datasets import Dataset, Datasets
+from core.datasets.dataset import Dataset
+from core.datasets.datasets import Datasets
 from core.exceptions import (
     Conflict,
     Invalid,
@@ -62,7 +63,8 @@ def test_an_upload_becomes_a_data_set(
     assert added.columns[0].mean == 2.0
     assert added.columns[1].levels == ("Oslo", "Rome")
     assert added.created_at.utcoffset() == timedelta(0)
-    assert [name.partition("-")[2] for name in files(store)] == [f"{added.id}.arrow"]
+    stored = [name.partition("-")[2] for name in files(store)]
+    assert stored == [f"{added.id}.arrow", f"{added.id}.source"]
     assert upload.exists(), "the upload is the caller's"
 
 
@@ -100,7 +102,7 @@ def test_the_same_bytes_are_kept_once(
     datasets: Datasets, added: Dataset, upload: Path, store: ArtifactStore
 ) -> None:
     assert datasets.add("another name", "text/csv", upload) == (added, False)
-    assert len(files(store)) == 1
+    assert len(files(store)) == 2, "the table and the upload"
     as_text, created = datasets.add("lines", "text/plain", upload)
     assert created, "read in another way, they are another data set"
     assert [column.type for column in as_text.columns] == ["text"]
@@ -123,7 +125,7 @@ def test_the_same_bytes_at_once_are_kept_once(
         thread.join()
     assert len({dataset.id for dataset, _ in results}) == 1
     assert sorted(created for _, created in results) == [False, False, False, True]
-    assert len(files(store)) == 1
+    assert len(files(store)) == 2
 
 
 def test_inline_columns_are_a_data_set(datasets: Datasets) -> None:
@@ -219,10 +221,11 @@ def test_a_file_whose_row_may_have_been_committed_is_left_to_the_sweep(
         patched.setattr("core.datasets.datasets.check_bytes", lost)
         with pytest.raises(Unavailable):
             datasets.add("people", "text/csv", upload)
-    [orphan] = Orphans(database, store).find_rowless()
-    assert store.exists(orphan)
+    orphans = Orphans(database, store).find_rowless()
+    assert len(orphans) == 2, "the table and the upload"
+    assert all(map(store.exists, orphans))
     datasets.add("people", "text/csv", upload)
-    assert Orphans(database, store).find_rowless() == [orphan]
+    assert Orphans(database, store).find_rowless() == orphans
 
 
 def test_a_data_set_above_the_limit_is_refused(

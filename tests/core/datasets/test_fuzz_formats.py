@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
+from core.datasets.files.options import ReadingOptions
 from core.datasets.formats import FORMATS, find_format
 from core.datasets.formats.parquet_pages import num_columns
 from core.datasets.profiles import profile
@@ -41,7 +42,7 @@ def read(media_type: str, content: bytes, folder: Path) -> pa.Table:
     """As an upload is read, profiles and first rows included."""
     path = folder / "file"
     path.write_bytes(content)
-    table = canonical(FORMATS[media_type].read(path, LIMIT))
+    table = canonical(FORMATS[media_type].read(path, LIMIT, ReadingOptions()).table)
     for name in table.column_names:
         profile(name, table.column(name))
     to_json(table.slice(0, 20))
@@ -143,4 +144,4 @@ def test_columns_are_counted_before_arrow_makes_room_to_tell_of_them(
     monkeypatch.setattr("core.datasets.formats.parquet.MAX_COLUMNS", 7)
     monkeypatch.setattr("core.datasets.formats.parquet.parquet.ParquetFile", None)  # not called
     with pytest.raises(Invalid, match="there are 8 columns: give at most 7"):
-        find_format("application/vnd.apache.parquet").read(path, 2**20)
+        find_format("application/vnd.apache.parquet").read(path, 2**20, ReadingOptions())

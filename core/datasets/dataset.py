@@ -1,0 +1,80 @@
+"""A data set's record, as its row in the database stores it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
+from typing import Any
+
+from core.database.schema import DatasetRow, Json
+from core.datasets.files.ingest import Given, Ingested
+from core.datasets.files.options import Reading, ReadingOptions
+from core.datasets.findings.finding import Finding
+from core.datasets.understanding import fixes
+from models.features.columns import ColumnProfile, ColumnReading
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A data set without its rows. `bytes` and `sha256` describe the uploaded file.
+
+    Args:
+        reading: how the file was read.
+        readings: how each column was read, in the order of the columns; empty for data sets of
+            the first release.
+        given: what the caller said about file and columns.
+    """
+
+    id: str
+    owner: str
+    name: str
+    format: str
+    rows: int
+    columns: tuple[ColumnProfile, ...]
+    bytes: int
+    sha256: str
+    created_at: datetime
+    reading: Reading = field(default_factory=Reading)
+    readings: tuple[ColumnReading, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    given: Given = field(default_factory=Given)
+
+
+def dataset_of(row: DatasetRow) -> Dataset:
+    """The record of a row."""
+    about = row.about or {}
+    return row.to(
+        Dataset,
+        columns=tuple(map(_profile, row.columns)),
+        reading=Reading(**about.get("reading", {})),
+        readings=tuple(map(_column_reading, about.get("readings", ()))),
+        findings=tuple(map(Finding.from_json, about.get("findings", ()))),
+        given=Given(
+            ReadingOptions(**about.get("options", {})), fixes.from_json(about.get("fixes", ()))
+        ),
+    )
+
+
+def about_of(found: Ingested, given: Given) -> Json:
+    """What a row stores about the reading, in JSON."""
+    return {
+        "reading": given_fields(found.reading),
+        "readings": [asdict(reading) for reading in found.readings],
+        "findings": [finding.to_json() for finding in found.findings],
+        "options": given_fields(given.options),
+        "fixes": fixes.to_json(given.fixes),
+    }
+
+
+def given_fields(options: ReadingOptions) -> Json:
+    """The options that are not None."""
+    values = {one.name: getattr(options, one.name) for one in fields(options)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _profile(data: Mapping[str, Any]) -> ColumnProfile:
+    lists = {key: tuple(data[key]) for key in ("shape", "levels") if data[key] is not None}
+    return ColumnProfile(**{**data, **lists})
+
+
+def _column_reading(data: Mapping[str, Any]) -> ColumnReading:
+    return ColumnReading(**{**data, "missing": tuple(data["missing"])})

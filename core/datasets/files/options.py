@@ -1,0 +1,58 @@
+"""How a file is read. Each option is declared once: its range, its meaning."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Interval, Len
+from pydantic import Field
+
+MAX_SKIP = 1_000_000
+
+Character = Annotated[str, Len(1, 1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """What the caller says about a file. None means that it is found out."""
+
+    delimiter: Annotated[
+        Character | None, Field(description="between the cells of a line: , ; | or a tab (\\t)")
+    ] = None
+    quote: Annotated[Character | None, Field(description="around cells that hold delimiters")] = (
+        None
+    )
+    encoding: Annotated[
+        Annotated[str, Len(1, 40)] | None, Field(description="such as utf-8, latin-1, utf-16")
+    ] = None
+    decimal: Annotated[
+        Literal[".", ","] | None, Field(description="the decimal mark of the numbers")
+    ] = None
+    header: Annotated[
+        bool | None, Field(description="whether the first line names the columns")
+    ] = None
+    skip: Annotated[
+        Annotated[int, Interval(ge=0, le=MAX_SKIP)] | None,
+        Field(description="lines above the header or the first row"),
+    ] = None
+    comment: Annotated[
+        Character | None, Field(description="what comment lines begin with, such as #")
+    ] = None
+    index: Annotated[
+        bool | None, Field(description="whether the first column only numbers or names the rows")
+    ] = None
+    sheet: Annotated[
+        Annotated[str, Len(1, 256)] | None, Field(description="of a workbook; default: the first")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(ReadingOptions):
+    """How a file was read. None means that its format has no such thing.
+
+    Args:
+        packing: the compression that was undone: gzip, zstd, bz2 or zip.
+        member: the name of the file in a zip archive.
+    """
+
+    packing: str | None = None
+    member: str | None = None

@@ -1,0 +1,83 @@
+"""A finding: something about a file or a column that its owner should know, and how to mend it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Severity = Literal["info", "warning", "error"]
+"""info: understood as most would mean it. warning: a guess. error: a training would go wrong."""
+
+Code = Literal[
+    "blanks",
+    "case",
+    "constant",
+    "currency",
+    "dates_ambiguous",
+    "duplicate_column",
+    "encoding",
+    "free_text",
+    "header_missing",
+    "identifier",
+    "leak",
+    "many_levels",
+    "mostly_dates",
+    "mostly_numeric",
+    "names",
+    "percent",
+    "postal_code",
+    "sentinel",
+    "target_missing",
+    "task",
+    "thousands",
+    "unit",
+]
+MAX_EXAMPLES = 5
+MAX_VALUE_LENGTH = 100
+
+
+@dataclass(frozen=True)
+class Example:
+    """A cell: its line in the file, counting from 1, and its text (at most 100 characters)."""
+
+    line: int | None
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something about a column, or with `column` None about the file.
+
+    Args:
+        message: a sentence that names the thing and shows the value.
+        rows: the number of rows that it concerns.
+        fix: a body for `POST /datasets/{id}/columns` that mends or undoes it, if there is one.
+    """
+
+    code: Code
+    severity: Severity
+    message: str
+    column: str | None = None
+    rows: int = 0
+    examples: tuple[Example, ...] = ()
+    fix: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as the data set's row in the database stores it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Finding":
+        """The inverse of `to_json`."""
+        examples = tuple(Example(**example) for example in data["examples"])
+        return cls(**{**data, "examples": examples})
+
+
+def fix_column(name: str, **changes: Any) -> Mapping[str, Any]:
+    """The body of a fix for one column: `type`, `format`, `missing` or `use`."""
+    return {"columns": [{"name": name, **changes}]}
+
+
+def examples_of(lines: Sequence[int | None], values: Sequence[str]) -> tuple[Example, ...]:
+    """The first examples, with long values cut."""
+    some = zip(lines, values, strict=True)
+    return tuple(Example(line, value[:MAX_VALUE_LENGTH]) for line, value in some)[:MAX_EXAMPLES]

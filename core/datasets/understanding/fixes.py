@@ -1,0 +1,71 @@
+"""What the owner of a data set says about its columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
+
+from annotated_types import Len
+from pydantic import Field
+
+from core.exceptions import Invalid
+from models.config import ColumnName
+
+MAX_MISSING = 100
+
+StoredType = Literal["number", "category", "boolean", "datetime", "text"]
+Missing = Annotated[
+    tuple[Annotated[str, Len(1, 100)], ...],
+    Len(0, MAX_MISSING),
+    Field(description="texts that stand for a missing value"),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnFix:
+    """How to read one column. None leaves what was found out.
+
+    `format` is as in `models.features.columns.ColumnReading`.
+    """
+
+    name: ColumnName
+    type: StoredType | None = None
+    format: Annotated[str, Len(1, 100)] | None = None
+    missing: Missing | None = None
+    use: Annotated[
+        bool | None, Field(description="whether it is a feature unless a training says otherwise")
+    ] = None
+
+
+def merge(before: Sequence[ColumnFix], now: Sequence[ColumnFix]) -> tuple[ColumnFix, ...]:
+    """All fixes, a later one of the same column over an earlier one.
+
+    Raises:
+        Invalid: `now` names a column twice.
+    """
+    names = [fix.name for fix in now]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise Invalid([(f"/columns/{place}/name", f"column {name!r} is given twice")])
+    merged: dict[str, dict[str, Any]] = {fix.name: _given(fix) for fix in before}
+    for fix in now:
+        merged[fix.name] = merged.get(fix.name, {}) | _given(fix)
+    return tuple(ColumnFix(**fix) for _, fix in sorted(merged.items()))
+
+
+def to_json(fixes: Sequence[ColumnFix]) -> list[dict[str, Any]]:
+    """Only what was given, for the database."""
+    return [_given(fix) for fix in fixes]
+
+
+def from_json(data: Sequence[Mapping[str, Any]]) -> tuple[ColumnFix, ...]:
+    """The inverse of `to_json`."""
+    return tuple(map(_fix, data))
+
+
+def _fix(data: Mapping[str, Any]) -> ColumnFix:
+    missing = data.get("missing")
+    return ColumnFix(**{**data, "missing": None if missing is None else tuple(missing)})
+
+
+def _given(fix: ColumnFix) -> dict[str, Any]:
+    return {name: value for name, value in asdict(fix).items() if value is not None}
