@@ -40,7 +40,7 @@ def parse(values: Sequence[str | None], reading: ColumnReading) -> np.ndarray:
     """
     given = pa.chunked_array([pa.array(values, pa.large_string())])
     if reading.type == "text":
-        return _objects(pc.fill_null(given, pa.scalar("", given.type)))
+        return _objects(pa.chunked_array([[value or "" for value in values]], pa.large_string()))
     known = missing.CLEAR if reading.type == "category" else missing.KNOWN
     texts = without(trimmed(given), (*known, *reading.missing))
     match reading.type:
