@@ -25,7 +25,10 @@ from core.exceptions import UnsupportedFormat
 
 router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
 
-EXAMPLE = {"columns": [{"name": "price", "type": "number", "missing": ["-"]}]}
+EXAMPLE = {
+    "columns": [{"name": "price", "type": "number", "missing": ["-"]}],
+    "options": {"decimal": ","},
+}
 
 
 @router.post(
@@ -87,15 +90,16 @@ async def change_columns(
     dataset_id: str,
     body: Annotated[ColumnsRequest, Depends(json_body(ColumnsRequest))],
 ) -> DatasetResponse:
-    """Read some columns otherwise: a new data set of the same bytes.
+    """Read the file or some columns otherwise: a new data set of the same bytes.
 
-    The `fix` of a finding is such a body.
+    The `fix` of a finding is such a body. Earlier changes are kept unless the body says otherwise.
     """
     dataset, created = await to_thread.run_sync(
         context.datasets.change_columns,
         dataset_id,
         body.columns,
         body.name,
+        body.options,
         limiter=services.writers,
     )
     return _made(response, dataset, created=created)

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from app.schemas.common import Json, Owner, Request, Response, is_none
 from core.datasets.dataset import Dataset
+from core.datasets.files.options import ReadingOptions
 from core.datasets.findings.finding import Code, Severity
 from core.datasets.understanding.fixes import ColumnFix
 
@@ -14,10 +15,21 @@ DatasetName = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class ColumnsRequest(Request):
-    """Columns to be read otherwise. Other columns stay as they are."""
+    """What is to be read otherwise: columns, the file, or both. All else stays as it is."""
 
-    columns: Annotated[tuple[ColumnFix, ...], Field(min_length=1, max_length=1_000)]
+    columns: Annotated[tuple[ColumnFix, ...], Field(max_length=1_000)] = ()
+    options: ReadingOptions = Field(
+        ReadingOptions(),
+        description="how to read the file, as the parameters of the upload; "
+        "null keeps what was found out or said before",
+    )
     name: DatasetName | None = Field(None, description="default: that of the data set")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "ColumnsRequest":
+        if not self.columns and self.options == ReadingOptions():
+            raise ValueError("give columns, options, or both")
+        return self
 
 
 class ColumnResponse(Response):

@@ -28,10 +28,11 @@ from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
 from core.datasets.dataset import Dataset, about_of, dataset_of, given_fields
 from core.datasets.files.ingest import Given, Ingested, ingest, read_file
+from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.formats import find_format, format_named, inline
 from core.datasets.formats.limits import check_size
-from core.datasets.understanding.fixes import ColumnFix, merge
+from core.datasets.understanding.fixes import ColumnFix, check_names, merge
 from core.datasets.understanding.fixes import to_json as fixes_to_json
 from core.exceptions import Conflict, Invalid, NotFound, QuotaExceeded
 from core.jobs.checkpoints import checkpoints_key
@@ -46,6 +47,7 @@ from models.features.columns import Columns
 MAX_BYTES = 2**31
 ALL_ROWS = slice(None)
 NOTHING_GIVEN = Given()
+NO_FILE = "the file of this data set is not stored: upload it again with these options"
 
 
 @dataclass(frozen=True)
@@ -113,32 +115,46 @@ class Datasets:
             self._remember(existing)
             return existing, False
         found = read_file(format_, source, self._max_bytes, given)
+        check_names(given.fixes, found.table.column_names)
         return self._publish(about, found, self._caller, source=source)
 
     def change_columns(
-        self, dataset_id: str, fixes: Sequence[ColumnFix], name: str | None = None
+        self,
+        dataset_id: str,
+        fixes: Sequence[ColumnFix],
+        name: str | None = None,
+        options: ReadingOptions = NOTHING_GIVEN.options,
     ) -> tuple[Dataset, bool]:
-        """A new data set of the same bytes, with some columns read otherwise.
+        """A new data set of the same bytes, with the file or some columns read otherwise.
 
-        Fixes of earlier changes are kept. A data set without a stored file (inline rows, the first
-        release) is changed from its columns. The same changes again return the existing data set,
-        and False.
+        Fixes and options of earlier changes are kept, each until a later one says otherwise. Of a
+        file that is read otherwise, earlier fixes wait while no column has their name. A data set
+        without a stored file (inline rows, the first release) is changed from its columns. The
+        same changes again return the existing data set, and False.
 
         Args:
             name: of the new data set; by default that of the old one.
+            options: how to read the file; None in it keeps what was said or found out before.
 
         Raises:
             NotFound: there is no such data set.
-            Invalid: a fix names no column, or cannot be done.
+            NotParseable, TooLarge: the file cannot be read in this way.
+            Invalid: a fix names no column, or cannot be done; or there are options but no file.
         """
         before = self.get(dataset_id)
         row = self._row(dataset_id)
-        given = replace(before.given, fixes=merge(before.given.fixes, fixes))
+        if given_fields(options) and row.source_key is None:
+            raise Invalid([("/options", NO_FILE)])
+        given = Given(
+            replace(before.given.options, **given_fields(options)),
+            merge(before.given.fixes, fixes),
+        )
         about = Origin(name or before.name, before.format, before.sha256, before.bytes, given)
         if existing := self._find(about):
             self._remember(existing)
             return existing, False
         found = self._read_again(row, before.format, given)
+        check_names(fixes, found.table.column_names)
         return self._publish(about, found, self._caller, source_key=row.source_key)
 
     def _read_again(self, row: DatasetRow, format_: str, given: Given) -> Ingested:

@@ -132,3 +132,35 @@ def test_files_that_are_wrong_are_refused(http: httpx.Client) -> None:
     assert http.post("/datasets", content=CSV, headers={"Content-Type": "text/csv"}).json()[
         "errors"
     ] == [{"path": "name", "message": "required"}]
+
+
+def test_columns_and_file_are_read_otherwise_without_a_new_upload(http: httpx.Client) -> None:
+    before = upload(http, CSV, name="otherwise").json()
+    url = f"/datasets/{before['id']}/columns"
+    body = {"columns": [{"name": "city", "use": False}], "options": {"comment": "#"}}
+    changed = http.post(url, json=body)
+    assert changed.status_code == 201, changed.text
+    dataset = changed.json()
+    assert changed.headers["location"] == f"/datasets/{dataset['id']}"
+    assert dataset["id"] != before["id"]
+    assert dataset["sha256"] == before["sha256"]
+    assert [column["use"] for column in dataset["columns"]] == [True, False, True]
+    assert http.post(url, json=body).status_code == 200
+    assert http.post(url, json={"options": {"comment": "#"}}).status_code == 201
+
+
+def test_changes_that_are_wrong_are_refused(http: httpx.Client) -> None:
+    url = f"/datasets/{upload(http, CSV, name='wrong').json()['id']}/columns"
+    for body, path, told in (
+        ({}, "", "give columns, options, or both"),
+        ({"columns": []}, "", "give columns, options, or both"),
+        ({"options": {"decimal": "·"}}, "/options/decimal", "'.' or ','"),
+        ({"options": {"delimeter": ";"}}, "/options/delimeter", "unknown field"),
+        ({"columns": [{"name": "town", "use": False}]}, "/columns/0/name", "x, city, ok"),
+        ({"columns": [{"name": "x", "type": "money"}]}, "/columns/0/type", "'number'"),
+    ):
+        refused = http.post(url, json=body)
+        assert refused.status_code == 422, refused.text
+        (error,) = refused.json()["errors"]
+        assert error["path"] == path
+        assert told in error["message"]

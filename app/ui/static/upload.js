@@ -3,15 +3,24 @@
 import { askForAKey, once, parsed } from "./app.js";
 import { byId, inputById } from "./dom.js";
 
-/** The same as in `credence.media_types`.
+/** The same as in `credence.client.media_types`.
  * @type {Record<string, string | undefined>} */
 const MEDIA_TYPES = {
   ".csv": "text/csv",
+  ".tsv": "text/tab-separated-values",
+  ".tab": "text/tab-separated-values",
+  ".json": "application/json",
+  ".jsonl": "application/x-ndjson",
+  ".ndjson": "application/x-ndjson",
+  ".txt": "text/plain",
   ".parquet": "application/vnd.apache.parquet",
   ".arrow": "application/vnd.apache.arrow.stream",
   ".arrows": "application/vnd.apache.arrow.stream",
+  ".feather": "application/vnd.apache.arrow.file",
   ".npz": "application/x-npz",
-  ".txt": "text/plain",
+  ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+  ".xls": "application/vnd.ms-excel",
+  ".ods": "application/vnd.oasis.opendocument.spreadsheet",
 };
 
 const form = byId("upload");

@@ -53,9 +53,11 @@ def ingest(source: Source, fixes: Sequence[ColumnFix] = (), *, is_text: bool = F
     """Understand the columns of a source, then check the table.
 
     Args:
+        fixes: those that name no column are left out.
         is_text: whether its columns of strings are text whatever their values.
     """
-    by_name = {fix.name: fix for fix in fixes}
+    names = set(source.table.column_names)
+    by_name = {fix.name: fix for fix in fixes if fix.name in names}
     columns = understand(source, by_name)
     table = pa.table({one.reading.name: one.column for one in columns})
     profiles = [_profile(one, is_text=is_text) for one in columns]
@@ -75,7 +77,12 @@ def ingest(source: Source, fixes: Sequence[ColumnFix] = (), *, is_text: bool = F
 
 
 def _profile(one: Understood, *, is_text: bool) -> ColumnProfile:
-    found = profile(one.reading.name, one.column, is_text=is_text or one.reading.type == "text")
+    found = profile(
+        one.reading.name,
+        one.column,
+        is_text=is_text or one.reading.type == "text",
+        is_boolean=one.reading.type == "boolean",
+    )
     return replace(found, use=one.reading.use)
 
 

@@ -52,6 +52,17 @@ def merge(before: Sequence[ColumnFix], now: Sequence[ColumnFix]) -> tuple[Column
     return tuple(ColumnFix(**fix) for _, fix in sorted(merged.items()))
 
 
+def check_names(fixes: Sequence[ColumnFix], names: Sequence[str]) -> None:
+    """Raise `Invalid` if a fix names no column; the message lists columns that exist."""
+    known = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
+    unknown = [(place, fix.name) for place, fix in enumerate(fixes) if fix.name not in names]
+    errors = [
+        (f"/columns/{i}/name", f"no column {name!r}: there are {known}") for i, name in unknown
+    ]
+    if errors:
+        raise Invalid(errors)
+
+
 def to_json(fixes: Sequence[ColumnFix]) -> list[dict[str, Any]]:
     """Only what was given, for the database."""
     return [_given(fix) for fix in fixes]
