@@ -10,6 +10,7 @@ import structlog
 import torch
 
 from core.context import Context
+from core.datasets.inputs import target_type
 from core.exceptions import Unavailable
 from core.jobs.jobs import Claim, MethodSpec, TrainSpec
 from core.process.devices import job_device
@@ -75,10 +76,12 @@ def _measure(  # noqa: PLR0917 - a training, where it runs, and when to stop
 
 
 def _training(context: Context, spec: TrainSpec) -> Training:
-    types = {profile.name: profile.type for profile in context.datasets.get(spec.dataset).columns}
+    profiles = {p.name: p for p in context.datasets.get(spec.dataset).columns}
+    types = {name: profiles[name].type for name in columns_needed(spec.config)}
+    types[spec.config.target] = target_type(profiles[spec.config.target])
     return Training(
         config=spec.config,
-        types={name: types[name] for name in columns_needed(spec.config)},
+        types=types,
         device=job_device(spec.config.training.device, context.settings),
         checkpoint_seconds=context.settings.checkpoint_seconds,
     )
@@ -108,12 +111,12 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
             folder.write_training(training)
             train_in_processes(folder, processes, threads, on_progress, should_stop)
             torch.set_num_threads(threads)
-            columns = context.datasets.columns(dataset, names)
+            columns = context.datasets.columns(dataset, names, types=training.types)
             model = read_model(folder.model)
             model = with_baselines(model, columns, training.types, should_stop)
         return write_model(model, folder.model)
     with tracing.span("load data"):
-        columns = context.datasets.columns(dataset, names)
+        columns = context.datasets.columns(dataset, names, types=training.types)
     with tracing.span("train"):
         torch.set_num_threads(threads)
         model = train(
