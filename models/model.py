@@ -18,7 +18,7 @@ from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
 from models.features.columns import ColumnReading, Columns, InputColumn
-from models.features.readings import names_unread
+from models.features.readings import names_unread, with_readings
 from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
@@ -91,6 +91,19 @@ class TrainedModel(ABC):
         return names_unread(
             self.readings, {self.config.target, *(column.name for column in self.inputs)}
         )
+
+    @cached_property
+    def label(self) -> InputColumn:
+        """The target, as labels give it: a number, or a category of the classes."""
+        classes = self.classes
+        type_ = "number" if classes is None else "category"
+        levels = [name for name in classes or () if isinstance(name, str)]
+        plain = InputColumn(name=self.config.target, type=type_, missing=True)
+        readings = [one for one in self.readings if one.name == self.config.target]
+        if levels:  # words of a boolean, too, are its labels
+            readings = [replace(one, type=type_) for one in readings]
+        (label,) = with_readings([plain], readings, {self.config.target: levels})
+        return label
 
     @property
     def features(self) -> tuple[FeatureConfig, ...]:

@@ -108,13 +108,15 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
             return to_numpy(column, "boolean")
         case "datetime" if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
             return to_numpy(times.to_utc(column, place), "datetime")
-        case "category" | "datetime" if strings.is_string(type_):
-            return _values(feature, column.to_pylist())
-        case "number" | "boolean" if strings.is_string(type_) and feature.reading is not None:
+        case _ if strings.is_string(type_) and _takes_texts(feature):
             return _values(feature, column.to_pylist())
         case "number" | "boolean" | "category" | "datetime" if pa.types.is_null(type_):
             return _values(feature, [None] * len(column))
     raise place.invalid(f"has the type {type_}: give {WANTED[feature.type]}")
+
+
+def _takes_texts(feature: InputColumn) -> bool:
+    return feature.reading is not None or feature.type in ("category", "datetime")
 
 
 def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:

@@ -32,7 +32,7 @@ def read_mixed(
     assert column.reading is not None
     at = [i for i, value in enumerate(values) if type(value) is str]
     if column.type == "datetime" and not _day_before_month(column.reading):
-        at = [i for i in at if not _is_plain(plain, values[i])]
+        at = _not_plain(plain, values, at)
     if not at:
         return plain(values, place)
     texts = dict.fromkeys(at)
@@ -62,9 +62,10 @@ def _day_before_month(reading: ColumnReading) -> bool:
     return (reading.format or "").startswith("%Y-%d")
 
 
-def _is_plain(plain: Reader, value: str) -> bool:
+def _not_plain(plain: Reader, values: Sequence[Any], at: Sequence[int]) -> list[int]:
+    """Those of the places whose text `plain` does not read."""
     try:
-        plain([value], str)
+        plain([values[i] for i in at], str)
     except Invalid:
-        return False
-    return True
+        return [i for i in at if len(at) == 1 or _not_plain(plain, values, [i])]
+    return []
