@@ -17,6 +17,7 @@ Code = Literal[
     "duplicate_rows",
     "encoding",
     "few_rows",
+    "file_type",
     "free_text",
     "header_missing",
     "identifier",

@@ -10,7 +10,8 @@ _IDENTIFIER = re.compile(
     r"""
     ids? | uu?id | guid | pk | oid | rid | idx | index | key | hash | sha(1|256)? | md5 | checksum
     | token | identifier | unnamed | nr | no | num | number | serial | ssn | iban | isbn | imei
-    | vin | row(id|name|names|num|number)? | obs | observation | record | sample | case | ticket | invoice
+    | vin | row(id|name|names|num|number)? | obs | observation | record | sample | case
+    | ticket | invoice
     | subject | respondent | participant | patient | passenger | customer | client | user | member
     | employee | student | person | order | transaction | session | device | account
     | identifikator | kennung | schl(ue|ü)ssel | nummer | lfd(nr)? | kunden? | seriennummer
@@ -37,7 +38,8 @@ _POSTAL = re.compile(
 _ORDER = re.compile(
     r"""
     years? | yr | months? | weeks? | days? | dates? | datum | times? | timestamp | t | steps?
-    | trend | hours? | minutes? | seconds? | sec | period | quarter | season | epoch | cycle | jahr | monat
+    | trend | hours? | minutes? | seconds? | sec | period | quarter | season | epoch | cycle
+    | jahr | monat
     | tage? | woche | zeit | stunde | age | alter | rank(ing)? | rang | position | place | platz
     | round | distance | depth | height | level
     """,
