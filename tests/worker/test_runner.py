@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from core.context import Context
-from core.datasets.files.ingest import Given
-from core.datasets.understanding.fixes import ColumnFix
 from core.jobs.jobs import EvaluateSpec, JobStatus
 from models.artifact.files import read_model
 from tests.worker.conftest import QUICK, add_line, train_job
@@ -148,23 +146,3 @@ def test_an_evaluation_scores_a_version(
     assert done.metrics["log_likelihood"] == pytest.approx(
         model.evaluate(columns, prune=0.5)["log_likelihood"]
     )
-
-
-def test_a_target_of_yes_and_no_has_these_words_as_classes(
-    context: Context, runner: JobRunner, tmp_path: Path
-) -> None:
-    rows = [f"{x},{'Ja' if x % 3 else 'Nein'}" for x in range(120)]
-    path = tmp_path / "paid.csv"
-    path.write_text("\n".join(["x,y", *rows]), encoding="utf-8")
-    stored, _ = context.datasets.add(
-        "paid", "text/csv", path, given=Given(fixes=(ColumnFix(name="y", type="boolean"),))
-    )
-    assert [column.type for column in stored.columns] == ["number", "boolean"]
-    job = train_job(context, stored.id)
-    runner.run(job.id)
-    version = context.registry.get("line")
-    assert version.description["classes"] == ["Ja", "Nein"]
-    evaluation = context.jobs.create(EvaluateSpec(model="line", dataset=stored.id, version=1))
-    runner.run(evaluation.id)
-    done = context.jobs.get(evaluation.id)
-    assert (done.status, done.metrics["rows"]) == (JobStatus.SUCCEEDED, 120)
