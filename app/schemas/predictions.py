@@ -119,6 +119,11 @@ class PredictResponse(Response):
     draws: list[Any] | None = Field(
         None, description="with return_draws: samples × rows; for a forecast, paths × steps"
     )
+    notes: list[str] | None = Field(
+        None,
+        description="only for files: what you should know about the rows, such as cells that "
+        "cannot be read",
+    )
     timings_ms: TimingsResponse
 
 

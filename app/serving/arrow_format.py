@@ -80,6 +80,8 @@ def write_response(response: PredictionResponse) -> bytes:
     more = {"timings_ms": orjson.dumps(response.timings.milliseconds())}
     if response.id is not None:
         more["id"] = response.id.encode()
+    if response.notes is not None:
+        more["notes"] = orjson.dumps(list(response.notes))
     schema = table.schema.with_metadata({**(table.schema.metadata or {}), **more})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:

@@ -51,6 +51,8 @@ def write_response(response: PredictionResponse) -> bytes:
             *outer, name = output.member.split(".")
             place = document.setdefault(outer[0], {}) if outer else document
             place[name] = _ready(values)
+    if response.notes is not None:
+        document["notes"] = list(response.notes)
     document["timings_ms"] = response.timings.milliseconds()
     return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY, default=_interval)
 

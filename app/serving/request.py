@@ -24,6 +24,7 @@ class PredictionRequest:
         decode_future: the columns of the steps ahead; None if there are none.
         rows_only: whether the format supports only independent rows.
         store: whether to store the request for later labels.
+        notes: on the rows of a file, once they are decoded; None for other formats.
     """
 
     model: str
@@ -36,6 +37,7 @@ class PredictionRequest:
     rows_only: bool = False
     deadline_seconds: float | None = None
     store: bool = False
+    notes: Sequence[str] | None = None
 
     @classmethod
     def of(
@@ -80,12 +82,16 @@ class Timings:
 
 @dataclass(frozen=True)
 class PredictionResponse:
-    """A response, which a wire format writes. `id` is that of the stored request, if any."""
+    """A response, which a wire format writes. `id` is that of the stored request, if any.
+
+    `notes` are those on the rows of a file.
+    """
 
     version: Version
     prediction: Prediction
     timings: Timings
     id: str | None = None
+    notes: Sequence[str] | None = None
 
     @property
     def num_bytes(self) -> int:

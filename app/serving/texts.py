@@ -42,7 +42,14 @@ def read_mixed(
     except Unreadable as error:
         message = f"must be {error.expected}, or null if it is missing"
         raise Invalid([(place(at[error.index]), message)]) from None
-    return read if column.spellings is None else respelled(read, column.spellings)
+    if column.spellings is None:
+        return read
+    levels = set(column.spellings.values())  # even one that elsewhere stands for a missing value
+    exact = [
+        values[i] if values[i] in levels else level for i, level in zip(at, read[at], strict=True)
+    ]
+    read[at] = np.array([*exact, None], dtype=object)[:-1]
+    return respelled(read, column.spellings)
 
 
 def _day_before_month(reading: ColumnReading) -> bool:

@@ -1,6 +1,6 @@
 """How a model reads a data set: the columns that it needs, and the type of its target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def target_type(target: ColumnProfile, classes: Sequence[str | float | bool] | N
     return _type_as(target, "boolean" if are_booleans else "category")
 
 
-def check_present(needed: Sequence[InputColumn], names: Mapping[str, object], path: str) -> None:
+def check_present(needed: Sequence[InputColumn], names: Collection[str], path: str) -> None:
     """Raise `Invalid` for needed columns that are not there; it lists those that are."""
     if missing := [column.name for column in needed if column.name not in names]:
         listed, there = ", ".join(missing[:MAX_NAMES]), ", ".join(list(names)[:MAX_NAMES])
