@@ -1,7 +1,7 @@
 """Types of the service's JSON responses: dictionaries with known keys, as in `docs/api.md`."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired, TypedDict, final
+from typing import Any, Literal, NotRequired, Required, TypedDict, final
 
 Json = dict[str, Any]
 Kind = Literal["aleatoric", "epistemic", "total"]
@@ -22,8 +22,42 @@ class AuditLine(TypedDict):
     details: Json
 
 
+class ReadingOptions(TypedDict, total=False):
+    """How a file is written: what is not given is found out; see `POST /datasets`."""
+
+    delimiter: str
+    quote: str
+    encoding: str
+    decimal: Literal[".", ","]
+    header: bool
+    skip: int
+    comment: str
+    index: bool
+    sheet: str
+
+
+class ColumnFix(TypedDict, total=False):
+    """How to read one column; what is not given stays as it was found out."""
+
+    name: Required[str]
+    type: Literal["number", "category", "boolean", "datetime", "text"]
+    format: str
+    missing: Sequence[str]
+    use: bool
+
+
+class ColumnReading(TypedDict):
+    """How the texts of a column were read; a `format` of null is the plain form."""
+
+    format: str | None
+    missing: list[str]
+
+
 class Column(TypedDict):
-    """One column of a data set; its statistics ignore missing values."""
+    """One column of a data set; its statistics ignore missing values.
+
+    `use` tells whether it is a feature unless a training names its features.
+    """
 
     name: str
     type: str
@@ -34,10 +68,35 @@ class Column(TypedDict):
     mean: NotRequired[float]
     std: NotRequired[float]
     levels: NotRequired[list[str]]
+    num_levels: NotRequired[int]
+    use: bool
+    reading: NotRequired[ColumnReading]
+
+
+class Example(TypedDict):
+    """A cell that a finding is about, with its line in the file, counting from 1."""
+
+    line: int | None
+    value: str
+
+
+class Finding(TypedDict):
+    """Something about a file or a column that its owner should know before a training.
+
+    `fix` is a body for `POST /datasets/{id}/columns`.
+    """
+
+    code: str
+    column: str | None
+    severity: Literal["info", "warning", "error"]
+    message: str
+    rows: int
+    examples: list[Example]
+    fix: Json | None
 
 
 class Dataset(TypedDict):
-    """An uploaded data set."""
+    """An uploaded data set; `reading` tells how its file was read."""
 
     id: str
     name: str
@@ -47,6 +106,8 @@ class Dataset(TypedDict):
     bytes: int
     sha256: str
     created_at: str
+    reading: Json
+    findings: list[Finding]
 
 
 class Progress(TypedDict):

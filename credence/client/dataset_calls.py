@@ -1,51 +1,69 @@
 """Data sets."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from credence.client.calls import Calls
+from credence.client.media_types import headers_for
 from credence.client.operations import Listing, Operation, listing, method
 from credence.client.requests import path
-from credence.types import Dataset, Json
-
-MEDIA_TYPES = {
-    ".csv": "text/csv",
-    ".parquet": "application/vnd.apache.parquet",
-    ".arrow": "application/vnd.apache.arrow.stream",
-    ".arrows": "application/vnd.apache.arrow.stream",
-    ".npz": "application/x-npz",
-    ".txt": "text/plain",
-}
+from credence.types import ColumnFix, Dataset, Json, ReadingOptions
 
 
 class DatasetCalls(Calls):
     """Upload, list, read and delete data sets."""
 
     @method
-    def upload(self, data: Any, name: str | None = None) -> Operation[Dataset]:
+    def upload(
+        self,
+        data: Any,
+        name: str | None = None,
+        *,
+        like: str | None = None,
+        **options: Unpack[ReadingOptions],
+    ) -> Operation[Dataset]:
         """Upload a file, or anything with columns; the same bytes again give the same data set.
 
+        How a file is written is found out; `reading` and `findings` of the result say what was
+        found.
+
         Args:
-            data: the path of a CSV, Parquet, Arrow stream, npz or text file (.gz, too); or a frame
+            data: the path of a CSV, JSON lines, Excel, Parquet, … file, also compressed; or a frame
                 of pandas, polars or pyarrow, a dict of arrays, a matrix, a list of records.
             name: by default the file's.
+            like: the id of a data set, or the name of a model, whose columns are read in this way.
+            options: how the file is written, as `delimiter=";"`, where the service is mistaken.
 
         Raises:
-            ValueError: the service reads no files with this suffix.
             TypeError: the data have no columns.
         """
         if isinstance(data, str | Path):
             file = Path(data)
-            headers, params = headers_for(file), {"name": name or file.name}
+            headers, name = headers_for(file), name or file.name
             body: Path | bytes = file
         else:
             from credence.client.arrow import MEDIA_TYPE, to_stream  # noqa: PLC0415
             from credence.client.frames import read_frame  # noqa: PLC0415
 
             headers, body = {"Content-Type": MEDIA_TYPE}, to_stream(read_frame(data).columns)
-            params = {"name": name or "data"}
+        params = {"name": name or "data", "like": like, **options}
         return self.create("/datasets", params=params, headers=headers, body=body)
+
+    @method
+    def fix_columns(
+        self, dataset_id: str, columns: Sequence[ColumnFix], name: str | None = None
+    ) -> Operation[Dataset]:
+        """A new data set of the same bytes, in which some columns are read otherwise.
+
+        Args:
+            columns: as `[{"name": "price", "type": "number", "missing": ["-"]}]`; the `fix` of a
+                finding has such `columns`.
+            name: of the new data set; by default that of the old one.
+        """
+        body: Json = {"columns": list(columns)} | ({} if name is None else {"name": name})
+        return self.create(path("datasets", dataset_id, "columns"), json=body)
 
     @listing
     def datasets(self) -> Listing[Dataset]:
@@ -53,9 +71,13 @@ class DatasetCalls(Calls):
         return self.pages("/datasets")
 
     @method
-    def dataset(self, dataset_id: str) -> Operation[Dataset]:
-        """One data set with its columns."""
-        return self.call("GET", path("datasets", dataset_id))
+    def dataset(self, dataset_id: str, target: str | None = None) -> Operation[Dataset]:
+        """One data set with its columns.
+
+        Args:
+            target: a column to predict; the findings then say what it means for a training.
+        """
+        return self.call("GET", path("datasets", dataset_id), params={"target": target})
 
     @method
     def dataset_rows(self, dataset_id: str, limit: int = 20) -> Operation[list[Json]]:
@@ -81,18 +103,3 @@ def dataset_of(calls: Calls, data: Any) -> Operation[tuple[str, str | None]]:
         return data, (yield from DatasetCalls.dataset(calls, data))["name"]
     uploaded = yield from DatasetCalls.upload(calls, data)
     return uploaded["id"], uploaded["name"] if isinstance(data, str | Path) else None
-
-
-def headers_for(path: Path) -> dict[str, str]:
-    """The headers of an upload of this file; `.gz` after a known suffix is a content encoding.
-
-    Raises:
-        ValueError: the service reads no files with this suffix.
-    """
-    gzipped = path.suffix == ".gz"
-    suffix = Path(path.stem).suffix if gzipped else path.suffix
-    if suffix not in MEDIA_TYPES:
-        known = ", ".join(MEDIA_TYPES)
-        raise ValueError(f"{path.name}: suffix {suffix!r} is not one of {known} (or these .gz)")
-    headers = {"Content-Type": MEDIA_TYPES[suffix]}
-    return headers | {"Content-Encoding": "gzip"} if gzipped else headers

@@ -1,11 +1,12 @@
 """Options that several commands share."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
 from credence import DEFAULT_URL
 from credence.commands.completion import dataset_ids_and_files, model_names
+from credence.types import ReadingOptions
 
 Url = Annotated[
     str | None,
@@ -41,3 +42,73 @@ Follow = Annotated[
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="Show at most this many.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the service's response as JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+FILE = "How the file is written"  # the panel of these options in --help
+
+
+def _character(text: str) -> str:
+    """One character; a shell writes a tab most easily as \\t or `tab`."""
+    return "\t" if text in ("\\t", "tab") else text
+
+
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        parser=_character,
+        metavar="CHARACTER",
+        help="Between the cells of a line, such as ';'; a tab is '\\t'. Default: found out.",
+        rich_help_panel=FILE,
+    ),
+]
+Quote = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER", help="Around cells that hold delimiters.", rich_help_panel=FILE
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(help="Such as utf-8, latin-1, utf-16. Default: found out.", rich_help_panel=FILE),
+]
+Decimal = Annotated[
+    Literal[".", ","] | None,
+    typer.Option(help="The decimal mark of the numbers.", rich_help_panel=FILE),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first line names the columns.",
+        rich_help_panel=FILE,
+    ),
+]
+Skip = Annotated[
+    int | None,
+    typer.Option(help="Lines above the header or the first row.", rich_help_panel=FILE),
+]
+Comment = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="What comment lines begin with, such as '#'.",
+        rich_help_panel=FILE,
+    ),
+]
+Index = Annotated[
+    bool | None,
+    typer.Option(
+        "--index/--no-index",
+        help="Whether the first column only numbers or names the rows.",
+        rich_help_panel=FILE,
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(help="Of a workbook. Default: the first.", rich_help_panel=FILE),
+]
+
+
+def reading_options(**options: Any) -> ReadingOptions:
+    """The options that were given."""
+    given = {name: value for name, value in options.items() if value is not None}
+    return cast("ReadingOptions", given)

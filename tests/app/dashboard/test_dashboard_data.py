@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from credence.client.dataset_calls import MEDIA_TYPES
+from credence.client.media_types import MEDIA_TYPES
 from tests.app.browser import Visit
 from tests.app.conftest import MakeService
 from tests.app.running import Service

@@ -15,6 +15,8 @@ async def check(client: Client, other: AsyncClient) -> None:
     """The same methods of both."""
     assert_type(client.dataset("ds_1"), Dataset)
     assert_type(await other.dataset("ds_1"), Dataset)
+    assert_type(client.upload("a.csv", delimiter=";", like="ds_2"), Dataset)
+    assert_type(client.fix_columns("ds_1", [{"name": "x", "type": "number"}]), Dataset)
     assert_type(client.predict("m", [{"x": 1}], samples=3), Prediction)
     assert_type(await other.predict("m", [{"x": 1}]), Prediction)
     assert_type(client.train("a.csv", target="y"), TrainedModel)
@@ -29,3 +31,4 @@ def mistakes(client: Client) -> None:
     client.predict("m", [], smaples=3)  # type: ignore[call-arg]
     client.datset("ds_1")  # type: ignore[attr-defined]
     client.dataset(3)  # type: ignore[arg-type]
+    client.upload("a.csv", delimitre=";")  # type: ignore[call-arg]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from credence.client import Client
+from credence.client.media_types import headers_for
 from credence.exceptions import CredenceAPIError, ServiceUnreachable
 from credence.types import Version
 
@@ -93,8 +94,27 @@ def test_an_answer_that_is_no_problem_document_keeps_its_status(proxy_url: str) 
     assert e.value.status == 502
 
 
-def test_a_file_that_the_service_does_not_read_is_not_sent(tmp_path: Path) -> None:
-    path = tmp_path / "table.xlsx"
-    path.write_bytes(b"")
-    with Client("http://127.0.0.1:1") as client, pytest.raises(ValueError, match=r"'\.xlsx'"):
-        client.upload(path)
+@pytest.mark.parametrize(
+    ("name", "headers"),
+    [
+        ("a.CSV", {"Content-Type": "text/csv"}),
+        ("a.b.csv.gz", {"Content-Type": "text/csv", "Content-Encoding": "gzip"}),
+        ("a.ndjson", {"Content-Type": "application/x-ndjson"}),
+        ("a.csv.zst", {"Content-Type": "application/octet-stream"}),
+        ("a.dat", {"Content-Type": "application/octet-stream"}),
+        ("a", {"Content-Type": "application/octet-stream"}),
+    ],
+)
+def test_a_file_is_sent_as_what_its_suffix_says(name: str, headers: dict[str, str]) -> None:
+    assert headers_for(Path(name)) == headers
+
+
+def test_what_is_said_about_a_file_and_its_columns_is_kept(client: Client, tmp_path: Path) -> None:
+    path = tmp_path / "said.csv"
+    path.write_text("id,x,y\n" + "".join(f"{i},{i * i % 7},{i % 5}\n" for i in range(30)))
+    said = client.upload(path, delimiter=",")
+    changed = client.fix_columns(said["id"], [{"name": "id", "use": False}], name="without id")
+    assert changed["id"] != said["id"]
+    assert changed["name"] == "without id"
+    assert [column["use"] for column in changed["columns"]] == [False, True, True]
+    assert client.dataset(changed["id"])["columns"] == changed["columns"]
