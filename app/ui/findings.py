@@ -7,7 +7,7 @@ from typing import Any
 from app.ui.reading import option_words, written
 from core.database.schema import Json
 from core.datasets.dataset import Dataset
-from core.datasets.findings.finding import Finding, Severity
+from core.datasets.findings.finding import Code, Finding, Severity
 from models.features.columns import ColumnReading
 
 TYPES: Mapping[str, str] = {
@@ -24,6 +24,10 @@ _TITLES: Mapping[Severity, str] = {
 }
 _FIRST: Mapping[Severity, int] = {"error": 20, "warning": 10, "info": 3}
 """How many are shown at once; the others are folded."""
+READ: frozenset[Code] = frozenset(
+    {"blanks", "case", "currency", "dates_ambiguous", "mostly_dates", "percent", "thousands", "unit"}
+)
+"""Codes of what was read in one of several ways; another type undoes that."""
 EXACT = "exact"  # the format of a category whose blanks and case count
 KEPT = "This is a new data set; the old one is kept."
 
@@ -83,15 +87,16 @@ def finding_groups(findings: Iterable[Finding]) -> list[FindingGroup]:
 def mend_all(findings: Iterable[Finding]) -> Mending | None:
     """One fix of all errors and warnings; None if fewer than two can be mended at once.
 
-    Of fixes that contradict each other, the first one counts. Fixes that change how the file is
-    read are left out, because they change the columns.
+    Of fixes that contradict each other, the first one counts. Left out are fixes that undo what
+    was done (another reading of a column, an identifier as a feature), and those that change how
+    the file is read, because they change the columns.
     """
     columns: dict[str, Json] = {}
     count = 0
     for finding in findings:
-        if finding.severity == "info" or not finding.fix or "options" in finding.fix:
+        if finding.severity == "info" or not _mends(finding):
             continue
-        changes = finding.fix.get("columns", ())
+        changes = (finding.fix or {}).get("columns", ())
         if any(_contradicts(change, columns.get(change["name"], {})) for change in changes):
             continue
         count += 1
@@ -100,13 +105,14 @@ def mend_all(findings: Iterable[Finding]) -> Mending | None:
     if count < 2:
         return None
     body = {"columns": list(columns.values())}
-    return Mending(body, f"Mend {count} at once", f"Mended {count}. {KEPT}")
+    return Mending(body, f"Apply {count} fixes at once", f"Applied {count} fixes. {KEPT}")
 
 
 def mending(fix: Mapping[str, Any]) -> Mending:
     """The button of a fix."""
-    labels, done = zip(*_words(fix), strict=True)
-    return Mending(dict(fix), "; ".join(labels), f"{'; '.join(done)}. {KEPT}")
+    words = list(_words(fix))
+    label, done = ("; ".join(told[i] for told in words) for i in (0, 1))
+    return Mending(dict(fix), label, f"{done}. {KEPT}")
 
 
 def said(dataset: Dataset) -> list[str]:
@@ -134,6 +140,16 @@ def _left_out_by_caller(dataset: Dataset) -> set[str]:
     return {fix.name for fix in dataset.given.fixes if fix.use is False}
 
 
+def _mends(finding: Finding) -> bool:
+    """Whether the fix mends something, and does not undo what was done."""
+    if not finding.fix or "options" in finding.fix:
+        return False
+    return not any(
+        change.get("use") or "format" in change or (finding.code in READ and "type" in change)
+        for change in finding.fix.get("columns", ())
+    )
+
+
 def _contradicts(change: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
     both = change.keys() & before.keys() - {"name", "missing"}
     return any(change[key] != before[key] for key in both)
@@ -148,15 +164,13 @@ def _joined(before: Json, change: Mapping[str, Any]) -> Json:
 
 def _words(fix: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What a fix does, and what was done."""
-    match fix.get("options"):
-        case None | {}:
-            pass
-        case {"header": bool(header), **rest} if not rest:
-            as_ = "column names" if header else "data"
-            yield f"Read the first line as {as_}", f"The first line is read as {as_}"
-        case options:
-            words = ", ".join(option_words(options))
-            yield f"Read the file with {words}", f"The file is read with {words}"
+    options = fix.get("options") or {}
+    if list(options) == ["header"]:
+        role = "column names" if options["header"] else "data"
+        yield f"Read the first line as {role}", f"The first line is read as {role}"
+    elif options:
+        words = ", ".join(option_words(options))
+        yield f"Read the file with {words}", f"The file is read with {words}"
     columns = fix.get("columns", ())
     if len(columns) > 3:
         yield f"Change {len(columns)} columns", f"{len(columns)} columns are changed"
@@ -169,6 +183,8 @@ def _of_column(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     name = f"“{change['name']}”"
     type_, format_ = TYPES.get(change.get("type", "")), change.get("format")
     how = f" written as {written(format_)}" if format_ else ""
+    if format_ == EXACT:
+        how = " in which blanks and case count"
     if type_:
         yield f"Read {name} as {type_}{how}", f"{name} is read as {type_}{how}"
     elif format_ == EXACT:

@@ -16,10 +16,10 @@ LABELS: Mapping[str, str] = {
     "quote": "Quotes",
     "encoding": "Encoding",
     "decimal": "Decimal mark",
-    "header": "First line names the columns",
+    "header": "Header",
     "skip": "Lines to skip",
     "comment": "Comment lines begin with",
-    "index": "First column only numbers the rows",
+    "index": "Index column",
     "sheet": "Sheet",
 }
 _SIGNS: Mapping[str, str] = {
