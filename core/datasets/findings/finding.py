@@ -15,6 +15,7 @@ Code = Literal[
     "dates_ambiguous",
     "duplicate_column",
     "encoding",
+    "file_type",
     "free_text",
     "header_missing",
     "identifier",
