@@ -25,9 +25,19 @@ _TITLES: Mapping[Severity, str] = {
 _FIRST: Mapping[Severity, int] = {"error": 20, "warning": 10, "info": 3}
 """How many are shown at once; the others are folded."""
 READ: frozenset[Code] = frozenset(
-    {"blanks", "case", "currency", "dates_ambiguous", "mostly_dates", "percent", "thousands", "unit"}
+    {
+        "blanks",
+        "case",
+        "currency",
+        "dates_ambiguous",
+        "mostly_dates",
+        "percent",
+        "thousands",
+        "unit",
+    }
 )
 """Codes of what was read in one of several ways; another type undoes that."""
+MOST_NAMED = 3  # changes in a sentence
 EXACT = "exact"  # the format of a category whose blanks and case count
 KEPT = "This is a new data set; the old one is kept."
 
@@ -40,11 +50,13 @@ class Mending:
         body: of `POST /datasets/{id}/columns`.
         label: what it does.
         done: what was done, for the notice afterwards.
+        hint: what stands beside it.
     """
 
     body: Json
     label: str
     done: str
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,8 +116,11 @@ def mend_all(findings: Iterable[Finding]) -> Mending | None:
             columns[change["name"]] = _joined(columns.get(change["name"], {}), change)
     if count < 2:
         return None
-    body = {"columns": list(columns.values())}
-    return Mending(body, f"Apply {count} fixes at once", f"Applied {count} fixes. {KEPT}")
+    changes = list(columns.values())
+    labels = [label for change in changes for label, _ in _of_column(change)]
+    hint = "; ".join(labels[:MOST_NAMED]) + ("; …" if len(labels) > MOST_NAMED else "")
+    told = f"Apply {count} fixes at once", f"Applied {count} fixes. {KEPT}"
+    return Mending({"columns": changes}, *told, hint)
 
 
 def mending(fix: Mapping[str, Any]) -> Mending:
@@ -172,7 +187,7 @@ def _words(fix: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         words = ", ".join(option_words(options))
         yield f"Read the file with {words}", f"The file is read with {words}"
     columns = fix.get("columns", ())
-    if len(columns) > 3:
+    if len(columns) > MOST_NAMED:
         yield f"Change {len(columns)} columns", f"{len(columns)} columns are changed"
     else:
         for column in columns:

@@ -20,7 +20,15 @@ MOST_COLUMNS = 50  # of the table of first rows
 def datasets(request: Request, context: ContextDep, paging: PagingDep) -> HTMLResponse:
     """The upload, and all data sets, newest first."""
     page = context.datasets.list(paging.limit, paging.cursor)
-    return show(request, "datasets.html", page=page, paging=paging, options=upload_fields())
+    changes = {one.id: said(one) for one in page.data}
+    return show(
+        request,
+        "datasets.html",
+        page=page,
+        paging=paging,
+        changes=changes,
+        options=upload_fields(),
+    )
 
 
 @router.get("/ui/datasets/{dataset_id}")

@@ -1,0 +1,64 @@
+"""What is said about the target of a training: why its task was chosen, and what was found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import urlencode
+
+from app.ui.findings import Shown, shown
+from app.ui.train_form.fields import as_json
+from core.context import Context
+from core.database.schema import Json
+from core.datasets.dataset import Dataset
+from core.datasets.findings.target_checks import check_target
+from models.config import ModelConfig
+from models.exceptions import InvalidData
+from models.features.columns import Columns
+from models.training.task_choice import explain_task
+
+KEPT = ("target", "task", "model", "alias")  # settings that stay when the target is mended
+
+
+@dataclass(frozen=True)
+class AboutTarget:
+    """What is said about a target.
+
+    Args:
+        notes: on the task.
+        findings: on the target, with buttons for their fixes.
+        then: the address of this form for a mended data set, `{id}`.
+    """
+
+    notes: Sequence[str] = ()
+    findings: Sequence[Shown] = ()
+    then: str = ""
+
+
+def about_target(
+    context: Context, dataset: Dataset, config: ModelConfig, given: Json
+) -> AboutTarget:
+    """What is said about the target of `config`.
+
+    Args:
+        config: the configuration of the request; its task is given if `given` has one.
+    """
+    load = partial(context.datasets.columns, dataset.id)
+    notes = _notes(dataset, config, load)
+    found = check_target(dataset.columns, dataset.rows, config.target, load)
+    return AboutTarget(
+        notes,
+        [shown(one) for one in found if not (notes and one.code == "task")],
+        _address(given),
+    )
+
+
+def _notes(dataset: Dataset, config: ModelConfig, load: partial[Columns]) -> tuple[str, ...]:
+    try:
+        return explain_task(config, {c.name: c for c in dataset.columns}, dataset.rows, load)
+    except InvalidData:
+        return ()  # the form shows it as the error of the target
+
+
+def _address(given: Json) -> str:
+    kept = {name: given[name] for name in KEPT if name in given}
+    return f"/ui/train?dataset={{id}}&{urlencode({'request': as_json(kept)})}"
