@@ -60,8 +60,10 @@ def ingest(source: Source, fixes: Sequence[ColumnFix] = (), *, is_text: bool = F
     columns = understand(source, by_name)
     table = pa.table({one.reading.name: one.column for one in columns})
     profiles = [_profile(one, is_text=is_text) for one in columns]
-    checked = check_table(table, profiles, [one.reading for one in columns], source.lines)
-    unused = checked.left_out - {name for name, fix in by_name.items() if fix.use}
+    wanted = frozenset(name for name, fix in by_name.items() if fix.use)
+    readings = [one.reading for one in columns]
+    checked = check_table(table, profiles, readings, source.lines, wanted=wanted)
+    unused = checked.left_out - wanted
     return Ingested(
         table=table,
         profiles=tuple(_marked(one, unused) for one in profiles),

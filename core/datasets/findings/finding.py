@@ -14,7 +14,9 @@ Code = Literal[
     "currency",
     "dates_ambiguous",
     "duplicate_column",
+    "duplicate_rows",
     "encoding",
+    "few_rows",
     "file_type",
     "free_text",
     "header_missing",
@@ -24,13 +26,18 @@ Code = Literal[
     "mostly_dates",
     "mostly_numeric",
     "names",
+    "nearly_empty",
+    "numeric_code",
     "percent",
     "postal_code",
+    "rare_classes",
     "sentinel",
     "target_missing",
+    "target_type",
     "task",
     "thousands",
     "unit",
+    "wide",
 ]
 MAX_EXAMPLES = 5
 MAX_VALUE_LENGTH = 100
