@@ -13,8 +13,8 @@ from core.datasets.dataset import Dataset
 from core.datasets.findings.target_checks import check_target
 from models.config import ModelConfig
 from models.exceptions import InvalidData
-from models.features.columns import Columns
-from models.training.task_choice import explain_task
+from models.forecasting.recipe import Load
+from models.training.task_choice import choose_task, explain_task
 
 KEPT = ("target", "task", "model", "alias")  # settings that stay when the target is mended
 
@@ -43,18 +43,23 @@ def about_target(
         config: the configuration of the request; its task is given if `given` has one.
     """
     load = partial(context.datasets.columns, dataset.id)
-    notes = _notes(dataset, config, load)
-    found = check_target(dataset.columns, dataset.rows, config.target, load)
+    findings = check_target(dataset, config.target, load)
+    has_many_classes = any(one.code == "many_levels" for one in findings)
     return AboutTarget(
-        notes,
-        [shown(one) for one in found if not (notes and one.code == "task")],
+        _notes(dataset, config, load, is_said=has_many_classes),
+        list(map(shown, findings)),
         _address(given),
     )
 
 
-def _notes(dataset: Dataset, config: ModelConfig, load: partial[Columns]) -> tuple[str, ...]:
+def _notes(dataset: Dataset, config: ModelConfig, load: Load, *, is_said: bool) -> tuple[str, ...]:
+    """Why the task was chosen, and a warning about many classes unless a finding says it."""
+    request = config, {c.name: c for c in dataset.columns}, dataset.rows, load
     try:
-        return explain_task(config, {c.name: c for c in dataset.columns}, dataset.rows, load)
+        if not is_said:
+            return explain_task(*request)
+        reason = choose_task(*request).reason
+        return () if reason is None else (reason,)
     except InvalidData:
         return ()  # the form shows it as the error of the target
 
