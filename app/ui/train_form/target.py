@@ -56,12 +56,10 @@ def _notes(dataset: Dataset, config: ModelConfig, load: Load, *, is_said: bool) 
     """Why the task was chosen, and a warning about many classes unless a finding says it."""
     request = config, {c.name: c for c in dataset.columns}, dataset.rows, load
     try:
-        if not is_said:
-            return explain_task(*request)
-        reason = choose_task(*request).reason
-        return () if reason is None else (reason,)
+        chosen, notes = choose_task(*request), explain_task(*request)
     except InvalidData:
         return ()  # the form shows it as the error of the target
+    return tuple(note for note in notes if note == chosen.reason) if is_said else notes
 
 
 def _address(given: Json) -> str:
