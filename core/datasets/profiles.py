@@ -5,12 +5,15 @@ most 100, the most frequent first, equally frequent ones in alphabetical order; 
 all.
 """
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.datasets.columns import Column, tensors
+from core.datasets.columns.booleans import to_bits
 from models.features.columns import ColumnProfile
 
 MAX_LEVELS = 100
@@ -18,11 +21,14 @@ MAX_LEVEL_LENGTH = 256  # characters; a column with a longer string is text
 MEAN_PROSE_LENGTH = 32  # characters; so is one with over MAX_LEVELS strings of a longer mean
 
 
-def profile(name: str, column: Column, *, is_text: bool = False) -> ColumnProfile:
+def profile(
+    name: str, column: Column, *, is_text: bool = False, is_boolean: bool = False
+) -> ColumnProfile:
     """The profile of a canonical column.
 
     Args:
         is_text: whether a column of strings is text whatever its values.
+        is_boolean: whether a column of strings holds the words of yes and no; they are its levels.
     """
     type_, missing = column.type, column.null_count
     if tensors.is_fixed_shape(type_):
@@ -30,6 +36,8 @@ def profile(name: str, column: Column, *, is_text: bool = False) -> ColumnProfil
         return ColumnProfile(name=name, type="tensor", shape=tuple(type_.shape), **moments)
     if pa.types.is_timestamp(type_):
         return ColumnProfile(name=name, type="datetime", missing=missing)
+    if pa.types.is_large_string(type_) and is_boolean:
+        return _profile_words(name, column)
     if pa.types.is_large_string(type_):
         return _profile_strings(name, column, is_text=is_text)
     kind = "boolean" if pa.types.is_boolean(type_) else "number"
@@ -53,6 +61,14 @@ def _profile_strings(name: str, column: Column, *, is_text: bool) -> ColumnProfi
         levels=tuple(str(level) for level in first.column("level").to_pylist()),
         num_levels=len(counts),
     )
+
+
+def _profile_words(name: str, column: Column) -> ColumnProfile:
+    """Levels as of categories, and the moments of 0 and 1."""
+    levels = _profile_strings(name, column, is_text=False)
+    bits = to_bits(column)
+    moments = _moments(pa.chunked_array([bits[~np.isnan(bits)]]))
+    return replace(levels, type="boolean", **moments)
 
 
 def _is_prose(levels: Any) -> bool:

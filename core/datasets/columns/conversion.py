@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from core.datasets.columns import tensors
+from core.datasets.columns import booleans, tensors
 from core.datasets.columns.place import Column
+from core.datasets.columns.strings import is_string
 from core.datasets.columns.times import LOCAL_MICROSECONDS
 
 
@@ -20,6 +21,8 @@ def to_numpy(column: Column, type_: str) -> np.ndarray:
     if type_ == "datetime":
         return np.array(column.cast(LOCAL_MICROSECONDS).to_numpy(), "datetime64[us]")
     if type_ == "boolean":
+        if is_string(column.type):
+            return booleans.to_bits(column)
         column = column.cast(pa.uint8())
     return np.array(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
 

@@ -77,7 +77,12 @@ def ingest(source: Source, fixes: Sequence[ColumnFix] = (), *, is_text: bool = F
 
 
 def _profile(one: Understood, *, is_text: bool) -> ColumnProfile:
-    found = profile(one.reading.name, one.column, is_text=is_text or one.reading.type == "text")
+    found = profile(
+        one.reading.name,
+        one.column,
+        is_text=is_text or one.reading.type == "text",
+        is_boolean=one.reading.type == "boolean",
+    )
     return replace(found, use=one.reading.use)
 
 

@@ -1,0 +1,43 @@
+"""Texts that stand for a missing value."""
+
+import pyarrow as pa
+
+ALWAYS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
+"""In every column, whatever its type."""
+
+CLEAR = (*ALWAYS, "#N/A", "#NA", "#NV", "<NA>", r"\N", "n/a", "N/a", "Null", "NAN", "-", "?")
+"""Also in columns of categories: nobody names a level so."""
+
+KNOWN = (
+    *CLEAR,
+    *("--", "---", "–", "—", ".", "..", "...", "*", "/", "_", "x", "X"),
+    *("na", "Na", "n.a.", "N.A.", "n.a", "N.A", "n. a.", "none", "None", "NONE", "nil", "Nil"),
+    *("NIL", "unknown", "Unknown", "UNKNOWN", "missing", "Missing", "MISSING", "empty", "blank"),
+    *("undefined", "unk", "UNK", "tbd", "TBD", "not available", "Not available"),
+    *("not applicable", "Not applicable", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"),
+    *("#NULL!", "#WERT!", "#BEZUG!", "#ZAHL!", "#DIV/0", "(null)", "[null]", "NV", "n.v.", "N.V."),
+    *("k.A.", "k. A.", "k.a.", "k. a.", "K.A.", "kA", "keine Angabe", "Keine Angabe", "unbekannt"),
+    *("Unbekannt", "fehlt", "leer", "nd", "ND", "n.d.", "N.D.", "s/d", "S/D", "s.d.", "1.#QNAN"),
+    *("-1.#IND", "1.#IND", "-nan", "-NaN", "+nan"),
+)
+"""In columns of numbers, dates and booleans: such a text is no value there."""
+
+INFINITE = (
+    "inf",
+    "+inf",
+    "-inf",
+    "infinity",
+    "+infinity",
+    "-infinity",
+    "∞",
+    "+∞",
+    "-∞",
+    "1.#inf",
+    "-1.#inf",
+)
+"""In lower case: no number that a network can use."""
+
+
+def words(texts: tuple[str, ...]) -> "pa.Array[pa.LargeStringScalar]":
+    """The texts as Arrow compares them with a column."""
+    return pa.array(texts, pa.large_string())

@@ -1,0 +1,58 @@
+"""Numbers as every program writes them: `-12`, `3.5`, `1e-3`. A few kernels for a whole column."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.datasets.columns import Column
+
+EXACT = 2**53  # whole numbers up to here are exact as float64
+EXACT_DIGITS = 16
+_SIGNS = ("", "-", "+")
+_NOT_PLAIN = [sign + "0" + c for sign in _SIGNS for c in "0123456789xX"]
+
+
+def read(texts: Column) -> "Column | None":
+    """int64 or float64, if every text is a plain number that keeps its digits; else None.
+
+    Codes with leading zeros (`00123`), hexadecimal numbers (`0x1A`), columns of identifiers with
+    more digits than a number keeps, and `inf` are not plain.
+    """
+    whole = _cast(texts, pa.int64())
+    numbers = _cast(texts, pa.float64()) if whole is None else whole
+    if numbers is None or _has_code(texts, numbers) or _has_other(numbers):
+        return None
+    return None if is_identifiers(texts, numbers) else numbers
+
+
+def is_identifiers(texts: Column, numbers: Column) -> bool:
+    """Whether all texts are of 16 digits or more and lie beyond what a number keeps exactly."""
+    if len(texts) == texts.null_count:
+        return False
+    ends = pc.min_max(numbers)
+    largest = max(abs(ends["min"].as_py()), abs(ends["max"].as_py()))
+    if largest <= EXACT:
+        return False
+    digits = pc.match_substring_regex(texts, rf"^[+-]?\d{{{EXACT_DIGITS},}}$")
+    return bool(pc.all(digits).as_py())
+
+
+def _cast(texts: Column, type_: pa.DataType) -> "Column | None":
+    try:
+        return texts.cast(type_)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _has_code(texts: Column, numbers: Column) -> bool:
+    """Whether a text begins with a zero and a digit, or is hexadecimal."""
+    begins: Column = pc.utf8_slice_codeunits(texts, 0, 3)
+    two = pc.utf8_slice_codeunits(begins, 0, 2)
+    codes = pa.array(_NOT_PLAIN, texts.type)
+    return bool(pc.any(pc.is_in(two, codes)).as_py() or pc.any(pc.is_in(begins, codes)).as_py())
+
+
+def _has_other(numbers: Column) -> bool:
+    """Whether a text was `inf` or `nan`, or a number too large for float64."""
+    if pa.types.is_integer(numbers.type):
+        return False
+    return not pc.all(pc.is_finite(numbers)).as_py() and numbers.null_count < len(numbers)
