@@ -9,9 +9,12 @@ from core.datasets.files.dialect import Dialect
 from core.datasets.files.records import Record, of_text
 
 DELIMITERS = (",", ";", "\t", "|", "~", "^", "\x01", "\x1f", ":", " ")
+NONE = "\x1e"  # a record separator of ASCII, for files of one column
 RARE = {":": 0.5, " ": 0.4, "~": 0.9, "^": 0.9}  # they also stand inside cells
 MAX_RECORDS = 200
-NUMBER = re.compile(r"[^\w\s]{0,3}\s?[-+(]?\d[\d.,'\u00a0\u202f ]*([eE][-+]?\d+)?\)?\s?[^\d;|\t]{0,4}")
+NUMBER = re.compile(
+    r"[^\w\s]{0,3}\s?[-+(]?\d[\d.,'\u00a0\u202f ]*([eE][-+]?\d+)?\)?\s?[^\d;|\t]{0,4}"
+)
 TIME = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d.*)?")
 
 
@@ -36,9 +39,22 @@ def find_dialect(
     """
     judged = [judge(one, text) for one in _candidates(text, delimiter, quote, first)]
     best = max(judged, key=lambda one: one.score)
-    if delimiter is None and best.score <= 0:
-        return Dialect(",", best.dialect.quote, best.dialect.escape)
-    return best.dialect
+    if delimiter is not None or best.score > 0:
+        return best.dialect
+    mark, escape = best.dialect.quote, best.dialect.escape
+    return next(
+        (one.dialect for one in judged if _is_meant(one.dialect, text)), Dialect(NONE, mark, escape)
+    )
+
+
+def _is_meant(dialect: Dialect, text: str) -> bool:
+    """Whether the header and most records hold the delimiter, so that wrong lines are refused."""
+    if dialect.delimiter not in ",;\t|":
+        return False
+    some = [one for one in of_text(text, dialect) if not one.is_blank][:MAX_RECORDS]
+    if not some or len(some[0].cells) < 2:
+        return False
+    return sum(len(one.cells) > 1 for one in some) > 0.8 * len(some)
 
 
 def _candidates(
@@ -67,7 +83,11 @@ def _quotes(
     opened = len(re.findall(rf"(?:^|{around})'[^'\n]*'(?={around}|\r?$)", text, re.MULTILINE))
     if opened >= 2 and '"' not in text:
         yield "'", None
-    if '"' in text and delimiter == "\t" and not re.search(r'(?:^|\t)"[^"\n]*"(?=\t|\r?$)', text, re.M):
+    if (
+        '"' in text
+        and delimiter == "\t"
+        and not re.search(r'(?:^|\t)"[^"\n]*"(?=\t|\r?$)', text, re.MULTILINE)
+    ):
         yield None, None
 
 
@@ -85,7 +105,7 @@ def judge(dialect: Dialect, text: str) -> Judged:
     coverage = len(alike) / len(inside)
     if coverage < 0.5 and len(some[0].cells) != num_fields:
         return Judged(dialect, num_fields, 0.0)
-    tidy = _tidy(alike[1:] or alike, dialect)
+    tidy = _tidy(alike[1:] or alike, dialect) * (1.0 if alike[0] is some[0] else 0.9)
     score = coverage**2 * tidy * RARE.get(dialect.delimiter, 1.0)
     return Judged(dialect, num_fields, score * (1 - 0.1 / num_fields))
 
@@ -142,7 +162,7 @@ def _is_tidy(cell: str, dialect: Dialect) -> bool:
     """Whether a cell is one value: it holds no other delimiter, and no quote that is not closed."""
     if not cell or is_value(cell):
         return True
-    if len(cell) > 1 and cell[0] in "\"'" and cell[-1] == cell[0]:
+    if cell[0] in "\"'" and (len(cell) > 1 or dialect.quote != '"'):
         return False  # a quote that this dialect does not undo
     others = [one for one in ";|\t" if one != dialect.delimiter]
     if any(one in cell for one in others) or "\n" in cell[:-1]:

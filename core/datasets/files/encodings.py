@@ -47,7 +47,7 @@ class Encoding:
         return self.name == "utf-8"
 
 
-class Undecodable(Exception):  # noqa: N818 - a state of the reading, turned into a refusal
+class Undecodable(Exception):
     """A byte that is not in the encoding.
 
     Args:

@@ -10,7 +10,9 @@ from core.datasets.files.encodings import Encoding, Undecodable
 PIECE_BYTES = 2**20
 
 
-def utf8_pieces(path: Path, encoding: Encoding, start: int = 0) -> Iterator[bytes]:
+def utf8_pieces(
+    path: Path, encoding: Encoding, start: int = 0, piece_bytes: int = PIECE_BYTES
+) -> Iterator[bytes]:
     """The file in UTF-8, without a byte-order mark; a lone CR that ends lines becomes LF.
 
     Args:
@@ -19,19 +21,19 @@ def utf8_pieces(path: Path, encoding: Encoding, start: int = 0) -> Iterator[byte
     Raises:
         Undecodable: a byte is not in the encoding; the error has its position and its line.
     """
-    pieces = _decoded(path, encoding)
+    pieces = _decoded(path, encoding, piece_bytes)
     if encoding.bare_cr:
         pieces = (piece.replace(b"\r", b"\n") for piece in pieces)
     return _from(pieces, start) if start else pieces
 
 
-def _decoded(path: Path, encoding: Encoding) -> Iterator[bytes]:
+def _decoded(path: Path, encoding: Encoding, piece_bytes: int) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding.name)()
     line, position = 1, encoding.bom_bytes
     with path.open("rb") as file:
         file.seek(encoding.bom_bytes)
         while True:
-            raw = file.read(PIECE_BYTES)
+            raw = file.read(piece_bytes)
             pending = len(decoder.getstate()[0])
             try:
                 text = decoder.decode(raw, final=not raw)

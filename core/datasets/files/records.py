@@ -3,9 +3,12 @@
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from core.datasets.files.dialect import Dialect
+
+MAX_CELL_CHARACTERS = 2**24
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ def records(lines: Iterable[str], dialect: Dialect, *, strict: bool = False) -> 
     Raises:
         csv.Error: a quote is wrong, if `strict`; or a cell is longer than the limit of `csv`.
     """
+    csv.field_size_limit(MAX_CELL_CHARACTERS)
     line = 1
     reader = csv.reader(
         lines,
@@ -44,8 +48,6 @@ def records(lines: Iterable[str], dialect: Dialect, *, strict: bool = False) -> 
 def of_text(text: str, dialect: Dialect) -> list[Record]:
     """The records of a text; what cannot be cut is left out."""
     found: list[Record] = []
-    try:
+    with suppress(csv.Error):
         found.extend(records(io.StringIO(text, newline=""), dialect))
-    except csv.Error:
-        pass
     return found

@@ -1,6 +1,5 @@
 """DuckDB's sniffer of CSV dialects: a first guess, which `dialects` compares with others."""
 
-import os
 import tempfile
 
 import duckdb
@@ -30,15 +29,13 @@ def sniff(text: str) -> Dialect | None:
     with tempfile.NamedTemporaryFile(suffix=".csv") as copy:
         copy.write(whole)
         copy.flush()
-        os.chmod(copy.name, 0o600)
         try:
             delimiter, quote, escape = _ask(copy.name)
         except duckdb.Error:
             return None
-    if delimiter in (None, NOTHING) or len(delimiter) != 1:
+    if len(delimiter) != 1:  # none was found
         return None
-    quote = None if quote == NOTHING else quote
-    return Dialect(delimiter, quote or '"', "\\" if escape == "\\" else None)
+    return Dialect(delimiter, '"' if quote == NOTHING else quote, "\\" if escape == "\\" else None)
 
 
 def _ask(path: str) -> tuple[str, str, str]:

@@ -30,7 +30,8 @@ def _typed(read: Callable[[Path, int], pa.Table]) -> Reader:
 
 
 FORMATS: Mapping[str, Format] = {
-    "text/csv": Format("csv", _typed(csv.read)),
+    "text/csv": Format("csv", csv.read),
+    "text/tab-separated-values": Format("tsv", csv.read_tsv),
     "application/vnd.apache.parquet": Format("parquet", _typed(parquet.read)),
     "application/vnd.apache.arrow.stream": Format("arrow", _typed(arrow.read)),
     "application/x-npz": Format("npz", _typed(npz.read)),
