@@ -93,6 +93,7 @@ def test_npz_comes_back(rows: list[Any], tmp_path: Path) -> None:
     assert table.column("integer").to_pylist() == integers.tolist()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("media_type", list(files()))
 def test_damaged_files_are_read_or_refused(media_type: str, tmp_path: Path) -> None:
     for seed in range(150):
@@ -101,6 +102,7 @@ def test_damaged_files_are_read_or_refused(media_type: str, tmp_path: Path) -> N
             read(media_type, content, tmp_path)
 
 
+@pytest.mark.process  # some readers run in a child
 @QUICK
 @given(content=st.binary(max_size=200), media_type=st.sampled_from(list(MEDIA_TYPES)))
 def test_any_bytes_are_read_or_refused(content: bytes, media_type: str, tmp_path: Path) -> None:
