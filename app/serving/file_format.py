@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -27,7 +26,7 @@ from core.datasets.files.source import Source
 from core.datasets.formats import declared_format, is_form
 from core.datasets.inputs import check_present, to_inputs
 from core.datasets.understanding.columns import Understood, understand
-from core.datasets.understanding.fixes import ColumnFix
+from core.datasets.understanding.fixes import fixes_like
 from core.exceptions import Invalid, TooLarge, UnsupportedFormat
 from models.features.columns import Columns, InputColumn
 
@@ -65,7 +64,8 @@ class FileRows:
         check_present(features, table.column_names, ROWS)
         names = [feature.name for feature in features]
         source = replace(self.source, table=table.select(names))
-        found = understand(source, {feature.name: _fix(feature) for feature in features})
+        fixes = fixes_like([feature.reading_or_plain for feature in features])
+        found = understand(source, {fix.name: fix for fix in fixes})
         pairs = list(zip(features, found, strict=True))
         types = {feature.name: _type(one, feature) for feature, one in pairs}
         columns = {one.reading.name: to_numpy(one.column, types[one.reading.name]) for one in found}
@@ -122,17 +122,6 @@ def _split(query: QueryParams) -> tuple[QueryParams, ReadingOptions]:
         errors = error.errors(include_url=False)
         raise Invalid([(f"/{e['loc'][0]}", describe(e)) for e in errors]) from None
     return QueryParams([item for item in items if item[0] not in OPTIONS]), reading
-
-
-def _fix(feature: InputColumn) -> ColumnFix:
-    """The column is read as that of the training data, whatever its cells look like here."""
-    reading = feature.reading
-    type_: Any = None if feature.type == "tensor" else feature.type
-    if reading is None:
-        return ColumnFix(name=feature.name, type=type_)
-    return ColumnFix(
-        name=feature.name, type=type_, format=reading.format, missing=reading.missing or None
-    )
 
 
 def _type(found: Understood, feature: InputColumn) -> str:

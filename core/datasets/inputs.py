@@ -9,7 +9,6 @@ from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
 from models.features.columns import (
     ColumnProfile,
-    ColumnReading,
     Columns,
     InputColumn,
     convert,
@@ -118,17 +117,13 @@ BLANK: Mapping[str, object] = {
 
 def _parsed(values: np.ndarray, needed: InputColumn, path: str) -> np.ndarray:
     try:
-        return parse(values.tolist(), _reading(needed))
+        return parse(values.tolist(), needed.reading_or_plain)
     except Unreadable as error:
         message = (
             f"column {needed.name!r}, row {error.index} (counting from 0), must be "
             f"{error.expected}, or empty: the model needs a column {_kind(needed)}"
         )
         raise Invalid([(path, message)]) from None
-
-
-def _reading(needed: InputColumn) -> ColumnReading:
-    return needed.reading or ColumnReading(name=needed.name, type=needed.type)
 
 
 def _may_convert(given: ColumnProfile, needed: InputColumn) -> bool:
@@ -140,7 +135,7 @@ def _may_convert(given: ColumnProfile, needed: InputColumn) -> bool:
     if given.type != "category" or needed.type not in BLANK:
         return False
     try:
-        parse(given.levels or (), _reading(needed))
+        parse(given.levels or (), needed.reading_or_plain)
     except Unreadable:
         return False
     return True

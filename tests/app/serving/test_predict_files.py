@@ -19,6 +19,8 @@ from tests.app.conftest import MakeService
 from tests.app.running import publish_as
 from tests.app.test_bodies import problem
 
+pytestmark = pytest.mark.process  # some readers run in a child
+
 CSV = "text/csv"
 ARROW = "application/vnd.apache.arrow.stream"
 ROWS = [
