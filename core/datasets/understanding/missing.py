@@ -22,20 +22,13 @@ KNOWN = (
 )
 """In columns of numbers, dates and booleans: such a text is no value there."""
 
-INFINITE = (
-    "inf",
-    "+inf",
-    "-inf",
-    "infinity",
-    "+infinity",
-    "-infinity",
-    "∞",
-    "+∞",
-    "-∞",
-    "1.#inf",
-    "-1.#inf",
+_INFINITE = tuple(
+    sign + word
+    for sign in ("", "+", "-")
+    for word in ("inf", "Inf", "INF", "infinity", "Infinity", "INFINITY", "∞", "1.#INF")
 )
-"""In lower case: no number that a network can use."""
+NO_NUMBERS = (*KNOWN, *_INFINITE)
+"""In columns of numbers: a network cannot use infinity."""
 
 
 def words(texts: tuple[str, ...]) -> "pa.Array[pa.LargeStringScalar]":
