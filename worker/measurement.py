@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.context import Context
+from core.datasets.inputs import columns_for
 from core.jobs.jobs import MethodSpec
 from core.jobs.row_scores import RowScores
 from core.process.devices import service_device
@@ -57,15 +58,14 @@ def measure(
     with tracing.span("measure"):
         torch.set_num_threads(context.settings.threads)
         model = read_model(directory, service_device(context.settings))
-        columns = context.datasets.columns(spec.dataset, list(types))
+        columns = context.datasets.columns(spec.dataset, list(types), types=types)
         measured: Json = {
             "num_weights": model.num_weights,
             "bytes": model.variant(0.0).num_bytes,
             "predict_ms": predict_ms(model, columns, should_stop),
         }
         if spec.out_of_distribution is not None and model.has_independent_rows:
-            names = [column.name for column in model.inputs]
-            unlike = context.datasets.columns(spec.out_of_distribution, names)
+            unlike = columns_for(context.datasets, spec.out_of_distribution, model.inputs)
             measured["ood_auroc"] = ood_auroc(model, columns, types, unlike, should_stop)
         return measured, score_rows(model, columns, should_stop)
 

@@ -1,12 +1,13 @@
 """Columns of a table: their types, profiles and conversions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from models.config import ModelConfig
 from models.exceptions import InvalidData
+from models.nearest import no_such_column
 
 Columns = Mapping[str, np.ndarray]
 """Arrays by column name, rows on the first axis, in the caller's units.
@@ -85,14 +86,20 @@ def level_text(value: str | float | bool) -> str:
 class InputColumn:
     """A column that a prediction request must contain.
 
-    `type` is the type in the data set. `missing` is True if the training rows had missing numbers,
-    so that the model has learned from them.
+    Args:
+        type: the type in the data set.
+        missing: whether the training rows had missing numbers, so that the model has learned from
+            them.
+        reading: how texts are read; None if they are not: a number must be a number.
+        spellings: the level of each text without stray blanks and case; None if these count.
     """
 
     name: str
     type: str
     shape: tuple[int, ...] | None = None
     missing: bool = False
+    reading: ColumnReading | None = None
+    spellings: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
 
 
 def column_of(columns: Mapping[str, ColumnProfile], name: str, path: str) -> ColumnProfile:
@@ -102,8 +109,7 @@ def column_of(columns: Mapping[str, ColumnProfile], name: str, path: str) -> Col
         InvalidData: at `path`, if there is no such column; it lists the columns that exist.
     """
     if name not in columns:
-        known = ", ".join(list(columns)[:20])
-        raise InvalidData(f"the data set has no column {name!r}; it has {known}", path)
+        raise InvalidData(no_such_column(name, columns), path)
     return columns[name]
 
 

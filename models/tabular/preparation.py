@@ -19,13 +19,14 @@ from models.config import (
     SplitTime,
 )
 from models.exceptions import InvalidData
+from models.features.class_notes import notes_on_classes
 from models.features.columns import Columns
 from models.features.effects import FOLDS as EFFECT_FOLDS
 from models.features.effects import target_scores
 from models.features.feature_encoder import FeatureEncoder
 from models.features.folds import Folds, assign_folds
 from models.features.rows import Rows, evenly_spread
-from models.features.splits import Division, divide_rows
+from models.features.splits import Division, class_numbers, divide_rows
 from models.features.target_shapes import check_support, describe_shape, describe_target
 from models.features.targets import ClassTarget, NumberTarget, Target
 from models.features.usable import UsableRows, notes_on_weights
@@ -47,7 +48,7 @@ def prepare(
 
     Encoders and target scale are fitted to the training rows and to those that choose the epoch,
     because a refit learns from both. The classes are those of all rows, so that a rare class that
-    is held out stops neither training nor scoring.
+    is held out stops neither training nor scoring. Classes that no set has are noted.
 
     Raises:
         InvalidData: if too few rows have a target and a weight above 0, a weight is missing or
@@ -62,14 +63,17 @@ def prepare(
         )
     columns = _side(columns, usable.index)
     key = _split_key(columns, config)
-    split = divide_rows(config.training, len(usable.index), key)
+    class_target = _fit_classes(config, types, columns)
+    numbers = None if class_target is None else class_numbers(columns[config.target])
+    split = divide_rows(config.training, len(usable.index), key, numbers)
     notes = [*usable.notes, *_notes_on(split, config)]
+    if class_target is not None and numbers is not None:
+        notes += notes_on_classes(class_target.classes, numbers, split)
     if config.weight is not None:
         weights = columns[config.weight]
         notes += notes_on_weights(weights, weights[split.calibration])
     places = np.union1d(split.training, split.stopping)
     learned = _side(columns, places)
-    class_target = _fit_classes(config, types, columns)
     classes = None if class_target is None else class_target.encode(learned[config.target]).numpy()
     of_row = _assign_folds(config, learned, classes, None if key is None else key[places])
     encoder, inputs = _encode(config, types, learned, classes, of_row)

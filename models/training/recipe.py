@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from models.config import ModelConfig, Task
+from models.config import ModelConfig
 from models.features.columns import ColumnProfile, column_of
 from models.features.usable import without_weight_0
 from models.forecasting.recipe import Load
 from models.language.recipe import resolve_language
 from models.tabular.recipe import resolve_rows
+from models.training.task_choice import choose_task
 
 
 def resolve(
@@ -35,26 +34,7 @@ def resolve(
     columns: Mapping[str, ColumnProfile] = {profile.name: profile for profile in profiles}
     columns, num_rows = without_weight_0(columns, num_rows, config.weight, load)
     target = column_of(columns, config.target, "/target")
-    task = config.task or _default_task(config, target, load)
+    task = choose_task(config, columns, num_rows, load).task
     if task == "language_model":
         return resolve_language(config, target, num_rows)
     return resolve_rows(config, columns, task, num_rows, load, once=once)
-
-
-def _default_task(config: ModelConfig, target: ColumnProfile, load: Load | None) -> Task:
-    if config.forecast is not None:
-        return "forecasting"
-    match target.type:
-        case "number":
-            return "classification" if _is_binary(target, load) else "regression"
-        case "text":
-            return "language_model"
-    return "classification"
-
-
-def _is_binary(target: ColumnProfile, load: Load | None) -> bool:
-    """Whether a number target has no other values than 0 and 1, which are then two classes."""
-    if load is None or (target.min, target.max) != (0.0, 1.0):
-        return False
-    values = load([target.name])[target.name]
-    return bool(np.isin(values[~np.isnan(values)], (0.0, 1.0)).all())

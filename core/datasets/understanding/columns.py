@@ -28,18 +28,21 @@ def understand(source: Source, fixes: Mapping[str, ColumnFix]) -> list[Understoo
     Raises:
         Invalid: a fix names no column, or cannot be done; or as `core.datasets.columns.canonical`.
     """
-    _check_fixes(source.table.column_names, fixes)
-    pointers = {name: f"{POINTER}/{place}" for place, name in enumerate(fixes)}
-    if source.typed:
-        reader = _Reader(source, Hints(), pointers)
-        table = canonical(source.table)
-        columns = [(name, table.column(name)) for name in table.column_names]
-        return [reader.typed(name, column, fixes.get(name)) for name, column in columns]
-    check_names(source.table.column_names)
+    names = source.table.column_names
+    _check_fixes(names, fixes)
+    check_names(names)
     if source.table.num_rows == 0:
         raise Invalid([(POINTER, "there are no rows: give at least one")])
+    typed = [name for name in names if not source.has_texts(name)]
+    table = canonical(source.table.select(typed)) if typed else source.table
+    pointers = {name: f"{POINTER}/{place}" for place, name in enumerate(fixes)}
     reader = _Reader(source, hints_of(source), pointers)
-    return [reader.untyped(name, fixes.get(name)) for name in source.table.column_names]
+    return [
+        reader.untyped(name, fixes.get(name))
+        if source.has_texts(name)
+        else reader.typed(name, table.column(name), fixes.get(name))
+        for name in names
+    ]
 
 
 @dataclass(frozen=True)

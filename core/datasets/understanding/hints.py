@@ -46,10 +46,9 @@ def hints_of(source: Source) -> Hints:
 
 
 def _samples(source: Source) -> Iterator[list[str]]:
-    table = source.table.slice(0, MOST_ROWS)
-    step = max(1, table.num_columns // MOST_COLUMNS)
-    for place in range(0, table.num_columns, step):
-        values: list[Any] = table.column(place).to_pylist()
+    names = [name for name in source.table.column_names if source.has_texts(name)]
+    for name in names[:: max(1, len(names) // MOST_COLUMNS)]:
+        values: list[Any] = source.table.column(name).slice(0, MOST_ROWS).to_pylist()
         yield [ascii_text(value) for value in values if value is not None]
 
 

@@ -18,6 +18,7 @@ from models.features.columns import ColumnReading
 
 FEW = 100  # different texts; of more, at most half the rows may differ, else they are identifiers
 EXACT = "exact"
+BLANKS_INSIDE = "[ \t\u00a0]+"  # line breaks are more than blanks
 
 
 def read(texts: Texts, missing: tuple[str, ...] = (), *, typed: bool = False) -> Understood:
@@ -54,7 +55,7 @@ def exact(texts: Texts, missing: tuple[str, ...] = (), *, typed: bool = False) -
 
 def level_key(text: str) -> str:
     """Equal for texts that are one level: blanks, case and the way of accents do not count."""
-    return re.sub(r"\s+", " ", unicodedata.normalize("NFC", text).strip()).casefold()
+    return re.sub(BLANKS_INSIDE, " ", unicodedata.normalize("NFC", text).strip()).casefold()
 
 
 def _is_prose(column: Column) -> bool:
@@ -87,15 +88,16 @@ def _merged(column: Column) -> tuple[Column, dict[str, list[str]]]:
 def _keys(values: Any) -> Any:
     if not pc.all(pc.string_is_ascii(values)).as_py():
         values = pc.utf8_normalize(values, "NFC")
-    return pc.replace_substring_regex(pc.utf8_lower(values), r"\s+", " ")
+    return pc.replace_substring_regex(pc.utf8_lower(values), BLANKS_INSIDE, " ")
 
 
 def _most_frequent(counts: Mapping[str, int], keys: list[str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for text, key in zip(counts, keys, strict=True):
         groups.setdefault(key, []).append(text)
-    several = (sorted(g, key=lambda t: -counts[t]) for g in groups.values() if len(g) > 1)
-    return {first: others for first, *others in several}
+    several = [group for group in groups.values() if len(group) > 1]
+    ordered = (sorted(group, key=lambda text: (-counts[text], "  " in text)) for group in several)
+    return {first: others for first, *others in ordered}
 
 
 def _replaced(column: Column, one_of: Mapping[str, str]) -> Column:
@@ -127,5 +129,5 @@ def _case(
     changed = pc.fill_null(pc.not_equal(clean, levels), False)
     first = next(iter(merged))
     more = f", and {len(merged) - 1} others alike" if len(merged) > 1 else ""
-    message = f"{quoted(merged[first])} is read as “{first}”{more}: {{rows}} differ only so"
+    message = f"{quoted(merged[first])} read as “{first}”{more}: {{rows}} with another spelling"
     return [texts.finding("case", "warning", message, changed, format=EXACT)]

@@ -10,7 +10,7 @@ CLEAR = (*ALWAYS, "#N/A", "#NA", "#NV", "<NA>", r"\N", "n/a", "N/a", "Null", "NA
 
 KNOWN = (
     *CLEAR,
-    *("--", "---", "–", "—", ".", "..", "...", "*", "/", "_", "x", "X"),
+    *("--", "---", "–", "—", ".", "..", "...", "*", "/", "_"),
     *("na", "Na", "n.a.", "N.A.", "n.a", "N.A", "n. a.", "none", "None", "NONE", "nil", "Nil"),
     *("NIL", "unknown", "Unknown", "UNKNOWN", "missing", "Missing", "MISSING", "empty", "blank"),
     *("undefined", "unk", "UNK", "tbd", "TBD", "not available", "Not available"),

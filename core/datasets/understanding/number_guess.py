@@ -9,6 +9,7 @@ from core.datasets.understanding.affixes import (
     KNOWN_UNITS,
     MAX_UNITS,
     PERCENT,
+    SCALES,
     can_be_unit,
     currency_of,
     is_scaling,
@@ -55,8 +56,7 @@ def guess(texts: Sequence[str], decimal: str | None) -> NumberGuess | None:
         decimal: the decimal mark of the rest of the file, where it is known.
     """
     plain = [ascii_text(text) for text in texts]
-    matches = filter(None, map(_CELL.fullmatch, plain))
-    cells = [cell for cell in matches if _NUMBER.fullmatch(cell["body"])]
+    cells = [cell for cell in map(_CELL.fullmatch, plain) if cell and _is_number(cell)]
     if not cells or len(cells) < LEAST_SHARE * len(plain):
         return None
     if any(_CODE.fullmatch(text) for text in plain) or all(map(_ADDRESS.fullmatch, plain)):
@@ -70,6 +70,14 @@ def guess(texts: Sequence[str], decimal: str | None) -> NumberGuess | None:
     if with_affix is None or len(with_affix.units) > MAX_UNITS:
         return None
     return NumberGuess(with_affix.format, guessed, with_affix.units, any(enclosed))
+
+
+def _is_number(cell: "re.Match[str]") -> bool:
+    """Whether the digits are in order, and what stands beside them may be money or a unit."""
+    before, after = cell["before"], (cell["after"] or "").strip()
+    if not _NUMBER.fullmatch(cell["body"]) or (before and currency_of(before) is None):
+        return False
+    return not after or after in SCALES or bool(_kind(after, apart=bool(cell["blank"])))
 
 
 @dataclass(frozen=True)
@@ -130,8 +138,6 @@ def _with_affix(format_: NumberFormat, cells: "Sequence[re.Match[str]]") -> Numb
     before = Counter(cell["before"] for cell in cells if cell["before"])
     after = Counter(cell["after"].strip() for cell in cells if cell["after"])
     apart = {cell["after"].strip() for cell in cells if cell["after"] and cell["blank"]}
-    if any(currency_of(token) is None for token in before):
-        return None
     scaled = is_scaling(token for token in after if currency_of(token) is None)
     if scaled:
         after = Counter({t: n for t, n in after.items() if currency_of(t) is not None})
@@ -139,7 +145,7 @@ def _with_affix(format_: NumberFormat, cells: "Sequence[re.Match[str]]") -> Numb
     if not tokens:
         return NumberGuess(_replaced(format_, "", before=False, scaled=scaled))
     kinds = {_kind(token, apart=token in apart) for token in tokens}
-    if "" in kinds:
+    if "" in kinds:  # such as a K among units
         return None
     if len(kinds) > 1 and not _are_units(tokens, apart):
         return None

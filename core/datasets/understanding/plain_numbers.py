@@ -7,6 +7,7 @@ from core.datasets.understanding.kernels import pc
 
 EXACT = 2**53  # whole numbers up to here are exact as float64
 EXACT_DIGITS = 16
+TELEPHONE = r"^\+[0-9]{7,}$"
 HEAD = 1000  # texts
 _SIGNS = ("", "-", "+")
 _NOT_PLAIN = [sign + "0" + c for sign in _SIGNS for c in "0123456789xX"]
@@ -51,11 +52,15 @@ def cast(texts: Column, type_: pa.DataType) -> "Column | None":
 
 
 def _has_code(texts: Column, numbers: Column) -> bool:
-    """Whether a text begins with a zero and a digit, or is hexadecimal."""
+    """Whether a text begins with a zero and a digit, is hexadecimal or a telephone number."""
     begins: Column = pc.utf8_slice_codeunits(texts, 0, 3)
     two = pc.utf8_slice_codeunits(begins, 0, 2)
     codes = pa.array(_NOT_PLAIN, texts.type)
-    return bool(pc.any(pc.is_in(two, codes)).as_py() or pc.any(pc.is_in(begins, codes)).as_py())
+    if pc.any(pc.is_in(two, codes)).as_py() or pc.any(pc.is_in(begins, codes)).as_py():
+        return True
+    if not pc.any(pc.starts_with(begins, "+")).as_py():
+        return False
+    return bool(pc.any(pc.match_substring_regex(texts, TELEPHONE)).as_py())
 
 
 def _has_other(numbers: Column) -> bool:

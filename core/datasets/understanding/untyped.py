@@ -70,7 +70,9 @@ def _codes(texts: Texts, column: Column) -> list[Finding]:
         return []
     zeros = pc.fill_null(pc.match_substring_regex(column, _LEADING_ZERO), False)
     if pc.any(zeros).as_py():
-        message = "{rows} begin with a zero ({values}): read as category, so that no zero is lost"
+        message = (
+            "{values} in {rows}: codes with leading zeros, read as category so that no zero is lost"
+        )
         return [texts.finding("codes", "info", message, zeros, type="number")]
     message = (
         f"whole numbers of {plain_numbers.EXACT_DIGITS} digits or more would be rounded: "

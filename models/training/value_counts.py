@@ -1,0 +1,68 @@
+"""How often each whole number occurs in a target: what the histogram says of its meaning."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float, Int
+
+_SURE = 3.0  # standard deviations by which a valley is deeper than chance makes it
+_FLAT = 2.0  # the most frequent value ÷ the rarest one
+_COUNT_TAIL = 20  # the most frequent value ÷ the largest one, of counts
+
+
+@dataclass(frozen=True)
+class ValueCounts:
+    """The distinct values of a target in increasing order, and the rows of each."""
+
+    values: Float[np.ndarray, "values"]
+    rows: Int[np.ndarray, "values"]
+
+    @classmethod
+    def of(cls, target: Float[np.ndarray, "rows"]) -> "ValueCounts":
+        """Missing values do not count."""
+        values, rows = np.unique(target[~np.isnan(target)], return_counts=True)
+        return cls(values, rows)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def total(self) -> int:
+        return int(self.rows.sum())
+
+    @property
+    def are_whole(self) -> bool:
+        return bool((self.values == np.round(self.values)).all())
+
+    @property
+    def are_years(self) -> bool:
+        return bool(self.values[0] >= 1900 and self.values[-1] <= 2100)
+
+    @property
+    def are_numbered(self) -> bool:
+        """Whether they are 0, 1, 2, … or 1, 2, 3, … without a gap, as codes of classes are."""
+        first = self.values[0]
+        return bool(first in (0.0, 1.0) and (np.diff(self.values) == 1).all())
+
+    @property
+    def are_flat(self) -> bool:
+        return bool(self.rows.max() < _FLAT * self.rows.min())
+
+    @cached_property
+    def have_one_peak(self) -> bool:
+        """Whether the histogram rises to one peak and falls, apart from what chance explains.
+
+        A value is a valley if its count is below the highest one to its left and to its right.
+        The difference of two Poisson counts has their sum as its variance.
+        """
+        left = np.maximum.accumulate(self.rows)
+        right = np.maximum.accumulate(self.rows[::-1])[::-1]
+        sides = np.minimum(left, right)
+        return bool((sides - self.rows <= _SURE * np.sqrt(sides + self.rows)).all())
+
+    @property
+    def look_like_counts(self) -> bool:
+        """Whether they start at 0, and fall off from 0 or 1 to a thin tail."""
+        falls = self.rows.argmax() <= 1 and self.rows[-1] * _COUNT_TAIL <= self.rows.max()
+        return bool(self.values[0] == 0 and falls and self.have_one_peak)
