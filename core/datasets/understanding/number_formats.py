@@ -130,8 +130,10 @@ def ascii_text(text: str) -> str:
 
 def ascii_column(column: Column) -> Column:
     """As `ascii_text`, for the texts of a column."""
-    if not pc.all(pc.string_is_ascii(column)).as_py():
-        for pattern, plain in ((SPACES, " "), (QUOTES, "'"), (MINUSES, "-")):
+    if pc.all(pc.string_is_ascii(column)).as_py():
+        return column
+    for pattern, plain in ((SPACES, " "), (QUOTES, "'"), (MINUSES, "-")):
+        if pc.any(pc.match_substring_regex(column, pattern)).as_py():  # far cheaper
             column = pc.replace_substring_regex(column, pattern, plain)
     return column
 

@@ -70,12 +70,13 @@ def _codes(texts: Texts, column: Column) -> list[Finding]:
         return []
     zeros = pc.fill_null(pc.match_substring_regex(column, _LEADING_ZERO), False)
     if pc.any(zeros).as_py():
-        message = (
-            "{values} in {rows}: codes with leading zeros, read as category so that no zero is lost"
-        )
+        message = "{values} in {rows}: codes with leading zeros, read as category to keep them"
         return [texts.finding("codes", "info", message, zeros, type="number")]
-    message = (
-        f"whole numbers of {plain_numbers.EXACT_DIGITS} digits or more would be rounded: "
-        "read as category"
-    )
+    if pc.any(pc.match_substring_regex(column, plain_numbers.TELEPHONE)).as_py():
+        message = "telephone numbers such as {values}: read as category"
+    else:
+        message = (
+            f"whole numbers of {plain_numbers.EXACT_DIGITS} digits or more would be rounded: "
+            "read as category"
+        )
     return [texts.finding("codes", "info", message, type="number")]
