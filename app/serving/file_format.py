@@ -6,7 +6,7 @@ columns, such as the target.
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,9 +17,10 @@ from starlette.datastructures import QueryParams
 from app.http.bodies import INLINE_BYTES, MAX_BYTES
 from app.http.validation import describe
 from app.serving.query import read_options
-from app.serving.request import PredictionRequest
+from app.serving.request import FileReport, PredictionRequest
 from core.datasets.columns import strings
 from core.datasets.columns.conversion import to_numpy
+from core.datasets.dataset import given_fields
 from core.datasets.files.opening import opened
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
@@ -49,10 +50,10 @@ def is_file(media_type: str) -> bool:
 
 @dataclass(frozen=True)
 class FileRows:
-    """The rows of a file; `notes` on them are there once `decode` has read the columns."""
+    """The rows of a file, and what was found in it."""
 
     source: Source
-    notes: list[str] = field(default_factory=list)
+    report: FileReport
 
     def decode(self, features: Sequence[InputColumn], _: Collection[str] = ()) -> Columns:
         """Arrays by feature, in the convention of `models.features.columns`.
@@ -69,9 +70,13 @@ class FileRows:
         pairs = list(zip(features, found, strict=True))
         types = {feature.name: _type(one, feature) for feature, one in pairs}
         columns = {one.reading.name: to_numpy(one.column, types[one.reading.name]) for one in found}
-        made = to_inputs(columns, types, features, ROWS)
-        self.notes[:] = _notes(pairs, made)
+        made = to_inputs(columns, types, features, ROWS, self._line)
+        self.report.notes[:] = _notes(pairs, made)
+        self.report.ignored[:] = [name for name in table.column_names if name not in made]
         return made
+
+    def _line(self, row: int) -> str:
+        return f"line {self.source.lines([row])[0]}"
 
 
 def read_request(
@@ -94,15 +99,16 @@ def read_request(
     try:
         path.write_bytes(body)
         file = files.enter_context(opened(path, media_type, MAX_TABLE_BYTES, path.parent))
-        rows = FileRows(file.read(MAX_TABLE_BYTES, reading))
+        source = file.read(MAX_TABLE_BYTES, reading)
     except TooLarge as error:
         raise TooLarge(f"{error}; {ELSEWHERE}") from error
-    num_rows = rows.source.table.num_rows
+    num_rows = source.table.num_rows
     if not num_rows:
         raise Invalid([(ROWS, "there are no rows: give at least one")])
     num_bytes = max(len(body), INLINE_BYTES + 1)  # texts take long to read: always in a thread
+    rows = FileRows(source, FileReport(given_fields(source.reading)))
     request = PredictionRequest.of(options, num_rows, num_bytes, rows.decode)
-    return replace(request, notes=rows.notes)
+    return replace(request, file=rows.report)
 
 
 def _split(query: QueryParams) -> tuple[QueryParams, ReadingOptions]:

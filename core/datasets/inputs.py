@@ -1,6 +1,6 @@
 """How a model reads a data set: the columns that it needs, and the type of its target."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -72,22 +72,38 @@ def columns_for(
     return to_inputs(columns, types, needed)
 
 
+def row_counted_from_0(row: int) -> str:
+    """The place of a row in a data set."""
+    return f"row {row} (counting from 0)"
+
+
 def to_inputs(
     columns: Columns,
     stored: Mapping[str, str],
     needed: Sequence[InputColumn],
     path: str = "/dataset",
+    place: Callable[[int], str] = row_counted_from_0,
 ) -> Columns:
     """Columns in the types that a model needs, categories spelled as in its training data.
 
     Args:
         columns: in the convention of `models.features.columns`; those not needed stay as they are.
         stored: the type of each column.
+        place: the number of a row → where it is, for messages.
 
     Raises:
         Invalid: a value cannot be read as the model needs it; the message names column and row.
     """
-    made = {one.name: _converted(columns[one.name], stored[one.name], one, path) for one in needed}
+    made: dict[str, np.ndarray] = {}
+    for one in needed:
+        try:
+            made[one.name] = _converted(columns[one.name], stored[one.name], one, path)
+        except Unreadable as error:
+            message = (
+                f"column {one.name!r}, {place(error.index)}, must be {error.expected}, or empty: "
+                f"the model needs a column {_kind(one)}"
+            )
+            raise Invalid([(path, message)]) from None
     return {**columns, **made}
 
 
@@ -100,7 +116,7 @@ def _converted(values: np.ndarray, stored: str, needed: InputColumn, path: str) 
     elif stored != "tensor" and needed.type in BLANK and _is_missing(values, stored).all():
         values = np.full(len(values), BLANK[needed.type])
     elif stored == "category" and needed.type != "tensor":
-        values = _parsed(values, needed, path)
+        values = parse(values.tolist(), needed.reading_or_plain)
     else:
         message = f"column {needed.name!r} is of type {stored}; the model needs one {_kind(needed)}"
         raise Invalid([(path, f"{message}: {ADVICE}")])
@@ -113,17 +129,6 @@ BLANK: Mapping[str, object] = {
     "datetime": np.datetime64("NaT", "us"),
     "category": None,
 }
-
-
-def _parsed(values: np.ndarray, needed: InputColumn, path: str) -> np.ndarray:
-    try:
-        return parse(values.tolist(), needed.reading_or_plain)
-    except Unreadable as error:
-        message = (
-            f"column {needed.name!r}, row {error.index} (counting from 0), must be "
-            f"{error.expected}, or empty: the model needs a column {_kind(needed)}"
-        )
-        raise Invalid([(path, message)]) from None
 
 
 def _may_convert(given: ColumnProfile, needed: InputColumn) -> bool:
