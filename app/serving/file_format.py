@@ -5,7 +5,7 @@ columns, such as the target.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -66,7 +66,8 @@ class FileRows:
         names = [feature.name for feature in features]
         source = replace(self.source, table=table.select(names))
         fixes = fixes_like([feature.reading_or_plain for feature in features])
-        found = understand(source, {fix.name: fix for fix in fixes})
+        with _pointing_to_rows():
+            found = understand(source, {fix.name: fix for fix in fixes})
         pairs = list(zip(features, found, strict=True))
         types = {feature.name: _type(one, feature) for feature, one in pairs}
         columns = {one.reading.name: to_numpy(one.column, types[one.reading.name]) for one in found}
@@ -99,7 +100,8 @@ def read_request(
     try:
         path.write_bytes(body)
         file = files.enter_context(opened(path, media_type, MAX_TABLE_BYTES, path.parent))
-        source = file.read(MAX_TABLE_BYTES, reading)
+        with _pointing_to_rows():
+            source = file.read(MAX_TABLE_BYTES, reading)
     except TooLarge as error:
         raise TooLarge(f"{error}; {ELSEWHERE}") from error
     num_rows = source.table.num_rows
@@ -109,6 +111,15 @@ def read_request(
     rows = FileRows(source, FileReport(given_fields(source.reading)))
     request = PredictionRequest.of(options, num_rows, num_bytes, rows.decode)
     return replace(request, file=rows.report)
+
+
+@contextmanager
+def _pointing_to_rows() -> Iterator[None]:
+    """Errors point to the rows of the request; readers point to the columns of a data set."""
+    try:
+        yield
+    except Invalid as error:
+        raise Invalid([(ROWS, message) for _, message in error.errors]) from error
 
 
 def _split(query: QueryParams) -> tuple[QueryParams, ReadingOptions]:

@@ -25,7 +25,7 @@ TYPES: dict[str, str] = {
     "csv": "text/csv",
     "jsonl": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
-    "arrow": "application/octet-stream",
+    "arrow": "application/vnd.apache.arrow.file",
     "text": "text/plain",
 }
 UNREADABLE = (400, 415)  # statuses for a file that cannot be read
@@ -92,11 +92,12 @@ def input_of(file: Path, format_: RowFormat | None) -> Iterator[Input]:
 def _piped(stream: Any, headers: dict[str, str]) -> Input:
     from credence.client.file_rows import LINES  # noqa: PLC0415
     from credence.client.line_pieces import is_splittable  # noqa: PLC0415
+    from credence.client.media_types import UNKNOWN  # noqa: PLC0415
 
     head = stream.read(HEAD_BYTES)
     if not headers and is_splittable(head):
         headers = {"Content-Type": TYPES["jsonl" if head.lstrip()[:1] == b"{" else "csv"]}
-    headers = headers or {"Content-Type": TYPES["arrow"]}
+    headers = headers or {"Content-Type": UNKNOWN}
     if headers["Content-Type"] in LINES and is_splittable(head):
         return Input("-", chain(BytesIO(head + stream.readline()), stream), headers)
     return Input("-", head + stream.read(), headers)
