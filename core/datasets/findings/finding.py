@@ -21,6 +21,7 @@ Code = Literal[
     "free_text",
     "header_missing",
     "identifier",
+    "index",
     "leak",
     "many_levels",
     "mostly_dates",
