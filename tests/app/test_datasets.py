@@ -119,7 +119,6 @@ def test_a_data_set_in_use_is_not_deleted(http: httpx.Client) -> None:
 
 def test_files_that_are_wrong_are_refused(http: httpx.Client) -> None:
     assert upload(http, b"not parquet", "application/vnd.apache.parquet").status_code == 400
-    assert upload(http, b"x\ninf\n").status_code == 422
     assert upload(http, b"").status_code in (400, 422)
     unknown = upload(http, CSV, "application/x-pickle")
     assert unknown.status_code == 415

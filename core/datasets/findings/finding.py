@@ -23,6 +23,7 @@ Code = Literal[
     "identifier",
     "index",
     "leak",
+    "lines_left_out",
     "many_levels",
     "mostly_dates",
     "mostly_numeric",

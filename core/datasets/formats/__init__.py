@@ -39,8 +39,8 @@ def _typed(read: Callable[[Path, int], pa.Table]) -> Reader:
 FORMATS: Mapping[str, Format] = {
     one.name: one
     for one in (
-        Format("csv", _typed(csv.read)),
-        Format("tsv", _typed(csv.read)),
+        Format("csv", csv.read),
+        Format("tsv", csv.read_tsv),
         Format("text", _typed(text.read)),
         Format("parquet", with_nested(parquet.read, "read_parquet", "the Parquet file")),
         Format("arrow", with_nested(arrow.read, "read_arrow", "the Arrow stream")),
