@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from core.datasets.columns import is_supported, tensors
+from core.datasets.columns.strings import is_string
 from core.datasets.findings.finding import Finding
 from core.datasets.formats.json_columns import left_out
 from core.exceptions import Invalid
@@ -65,19 +66,27 @@ def _parts(name: str, column: Array, depth: int = 1) -> Iterator[tuple[str, Arra
 def _plain(column: Array) -> Array:
     """Without dictionaries, encodings of runs, extensions and durations."""
     type_: Any = column.type
-    if isinstance(type_, pa.BaseExtensionType) and not tensors.is_fixed_shape(type_):
+    is_extension = isinstance(type_, pa.BaseExtensionType)
+    if is_extension and not tensors.is_fixed_shape(type_):
         storages: Any = [chunk.storage for chunk in column.chunks]
         return _plain(pa.chunked_array(storages, type_.storage_type))
     if pa.types.is_dictionary(type_):
-        return _plain(column.cast(type_.value_type))
+        return _plain(_without_dictionary(column, type_.value_type))
     if pa.types.is_run_end_encoded(type_):
-        decoded: Any = [pc.run_end_decode(chunk) for chunk in column.chunks]
-        return _plain(pa.chunked_array(decoded, type_.value_type))
+        decoded: list[Array] = [pc.run_end_decode(chunk) for chunk in column.chunks]
+        return _plain(pa.chunked_array(decoded) if decoded else pa.nulls(0))
     if pa.types.is_duration(type_):
         return pc.divide(
             column.cast(pa.int64()).cast(pa.float64(), safe=False), SECONDS[type_.unit]
         )
     return column
+
+
+def _without_dictionary(column: Array, type_: pa.DataType) -> Array:
+    """Levels that are string views are cast first: Arrow takes no rows of them."""
+    plain: Any = pa.large_string() if is_string(type_) else type_
+    chunks: list[Array] = [c.dictionary.cast(plain).take(c.indices) for c in column.chunks]
+    return pa.chunked_array(chunks, plain)
 
 
 def _tensor(column: Array) -> Array:

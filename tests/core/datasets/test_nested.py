@@ -142,15 +142,22 @@ def test_a_frame_of_polars_comes_back(tmp_path: Path) -> None:
             "st": [{"a": 1}, {"a": 2}],
         }
     )
-    for write in (frame.write_parquet, frame.write_ipc, frame.write_ipc_stream):
+    for flat, write in (
+        *(
+            (frame.drop("st"), write)
+            for write in ("write_parquet", "write_ipc", "write_ipc_stream")
+        ),
+        *((frame, write) for write in ("write_parquet", "write_ipc", "write_ipc_stream")),
+    ):
         buffer = io.BytesIO()
-        write(buffer)
+        getattr(flat, write)(buffer)
         table = read(tmp_path, buffer.getvalue()).table
-        assert table.column_names == ["n", "s", "c", "day", "at", "v", "st.a"]
+        assert table.column_names[:6] == ["n", "s", "c", "day", "at", "v"]
         assert table.column("s").to_pylist() == ["a", "é"]
         assert table.column("c").to_pylist() == ["x", "y"]
         assert table.column("v").to_pylist() == [[1, 2], [3, 4]]
-        assert table.column("st.a").to_pylist() == [1, 2]
+        if "st" in flat.columns:
+            assert table.column("st.a").to_pylist() == [1, 2]
 
 
 @pytest.mark.filterwarnings("ignore:Feather V1:DeprecationWarning")
