@@ -25,6 +25,7 @@ Code = Literal[
     "leak",
     "lines_left_out",
     "many_levels",
+    "merged_cells",
     "mostly_dates",
     "mostly_numeric",
     "names",

@@ -47,6 +47,13 @@ FORMATS: Mapping[str, Format] = {
         Format("feather", with_nested(arrow.read_file, "read_feather", "the Arrow file")),
         Format("orc", confined("core.datasets.formats.columnar:read_orc", "the ORC file")),
         Format("npz", _typed(npz.read)),
+        Format(
+            "excel", confined("core.datasets.formats.spreadsheets.workbook:read", "the workbook")
+        ),
+        Format(
+            "opendocument",
+            confined("core.datasets.formats.spreadsheets.workbook:read", "the workbook"),
+        ),
         Format("jsonl", confined("core.datasets.formats.records:read", "the JSON file")),
         Format("records", confined("core.datasets.formats.records:read", "the JSON file")),
     )
@@ -58,6 +65,11 @@ MEDIA_TYPES: Mapping[str, str] = {
     "text/tab-separated-values": "tsv",
     "application/x-ndjson": "jsonl",
     "application/json": "records",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "excel",
+    "application/vnd.ms-excel": "excel",
+    "application/vnd.ms-excel.sheet.macroenabled.12": "excel",
+    "application/vnd.ms-excel.sheet.binary.macroenabled.12": "excel",
+    "application/vnd.oasis.opendocument.spreadsheet": "opendocument",
     "application/vnd.apache.parquet": "parquet",
     "application/vnd.apache.arrow.stream": "arrow",
     "application/vnd.apache.arrow.file": "feather",
