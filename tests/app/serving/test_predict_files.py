@@ -120,9 +120,13 @@ def test_what_is_wrong_is_named(http: httpx.Client) -> None:
     assert message["path"] == "/inputs"
     assert "lacks the columns day" in message["message"]
     assert "size, wood, wet" in message["message"]
-    wrong = send(http, csv_of(ROWS).replace("-1.25", "many"))
-    assert "'size', line " in problem(wrong, 422)["errors"][0]["message"]
-    assert "many" not in wrong.text
+    no_number = csv_of(ROWS).replace("-1.25", "many").replace("0.5", "few")
+    wrong = problem(send(http, no_number), 422)["errors"][0]
+    assert wrong["path"] == "/inputs"
+    assert "'size' is no number: line 2" in wrong["message"]
+    (note,) = answer(send(http, csv_of(ROWS).replace("-1.25", "many")))["notes"]
+    assert note.startswith("'size': ")
+    assert "1 row: read as missing" in note
     assert (
         problem(send(http, csv_of(ROWS), header="perhaps"), 422)["errors"][0]["path"] == "/header"
     )

@@ -139,7 +139,7 @@ def test_a_forecast_is_told_what_will_be(service: Service, client: Client, tmp_p
         (["--from", "jsonl"], "{}\nno", "line 2 is not JSON"),
         (["--from", "jsonl"], '{"x0": 1}\n', "lacks the columns x1, kind"),
         (["--from", "parquet"], "PAR0", "the file is not Parquet"),
-        (["--from", "arrow"], "PAR0", "the file is not"),
+        (["--from", "arrow"], "PAR0", "this is not an Arrow file"),
         (["--future", __file__], CSV, "has no covariates: leave out --future"),
         (["--json", "--format", "csv"], CSV, "either --json or --format"),
         ([], "", "give a header and at least one row"),
