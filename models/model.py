@@ -17,7 +17,8 @@ from models.config import FeatureConfig, Json, ModelConfig
 from models.evaluation.baseline import Baseline
 from models.evaluation.metrics import PerRowScores
 from models.exceptions import InvalidInput, UnknownVariant
-from models.features.columns import Columns, InputColumn
+from models.features.columns import ColumnReading, Columns, InputColumn
+from models.features.readings import names_unread, with_readings
 from models.likelihoods import ClassLikelihood, NumberLikelihood
 from models.networks import Network
 from models.posteriors.variant import Variant
@@ -51,6 +52,8 @@ class TrainedModel(ABC):
             than those of the full model (`models.evaluation.paired`); else 0.0.
         selection: what training compared to choose the recipe, as
             `models.artifact.schema.SelectionDocument`; empty if nothing was compared.
+        readings: how the columns of the training data were read, those that were left out by
+            default included; empty if they came from no file.
     """
 
     config: ModelConfig
@@ -62,6 +65,7 @@ class TrainedModel(ABC):
     baselines: tuple[Baseline, ...] = ()
     recommended_variant: float = 0.0
     selection: Json = field(default_factory=dict)
+    readings: tuple[ColumnReading, ...] = ()
 
     # What the model is
 
@@ -80,6 +84,26 @@ class TrainedModel(ABC):
     def future_inputs(self) -> tuple[InputColumn, ...]:
         """The columns that a prediction needs of the steps ahead."""
         return ()
+
+    @cached_property
+    def unread(self) -> frozenset[str]:
+        """The columns of the training data that were left out by default."""
+        return names_unread(
+            self.readings, {self.config.target, *(column.name for column in self.inputs)}
+        )
+
+    @cached_property
+    def label(self) -> InputColumn:
+        """The target, as labels give it: a number, or a category of the classes."""
+        classes = self.classes
+        type_ = "number" if classes is None else "category"
+        levels = [name for name in classes or () if isinstance(name, str)]
+        plain = InputColumn(name=self.config.target, type=type_, missing=True)
+        readings = [one for one in self.readings if one.name == self.config.target]
+        if levels:  # words of a boolean, too, are its labels
+            readings = [replace(one, type=type_) for one in readings]
+        (label,) = with_readings([plain], readings, {self.config.target: levels})
+        return label
 
     @property
     def features(self) -> tuple[FeatureConfig, ...]:
@@ -142,6 +166,7 @@ class TrainedModel(ABC):
             baselines=tuple(data.get("baselines", ())),
             recommended_variant=data.get("recommended_variant", 0.0),
             selection=data.get("selection", {}),
+            readings=tuple(data.get("readings", ())),
             **cls.own_fields(config, data),
         )
 

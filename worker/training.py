@@ -3,13 +3,14 @@
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import structlog
 import torch
 
 from core.context import Context
+from core.datasets.dataset import Dataset
 from core.exceptions import Unavailable
 from core.jobs.jobs import Claim, MethodSpec, TrainSpec
 from core.process.devices import job_device
@@ -17,6 +18,7 @@ from core.registry.registry import Version
 from core.telemetry import tracing
 from models.artifact.files import read_model, write_model
 from models.config import ChainConfig, ModelConfig, SplitBy, SplitTime
+from models.features.readings import readings_of
 from models.model import TrainedModel
 from models.prediction.threads import training_threads
 from models.training.progress import Progress
@@ -43,8 +45,9 @@ def run_training(
     with tempfile.TemporaryDirectory(dir=context.scratch.path) as temporary:
         folder = SharedFolder(Path(temporary))
         with uploading(context, claim, folder.checkpoints, should_stop) as upload_or_stop:
-            training = _training(context, spec)
-            model = _train(context, spec.dataset, training, folder, reporter, upload_or_stop)
+            dataset = context.datasets.get(spec.dataset)
+            training = _training(context, spec, dataset)
+            model = _train(context, dataset, training, folder, reporter, upload_or_stop)
             if isinstance(spec, MethodSpec):
                 _measure(context, claim, spec, training, folder, upload_or_stop)
             with tracing.span("publish"):
@@ -74,8 +77,8 @@ def _measure(  # noqa: PLR0917 - a training, where it runs, and when to stop
         context.row_scores.publish(claim, parent, scores, folder.path)
 
 
-def _training(context: Context, spec: TrainSpec) -> Training:
-    types = {profile.name: profile.type for profile in context.datasets.get(spec.dataset).columns}
+def _training(context: Context, spec: TrainSpec, dataset: Dataset) -> Training:
+    types = {profile.name: profile.type for profile in dataset.columns}
     return Training(
         config=spec.config,
         types={name: types[name] for name in columns_needed(spec.config)},
@@ -86,7 +89,7 @@ def _training(context: Context, spec: TrainSpec) -> Training:
 
 def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
     context: Context,
-    dataset: str,
+    dataset: Dataset,
     training: Training,
     folder: SharedFolder,
     on_progress: Callable[[Progress], None],
@@ -94,6 +97,7 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
 ) -> TrainedModel:
     """Train in this process or in several others, and write the model's files to the folder."""
     config, names = training.config, list(training.types)
+    readings = readings_of(dataset.readings, names)
     # Steps of a chain and windows of a text depend on the ones before. Series are short.
     is_sequential = isinstance(config.method, ChainConfig) or config.task in (
         "language_model",
@@ -103,17 +107,17 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
     threads = training_threads(config, context.settings.threads, processes)
     if processes > 1:
         with tracing.span("load data"):
-            context.datasets.export(dataset, names, folder.data)
+            context.datasets.export(dataset.id, names, folder.data)
         with tracing.span("train", processes=processes):
             folder.write_training(training)
             train_in_processes(folder, processes, threads, on_progress, should_stop)
             torch.set_num_threads(threads)
-            columns = context.datasets.columns(dataset, names)
+            columns = context.datasets.columns(dataset.id, names)
             model = read_model(folder.model)
             model = with_baselines(model, columns, training.types, should_stop)
-        return write_model(model, folder.model)
+        return write_model(replace(model, readings=readings), folder.model)
     with tracing.span("load data"):
-        columns = context.datasets.columns(dataset, names)
+        columns = context.datasets.columns(dataset.id, names)
     with tracing.span("train"):
         torch.set_num_threads(threads)
         model = train(
@@ -127,7 +131,7 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
             checkpoint_seconds=training.checkpoint_seconds,
         )
         model = with_baselines(model, columns, training.types, should_stop)
-    return write_model(model, folder.model)
+    return write_model(replace(model, readings=readings), folder.model)
 
 
 def columns_needed(config: ModelConfig) -> list[str]:

@@ -20,7 +20,7 @@ from app.schemas.datasets import (
 from core.datasets.dataset import Dataset
 from core.datasets.files.ingest import Given
 from core.datasets.files.options import ReadingOptions
-from core.datasets.formats import FORMATS, find_format
+from core.datasets.formats import MEDIA_TYPES, declared_format
 from core.exceptions import UnsupportedFormat
 
 router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
@@ -41,7 +41,7 @@ EXAMPLE = {
         },
         **problems(400, 413, 415, 422, 503),
     },
-    openapi_extra=file_request(list(FORMATS)),
+    openapi_extra=file_request(list(MEDIA_TYPES)),
 )
 async def upload(  # noqa: PLR0917 - FastAPI's dependencies
     request: Request,
@@ -58,8 +58,8 @@ async def upload(  # noqa: PLR0917 - FastAPI's dependencies
     """
     media_type = request.headers.get("content-type")
     if media_type is None:
-        raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(FORMATS)}")
-    find_format(media_type)  # before a gigabyte is received
+        raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(MEDIA_TYPES)}")
+    declared_format(media_type)  # before a gigabyte is received
     settings, writers = context.settings, services.writers
     async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:
         dataset, created = await to_thread.run_sync(

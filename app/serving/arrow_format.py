@@ -4,7 +4,7 @@ A request has a column per feature, in any order. Null is a missing value. Numbe
 until they are standardised.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -56,15 +56,20 @@ def read_request(query: QueryParams, body: bytes) -> PredictionRequest:
     return PredictionRequest.of(parameters, table.num_rows, len(body), decode)
 
 
-def to_columns(table: pa.Table, features: Sequence[InputColumn]) -> Columns:
+def to_columns(
+    table: pa.Table, features: Sequence[InputColumn], unread: Collection[str] = ()
+) -> Columns:
     """Arrays by feature, in the convention of `models.features.columns`.
+
+    Args:
+        unread: names of columns that are no features, and may be there all the same.
 
     Raises:
         Invalid: a feature is missing, a column is not a feature, or a type or value is wrong. The
             error names the column and, for a value, the row.
     """
     refuse_texts(features)
-    check_names(table.column_names, features, ("inputs",))
+    check_names(table.column_names, features, ("inputs",), unread=unread)
     return {f.name: _read(f, table.column(f.name), Place(f.name, ROWS)) for f in features}
 
 
@@ -103,11 +108,15 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
             return to_numpy(column, "boolean")
         case "datetime" if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
             return to_numpy(times.to_utc(column, place), "datetime")
-        case "category" | "datetime" if strings.is_string(type_):
+        case _ if strings.is_string(type_) and _takes_texts(feature):
             return _values(feature, column.to_pylist())
         case "number" | "boolean" | "category" | "datetime" if pa.types.is_null(type_):
             return _values(feature, [None] * len(column))
     raise place.invalid(f"has the type {type_}: give {WANTED[feature.type]}")
+
+
+def _takes_texts(feature: InputColumn) -> bool:
+    return feature.reading is not None or feature.type in ("category", "datetime")
 
 
 def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:

@@ -29,8 +29,15 @@ def num_rows(inputs: object, where: str = "inputs") -> int:
     raise _wrong(("inputs",), f"must be {forms}, with at least one row")
 
 
-def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) -> Columns:
+def decode(
+    inputs: list[Any] | dict[str, Any],
+    features: Sequence[InputColumn],
+    unread: Collection[str] = (),
+) -> Columns:
     """Arrays by feature, in the convention of `models.features.columns`.
+
+    Args:
+        unread: names of columns that are no features, and may be there all the same.
 
     Raises:
         Invalid: a feature is missing, a field is not a feature, or a value has a wrong type or
@@ -39,9 +46,9 @@ def decode(inputs: list[Any] | dict[str, Any], features: Sequence[InputColumn]) 
     if _is_text(features):
         return _from_texts(inputs, features[0])
     if isinstance(inputs, dict):
-        return decode_columns(inputs, features)
+        return decode_columns(inputs, features, unread)
     if isinstance(inputs[0], dict):
-        return _from_records(inputs, features)
+        return _from_records(inputs, features, unread)
     return _from_rows(inputs, features)
 
 
@@ -65,16 +72,20 @@ def _from_texts(inputs: Any, feature: InputColumn) -> Columns:
 
 
 def decode_columns(
-    inputs: object, features: Sequence[InputColumn], where: str = "inputs"
+    inputs: object,
+    features: Sequence[InputColumn],
+    unread: Collection[str] = (),
+    where: str = "inputs",
 ) -> Columns:
     """Arrays by feature, from an object of columns.
 
     Args:
+        unread: as in `decode`.
         where: the name of `inputs` in the request.
     """
     if not isinstance(inputs, dict):
         raise _wrong((where,), "must be an object of columns")
-    check_names(inputs, features, (where,))
+    check_names(inputs, features, (where,), unread=unread)
     expected = num_rows(inputs, where)
     for name, values in inputs.items():
         if not isinstance(values, list):
@@ -88,13 +99,15 @@ def decode_columns(
     }
 
 
-def _from_records(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
+def _from_records(
+    inputs: list[Any], features: Sequence[InputColumn], unread: Collection[str]
+) -> Columns:
     expected = {feature.name for feature in features}
     for i, record in enumerate(inputs):
         if not isinstance(record, dict):
             raise _wrong(("inputs", i), "must be an object like the first row")
         if record.keys() != expected:
-            check_names(record, features, ("inputs", i))
+            check_names(record, features, ("inputs", i), unread=unread)
     return {
         f.name: read_values(
             f, [record[f.name] for record in inputs], partial(_place_in_row, f.name)
@@ -110,7 +123,7 @@ def _from_rows(inputs: list[Any], features: Sequence[InputColumn]) -> Columns:
         if len(row) != len(features):
             message = f"has {len(row)} values for {len(features)} features: {listed(features)}"
             raise _wrong(("inputs", i), message)
-    if all(feature.type == "number" for feature in features):
+    if all(feature.type == "number" and feature.reading is None for feature in features):
         return _from_matrix(inputs, features)
     return {
         f.name: read_values(f, [row[j] for row in inputs], partial(_place_in_row, j))
@@ -137,13 +150,15 @@ def check_names(
     features: Sequence[InputColumn],
     where: tuple[int | str, ...],
     required: str = "required; null stands for a missing value",
+    unread: Collection[str] = (),
 ) -> None:
     """Raise `Invalid` with every feature that is missing and every name that is not a feature.
 
     Args:
         required: the message for a missing feature.
+        unread: other names that are allowed.
     """
-    known, present = {feature.name for feature in features}, set(given)
+    known, present = {feature.name for feature in features}.union(unread), set(given)
     missing = [feature.name for feature in features if feature.name not in present]
     unknown = [name for name in given if name not in known]
     no_feature = f"not a feature; the model has {listed(features)}"

@@ -1,13 +1,15 @@
 """`truth` of labelled rows in JSON → values of the target."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from app.http.validation import MAX_ERRORS
-from app.serving.values import blocks, check_types, read_numbers
+from app.serving.values import blocks, check_types, read_numbers, read_values
 from core.exceptions import Invalid
+from models.features.columns import InputColumn
+from models.features.readings import fold
 from models.features.targets import present
 from models.prediction.prediction import ClassName
 
@@ -25,8 +27,13 @@ def check_length(truth: object, rows: int) -> list[Any]:
     return truth
 
 
-def read_labels(truth: list[Any], classes: Sequence[ClassName] | None) -> np.ndarray:
+def read_labels(
+    truth: list[Any], classes: Sequence[ClassName] | None, column: InputColumn
+) -> np.ndarray:
     """Numbers, with NaN for unknown ones; or classes, with None for unknown ones.
+
+    Args:
+        column: the target, by which texts are read.
 
     Raises:
         Invalid: a value is not a finite number, or not a class of the model; or all are unknown.
@@ -34,7 +41,9 @@ def read_labels(truth: list[Any], classes: Sequence[ClassName] | None) -> np.nda
     if all(value is None for value in truth):
         raise Invalid([("/truth", "has only null: give the target of at least one row")])
     if classes is None:
-        return blocks(read_numbers, truth, _place)
+        return read_values(column, truth, _place)
+    if column.spellings is not None:
+        truth = [_spelled(value, column.spellings) for value in truth]
     check_types(truth, _place, LABEL_TYPES, "must be a class of the model, or null")
     known = {_key(name): name for name in classes} | {_key(None): None}
     if unknown := [i for i, value in enumerate(truth) if _key(value) not in known]:
@@ -61,6 +70,10 @@ def read_weights(weights: object, known: np.ndarray) -> np.ndarray:
     if not (found[present(known)] > 0).any():
         raise Invalid([("/weights", "are 0 for all rows with a known target")])
     return found
+
+
+def _spelled(value: Any, spellings: Mapping[str, str]) -> Any:
+    return spellings.get(fold(value), value) if isinstance(value, str) else value
 
 
 def _place(i: int) -> str:

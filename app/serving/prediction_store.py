@@ -46,8 +46,9 @@ class PredictionStore:
             raise Invalid([("/store", "texts are not stored: a language model takes no labels")])
         future = None
         if request.decode_future is not None and model.future_inputs:
-            future = pack(request.decode_future(model.future_inputs), model.future_inputs)
-        inputs = pack(request.decode(model.inputs), model.inputs)
+            steps = request.decode_future(model.future_inputs, model.unread)
+            future = pack(steps, model.future_inputs)
+        inputs = pack(request.decode(model.inputs, model.unread), model.inputs)
         return self._stored(SERVICE).check_size(PackedRows(request.num_rows, inputs, future))
 
     async def add(
@@ -102,6 +103,6 @@ def request_of(stored: StoredPrediction) -> PredictionRequest:
         options=stored.options,
         num_rows=packed.rows,
         num_bytes=len(packed.inputs),
-        decode=lambda inputs: unpack(packed.inputs, inputs),
-        decode_future=None if future is None else lambda inputs: unpack(future, inputs),
+        decode=lambda inputs, _: unpack(packed.inputs, inputs),
+        decode_future=None if future is None else lambda inputs, _: unpack(future, inputs),
     )

@@ -143,10 +143,10 @@ class Predictor:
         if decode_future is not None and not model.future_inputs:
             message = "this model has no covariates: leave out future"
             raise Invalid([("/future", message)])
-        columns = request.decode(model.inputs)
+        columns = request.decode(model.inputs, model.unread)
         rows = model.num_rows(len(next(iter(columns.values()))), options)
         self.limits.work(rows, options.samples, model.num_steps(columns), "steps")
-        future = None if decode_future is None else decode_future(model.future_inputs)
+        future = None if decode_future is None else decode_future(model.future_inputs, model.unread)
         return model.read(columns, future, options), packed
 
     @contextmanager

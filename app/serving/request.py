@@ -1,6 +1,6 @@
 """The request and the response of a prediction, independent of the wire format."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from app.schemas.predictions import PredictParameters
@@ -10,7 +10,8 @@ from models.features.columns import Columns, InputColumn
 from models.prediction.options import BatchOptions
 from models.prediction.prediction import Prediction
 
-Decode = Callable[[Sequence[InputColumn]], Columns]
+Decode = Callable[[Sequence[InputColumn], Collection[str]], Columns]
+"""The columns of the model → their arrays; names of the second argument may be there, unread."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,7 +88,7 @@ async def score(
     with predictor.admission.entered(speed_key(artifact, options), rows, samples, work):
         encode = partial(predictor.encode, model, request, options)
         x, _ = await off_loop(request.num_bytes, encode)
-        known = await off_loop(request.num_bytes, read_labels, labels, model.classes)
+        known = await off_loop(request.num_bytes, read_labels, labels, model.classes, model.label)
         each = None if weights is None else read_weights(weights, known)
         if each is not None:
             known[each == 0] = np.nan if model.classes is None else None

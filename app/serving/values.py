@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from app.serving.texts import Reader, read_mixed
 from core.exceptions import Invalid
 from models.features.columns import InputColumn
 
@@ -29,7 +30,6 @@ MONTH_LENGTH = len("2026-01")
 
 Values = Sequence[Any]
 Place = Callable[[int], str]  # the number of a value → its pointer
-Reader = Callable[[Values, Place], np.ndarray]
 
 
 def read_values(column: InputColumn, values: Values, place: Place) -> np.ndarray:
@@ -40,7 +40,10 @@ def read_values(column: InputColumn, values: Values, place: Place) -> np.ndarray
     """
     if column.type == "tensor":
         return read_tensors(values, place, column.shape)
-    return blocks(READERS[column.type], values, place)
+    read = READERS[column.type]
+    if column.reading is not None:
+        read = partial(read_mixed, column, read)
+    return blocks(read, values, place)
 
 
 def blocks(read: Reader, rows: Values, place: Place, values_per_row: int = 1) -> np.ndarray:

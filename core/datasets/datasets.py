@@ -28,9 +28,10 @@ from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
 from core.datasets.dataset import Dataset, about_of, dataset_of, given_fields
 from core.datasets.files.ingest import Given, Ingested, ingest, read_file
+from core.datasets.files.opening import opened, reopened
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
-from core.datasets.formats import find_format, format_named, inline
+from core.datasets.formats import inline
 from core.datasets.formats.limits import check_size
 from core.datasets.understanding.fixes import ColumnFix, check_names, merge
 from core.datasets.understanding.fixes import to_json as fixes_to_json
@@ -100,6 +101,7 @@ class Datasets:
         The same bytes with the same options again return the existing data set, and False.
 
         Args:
+            media_type: what the file is sent as; what it plainly is goes before that.
             source: the file, which nobody writes to any more: it is linked, not copied.
             sha256: of the file, in hexadecimal; computed if None.
 
@@ -108,13 +110,13 @@ class Datasets:
             QuotaExceeded: the caller would store more than its quota.
         """
         check_name(name)
-        format_ = find_format(media_type)
         sha256 = sha256 or _sha256(source)
-        about = Origin(name, format_.name, sha256, source.stat().st_size, given)
-        if existing := self._find(about):
-            self._remember(existing)
-            return existing, False
-        found = read_file(format_, source, self._max_bytes, given)
+        with opened(source, media_type, self._max_bytes, self._scratch) as file:
+            about = Origin(name, file.format.name, sha256, source.stat().st_size, given)
+            if existing := self._find(about):
+                self._remember(existing)
+                return existing, False
+            found = read_file(file, self._max_bytes, given)
         check_names(given.fixes, found.table.column_names)
         return self._publish(about, found, self._caller, source=source)
 
@@ -162,7 +164,8 @@ class Datasets:
             with self._open(row.artifact_key) as table:
                 return ingest(Source(table=table), given.fixes, is_text=format_ == "text")
         path = self._store.local_path(row.source_key)
-        return read_file(format_named(format_), path, self._max_bytes, given)
+        with reopened(path, format_, self._max_bytes, self._scratch) as file:
+            return read_file(file, self._max_bytes, given)
 
     def add_columns(self, name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[Dataset, bool]:
         """As `add`, for columns of a JSON body. Errors have pointers under `/data/columns`."""

@@ -167,6 +167,7 @@ def _to_json(model: TrainedModel) -> Json:
         "baselines": [asdict(baseline) for baseline in model.baselines],
         "recommended_variant": model.recommended_variant,
         "selection": model.selection,
+        "readings": [asdict(reading) for reading in model.readings],
         "variants": [_variant_json(variant) for variant in model.variants_by_prune.values()],
     }
 

@@ -21,7 +21,7 @@ from models.evaluation.out_of_distribution import CLASS_SCORES, NUMBER_SCORES, D
 from models.evaluation.path_calibration import PathCalibration
 from models.exceptions import CorruptArtifact
 from models.features.categories import CategoryEncoder
-from models.features.columns import convertible
+from models.features.columns import ColumnReading, convertible
 from models.features.effects import LevelEffects
 from models.features.encoders import Encoder, TensorEncoder
 from models.features.numbers import DatetimeEncoder, NumberEncoder
@@ -104,6 +104,7 @@ class ModelDocument(TypedDict):
     baselines: NotRequired[Annotated[list[Baseline], Len(0, 10)]]
     recommended_variant: NotRequired[Pruned]
     selection: NotRequired[SelectionDocument]
+    readings: NotRequired[Annotated[list[ColumnReading], Len(0, 100_000)]]
     variants: Annotated[list[VariantDocument], Len(1, 17)]
 
 

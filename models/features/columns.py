@@ -1,7 +1,7 @@
 """Columns of a table: their types, profiles and conversions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -85,14 +85,20 @@ def level_text(value: str | float | bool) -> str:
 class InputColumn:
     """A column that a prediction request must contain.
 
-    `type` is the type in the data set. `missing` is True if the training rows had missing numbers,
-    so that the model has learned from them.
+    Args:
+        type: the type in the data set.
+        missing: whether the training rows had missing numbers, so that the model has learned from
+            them.
+        reading: how texts are read; None if they are not: a number must be a number.
+        spellings: the level of each text without stray blanks and case; None if these count.
     """
 
     name: str
     type: str
     shape: tuple[int, ...] | None = None
     missing: bool = False
+    reading: ColumnReading | None = None
+    spellings: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
 
 
 def column_of(columns: Mapping[str, ColumnProfile], name: str, path: str) -> ColumnProfile:

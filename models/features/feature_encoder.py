@@ -160,6 +160,15 @@ class FeatureEncoder:
         )
 
     @property
+    def levels(self) -> dict[str, tuple[str, ...]]:
+        """The levels of training rows that are known, by category."""
+        return {
+            feature.name: (*encoder.known_levels, *encoder.others)
+            for feature, encoder in zip(self.features, self.encoders, strict=True)
+            if isinstance(encoder, CategoryEncoder)
+        }
+
+    @property
     def layout(self) -> Inputs:
         """The number of network inputs, which are plain, and the slot of the only tensor."""
         ends = accumulate(form.plain for form in self._forms)

@@ -55,17 +55,18 @@ class Forecaster(TabularModel):
     def task(self) -> str:
         return "forecasting"
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[InputColumn, ...]:
         """The columns of a history: time, target, covariates, key."""
         time, *others = self.encoder.inputs
-        return time, InputColumn(name=self.config.target, type="number", missing=True), *others
+        target = InputColumn(name=self.config.target, type="number", missing=True)
+        return self._as_read([time, target, *others])
 
-    @property
+    @cached_property
     def future_inputs(self) -> tuple[InputColumn, ...]:
         """The covariates, which a request must give for the steps ahead."""
         covariates = len(self.config.features or ())
-        return self.encoder.inputs[1 : 1 + covariates]
+        return self._as_read(self.encoder.inputs[1 : 1 + covariates])
 
     @property
     def description(self) -> Json:

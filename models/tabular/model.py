@@ -1,6 +1,6 @@
 """A trained model: encoders, network, likelihood and one posterior per pruned variant."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
@@ -29,6 +29,7 @@ from models.evaluation.weighting import WEIGHT
 from models.exceptions import InvalidData, InvalidInput
 from models.features.columns import Columns, InputColumn
 from models.features.feature_encoder import FeatureEncoder
+from models.features.readings import with_readings
 from models.features.rows import Rows
 from models.features.targets import (
     ClassTarget,
@@ -89,10 +90,13 @@ class TabularModel(TrainedModel):
     def features(self) -> tuple[FeatureConfig, ...]:
         return self.encoder.features
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[InputColumn, ...]:
         """The columns that `predict` takes: one per feature, typed as in the data set."""
-        return self.encoder.inputs
+        return self._as_read(self.encoder.inputs)
+
+    def _as_read(self, inputs: Sequence[InputColumn]) -> tuple[InputColumn, ...]:
+        return with_readings(inputs, self.readings, self.encoder.levels)
 
     @property
     def task(self) -> str:

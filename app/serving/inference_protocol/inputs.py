@@ -4,7 +4,7 @@ The protocol has no null. NaN in a tensor of floats, or null in JSON, is a missi
 training rows of that feature had missing numbers. Otherwise it is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -42,8 +42,13 @@ def describe(features: Sequence[InputColumn]) -> list[TensorMetadata]:
     ]
 
 
-def to_columns(tensors: Sequence[Tensor], features: Sequence[InputColumn]) -> Columns:
+def to_columns(
+    tensors: Sequence[Tensor], features: Sequence[InputColumn], unread: Collection[str] = ()
+) -> Columns:
     """Arrays by feature, in the convention of `models.features.columns`.
+
+    Args:
+        unread: names of tensors that are no features, and may be there all the same.
 
     Raises:
         Invalid: a feature has no tensor, a tensor is not a feature, or a data type, shape or value
@@ -57,7 +62,8 @@ def to_columns(tensors: Sequence[Tensor], features: Sequence[InputColumn]) -> Co
         columns = _numbers(given.pop(MATRIX), numbers)
     if twice := [name for name in given if name in columns]:
         raise Invalid([(given[name].path, f"{name!r} is in {MATRIX!r} too") for name in twice])
-    check_names([*columns, *given], features, ("inputs",), "required: a tensor of this name")
+    required = "required: a tensor of this name"
+    check_names([*columns, *given], features, ("inputs",), required, unread)
     for feature in features:
         if feature.name in given:
             columns |= _read(given[feature.name], feature)
@@ -65,6 +71,8 @@ def to_columns(tensors: Sequence[Tensor], features: Sequence[InputColumn]) -> Co
 
 
 def _read(tensor: Tensor, feature: InputColumn) -> dict[str, np.ndarray]:
+    if tensor.datatype == BYTES and feature.reading is not None:
+        return {feature.name: _texts(tensor, feature)}
     match feature.type:
         case "number":
             return _numbers(tensor, [feature])
@@ -73,9 +81,15 @@ def _read(tensor: Tensor, feature: InputColumn) -> dict[str, np.ndarray]:
         case "boolean":
             _check(tensor, feature.type, 1)
             return {feature.name: tensor.values.reshape(-1).astype(np.float64)}
-    _check(tensor, feature.type, 1)
+    _check_datatype(tensor, feature.type)
+    return {feature.name: _texts(tensor, feature)}
+
+
+def _texts(tensor: Tensor, feature: InputColumn) -> np.ndarray:
+    """A column of texts, as a file writes them."""
+    _check_width(tensor, 1)
     texts = tensor.values.reshape(-1).tolist()
-    return {feature.name: read_values(feature, texts, lambda i: f"{tensor.path}/data/{i}")}
+    return read_values(feature, texts, lambda i: f"{tensor.path}/data/{i}")
 
 
 def _numbers(tensor: Tensor, features: Sequence[InputColumn]) -> dict[str, np.ndarray]:
@@ -111,6 +125,10 @@ def _tensor(tensor: Tensor, feature: InputColumn) -> np.ndarray:
 def _check(tensor: Tensor, type_: str, width: int) -> None:
     """Check the data type, and the shape: [rows, width], or [rows] if `width` is 1."""
     _check_datatype(tensor, type_)
+    _check_width(tensor, width)
+
+
+def _check_width(tensor: Tensor, width: int) -> None:
     if tensor.shape[1:] != (width,) and (width != 1 or tensor.shape[1:]):
         raise _wrong_shape(tensor, ["rows", width])
 

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pyarrow as pa
 
+from core.datasets.files.opening import Opened
 from core.datasets.files.options import Reading, ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.findings.finding import Finding
 from core.datasets.findings.table_checks import check_table
-from core.datasets.formats import Format
 from core.datasets.profiles import profile
 from core.datasets.understanding.columns import Understood, understand
 from core.datasets.understanding.fixes import ColumnFix
@@ -36,16 +35,16 @@ class Ingested:
     findings: tuple[Finding, ...]
 
 
-def read_file(format_: Format, path: Path, max_bytes: int, given: Given) -> Ingested:
+def read_file(file: Opened, max_bytes: int, given: Given) -> Ingested:
     """Read a file and understand its columns.
 
     Raises:
         NotParseable, Invalid, TooLarge: see `core.datasets.formats`.
     """
     return ingest(
-        format_.read(path, max_bytes, given.options),
+        file.read(max_bytes, given.options),
         given.fixes,
-        is_text=format_.name == "text",
+        is_text=file.format.name == "text",
     )
 
 
@@ -61,8 +60,10 @@ def ingest(source: Source, fixes: Sequence[ColumnFix] = (), *, is_text: bool = F
     columns = understand(source, by_name)
     table = pa.table({one.reading.name: one.column for one in columns})
     profiles = [_profile(one, is_text=is_text) for one in columns]
-    checked = check_table(table, profiles, [one.reading for one in columns], source.lines)
-    unused = checked.left_out - {name for name, fix in by_name.items() if fix.use}
+    wanted = frozenset(name for name, fix in by_name.items() if fix.use)
+    readings = [one.reading for one in columns]
+    checked = check_table(table, profiles, readings, source.lines, wanted=wanted)
+    unused = checked.left_out - wanted
     return Ingested(
         table=table,
         profiles=tuple(_marked(one, unused) for one in profiles),

@@ -1,13 +1,24 @@
-"""The checks of a whole table: identifiers, constants, duplicates, sentinels, postal codes."""
+"""The checks of a whole table: identifiers, constants, duplicates, sentinels, codes, free text."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from core.datasets.files.source import Lines
-from core.datasets.findings.finding import Finding
+from core.datasets.findings.checked_column import CheckedColumn
+from core.datasets.findings.codes import find_free_text, find_many_levels, find_postal_codes
+from core.datasets.findings.constants import find_constants
+from core.datasets.findings.duplicates import find_duplicate_columns, find_duplicate_rows
+from core.datasets.findings.finding import Code, Finding
+from core.datasets.findings.identifiers import MIN_ROWS, find_identifiers, find_numeric_keys
+from core.datasets.findings.sentinels import find_sentinels
+from core.datasets.findings.shape import find_shape
 from models.features.columns import ColumnProfile, ColumnReading
+
+MAX_PER_CODE = 20  # findings; the rest is said in one
+MAX_FIXED = 1_000  # columns of a fix
 
 
 @dataclass(frozen=True)
@@ -23,11 +34,71 @@ def check_table(
     profiles: Sequence[ColumnProfile],
     readings: Sequence[ColumnReading],
     lines: Lines,
+    *,
+    wanted: frozenset[str] = frozenset(),
 ) -> Checked:
     """What the owner of a table should know before a training.
 
     Args:
         table: canonical columns.
         readings: how each column was read, in the same order.
+        wanted: columns that the owner wants as features, whatever they look like.
     """
-    return Checked()
+    columns = [
+        CheckedColumn(table.column(place), profile, lines, place)
+        for place, profile in enumerate(profiles)
+    ]
+    shape = list(find_shape(table.num_rows, table.num_columns))
+    if table.num_rows < MIN_ROWS:
+        return Checked(tuple(shape))
+    used = [
+        one for one, reading in zip(columns, readings, strict=True) if reading.use
+    ]  # of others nothing matters: the owner left them out
+    doubted = [one for one in used if one.name not in wanted]
+    identifiers = list(find_identifiers(doubted))
+    left_out = frozenset(str(finding.column) for finding in identifiers)
+    rest = [one for one in used if one.name not in left_out]
+    found = [
+        *identifiers,
+        *find_constants(rest),
+        *find_duplicate_columns(rest),
+        *find_sentinels(rest),
+        *find_postal_codes(rest),
+        *find_numeric_keys([one for one in rest if one.name not in wanted]),
+        *find_many_levels(rest),
+        *_of_several(find_free_text(rest), len(columns)),
+        *find_duplicate_rows(columns),
+    ]
+    return Checked((*_shortened(found), *shape), left_out)
+
+
+def _of_several(findings: Iterable[Finding], num_columns: int) -> Iterable[Finding]:
+    """None for a file of one column: if that is text, a language model learns it."""
+    return findings if num_columns > 1 else ()
+
+
+def _shortened(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, with one for the rest where a code has many."""
+    by_code: dict[Code, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_code[finding.code].append(finding)
+    shown = []
+    for some in by_code.values():
+        shown += some[:MAX_PER_CODE]
+        if rest := some[MAX_PER_CODE:]:
+            shown.append(_summary(rest))
+    return shown
+
+
+def _summary(rest: Sequence[Finding]) -> Finding:
+    first = rest[0]
+    names = ", ".join(repr(finding.column) for finding in rest[:MAX_PER_CODE])
+    fixes = [column for one in rest if one.fix for column in one.fix["columns"]]
+    return Finding(
+        code=first.code,
+        severity=first.severity,
+        message=f"{len(rest)} more columns are like these: {names}"
+        + (" …" if len(rest) > MAX_PER_CODE else ""),
+        rows=max(finding.rows for finding in rest),
+        fix={"columns": fixes[:MAX_FIXED]} if fixes else None,
+    )

@@ -11,6 +11,11 @@ from core.datasets.files.source import Reader, Source
 from core.datasets.formats import arrow, csv, npz, parquet, text
 from core.exceptions import UnsupportedFormat
 
+FOUND_OUT = "found out"
+"""Stands for the format of media types that do not say one."""
+
+FORM = "application/x-www-form-urlencoded"  # what curl sends if it is told nothing else
+
 
 @dataclass(frozen=True)
 class Format:
@@ -30,29 +35,75 @@ def _typed(read: Callable[[Path, int], pa.Table]) -> Reader:
 
 
 FORMATS: Mapping[str, Format] = {
-    "text/csv": Format("csv", _typed(csv.read)),
-    "application/vnd.apache.parquet": Format("parquet", _typed(parquet.read)),
-    "application/vnd.apache.arrow.stream": Format("arrow", _typed(arrow.read)),
-    "application/x-npz": Format("npz", _typed(npz.read)),
-    "text/plain": Format("text", _typed(text.read)),
+    one.name: one
+    for one in (
+        Format("csv", _typed(csv.read)),
+        Format("tsv", _typed(csv.read)),
+        Format("text", _typed(text.read)),
+        Format("parquet", _typed(parquet.read)),
+        Format("arrow", _typed(arrow.read)),
+        Format("npz", _typed(npz.read)),
+    )
 }
+"""The readers by short name, as the database stores it."""
+
+MEDIA_TYPES: Mapping[str, str] = {
+    "text/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/vnd.apache.parquet": "parquet",
+    "application/vnd.apache.arrow.stream": "arrow",
+    "application/x-npz": "npz",
+    "text/plain": "text",
+    "application/zip": FOUND_OUT,
+    "application/gzip": FOUND_OUT,
+    "application/zstd": FOUND_OUT,
+    "application/x-bzip2": FOUND_OUT,
+    "application/octet-stream": FOUND_OUT,
+}
+"""What a file is sent as, and the short name of the format that it then should have."""
+
+ALSO: Mapping[str, str] = {
+    FORM: FOUND_OUT,
+    "binary/octet-stream": FOUND_OUT,
+    "application/x-gzip": FOUND_OUT,
+    "application/x-zip-compressed": FOUND_OUT,
+    "application/x-bzip": FOUND_OUT,
+    "application/x-zstd": FOUND_OUT,
+    "application/csv": "csv",
+    "text/x-csv": "csv",
+    "text/tsv": "tsv",
+    "application/x-parquet": "parquet",
+    "application/parquet": "parquet",
+}
+"""Other names of media types, which are taken and not advertised."""
 
 
-def find_format(media_type: str) -> Format:
-    """The format of a media type. Parameters such as `; charset=utf-8` are ignored.
+def declared_format(media_type: str) -> str:
+    """The short name of a media type's format, or `FOUND_OUT`. Parameters are ignored.
 
     Raises:
         UnsupportedFormat: the type is unknown; the message lists the known ones.
     """
-    found = FORMATS.get(media_type.partition(";")[0].strip().lower())
+    plain = media_type.partition(";")[0].strip().lower()
+    found = MEDIA_TYPES.get(plain) or ALSO.get(plain)
     if found is None:
-        known = ", ".join(FORMATS)
+        if plain == "multipart/form-data":
+            raise UnsupportedFormat(
+                "the body is a form: send the file itself as the body, as "
+                "`curl --data-binary @FILE` with a Content-Type does"
+            )
+        known = ", ".join(MEDIA_TYPES)
         raise UnsupportedFormat(
             f"the media type {media_type[:80]!r} is not read: give one of {known}"
         )
     return found
 
 
+def is_form(media_type: str) -> bool:
+    """Whether the type is what curl sends with `--data` if it is told nothing else."""
+    return media_type.partition(";")[0].strip().lower() == FORM
+
+
 def format_named(name: str) -> Format:
-    """The format with a short name, as the database stores it."""
-    return next(format_ for format_ in FORMATS.values() if format_.name == name)
+    """The format with a short name."""
+    return FORMATS[name]

@@ -1,6 +1,5 @@
 """NumPy's npz: each array is a column with rows on the first axis. Nothing is unpickled."""
 
-import io
 import lzma
 import math
 import struct
@@ -14,7 +13,8 @@ import pyarrow as pa
 from numpy.lib import format as npy
 
 from core.datasets.columns import check_names, tensors
-from core.datasets.columns.place import MAX_COLUMNS, Place
+from core.datasets.columns.place import Place
+from core.datasets.files.archives import opened_zip
 from core.datasets.formats.limits import check_size
 from core.exceptions import NotParseable
 
@@ -31,7 +31,6 @@ BROKEN = (
     ValueError,
     struct.error,
 )
-MEMBER = b"PK\x01\x02"  # begins every entry of an archive's directory
 BLOCK_BYTES = 2**24  # of texts at a time: as Python strings they take up to twenty times as much
 
 
@@ -46,7 +45,7 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         TooLarge: the arrays have more than `max_bytes`.
     """
     try:
-        with _CountedFile(path) as file, zipfile.ZipFile(file) as archive:
+        with opened_zip(path) as archive:
             members = _members(archive)
             check_names([name for name, _ in members])
             check_size(sum(m.file_size for _, m in members), max_bytes, "the npz file")
@@ -56,19 +55,6 @@ def read(path: Path, max_bytes: int) -> pa.Table:
     _check_rows(arrays)
     check_size(sum(map(_plain_bytes, arrays.values())), max_bytes, "the npz file")
     return pa.table({name: _column(array, Place(name)) for name, array in arrays.items()})
-
-
-class _CountedFile(io.FileIO):
-    """A file that raises `NotParseable` if an archive has too many members.
-
-    `zipfile` reads the archive's directory in one call, before it parses it.
-    """
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(-1 if size is None else size) or b""
-        if (count := data.count(MEMBER)) > MAX_COLUMNS:
-            raise NotParseable(f"the npz file holds {count} members: give at most {MAX_COLUMNS}")
-        return data
 
 
 def _plain_bytes(array: np.ndarray) -> int:

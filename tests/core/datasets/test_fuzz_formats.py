@@ -16,8 +16,9 @@ from pyarrow import parquet
 
 from core.datasets.columns import canonical
 from core.datasets.columns.conversion import to_json, to_numpy
+from core.datasets.files.opening import opened
 from core.datasets.files.options import ReadingOptions
-from core.datasets.formats import FORMATS, find_format
+from core.datasets.formats import MEDIA_TYPES, format_named
 from core.datasets.formats.parquet_pages import num_columns
 from core.datasets.profiles import profile
 from core.exceptions import CredenceError, Invalid
@@ -42,7 +43,8 @@ def read(media_type: str, content: bytes, folder: Path) -> pa.Table:
     """As an upload is read, profiles and first rows included."""
     path = folder / "file"
     path.write_bytes(content)
-    table = canonical(FORMATS[media_type].read(path, LIMIT, ReadingOptions()).table)
+    with opened(path, media_type, LIMIT, folder) as file:
+        table = canonical(file.read(LIMIT, ReadingOptions()).table)
     for name in table.column_names:
         profile(name, table.column(name))
     to_json(table.slice(0, 20))
@@ -88,7 +90,7 @@ def test_npz_comes_back(rows: list[Any], tmp_path: Path) -> None:
     assert table.column("integer").to_pylist() == integers.tolist()
 
 
-@pytest.mark.parametrize("media_type", list(FORMATS))
+@pytest.mark.parametrize("media_type", list(files()))
 def test_damaged_files_are_read_or_refused(media_type: str, tmp_path: Path) -> None:
     for seed in range(150):
         content = mutated(files()[media_type], random.Random(seed))
@@ -97,7 +99,7 @@ def test_damaged_files_are_read_or_refused(media_type: str, tmp_path: Path) -> N
 
 
 @QUICK
-@given(content=st.binary(max_size=200), media_type=st.sampled_from(list(FORMATS)))
+@given(content=st.binary(max_size=200), media_type=st.sampled_from(list(MEDIA_TYPES)))
 def test_any_bytes_are_read_or_refused(content: bytes, media_type: str, tmp_path: Path) -> None:
     with suppress(CredenceError):
         read(media_type, content, tmp_path)
@@ -144,4 +146,4 @@ def test_columns_are_counted_before_arrow_makes_room_to_tell_of_them(
     monkeypatch.setattr("core.datasets.formats.parquet.MAX_COLUMNS", 7)
     monkeypatch.setattr("core.datasets.formats.parquet.parquet.ParquetFile", None)  # not called
     with pytest.raises(Invalid, match="there are 8 columns: give at most 7"):
-        find_format("application/vnd.apache.parquet").read(path, 2**20, ReadingOptions())
+        format_named("parquet").read(path, 2**20, ReadingOptions())

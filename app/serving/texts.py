@@ -1,0 +1,71 @@
+"""Texts in a request → values, read as the files of the training data were.
+
+A column of which the training data had texts such as `1.234,56 €` takes such texts, beside values
+of its type.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from core.datasets.understanding.parsing import Unreadable, parse
+from core.exceptions import Invalid
+from models.features.columns import ColumnReading, InputColumn
+from models.features.readings import fold
+
+Reader = Callable[[Sequence[Any], Callable[[int], str]], np.ndarray]
+
+
+def read_mixed(
+    column: InputColumn, plain: Reader, values: Sequence[Any], place: Callable[[int], str]
+) -> np.ndarray:
+    """The array of a column with values of its type and texts.
+
+    Args:
+        plain: reads values of the column's type.
+        place: the JSON pointer of a value.
+
+    Raises:
+        Invalid: at the first value that is neither, with how a text must be written.
+    """
+    assert column.reading is not None
+    at = [i for i, value in enumerate(values) if type(value) is str]
+    if column.type == "datetime" and not _day_before_month(column.reading):
+        at = _not_plain(plain, values, at)
+    if not at:
+        return plain(values, place)
+    texts = dict.fromkeys(at)
+    read = plain([None if i in texts else v for i, v in enumerate(values)], place)
+    try:
+        read[at] = parse([values[i] for i in at], column.reading)
+    except Unreadable as error:
+        message = f"must be {error.expected}, or null if it is missing"
+        raise Invalid([(place(at[error.index]), message)]) from None
+    return read if column.spellings is None else respelled(read, column.spellings)
+
+
+def respelled(levels: np.ndarray, spellings: Mapping[str, str]) -> np.ndarray:
+    """Levels as the training data spell them: blanks and case do not count."""
+    known = {level: _respelled(level, spellings) for level in set(levels.tolist())}
+    made = np.empty(len(levels), dtype=object)
+    made[:] = [known[level] for level in levels.tolist()]
+    return made
+
+
+def _respelled(level: str | None, spellings: Mapping[str, str]) -> str | None:
+    return level if level is None else spellings.get(fold(level), level)
+
+
+def _day_before_month(reading: ColumnReading) -> bool:
+    """Whether a time as in JSON, 2024-01-02, would mean another day."""
+    return (reading.format or "").startswith("%Y-%d")
+
+
+def _not_plain(plain: Reader, values: Sequence[Any], at: Sequence[int]) -> list[int]:
+    """Those of the places whose text `plain` does not read."""
+    try:
+        plain([values[i] for i in at], str)
+    except Invalid:
+        return [i for i in at if len(at) == 1 or _not_plain(plain, values, [i])]
+    return []

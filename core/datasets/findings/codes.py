@@ -1,0 +1,64 @@
+"""Columns whose type may be another than their texts look like: codes, many levels, free text."""
+
+from collections.abc import Iterator
+
+from core.datasets.findings.checked_column import CheckedColumn
+from core.datasets.findings.finding import Finding, fix_column
+from core.datasets.findings.names import names_postal_code
+
+_MANY = 50  # levels
+_FEW_ROWS = 5.0  # per level
+
+
+def find_postal_codes(columns: list[CheckedColumn]) -> Iterator[Finding]:
+    """A finding for each number that is named like a postal code.
+
+    Without the name, whole numbers of five digits may as well be prices or inhabitants.
+    """
+    for one in columns:
+        if one.profile.type == "number" and names_postal_code(one.name) and not one.is_constant:
+            yield Finding(
+                code="postal_code",
+                severity="warning",
+                column=one.name,
+                message=f"column {one.name!r} is read as a number and is named like a postal code: "
+                "a category tells places apart, a number puts them in order",
+                rows=one.num_present,
+                examples=one.examples(),
+                fix=fix_column(one.name, type="category"),
+            )
+
+
+def find_many_levels(columns: list[CheckedColumn]) -> Iterator[Finding]:
+    """A finding for each category with many levels and few rows per level."""
+    for one in columns:
+        levels = one.profile.num_levels or 0
+        if levels <= _MANY or one.num_present >= _FEW_ROWS * levels:
+            continue
+        mean = one.num_present / levels
+        yield Finding(
+            code="many_levels",
+            severity="warning",
+            column=one.name,
+            message=f"column {one.name!r} has {levels} levels in {one.num_present} rows, "
+            f"{mean:.1f} rows each: that is little to learn a level from",
+            rows=one.num_present,
+            examples=one.examples(),
+            fix=fix_column(one.name, use=False),
+        )
+
+
+def find_free_text(columns: list[CheckedColumn]) -> Iterator[Finding]:
+    """A finding for each column of sentences."""
+    for one in columns:
+        if one.profile.type != "text":
+            continue
+        yield Finding(
+            code="free_text",
+            severity="info",
+            column=one.name,
+            message=f"column {one.name!r} is free text: it is no feature unless a training names "
+            "it among its features",
+            rows=one.num_present,
+            examples=one.examples(),
+        )

@@ -1,0 +1,27 @@
+"""The number of rows and columns."""
+
+from collections.abc import Iterator
+
+from core.datasets.findings.finding import Finding
+
+_FEW = 50
+
+
+def find_shape(num_rows: int, num_columns: int) -> Iterator[Finding]:
+    """A finding for few rows, or for fewer rows than columns."""
+    if num_rows < _FEW:
+        yield Finding(
+            code="few_rows",
+            severity="info",
+            message=f"there are {num_rows} rows: a model of so few is uncertain, and so are its "
+            "scores on held-out rows",
+            rows=num_rows,
+        )
+    if num_columns > num_rows:
+        yield Finding(
+            code="wide",
+            severity="info",
+            message=f"there are more columns ({num_columns}) than rows ({num_rows}): some columns "
+            "agree with any target by chance",
+            rows=num_rows,
+        )

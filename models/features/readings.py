@@ -1,0 +1,81 @@
+"""How the columns of a model's training data were read, which its predictions follow."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from models.features.columns import ColumnReading, InputColumn
+
+EXACT = "exact"
+
+
+def readings_of(
+    readings: Sequence[ColumnReading], needed: Collection[str]
+) -> tuple[ColumnReading, ...]:
+    """The readings that a model keeps: of its columns, and of those left out by default.
+
+    Args:
+        needed: names of the features, the target and what else the training reads.
+    """
+    return tuple(one for one in readings if one.name in needed or _left_out(one))
+
+
+def names_unread(readings: Sequence[ColumnReading], inputs: Collection[str]) -> frozenset[str]:
+    """The columns that the training left out by default, such as identifiers and free text.
+
+    Args:
+        inputs: names of the columns that the model reads, its target included.
+    """
+    return frozenset(one.name for one in readings if _left_out(one) and one.name not in inputs)
+
+
+def with_readings(
+    inputs: Sequence[InputColumn],
+    readings: Sequence[ColumnReading],
+    levels: Mapping[str, Sequence[str]],
+) -> tuple[InputColumn, ...]:
+    """Input columns that know how texts are read.
+
+    Args:
+        levels: the levels in training of each category.
+    """
+    if not readings:
+        return tuple(inputs)
+    by_name = {one.name: one for one in readings}
+    return tuple(_with_reading(one, by_name.get(one.name), levels) for one in inputs)
+
+
+def fold(level: str) -> str:
+    """A level without stray blanks and case."""
+    return " ".join(level.split()).casefold()
+
+
+def spellings(levels: Sequence[str]) -> dict[str, str]:
+    """The level of each folded text; texts that more than one level folds to are left out."""
+    found: dict[str, str] = {}
+    twice: set[str] = set()
+    for level in levels:
+        folded = fold(level)
+        if found.setdefault(folded, level) != level:
+            twice.add(folded)
+    return {folded: level for folded, level in found.items() if folded not in twice}
+
+
+def _with_reading(
+    column: InputColumn, reading: ColumnReading | None, levels: Mapping[str, Sequence[str]]
+) -> InputColumn:
+    if reading is None or reading.type != column.type or not _takes_texts(reading):
+        return column
+    if column.type != "category" or reading.format == EXACT:
+        return replace(column, reading=reading)
+    return replace(column, reading=reading, spellings=spellings(levels.get(column.name, ())))
+
+
+def _takes_texts(reading: ColumnReading) -> bool:
+    """Whether texts were understood; a plain column takes only values of its type."""
+    if reading.type in ("category", "datetime"):
+        return True
+    return reading.type != "tensor" and bool(reading.format or reading.missing)
+
+
+def _left_out(reading: ColumnReading) -> bool:
+    return not reading.use or reading.type == "text"

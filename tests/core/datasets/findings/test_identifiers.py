@@ -1,0 +1,101 @@
+"""Identifiers are found by values and names; measurements and times are not identifiers."""
+
+import base64
+import hashlib
+import uuid
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from core.datasets.files.ingest import ingest
+from core.datasets.files.source import Source
+from core.datasets.understanding.fixes import ColumnFix
+from tests.core.datasets.findings.tables import columns_with, found, ingested
+
+ROWS = 400
+rng = np.random.default_rng(0)
+COUNT = np.arange(1, ROWS + 1)
+X = rng.normal(size=ROWS)
+
+
+def digest(i: int) -> str:
+    return hashlib.sha256(str(i).encode()).hexdigest()
+
+
+IDENTIFIERS = {
+    "PassengerId": COUNT,
+    "customer_id": rng.permutation(10**7)[:ROWS],
+    "Invoice No": rng.permutation(10**6)[:ROWS].astype(float),
+    "Unnamed: 0": COUNT - 1,
+    "thing": rng.permutation(COUNT),
+    "phone": rng.integers(10**10, 9 * 10**10, ROWS),
+    "u": [str(uuid.UUID(int=int(i) * 7**30 % 2**128)) for i in COUNT],
+    "sha": [digest(i) for i in COUNT],
+    "short": [digest(i)[:12] for i in COUNT],
+    "token": [base64.b64encode(digest(i)[:18].encode()).decode() for i in COUNT],
+    "contact": [f"person{i}@example.org" for i in COUNT],
+    "page": [f"https://example.org/items/{i}" for i in COUNT],
+    "reference": [f"INV-2024-{i:05d}" for i in COUNT],
+    "ean": [f"{i * 9_999_991:013d}" for i in COUNT],
+    "who": [
+        f"Person{digest(i)[:6].translate(str.maketrans('0123456789', 'ghijklmnop'))}" for i in COUNT
+    ],
+}
+
+MEASUREMENTS = {
+    "weight": X,
+    "mass_id_free": X.round(3) + COUNT,
+    "salary": rng.permutation(10**6)[:ROWS],
+    "year": COUNT + 1500,
+    "t": COUNT,
+    "x": rng.permutation(COUNT),
+    "person_income": rng.permutation(10**6)[:ROWS],
+    "number of persons": rng.permutation(10**6)[:ROWS],
+    "rank": rng.permutation(COUNT),
+    "created": 1_600_000_000 + rng.permutation(10**7)[:ROWS],
+    "when": np.datetime64("2020-01-01", "us") + COUNT.astype("timedelta64[D]"),
+    "quarter": [f"{1900 + i // 4}Q{i % 4 + 1}" for i in COUNT],
+    "size": [f"{value:.4f}" for value in X],
+    "colour": rng.choice(["red", "green", "blue"], ROWS),
+    "id_group": rng.integers(0, 5, ROWS),
+}
+
+
+@pytest.mark.parametrize("name", IDENTIFIERS)
+def test_an_identifier_is_left_out_and_said(name: str) -> None:
+    table = {name: IDENTIFIERS[name], "a": X, "b": rng.normal(size=ROWS)}
+    (finding,) = found(table, "identifier")
+    assert finding.column == name
+    assert finding.fix == {"columns": [{"name": name, "use": True}]}
+    assert len(finding.examples) == 5
+    profiles = {profile.name: profile.use for profile in ingested(table).profiles}
+    assert profiles == {name: False, "a": True, "b": True}
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_a_measurement_or_a_time_is_no_identifier(name: str) -> None:
+    assert not columns_with({name: MEASUREMENTS[name], "a": X, "b": X**2}, "identifier")
+
+
+def test_a_column_without_a_name_of_identifiers_counts_only_in_the_first_place() -> None:
+    table = {"a": X, "b": X**2, "thing": rng.permutation(COUNT)}
+    assert not columns_with(table, "identifier")
+
+
+def test_the_only_feature_is_kept_although_it_counts() -> None:
+    assert not columns_with({"thing": COUNT, "y": X}, "identifier")
+
+
+def test_an_owner_who_wants_an_identifier_is_not_told_again() -> None:
+    table = pa.table({"row_id": COUNT, "a": X})
+    fixed = ingest(Source(table=table), (ColumnFix(name="row_id", use=True),))
+    assert fixed.profiles[0].use
+    assert not [f for f in fixed.findings if f.code == "identifier"]
+
+
+def test_a_key_that_rows_share_is_kept_with_an_offer() -> None:
+    table = {"store_id": rng.integers(1, 20, ROWS), "a": X}
+    (finding,) = found(table, "numeric_code")
+    assert finding.fix == {"columns": [{"name": "store_id", "type": "category"}]}
+    assert ingested(table).profiles[0].use

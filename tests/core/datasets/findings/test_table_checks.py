@@ -1,0 +1,178 @@
+"""Constants, duplicates, sentinels, codes, levels: each found, and none in honest tables."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn import datasets as known
+
+from core.datasets.files.ingest import ingest
+from core.datasets.files.source import Source
+from core.datasets.findings.sentinels import sentinels_of
+from core.datasets.findings.table_checks import MAX_PER_CODE
+from core.datasets.understanding.fixes import ColumnFix
+from tests.core.datasets.findings.tables import columns_with, found
+
+ROWS = 400
+rng = np.random.default_rng(0)
+X = rng.normal(size=ROWS)
+COLOUR = rng.choice(["red", "green", "blue"], ROWS)
+
+STATEMENTS = {"few_rows", "wide", "duplicate_rows", "constant"}  # facts, not suspicions
+
+
+@pytest.mark.parametrize(
+    "name", ["iris", "wine", "breast_cancer", "diabetes", "digits", "linnerud"]
+)
+def test_scikit_learns_sets_raise_no_suspicion(name: str) -> None:
+    frame = getattr(known, f"load_{name}")(as_frame=True).frame
+    got = ingest(Source(table=pa.Table.from_pandas(frame, preserve_index=False)))
+    assert [finding for finding in got.findings if finding.code not in STATEMENTS] == []
+    assert all(profile.use for profile in got.profiles)
+
+
+def replaced(values: np.ndarray, value: float, every: int = 40) -> np.ndarray:
+    changed = values.astype(float)
+    changed[::every] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("values", "value"),
+    [
+        (rng.normal(10, 8, ROWS), -999),
+        (rng.normal(10, 8, ROWS), -9999),
+        (rng.integers(0, 5_000, ROWS), -99),
+        (rng.integers(18, 90, ROWS), 999),
+        (rng.integers(1, 8, ROWS), 99),
+        (rng.integers(1, 8, ROWS), -9),
+        (rng.integers(100, 5_000, ROWS), -1),
+        (X, 1e36),
+        (X, 9.96921e36),
+        (rng.integers(0, 300, ROWS), 2**31 - 1),
+        (rng.integers(0, 300, ROWS), -(2**15)),
+        (X, -12_345),
+    ],
+)
+def test_a_sentinel_is_found_with_its_fix(values: np.ndarray, value: float) -> None:
+    (finding,) = found({"a": replaced(values, value), "b": X}, "sentinel")
+    assert finding.column == "a"
+    assert finding.rows == 10
+    (text,) = finding.fix["columns"][0]["missing"]
+    assert float(text) == value
+    assert [example.line for example in finding.examples] == [1, 41, 81, 121, 161]
+
+
+def test_several_sentinels_are_found_together() -> None:
+    assert sentinels_of(np.array([*range(1, 8), 97, 98, 99] * 4)) == {97: 4, 98: 4, 99: 4}
+    assert set(sentinels_of(np.array([*range(60), -99, -999] * 4))) == {-99, -999}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        X,
+        rng.exponential(size=ROWS) ** 3,
+        rng.integers(0, 2, ROWS),
+        rng.integers(-1, 2, ROWS),
+        rng.integers(-1, 40, ROWS),
+        rng.poisson(2, ROWS) * (rng.random(ROWS) < 0.3),
+        replaced(rng.integers(1_000, 2_000, ROWS), 0),
+        rng.integers(0, 100, ROWS),
+        rng.integers(0, 1_000, ROWS),
+        rng.choice([9, 99, 999], ROWS),
+        rng.choice([1, 10, 100, 1_000], ROWS),
+        np.arange(1, ROWS + 1) % 3 - 1,
+        rng.permutation(ROWS) - 1,
+    ],
+)
+def test_honest_numbers_have_no_sentinel(values: np.ndarray) -> None:
+    assert not columns_with({"a": values, "b": X}, "sentinel")
+
+
+def test_constants_say_which_kind_they_are() -> None:
+    table = {
+        "one": np.ones(ROWS),
+        "word": ["new"] * ROWS,
+        "empty": pa.nulls(ROWS, pa.float64()),
+        "mark": ["yes" if i % 4 else None for i in range(ROWS)],
+        "b": X,
+    }
+    messages = {f.column: f.message for f in found(table, "constant")}
+    assert messages["one"].endswith("is 1 in every row")
+    assert messages["word"].endswith("is 'new' in every row")
+    assert "all 400 rows lack it" in messages["empty"]
+    assert "in 300 rows and missing in 100" in messages["mark"]
+    assert set(messages) == {"one", "word", "empty", "mark"}
+
+
+def test_a_nearly_empty_column_is_said() -> None:
+    some = [float(i) if i < 10 else None for i in range(ROWS)]
+    assert columns_with({"a": some, "b": X}, "nearly_empty") == ["a"]
+
+
+def test_copies_and_recodings_are_found_and_others_not() -> None:
+    table = {
+        "x": X,
+        "copy": X,
+        "shuffled": rng.permutation(X),
+        "colour": COLOUR,
+        "Farbe": [{"red": "rot", "green": "grün", "blue": "blau"}[c] for c in COLOUR],
+        "other": rng.permutation(COLOUR),
+        "female": (X > 0).astype(int),
+        "sex": np.where(X > 0, "F", "M"),
+        "flag": rng.permutation(X) > 0,
+    }
+    findings = {f.column: f.message for f in found(table, "duplicate_column")}
+    assert set(findings) == {"copy", "Farbe", "sex"}
+    assert "equals column 'x'" in findings["copy"]
+    assert "as column 'colour'" in findings["Farbe"]
+
+
+def test_missing_values_count_in_copies() -> None:
+    gaps = [None if i == 7 else float(v) for i, v in enumerate(X)]
+    assert columns_with({"a": gaps, "b": list(gaps)}, "duplicate_column") == ["b"]
+    later = [None if i == 8 else float(v) for i, v in enumerate(X)]
+    assert not columns_with({"a": gaps, "b": later}, "duplicate_column")
+
+
+def test_postal_codes_are_found_by_name() -> None:
+    codes = rng.integers(10_000, 99_999, ROWS)
+    for name in ("zip", "PLZ", "postal_code", "Zip Code", "customerZip"):
+        (finding,) = found({name: codes, "b": X}, "postal_code")
+        assert finding.fix == {"columns": [{"name": name, "type": "category"}]}
+    assert not columns_with({"price": codes, "b": X}, "postal_code")
+
+
+def test_many_levels_of_few_rows_are_said() -> None:
+    towns = [f"Town {i % 150}" for i in range(ROWS)]
+    assert columns_with({"a": towns, "b": X}, "many_levels") == ["a"]
+    teams = [f"Team {i % 60}" for i in range(ROWS)]
+    assert not columns_with({"a": teams, "b": X}, "many_levels")
+
+
+def test_equal_rows_are_counted_where_they_cannot_be_chance() -> None:
+    again = np.concatenate([np.arange(ROWS), np.arange(25)])
+    (finding,) = found({"x": X[again], "colour": COLOUR[again]}, "duplicate_rows")
+    assert finding.rows == 25
+    assert "lines 401, 402" in finding.message
+    assert not columns_with({"colour": COLOUR, "flag": X > 0}, "duplicate_rows")
+
+
+def test_the_shape_of_a_table_is_said() -> None:
+    narrow = {f"c{i}": rng.normal(size=30) for i in range(40)}
+    assert columns_with(narrow, "wide") == [None]
+    assert columns_with(narrow, "few_rows") == [None]
+    assert not columns_with({"x": X}, "few_rows")
+
+
+def test_many_findings_of_one_code_are_said_in_one() -> None:
+    table = {f"c{i}": np.full(ROWS, i) for i in range(50)} | {"x": X}
+    findings = found(table, "constant")
+    assert len(findings) == MAX_PER_CODE + 1
+    assert len(findings[-1].fix["columns"]) == 50 - MAX_PER_CODE
+
+
+def test_what_the_owner_left_out_is_not_said_again() -> None:
+    table = pa.table({"one": np.ones(ROWS), "x": X})
+    fixed = ingest(Source(table=table), (ColumnFix(name="one", use=False),))
+    assert not fixed.findings

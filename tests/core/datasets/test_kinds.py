@@ -1,0 +1,150 @@
+"""What a file is, whatever it is sent as."""
+
+import io
+import pickle
+import sqlite3
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from core.datasets.files.opening import opened
+from core.datasets.formats import declared_format
+from core.exceptions import NotParseable, UnsupportedFormat
+
+LIMIT = 2**24
+ANY = "application/octet-stream"
+FORM = "application/x-www-form-urlencoded"
+
+
+def table_as(kind: str) -> bytes:
+    """A small table, written as this kind."""
+    buffer = io.BytesIO()
+    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    match kind:
+        case "parquet":
+            parquet.write_table(table, buffer)
+        case "arrow":
+            with pa.ipc.new_stream(buffer, table.schema) as writer:
+                writer.write_table(table)
+        case "npz":
+            np.savez(buffer, a=np.arange(2))
+        case "csv":
+            buffer.write(b"a,b\n1,x\n2,y\n")
+    return buffer.getvalue()
+
+
+def put(folder: Path, content: bytes) -> Path:
+    path = folder / "upload"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "npz", "csv"])
+@pytest.mark.parametrize("media_type", [ANY, FORM, "text/csv", "text/tab-separated-values"])
+def test_a_file_is_read_as_what_it_is(tmp_path: Path, kind: str, media_type: str) -> None:
+    with opened(put(tmp_path, table_as(kind)), media_type, LIMIT) as file:
+        pass
+    declared = declared_format(media_type)
+    expected = "tsv" if (kind, declared) == ("csv", "tsv") else kind
+    assert file.format.name == expected
+    said = media_type not in (ANY, FORM) and declared != expected
+    assert [finding.code for finding in file.findings] == ["file_type"] * said
+
+
+@pytest.mark.parametrize("start", [b"ORC", b"PAR1", b"RIFF", b"DUCK", b"ARROW1", b"BZh"])
+def test_a_header_that_begins_like_another_kind_is_text(tmp_path: Path, start: bytes) -> None:
+    with opened(put(tmp_path, start + b",b\n1,2\n"), ANY, LIMIT) as file:
+        assert file.format.name == "csv"
+
+
+def test_text_stays_text_although_it_looks_like_a_table(tmp_path: Path) -> None:
+    with opened(put(tmp_path, b"a,b\n1,2\n"), "text/plain; charset=utf-8", LIMIT) as file:
+        assert file.format.name == "text"
+
+
+def sqlite(folder: Path) -> bytes:
+    path = folder / "db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    connection.close()
+    return path.read_bytes()
+
+
+def docx() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
+        file.writestr("[Content_Types].xml", "<Types/>")
+        file.writestr("word/document.xml", "<document/>")
+    return buffer.getvalue()
+
+
+def stata() -> bytes:
+    buffer = io.BytesIO()
+    pd.DataFrame({"a": [1]}).to_stata(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"%PDF-1.7\n%\xe2\xe3", "a PDF document"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "an image"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "an image"),
+        (pickle.dumps({"a": [1]}), "a pickle"),
+        (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
+        (b"RDX3\nX\n\0\0\0\3", "a file of R"),
+        (b"$FL2@(#) SPSS DATA FILE", "an SPSS file"),
+        (stata(), "a Stata file"),
+        (docx(), "a text document"),
+        (b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive"),
+        (b"\n<!DOCTYPE html>\n<html><body><table>", "an HTML page"),
+        (b"<table><tr><td>1</td></tr></table>", "an HTML page"),
+        (b'<?xml version="1.0"?><rows><row a="1"/></rows>', "an XML document"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("media_type", [ANY, "text/csv", "application/zip"])
+def test_what_is_never_read_says_how_to_go_on(
+    tmp_path: Path, content: bytes, what: str, media_type: str
+) -> None:
+    path = put(tmp_path, content)
+    with (
+        pytest.raises(UnsupportedFormat, match=f"the file is {what}.*, which is not read: \\w+"),
+        opened(path, media_type, LIMIT),
+    ):
+        pass
+
+
+def test_a_database_is_refused_with_the_way_through_a_frame(tmp_path: Path) -> None:
+    path = put(tmp_path, sqlite(tmp_path))
+    with (
+        pytest.raises(UnsupportedFormat, match=r"credence.Client\(\).upload\(frame, name\)"),
+        opened(path, ANY, LIMIT),
+    ):
+        pass
+
+
+def test_bytes_that_are_nothing_known_are_refused_with_what_is_read(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, 1000, np.uint8).tobytes()
+    path = put(tmp_path, b"\x01\x02" + noise)
+    with (
+        pytest.raises(UnsupportedFormat, match="Parquet, an Arrow stream"),
+        opened(path, ANY, LIMIT),
+    ):
+        pass
+
+
+def test_what_curl_did_to_line_breaks_is_said(tmp_path: Path) -> None:
+    path = put(tmp_path, b"a,b1,23,4")
+    with pytest.raises(NotParseable, match="curl --data-binary"), opened(path, FORM, LIMIT):
+        pass
+
+
+def test_a_form_is_refused_with_the_way_to_send_a_file() -> None:
+    with pytest.raises(UnsupportedFormat, match="send the file itself as the body"):
+        declared_format("multipart/form-data; boundary=x")

@@ -1,0 +1,156 @@
+"""Packed files: what was packed comes back; lies, bombs and secrets are refused."""
+
+import bz2
+import gzip
+import io
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from core.datasets.files.opening import opened
+from core.datasets.files.options import ReadingOptions
+from core.datasets.files.unpacking import unpacked
+from core.exceptions import CredenceError, NotParseable, TooLarge
+
+CSV = b"a,b\n" + b"".join(b"%d,x\n" % i for i in range(5000))
+LIMIT = 2**20
+
+
+def zstd(data: bytes) -> bytes:
+    return bytes(pa.compress(data, codec="zstd", asbytes=True))
+
+
+def zipped(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
+        for name, content in members:
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def put(folder: Path, content: bytes) -> Path:
+    path = folder / "upload"
+    path.write_bytes(content)
+    return path
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bz2": bz2.compress,
+    "zstd": zstd,
+    "zip": lambda data: zipped(("t.csv", data)),
+}
+
+
+@pytest.mark.parametrize("packing", PACK)
+@pytest.mark.parametrize(
+    "media_type", ["text/csv", "application/octet-stream", "application/zip", "application/gzip"]
+)
+def test_what_was_packed_is_read(tmp_path: Path, packing: str, media_type: str) -> None:
+    path = put(tmp_path, PACK[packing](CSV))
+    with opened(path, media_type, LIMIT, tmp_path) as file:
+        source = file.read(LIMIT, ReadingOptions())
+    assert source.table.num_rows == 5000
+    assert source.table.column_names == ["a", "b"]
+    assert file.format.name == "csv"
+    assert source.reading.packing == packing
+    assert source.reading.member == ("t.csv" if packing == "zip" else None)
+    assert source.findings == ()
+    assert [p.name for p in tmp_path.iterdir()] == ["upload"], "nothing is left over"
+
+
+@pytest.mark.parametrize("packing", ["gzip", "bz2", "zstd"])
+def test_files_of_several_members_are_read_whole(tmp_path: Path, packing: str) -> None:
+    half = len(CSV) // 2
+    path = put(tmp_path, PACK[packing](CSV[:half]) + PACK[packing](CSV[half:]))
+    with unpacked(path, LIMIT) as file:
+        assert file.path.read_bytes() == CSV
+
+
+def test_a_packed_file_in_an_archive_is_unpacked_too(tmp_path: Path) -> None:
+    path = put(tmp_path, zipped(("data/t.csv.gz", gzip.compress(CSV))))
+    with unpacked(path, LIMIT) as file:
+        assert file.path.read_bytes() == CSV
+    assert (file.packing, file.member) == ("zip, gzip", "data/t.csv.gz")
+
+
+def test_three_packings_are_too_many(tmp_path: Path) -> None:
+    path = put(tmp_path, gzip.compress(bz2.compress(gzip.compress(CSV))))
+    with pytest.raises(NotParseable, match="packed more than twice"), unpacked(path, LIMIT):
+        pass
+
+
+def test_what_systems_and_authors_add_to_archives_is_no_data(tmp_path: Path) -> None:
+    content = zipped(
+        ("folder/", b""),
+        ("folder/.DS_Store", b"\0\1"),
+        ("__MACOSX/folder/._t.csv", b"\0\1"),
+        ("folder/README.md", b"about"),
+        ("folder/t.csv", CSV),
+    )
+    with opened(put(tmp_path, content), "application/zip", LIMIT) as file:
+        assert file.path.read_bytes() == CSV
+    assert file.member == "folder/t.csv"
+    (finding,) = file.findings
+    assert "'folder/README.md'" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            zipped(("a.csv", CSV), ("b.csv", CSV)),
+            r"holds 2 files \('a.csv', 'b.csv'\).*upload each",
+        ),
+        (zipped(("folder/", b"")), "holds no file"),
+        (gzip.compress(CSV)[:-20], "gzip file is damaged, or ends too early"),
+        (gzip.compress(CSV) + b"junk", "gzip file is damaged"),
+        (bz2.compress(CSV)[:-20], "bz2 file is damaged"),
+        (zstd(CSV)[:-20], "zstd file is damaged"),
+        (zipped(("a.csv", CSV))[:-20], "zip archive that is damaged"),
+        (zipped(("a.csv", CSV), method=zipfile.ZIP_LZMA), "compressed by method 14"),
+    ],
+)
+def test_archives_that_cannot_be_unpacked_say_why(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    path = put(tmp_path, content)
+    with pytest.raises(NotParseable, match=message), unpacked(path, LIMIT):
+        pass
+
+
+def test_an_encrypted_member_is_refused_in_words(tmp_path: Path) -> None:
+    content = bytearray(zipped(("a.csv", CSV)))
+    for header in (b"PK\3\4", b"PK\1\2"):
+        at = content.index(header) + (6 if header == b"PK\3\4" else 8)
+        content[at] |= 1
+    path = put(tmp_path, bytes(content))
+    with pytest.raises(NotParseable, match=r"'a.csv' .* is encrypted"), unpacked(path, LIMIT):
+        pass
+
+
+@pytest.mark.parametrize("packing", PACK)
+def test_bombs_stop_at_the_limit(tmp_path: Path, packing: str) -> None:
+    """64 MB of zeros in a few kilobytes: at most the limit is written, in small pieces."""
+    path = put(tmp_path, PACK[packing](bytes(2**26)))
+    assert path.stat().st_size < 2**17
+    tracemalloc.start()
+    with pytest.raises(TooLarge, match="unpacks to more than 1048576 bytes"), unpacked(path, LIMIT):
+        pass
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**23
+
+
+def test_a_member_that_understates_its_size_is_refused(tmp_path: Path) -> None:
+    content = bytearray(zipped(("a.csv", CSV)))
+    for header, at in ((b"PK\3\4", 22), (b"PK\1\2", 24)):
+        start = content.index(header) + at
+        content[start : start + 4] = (10).to_bytes(4, "little")
+    path = put(tmp_path, bytes(content))
+    with pytest.raises(CredenceError), unpacked(path, LIMIT):
+        pass
