@@ -1,7 +1,7 @@
 """Runs an evaluation job: scores a version on labelled rows."""
 
 from core.context import Context
-from core.datasets.inputs import check_inputs
+from core.datasets.inputs import check_inputs, input_types, target_type
 from core.jobs.jobs import EvaluateSpec
 from models.artifact.files import read_model
 from models.config import Json
@@ -17,11 +17,16 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     version = context.registry.get(spec.model, spec.version)
     model = read_model(context.registry.path(version))
     names = [feature.name for feature in model.features] + [model.config.target]
-    profiles = context.datasets.get(spec.dataset).columns
-    check_inputs(model.inputs, profiles)
-    if model.config.target not in {profile.name for profile in profiles}:
-        raise InvalidData(f"the data set has no column {model.config.target!r}, the target")
-    if model.config.weight in {profile.name for profile in profiles if profile.type == "number"}:
-        names.append(model.config.weight)
-    columns = context.datasets.columns(spec.dataset, names)
+    profiles = {p.name: p for p in context.datasets.get(spec.dataset).columns}
+    target = model.config.target
+    stored = list(profiles.values())
+    check_inputs(model.inputs, stored)
+    if target not in profiles:
+        raise InvalidData(f"the data set has no column {target!r}, the target")
+    weight = model.config.weight
+    if weight in profiles and profiles[weight].type == "number":
+        names.append(weight)
+    types = input_types(model.inputs, stored)
+    types[target] = target_type(profiles[target], model.classes)
+    columns = context.datasets.columns(spec.dataset, names, types=types)
     return model.evaluate(columns, prune=spec.prune)

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.context import Context
+from core.datasets.inputs import input_types
 from core.jobs.jobs import MethodSpec
 from core.jobs.row_scores import RowScores
 from core.process.devices import service_device
@@ -57,7 +58,7 @@ def measure(
     with tracing.span("measure"):
         torch.set_num_threads(context.settings.threads)
         model = read_model(directory, service_device(context.settings))
-        columns = context.datasets.columns(spec.dataset, list(types))
+        columns = context.datasets.columns(spec.dataset, list(types), types=types)
         measured: Json = {
             "num_weights": model.num_weights,
             "bytes": model.variant(0.0).num_bytes,
@@ -65,7 +66,9 @@ def measure(
         }
         if spec.out_of_distribution is not None and model.has_independent_rows:
             names = [column.name for column in model.inputs]
-            unlike = context.datasets.columns(spec.out_of_distribution, names)
+            stored = context.datasets.get(spec.out_of_distribution).columns
+            own = input_types(model.inputs, stored)
+            unlike = context.datasets.columns(spec.out_of_distribution, names, types=own)
             measured["ood_auroc"] = ood_auroc(model, columns, types, unlike, should_stop)
         return measured, score_rows(model, columns, should_stop)
 

@@ -11,6 +11,7 @@ import torch
 
 from core.context import Context
 from core.datasets.dataset import Dataset
+from core.datasets.inputs import target_type
 from core.exceptions import Unavailable
 from core.jobs.jobs import Claim, MethodSpec, TrainSpec
 from core.process.devices import job_device
@@ -78,10 +79,12 @@ def _measure(  # noqa: PLR0917 - a training, where it runs, and when to stop
 
 
 def _training(context: Context, spec: TrainSpec, dataset: Dataset) -> Training:
-    types = {profile.name: profile.type for profile in dataset.columns}
+    profiles = {profile.name: profile for profile in dataset.columns}
+    types = {name: profiles[name].type for name in columns_needed(spec.config)}
+    types[spec.config.target] = target_type(profiles[spec.config.target])
     return Training(
         config=spec.config,
-        types={name: types[name] for name in columns_needed(spec.config)},
+        types=types,
         device=job_device(spec.config.training.device, context.settings),
         checkpoint_seconds=context.settings.checkpoint_seconds,
     )
@@ -112,12 +115,12 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
             folder.write_training(training)
             train_in_processes(folder, processes, threads, on_progress, should_stop)
             torch.set_num_threads(threads)
-            columns = context.datasets.columns(dataset.id, names)
+            columns = context.datasets.columns(dataset.id, names, types=training.types)
             model = read_model(folder.model)
             model = with_baselines(model, columns, training.types, should_stop)
         return write_model(replace(model, readings=readings), folder.model)
     with tracing.span("load data"):
-        columns = context.datasets.columns(dataset.id, names)
+        columns = context.datasets.columns(dataset.id, names, types=training.types)
     with tracing.span("train"):
         torch.set_num_threads(threads)
         model = train(

@@ -255,10 +255,15 @@ class Datasets:
         dataset_id: str,
         names: Sequence[str] | None = None,
         rows: slice = ALL_ROWS,
+        types: Mapping[str, str] | None = None,
     ) -> Columns:
         """Copies of columns as arrays, in the convention of `models.features.columns`.
 
         Only the slice `rows` is read.
+
+        Args:
+            types: of columns that are not read as their profile says, as
+                `core.datasets.inputs.target_type` gives for a target.
 
         Raises:
             Invalid: a column does not exist; the message lists those that do.
@@ -269,8 +274,8 @@ class Datasets:
         if unknown := [name for name in wanted if name not in profiles]:
             raise Invalid([("/columns", _no_such_column(unknown[0], list(profiles)))])
         with self._open(row.artifact_key) as table:
-            types = {name: profiles[name].type for name in wanted}
-            return _arrays(table.select(wanted)[rows], types)
+            own = {name: profiles[name].type for name in wanted}
+            return _arrays(table.select(wanted)[rows], own | dict(types or {}))
 
     def export(self, dataset_id: str, names: Sequence[str], path: Path) -> None:
         """Write columns to a file that `read_columns` reads without a database."""

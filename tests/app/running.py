@@ -19,6 +19,7 @@ from app.dependencies import Services
 from app.main import create_app
 from core.context import Context
 from core.datasets.dataset import Dataset
+from core.datasets.inputs import target_type
 from core.jobs.specs import TrainSpec
 from core.registry.registry import Version
 from core.settings import load_settings
@@ -171,8 +172,10 @@ def carry_out(
     spec = TrainSpec.model_validate(context.jobs.get(job_id).spec)
     claim = context.jobs.claim(job_id, "test", lease_seconds=60)
     assert claim is not None
-    types = {c.name: c.type for c in context.datasets.get(spec.dataset).columns}
-    columns = context.datasets.columns(spec.dataset)
+    profiles = {c.name: c for c in context.datasets.get(spec.dataset).columns}
+    types = {name: profile.type for name, profile in profiles.items()}
+    types[spec.config.target] = target_type(profiles[spec.config.target])
+    columns = context.datasets.columns(spec.dataset, types=types)
     trained = change(with_baselines(train(columns, types, spec.config), columns, types))
     directory = context.settings.data_dir / f"artifact-{job_id}"
     trained = write_model(trained, directory)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.datasets.inputs import check_inputs
+from core.datasets.inputs import check_inputs, input_types, target_type
 from core.exceptions import Invalid
 from models.features.columns import ColumnProfile, InputColumn
 
@@ -36,3 +36,24 @@ def test_more_columns_in_any_order_are_fine() -> None:
 def test_what_is_wrong_is_named(columns: list[ColumnProfile], message: str) -> None:
     with pytest.raises(Invalid, match=message):
         check_inputs(NEEDED, columns)
+
+
+WORDS = ColumnProfile(name="paid", type="boolean", levels=("no", "yes"))
+BITS = ColumnProfile(name="paid", type="boolean")
+
+
+def test_words_of_yes_and_no_are_read_as_a_model_needs_them() -> None:
+    for type_ in ("category", "boolean"):
+        needed = [InputColumn(name="paid", type=type_)]
+        check_inputs(needed, [WORDS])
+        assert input_types(needed, [WORDS]) == {"paid": type_}
+    with pytest.raises(Invalid, match="the model needs one of type category"):
+        check_inputs([InputColumn(name="paid", type="category")], [BITS])
+
+
+def test_a_target_of_words_keeps_them_unless_the_model_has_booleans() -> None:
+    assert target_type(WORDS) == "category"
+    assert target_type(WORDS, ("no", "yes")) == "category"
+    assert target_type(WORDS, (False, True)) == "boolean"
+    assert target_type(BITS) == "boolean"
+    assert target_type(X) == "number"
