@@ -53,16 +53,22 @@ class DatasetCalls(Calls):
 
     @method
     def fix_columns(
-        self, dataset_id: str, columns: Sequence[ColumnFix], name: str | None = None
+        self,
+        dataset_id: str,
+        columns: Sequence[ColumnFix] = (),
+        name: str | None = None,
+        **options: Unpack[ReadingOptions],
     ) -> Operation[Dataset]:
-        """A new data set of the same bytes, in which some columns are read otherwise.
+        """A new data set of the same bytes, in which the file or some columns are read otherwise.
 
         Args:
             columns: as `[{"name": "price", "type": "number", "missing": ["-"]}]`; the `fix` of a
-                finding has such `columns`.
+                finding has such `columns`, such `options`, or both.
             name: of the new data set; by default that of the old one.
+            options: how the file is written, as for `upload`.
         """
-        body: Json = {"columns": list(columns)} | ({} if name is None else {"name": name})
+        given = {"columns": list(columns), "options": options, "name": name}
+        body: Json = {key: value for key, value in given.items() if value}
         return self.create(path("datasets", dataset_id, "columns"), json=body)
 
     @listing

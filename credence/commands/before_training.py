@@ -1,7 +1,6 @@
 """What is said and asked before a training: how the data were read, and whether to go on."""
 
 import difflib
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +10,10 @@ import typer
 
 from credence.commands.connection import EXIT_REFUSED
 from credence.commands.file_headers import names_without
+from credence.commands.fixes import apply, describe
 from credence.commands.reading_report import MAX_COLUMNS, print_dataset
 from credence.rendering import errors, fail, note
-from credence.types import ColumnFix, Dataset, Finding, ReadingOptions
+from credence.types import Dataset, Finding, ReadingOptions
 
 if TYPE_CHECKING:
     from credence.client import Client
@@ -103,35 +103,10 @@ def _ask(findings: Sequence[Finding]) -> str:
 
 def _fixed(client: "Client", dataset: Dataset, findings: Sequence[Finding]) -> Dataset:
     """The data set with the fixes that the caller takes."""
-    columns: dict[str, ColumnFix] = {}
+    chosen = []
     for finding in findings:
-        if finding["fix"] is None:
-            continue
-        note(finding["message"])
-        if typer.confirm(f"  {describe_fix(finding['fix']['columns'])}?", default=True, err=True):
-            merge(columns, finding["fix"]["columns"])
-    return client.fix_columns(dataset["id"], list(columns.values())) if columns else dataset
-
-
-def merge(columns: dict[str, ColumnFix], more: Sequence[ColumnFix]) -> None:
-    """Add fixes to those of the same columns; lists of missing values are joined."""
-    for fix in more:
-        before = columns.get(fix["name"], {"name": fix["name"]})
-        both = [*before.get("missing", ()), *fix.get("missing", ())]
-        columns[fix["name"]] = before | fix
-        if both:
-            columns[fix["name"]]["missing"] = list(dict.fromkeys(both))
-
-
-def describe_fix(columns: Sequence[ColumnFix]) -> str:
-    """`price: type number, missing '-'`."""
-    return "; ".join(f"{fix['name']}: {', '.join(_changes(fix))}" for fix in columns)
-
-
-def _changes(fix: ColumnFix) -> list[str]:
-    changes = [f"{key} {fix[key]}" for key in ("type", "format") if fix.get(key)]
-    if "missing" in fix:
-        changes.append(f"missing {' '.join(map(shlex.quote, fix['missing'])) or 'nothing'}")
-    if fix.get("use") is not None:
-        changes.append("use as a feature" if fix["use"] else "leave out of the features")
-    return changes
+        if (fix := finding["fix"]) is not None:
+            note(finding["message"])
+            if typer.confirm(f"  {describe(fix)}?", default=True, err=True):
+                chosen.append(fix)
+    return apply(client, dataset["id"], chosen) if chosen else dataset

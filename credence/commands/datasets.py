@@ -1,14 +1,15 @@
 """`credence datasets`: upload, list, show, fix and delete data sets."""
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
-from credence.commands.before_training import merge
 from credence.commands.completion import dataset_ids
 from credence.commands.connection import connect
+from credence.commands.fixes import apply
 from credence.commands.options import (
     AsJson,
     Comment,
@@ -29,7 +30,7 @@ from credence.commands.options import (
 from credence.commands.reading_report import print_dataset
 from credence.commands.sharing import add_share
 from credence.rendering import note, print_datasets, print_json, print_table
-from credence.types import ColumnFix, Dataset
+from credence.types import Finding, Json
 
 app = typer.Typer(no_args_is_help=True, help="Data sets: upload, list, show, fix and delete them.")
 
@@ -141,48 +142,68 @@ def fix(
     target: Annotated[
         str | None, typer.Option(help="As for `datasets show`, if the findings are those.")
     ] = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    skip: Skip = None,
+    comment: Comment = None,
+    index: Index = None,
+    sheet: Sheet = None,
     name: Annotated[str | None, typer.Option(help="Of the new data set.")] = None,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Read some columns otherwise: a new data set of the same file. The old one stays.
+    """Read the file or some columns otherwise: a new data set. The old one stays.
 
     Examples:
 
     `credence datasets fix ds_01 --column price --type number --missing - --missing n/a`
 
+    `credence datasets fix ds_01 --decimal , --no-header`
+
     `credence datasets fix ds_01 --finding 2 --finding 3`
     """
     given = {"type": type_, "format": format_, "missing": missing or None, "use": use}
     changes = {key: value for key, value in given.items() if value is not None}
-    if (column is None) == (not finding):
-        raise typer.BadParameter("give either --column NAME or --finding NUMBER")
+    reading = reading_options(
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+        decimal=decimal,
+        header=header,
+        skip=skip,
+        comment=comment,
+        index=index,
+        sheet=sheet,
+    )
     if bool(changes) != (column is not None):
-        raise typer.BadParameter(
-            "--column goes with --type, --format, --missing, --use or --no-use"
-        )
+        raise typer.BadParameter("--column goes with --type, --format, --missing, --use, --no-use")
+    if not (changes or finding or reading):
+        raise typer.BadParameter("give --column NAME, --finding NUMBER, or how to read the file")
+    fixes: list[Json] = [{"columns": [{"name": column, **changes}]}] if column else []
     with connect(url) as client:
-        if column is not None:
-            columns = [cast("ColumnFix", {"name": column, **changes})]
-        else:
-            columns = _fixes(client.dataset(dataset, target), finding or [])
-        answer = client.fix_columns(dataset, columns, name)
+        if finding:
+            fixes = _chosen(client.dataset(dataset, target)["findings"], finding) + fixes
+        answer = apply(client, dataset, [*fixes, {"options": reading}], name)
     print_json(answer) if as_json else print_dataset(answer)
 
 
-def _fixes(dataset: Dataset, numbers: list[int]) -> list[ColumnFix]:
+def _chosen(findings: Sequence[Finding], numbers: Sequence[int]) -> list[Json]:
     """The fixes of these findings, as `datasets show` numbers them."""
-    findings, columns = dataset["findings"], dict[str, ColumnFix]()
-    for number in numbers:
-        if not 1 <= number <= len(findings):
-            there = f"there are {len(findings)}" if findings else "there are none"
-            raise typer.BadParameter(f"no finding {number}: {there}", param_hint="--finding")
-        chosen = findings[number - 1]["fix"]
-        if chosen is None:
-            message = f"finding {number} has no fix: {findings[number - 1]['message']}"
-            raise typer.BadParameter(message, param_hint="--finding")
-        merge(columns, chosen["columns"])
-    return list(columns.values())
+    return [_fix_of(findings, number) for number in numbers]
+
+
+def _fix_of(findings: Sequence[Finding], number: int) -> Json:
+    if not 1 <= number <= len(findings):
+        there = f"there are {len(findings)}" if findings else "there are none"
+        raise typer.BadParameter(f"no finding {number}: {there}", param_hint="--finding")
+    finding = findings[number - 1]
+    if finding["fix"] is None:
+        message = f"finding {number} has no fix: {finding['message']}"
+        raise typer.BadParameter(message, param_hint="--finding")
+    return finding["fix"]
 
 
 @app.command()

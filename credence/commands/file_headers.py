@@ -92,7 +92,8 @@ def _header(lines: Sequence[str], options: ReadingOptions) -> list[str] | None:
     delimiter = max(delimiters, key=lambda one: sum(line.count(one) for line in some))
     rows = [[cell.strip() for cell in row] for row in _rows(some, delimiter, options)]
     width = max(map(len, rows), default=0)
-    header = next((row for row in rows if width - 1 <= len(row)), [])  # R writes row names nameless
+    least = max(2, width - 1)  # R leaves the name of the row names out
+    header = next((row for row in rows if len(row) >= least), [])
     if width < 2 or any(map(_is_number, header)) or len(rows) < 2:
         return None
     return header

@@ -1,7 +1,7 @@
 """What a data set was read as: the file, its columns, its findings and the commands that fix."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -126,23 +126,27 @@ def _where(finding: Finding) -> str:
 
 def fix_command(dataset_id: str, number: int, fix: Json, target: str | None = None) -> str:
     """The command that makes a new data set with this fix."""
-    words = ["credence", "datasets", "fix", dataset_id]
-    options = _fix_options(fix["columns"])
-    if options is None:  # several columns, or none of a list of missing values
-        options = ["--finding", str(number), *(["--target", target] if target else [])]
-    return shlex.join([*words, *options])
+    columns = fix.get("columns") or []
+    words = _options(fix.get("options") or {})
+    if len(columns) > 1 or [] in [column.get("missing") for column in columns]:  # no option says it
+        words = ["--finding", str(number), *(["--target", target] if target else [])]
+    elif columns:
+        words += ["--column", columns[0]["name"]]
+        words += _options({key: columns[0][key] for key in columns[0] if key != "name"})
+    return shlex.join(["credence", "datasets", "fix", dataset_id, *words])
 
 
-def _fix_options(columns: Sequence[Json]) -> list[str] | None:
-    """The fix of one column as options; None if they cannot say it."""
-    if len(columns) != 1 or columns[0].get("missing") in ([], ()):
-        return None
-    (column,) = columns
-    words = ["--column", column["name"]]
-    for key in ("type", "format"):
-        words += [f"--{key}", column[key]] if column.get(key) is not None else []
-    for text in column.get("missing") or ():
-        words += ["--missing", text]
-    if (use := column.get("use")) is not None:
-        words.append("--use" if use else "--no-use")
+def _options(values: Json) -> list[str]:
+    """The options of a command: a flag for a boolean, one per item of a list, else one."""
+    words = []
+    for name, value in values.items():
+        match value:
+            case None:
+                pass
+            case bool():
+                words.append(f"--{'' if value else 'no-'}{name}")
+            case list():
+                words += [word for one in value for word in (f"--{name}", one)]
+            case _:
+                words += [f"--{name}", str(value)]
     return words

@@ -196,8 +196,8 @@ def find_dataset(client: "Client", data: str, reading: ReadingOptions) -> Datase
     if reading:
         option = f"--{next(iter(reading))}"
         raise typer.BadParameter(
-            f"{option} says how a file is written, and {data} is read already: upload the file "
-            f"with `credence datasets upload FILE {option} …`, or see `credence datasets fix`"
+            f"{option} is for a file, and {data} is a data set: make another one of the same file "
+            f"with `credence datasets fix {data} {option} …`"
         )
     return client.dataset(data)
 
