@@ -44,9 +44,7 @@ CASES = (
     ),
     Case(
         file="uuid.csv",
-        content=text(
-            beside("key", [str(key(i)) for i in range(ROWS)])
-        ),
+        content=text(beside("key", [str(key(i)) for i in range(ROWS)])),
         rows=ROWS,
         types={"key": "category"} | NUMBERS,
         unused=frozenset({"key"}),
