@@ -8,11 +8,15 @@ from asgi_correlation_id import correlation_id
 from app.schemas.training import RecipeRequest, TrainRequest
 from core.context import Context
 from core.datasets.dataset import Dataset
+from core.datasets.findings.target_checks import check_target
+from core.datasets.findings.training_notes import notes_on_columns
 from core.exceptions import Invalid, NotFound, Unavailable
 from core.jobs.jobs import Job, Origin
 from core.jobs.specs import EvaluateSpec, TrainSpec
 from core.telemetry.tracing import current_traceparent
+from models.config import ModelConfig
 from models.training.recipe import resolve
+from models.training.task_choice import explain_task
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -49,13 +53,33 @@ def resolve_training(context: Context, request: TrainRequest) -> TrainSpec:
     dataset = find_dataset(context, request)
     load = partial(context.datasets.columns, dataset.id)
     config = request.config(dataset.columns, request.method)
+    resolved = resolve(config, dataset.columns, dataset.rows, load)
     return TrainSpec(
         model=request.model,
         dataset=dataset.id,
-        config=resolve(config, dataset.columns, dataset.rows, load),
+        config=resolved,
         alias=request.alias,
         metadata=request.metadata,
         given=request.given(),
+        notes=notes_on(context, dataset, config, resolved),
+    )
+
+
+def notes_on(
+    context: Context, dataset: Dataset, config: ModelConfig, resolved: ModelConfig
+) -> tuple[str, ...]:
+    """What is decided about target and features of a training, for its job and version.
+
+    Args:
+        config: as the request has it.
+        resolved: the same with every default filled in.
+    """
+    load = partial(context.datasets.columns, dataset.id)
+    profiles = {profile.name: profile for profile in dataset.columns}
+    found = check_target(dataset, config.target, load)
+    return (
+        *explain_task(config, profiles, dataset.rows, load),
+        *notes_on_columns(dataset, resolved, found, chosen=config.features is not None),
     )
 
 

@@ -1,11 +1,13 @@
 """Runs an evaluation job: scores a version on labelled rows."""
 
 from core.context import Context
-from core.datasets.inputs import check_inputs, input_types, target_type
+from core.datasets.inputs import check_inputs, input_types, target_type, to_inputs
 from core.jobs.jobs import EvaluateSpec
 from models.artifact.files import read_model
 from models.config import Json
 from models.exceptions import InvalidData
+from models.features.columns import InputColumn
+from models.model import TrainedModel
 
 
 def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
@@ -29,4 +31,11 @@ def run_evaluation(context: Context, spec: EvaluateSpec) -> Json:
     types = input_types(model.inputs, stored)
     types[target] = target_type(profiles[target], model.classes)
     columns = context.datasets.columns(spec.dataset, names, types=types)
-    return model.evaluate(columns, prune=spec.prune)
+    needed = {column.name: column for column in (*_labels(model), *model.inputs)}
+    return model.evaluate(to_inputs(columns, types, list(needed.values())), prune=spec.prune)
+
+
+def _labels(model: TrainedModel) -> tuple[InputColumn, ...]:
+    """The target, if it is a number or has words as classes: others are read as they are stored."""
+    words = all(isinstance(name, str) for name in model.classes or ())
+    return (model.label,) if words else ()

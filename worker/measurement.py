@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from core.context import Context
-from core.datasets.inputs import input_types
+from core.datasets.inputs import columns_for
 from core.jobs.jobs import MethodSpec
 from core.jobs.row_scores import RowScores
 from core.process.devices import service_device
@@ -65,10 +65,7 @@ def measure(
             "predict_ms": predict_ms(model, columns, should_stop),
         }
         if spec.out_of_distribution is not None and model.has_independent_rows:
-            names = [column.name for column in model.inputs]
-            stored = context.datasets.get(spec.out_of_distribution).columns
-            own = input_types(model.inputs, stored)
-            unlike = context.datasets.columns(spec.out_of_distribution, names, types=own)
+            unlike = columns_for(context.datasets, spec.out_of_distribution, model.inputs)
             measured["ood_auroc"] = ood_auroc(model, columns, types, unlike, should_stop)
         return measured, score_rows(model, columns, should_stop)
 

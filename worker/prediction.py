@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 
 from core.context import Context
-from core.datasets.inputs import input_types
+from core.datasets.inputs import columns_for
 from core.jobs.jobs import ChunkSpec, Claim, JobStatus
 from core.jobs.results import open_writer
 from core.predictions.prediction_table import to_table, with_metadata
@@ -47,14 +47,12 @@ def _tables(
     context: Context, model: TrainedModel, spec: ChunkSpec, should_stop: Callable[[], bool]
 ) -> Iterator[pa.Table]:
     """The predictions in blocks, with the same values as those of `POST /predict`."""
-    names = [column.name for column in model.inputs]
     step, options = block_rows(model), model.resolve(spec)
-    types = input_types(model.inputs, context.datasets.get(spec.dataset).columns)
     for start in range(spec.start, spec.stop, step):
         if should_stop():
             raise Stopped
         rows = slice(start, min(start + step, spec.stop))
-        columns = context.datasets.columns(spec.dataset, names, rows, types)
+        columns = columns_for(context.datasets, spec.dataset, model.inputs, rows)
         prediction = model.predict_rows(model.read(columns, None, options), options)
         yield with_metadata(to_table(prediction), spec.model, spec.version, prediction)
 

@@ -49,6 +49,7 @@ def run_training(
             dataset = context.datasets.get(spec.dataset)
             training = _training(context, spec, dataset)
             model = _train(context, dataset, training, folder, reporter, upload_or_stop)
+            model = write_model(_described(model, spec, dataset), folder.model)
             if isinstance(spec, MethodSpec):
                 _measure(context, claim, spec, training, folder, upload_or_stop)
             with tracing.span("publish"):
@@ -98,9 +99,8 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
     on_progress: Callable[[Progress], None],
     should_stop: Callable[[], bool],
 ) -> TrainedModel:
-    """Train in this process or in several others, and write the model's files to the folder."""
+    """Train in this process or in several others."""
     config, names = training.config, list(training.types)
-    readings = readings_of(dataset.readings, names)
     # Steps of a chain and windows of a text depend on the ones before. Series are short.
     is_sequential = isinstance(config.method, ChainConfig) or config.task in (
         "language_model",
@@ -117,8 +117,7 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
             torch.set_num_threads(threads)
             columns = context.datasets.columns(dataset.id, names, types=training.types)
             model = read_model(folder.model)
-            model = with_baselines(model, columns, training.types, should_stop)
-        return write_model(replace(model, readings=readings), folder.model)
+            return with_baselines(model, columns, training.types, should_stop)
     with tracing.span("load data"):
         columns = context.datasets.columns(dataset.id, names, types=training.types)
     with tracing.span("train"):
@@ -133,8 +132,14 @@ def _train(  # noqa: PLR0917 - a training, where it runs, and its two callbacks
             checkpoint_dir=folder.checkpoints,
             checkpoint_seconds=training.checkpoint_seconds,
         )
-        model = with_baselines(model, columns, training.types, should_stop)
-    return write_model(replace(model, readings=readings), folder.model)
+        return with_baselines(model, columns, training.types, should_stop)
+
+
+def _described(model: TrainedModel, spec: TrainSpec, dataset: Dataset) -> TrainedModel:
+    """The model with what is known of its columns: how they were read, and what was decided."""
+    readings = readings_of(dataset.readings, columns_needed(spec.config))
+    own = [note for note in model.notes if note not in spec.notes]
+    return replace(model, readings=readings, notes=(*spec.notes, *own))
 
 
 def columns_needed(config: ModelConfig) -> list[str]:

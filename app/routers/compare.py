@@ -10,7 +10,13 @@ from fastapi import APIRouter, Depends, Response
 from app.dependencies import ContextDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
-from app.job_submission import current_request, find_dataset, named_dataset, wake
+from app.job_submission import (
+    current_request,
+    find_dataset,
+    named_dataset,
+    notes_on,
+    wake,
+)
 from app.openapi import json_request, problems
 from app.schemas.common import Json
 from app.schemas.compare import CompareRequest
@@ -56,6 +62,8 @@ def compare(
     dataset = find_dataset(context, request)
     configs = _resolve(context, request, dataset)
     _check_out_of_distribution(context, request, dataset, configs[0])
+    sent = request.config(dataset.columns, configs[0].method)
+    notes = notes_on(context, dataset, sent, configs[0])
     names = comparison.names([config.method for config in configs])
     _refuse_duplicates(names)
     common: Json = {
@@ -63,6 +71,7 @@ def compare(
         "dataset": dataset.id,
         "out_of_distribution": request.out_of_distribution,
         "metadata": request.metadata,
+        "notes": notes,
     }
     specs = [
         MethodSpec(**common, config=config, name=name, given=request.given_of(i))

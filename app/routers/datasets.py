@@ -1,5 +1,7 @@
 """`/datasets`: upload, list, profiles, first rows, deletion."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from anyio import to_thread
@@ -20,11 +22,14 @@ from app.schemas.datasets import (
 from core.datasets.dataset import Dataset
 from core.datasets.files.ingest import Given
 from core.datasets.files.options import ReadingOptions
+from core.datasets.findings.target_checks import check_target
 from core.datasets.formats import MEDIA_TYPES, declared_format
 from core.exceptions import UnsupportedFormat
+from models.config import ColumnName
 
 router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
 
+TARGET = "a column to predict: `findings` then has also what concerns a training on it"
 EXAMPLE = {
     "columns": [{"name": "price", "type": "number", "missing": ["-"]}],
     "options": {"decimal": ","},
@@ -118,10 +123,19 @@ def list_datasets(context: ContextDep, paging: PagingDep) -> PageResponse[Datase
     return PageResponse[DatasetResponse].model_validate(page)
 
 
-@router.get("/datasets/{dataset_id}", responses=problems(404, 503))
-def get_dataset(context: ContextDep, dataset_id: str) -> DatasetResponse:
-    """A data set: its columns, their types and statistics."""
-    return DatasetResponse.model_validate(context.datasets.get(dataset_id))
+@router.get("/datasets/{dataset_id}", responses=problems(404, 422, 503))
+def get_dataset(
+    context: ContextDep,
+    dataset_id: str,
+    target: Annotated[ColumnName | None, Query(description=TARGET)] = None,
+) -> DatasetResponse:
+    """A data set: its columns, their types and statistics, and findings on them."""
+    dataset = context.datasets.get(dataset_id)
+    if target is not None:
+        load = partial(context.datasets.columns, dataset_id)
+        found = check_target(dataset, target, load)
+        dataset = replace(dataset, findings=(*dataset.findings, *found))
+    return DatasetResponse.model_validate(dataset)
 
 
 @router.get("/datasets/{dataset_id}/rows", responses=problems(404, 422, 503))

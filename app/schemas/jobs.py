@@ -53,6 +53,9 @@ class JobResponse(Response):
     metrics: Json
     error: JobError | None
     request: Json
+    notes: tuple[str, ...] = Field(
+        description="of a training: what was decided about target, features and recipe"
+    )
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None

@@ -4,7 +4,7 @@ A column of which the training data had texts such as `1.234,56 €` takes such 
 of its type.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
 from models.features.columns import ColumnReading, InputColumn
-from models.features.readings import fold
+from models.features.readings import respelled
 
 Reader = Callable[[Sequence[Any], Callable[[int], str]], np.ndarray]
 
@@ -43,18 +43,6 @@ def read_mixed(
         message = f"must be {error.expected}, or null if it is missing"
         raise Invalid([(place(at[error.index]), message)]) from None
     return read if column.spellings is None else respelled(read, column.spellings)
-
-
-def respelled(levels: np.ndarray, spellings: Mapping[str, str]) -> np.ndarray:
-    """Levels as the training data spell them: blanks and case do not count."""
-    known = {level: _respelled(level, spellings) for level in set(levels.tolist())}
-    made = np.empty(len(levels), dtype=object)
-    made[:] = [known[level] for level in levels.tolist()]
-    return made
-
-
-def _respelled(level: str | None, spellings: Mapping[str, str]) -> str | None:
-    return level if level is None else spellings.get(fold(level), level)
 
 
 def _day_before_month(reading: ColumnReading) -> bool:

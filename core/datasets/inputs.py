@@ -1,28 +1,42 @@
 """How a model reads a data set: the columns that it needs, and the type of its target."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from core.datasets.datasets import ALL_ROWS, Datasets
+from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
-from models.features.columns import ColumnProfile, InputColumn
+from models.features.columns import (
+    ColumnProfile,
+    ColumnReading,
+    Columns,
+    InputColumn,
+    convert,
+)
+from models.features.readings import respelled
 
 MAX_NAMES = 20  # in one message
+ADVICE = (
+    "upload the file again with the parameter `like` and the model's name, so that its columns "
+    "are read as those of the training data were"
+)
 
 
 def check_inputs(
     needed: Sequence[InputColumn], columns: Sequence[ColumnProfile], path: str = "/dataset"
 ) -> None:
-    """Raise `Invalid` if a needed column is missing or has another type or shape."""
+    """Raise `Invalid` if a needed column is missing, or cannot be read as the model needs it."""
     found = {column.name: column for column in columns}
-    if missing := [column.name for column in needed if column.name not in found]:
-        names = ", ".join(missing[:MAX_NAMES])
-        raise Invalid([(path, f"lacks the columns {names}, which the model needs")])
+    check_present(needed, found, path)
     for column in needed:
         given = found[column.name]
-        if (_type_as(given, column.type), given.shape) != (column.type, column.shape):
+        if given.shape != column.shape or not _may_convert(given, column):
             message = (
                 f"column {column.name!r} is {_kind(given)}; the model needs one {_kind(column)}"
             )
-            raise Invalid([(path, message)])
+            advice = "" if column.type == "tensor" else f": {ADVICE}"
+            raise Invalid([(path, message + advice)])
 
 
 def input_types(needed: Sequence[InputColumn], columns: Sequence[ColumnProfile]) -> dict[str, str]:
@@ -41,10 +55,120 @@ def target_type(target: ColumnProfile, classes: Sequence[str | float | bool] | N
     return _type_as(target, "boolean" if are_booleans else "category")
 
 
+def check_present(needed: Sequence[InputColumn], names: Mapping[str, object], path: str) -> None:
+    """Raise `Invalid` for needed columns that are not there; it lists those that are."""
+    if missing := [column.name for column in needed if column.name not in names]:
+        listed, there = ", ".join(missing[:MAX_NAMES]), ", ".join(list(names)[:MAX_NAMES])
+        more = " …" if len(names) > MAX_NAMES else ""
+        message = f"lacks the columns {listed}, which the model needs; it has {there}{more}"
+        raise Invalid([(path, message)])
+
+
+def columns_for(
+    datasets: Datasets, dataset_id: str, needed: Sequence[InputColumn], rows: slice = ALL_ROWS
+) -> Columns:
+    """Columns of a data set that `check_inputs` has accepted; see `to_inputs`."""
+    types = input_types(needed, datasets.get(dataset_id).columns)
+    columns = datasets.columns(dataset_id, [column.name for column in needed], rows, types)
+    return to_inputs(columns, types, needed)
+
+
+def to_inputs(
+    columns: Columns,
+    stored: Mapping[str, str],
+    needed: Sequence[InputColumn],
+    path: str = "/dataset",
+) -> Columns:
+    """Columns in the types that a model needs, categories spelled as in its training data.
+
+    Args:
+        columns: in the convention of `models.features.columns`; those not needed stay as they are.
+        stored: the type of each column.
+
+    Raises:
+        Invalid: a value cannot be read as the model needs it; the message names column and row.
+    """
+    made = {one.name: _converted(columns[one.name], stored[one.name], one, path) for one in needed}
+    return {**columns, **made}
+
+
+def _converted(values: np.ndarray, stored: str, needed: InputColumn, path: str) -> np.ndarray:
+    if _is_same(stored, needed):
+        values = convert(values, stored, needed.type)
+    elif {stored, needed.type} == {"category", "text"}:
+        absent = "" if needed.type == "text" else None
+        values = _objects([value or absent for value in values.tolist()])
+    elif stored != "tensor" and needed.type in BLANK and _is_missing(values, stored).all():
+        values = np.full(len(values), BLANK[needed.type])
+    elif stored == "category" and needed.type != "tensor":
+        values = _parsed(values, needed, path)
+    else:
+        message = f"column {needed.name!r} is of type {stored}; the model needs one {_kind(needed)}"
+        raise Invalid([(path, f"{message}: {ADVICE}")])
+    return values if needed.spellings is None else respelled(values, needed.spellings)
+
+
+BLANK: Mapping[str, object] = {
+    "number": np.nan,
+    "boolean": np.nan,
+    "datetime": np.datetime64("NaT", "us"),
+    "category": None,
+}
+
+
+def _parsed(values: np.ndarray, needed: InputColumn, path: str) -> np.ndarray:
+    try:
+        return parse(values.tolist(), _reading(needed))
+    except Unreadable as error:
+        message = (
+            f"column {needed.name!r}, row {error.index} (counting from 0), must be "
+            f"{error.expected}, or empty: the model needs a column {_kind(needed)}"
+        )
+        raise Invalid([(path, message)]) from None
+
+
+def _reading(needed: InputColumn) -> ColumnReading:
+    return needed.reading or ColumnReading(name=needed.name, type=needed.type)
+
+
+def _may_convert(given: ColumnProfile, needed: InputColumn) -> bool:
+    type_ = _type_as(given, needed.type)
+    if _is_same(type_, needed) or {type_, needed.type} == {"category", "text"}:
+        return True
+    if given.type == "number" and given.min is None and needed.type in BLANK:
+        return True  # all values are missing
+    if given.type != "category" or needed.type not in BLANK:
+        return False
+    try:
+        parse(given.levels or (), _reading(needed))
+    except Unreadable:
+        return False
+    return True
+
+
+def _is_same(stored: str, needed: InputColumn) -> bool:
+    """Whether values of a stored type are of the needed one; a level may look like a number."""
+    if stored == "boolean" and needed.type == "category":
+        return bool({"true", "false"} & set(needed.spellings or ()))
+    return stored == needed.type or (stored, needed.type) == ("number", "category")
+
+
 def _type_as(given: ColumnProfile, wanted: str) -> str:
     """The wanted type for words of yes and no, which are both; the stored one for all others."""
     words = given.type == "boolean" and given.levels is not None
     return wanted if words and wanted in ("boolean", "category") else given.type
+
+
+def _is_missing(values: np.ndarray, stored: str) -> np.ndarray:
+    if stored in ("category", "text"):
+        return np.array([not value for value in values.tolist()], dtype=bool)
+    return np.isnat(values) if stored == "datetime" else np.isnan(values)
+
+
+def _objects(values: Sequence[str | None]) -> np.ndarray:
+    made = np.empty(len(values), dtype=object)
+    made[:] = list(values)
+    return made
 
 
 def _kind(column: InputColumn | ColumnProfile) -> str:

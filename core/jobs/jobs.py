@@ -98,6 +98,11 @@ class Job:
         """See `core.jobs.specs.public_request`."""
         return public_request(self.kind, self.spec)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was decided about target, features and recipe when the job was submitted."""
+        return tuple(self.spec.get("notes", ()))
+
 
 class Jobs(Claims):
     """The table of jobs, restricted to what `caller` may see (`core.access.callers`)."""

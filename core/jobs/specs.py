@@ -15,6 +15,7 @@ MAX_METADATA_BYTES = 16_384
 JobKind = Literal["train", "evaluate", "predict", "chunk", "compare"]
 
 MAX_CHUNKS = 1000  # of one job: their rows are counted whenever a chunk ends
+_NOT_REQUESTED = {"config", "notes"}
 CHUNK_WORK = 5_000_000  # rows × samples: some seconds, lost if the worker is lost
 CHUNK_ROWS = 50_000  # the limit with few samples, where each row has a cost of its own
 
@@ -66,6 +67,7 @@ class TrainSpec(Spec, frozen=True):
     alias: Alias | None = None
     metadata: Metadata = Field(default_factory=dict)
     given: tuple[str, ...] | None = None  # dotted paths of the settings in the request
+    notes: tuple[str, ...] = ()  # what was decided at submission
 
 
 class CompareSpec(Spec, frozen=True):
@@ -84,6 +86,7 @@ class CompareSpec(Spec, frozen=True):
     pruning: tuple[float, ...] = ()
     out_of_distribution: Identifier | None = None
     metadata: Metadata = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 class MethodSpec(TrainSpec, frozen=True):
@@ -141,7 +144,8 @@ def public_request(kind: str, spec: Json) -> Json:
         case "compare":
             config = _public_config(spec["config"])
             shared = {name: value for name, value in config.items() if name != "method"}
-            return shared | {name: value for name, value in spec.items() if name != "config"}
+            own = {name: value for name, value in spec.items() if name not in _NOT_REQUESTED}
+            return shared | own
         case "chunk":
             return {}
     return spec

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+PACKINGS = (".zst", ".bz2", ".zip")
 UNKNOWN = "application/octet-stream"
 MEDIA_TYPES: Mapping[str, str] = {
     ".csv": "text/csv",
@@ -25,10 +26,11 @@ MEDIA_TYPES: Mapping[str, str] = {
 
 def headers_for(path: Path) -> dict[str, str]:
     """The headers of an upload of this file; `.gz` after a known suffix is a content encoding."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    match suffixes:
+    match [suffix.lower() for suffix in path.suffixes]:
         case [*_, suffix, ".gz"] if suffix in MEDIA_TYPES:
             return {"Content-Type": MEDIA_TYPES[suffix], "Content-Encoding": "gzip"}
+        case [*_, suffix, packing] if packing in PACKINGS and suffix in MEDIA_TYPES:
+            return {"Content-Type": MEDIA_TYPES[suffix]}
         case [*_, suffix]:
             return {"Content-Type": MEDIA_TYPES.get(suffix, UNKNOWN)}
     return {"Content-Type": UNKNOWN}

@@ -7,6 +7,7 @@ import numpy as np
 
 from models.config import ModelConfig
 from models.exceptions import InvalidData
+from models.nearest import no_such_column
 
 Columns = Mapping[str, np.ndarray]
 """Arrays by column name, rows on the first axis, in the caller's units.
@@ -108,8 +109,7 @@ def column_of(columns: Mapping[str, ColumnProfile], name: str, path: str) -> Col
         InvalidData: at `path`, if there is no such column; it lists the columns that exist.
     """
     if name not in columns:
-        known = ", ".join(list(columns)[:20])
-        raise InvalidData(f"the data set has no column {name!r}; it has {known}", path)
+        raise InvalidData(no_such_column(name, columns), path)
     return columns[name]
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from models.features.columns import ColumnReading, InputColumn
 
 EXACT = "exact"
@@ -58,6 +60,22 @@ def spellings(levels: Sequence[str]) -> dict[str, str]:
         if found.setdefault(folded, level) != level:
             twice.add(folded)
     return {folded: level for folded, level in found.items() if folded not in twice}
+
+
+def respelled(levels: np.ndarray, known: Mapping[str, str]) -> np.ndarray:
+    """Levels as the training data spell them; unknown ones and missing values stay.
+
+    Args:
+        known: see `spellings`.
+    """
+    found = {level: _respelled(level, known) for level in set(levels.tolist())}
+    made = np.empty(len(levels), dtype=object)
+    made[:] = [found[level] for level in levels.tolist()]
+    return made
+
+
+def _respelled(level: str | None, known: Mapping[str, str]) -> str | None:
+    return level if level is None else known.get(fold(level), level)
 
 
 def _with_reading(

@@ -7,8 +7,10 @@ import numpy as np
 
 from models.config import Split, SplitBy, TrainingConfig
 from models.exceptions import InvalidData
+from models.features.strata import are_rare, stratified_order
 from models.randomness import derive_seed
 
+_GROUP_ORDERS = 20  # that are tried, until one has every class on both sides
 MIN_CALIBRATION = 19  # the fewest rows for which a conformal interval of 0.95 is bounded
 
 
@@ -26,18 +28,26 @@ class Division:
     scores: np.ndarray
 
 
-def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -> Division:
+def divide_rows(
+    config: TrainingConfig,
+    num_rows: int,
+    key: np.ndarray | None,
+    classes: np.ndarray | None = None,
+) -> Division:
     """Divide rows as `config.split` says: hold out scores first, then calibration, then stopping.
 
     Args:
         key: the column that `SplitBy` or `SplitTime` names; None for `random` and `last`.
+        classes: as `class_numbers`; a random split then holds out some rows of each rare class, and
+            of several orders of the groups the one is taken that leaves out the fewest classes.
 
     Raises:
         InvalidData: if no row would be left for the scores or for training.
     """
-    order, ends = _hold_out_order(config.split, config.seed, num_rows, key)
+    fraction = config.validation_fraction
+    order, ends = _hold_out_order(config.split, fraction, config.seed, num_rows, key, classes)
     wanted = (
-        max(1, round(config.validation_fraction * num_rows)),
+        _num_scored(fraction, num_rows),
         calibration_rows(config.calibration_fraction or 0.0, num_rows),
         round((config.stopping_fraction or 0.0) * num_rows),
     )
@@ -51,7 +61,7 @@ def divide_rows(config: TrainingConfig, num_rows: int, key: np.ndarray | None) -
     scores, calibrating, stopping = _hold_out(order, ends, wanted)
     if len(calibrating) < MIN_CALIBRATION:  # too few groups: train on these rows instead
         calibrating = calibrating[:0]
-    _refuse_empty(scores, num_rows, config.validation_fraction)
+    _refuse_empty(scores, num_rows, fraction)
     held_out = np.concatenate([scores, calibrating, stopping])
     learned = np.setdiff1d(np.arange(num_rows), held_out)
     return Division(learned, stopping, calibrating, scores)
@@ -72,35 +82,83 @@ def calibration_rows(fraction: float, num_rows: int) -> int:
     return 20 * max(1, round((fraction * num_rows + 1) / 20)) - 1
 
 
-def split_rows(
-    split: Split, fraction: float, seed: int, num_rows: int, key: np.ndarray | None
+def class_numbers(values: np.ndarray) -> np.ndarray:
+    """The class of each row, numbered from 0 in the order of the values."""
+    return np.unique(values, return_inverse=True)[1]
+
+
+def split_rows(  # noqa: PLR0917 - those of `divide_rows`
+    split: Split,
+    fraction: float,
+    seed: int,
+    num_rows: int,
+    key: np.ndarray | None,
+    classes: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the row numbers to train on and to hold out, each in the original order.
+
+    The latter are the `scores` of `divide_rows`.
 
     Raises:
         InvalidData: if one of the two sides would be empty.
     """
-    order, ends = _hold_out_order(split, seed, num_rows, key)
-    (held_out,) = _hold_out(order, ends, (max(1, round(fraction * num_rows)),))
+    order, ends = _hold_out_order(split, fraction, seed, num_rows, key, classes)
+    (held_out,) = _hold_out(order, ends, (_num_scored(fraction, num_rows),))
     _refuse_empty(held_out, num_rows, fraction)
     return np.setdiff1d(np.arange(num_rows), held_out), held_out
 
 
-def _hold_out_order(
-    split: Split, seed: int, num_rows: int, key: np.ndarray | None
+def _num_scored(fraction: float, num_rows: int) -> int:
+    return max(1, round(fraction * num_rows))
+
+
+def _hold_out_order(  # noqa: PLR0917 - those of `split_rows`
+    split: Split,
+    fraction: float,
+    seed: int,
+    num_rows: int,
+    key: np.ndarray | None,
+    classes: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the order in which they are held out, and the counts at which a set may end."""
     random, each = np.random.default_rng(derive_seed(seed, "split")), np.arange(1, num_rows + 1)
+    first = _num_scored(fraction, num_rows)
     if split == "last":
         return np.arange(num_rows)[::-1], each
+    if key is None and classes is not None and are_rare(classes, fraction):
+        return stratified_order(classes, first, random), each
     if key is None:
         return random.permutation(num_rows), each
     if not isinstance(split, SplitBy):
         return np.argsort(key, kind="stable")[::-1], each
     groups, member = np.unique(key.astype(str), return_inverse=True)
-    order = random.permutation(len(groups))
+    found = _in_groups(member, random.permutation(len(groups)))
+    if classes is None:
+        return found
+    left_out = _left_out(*found, first, classes)
+    for _ in range(_GROUP_ORDERS - 1):
+        if not any(left_out):
+            break
+        other = _in_groups(member, random.permutation(len(groups)))
+        if (fewer := _left_out(*other, first, classes)) < left_out:
+            found, left_out = other, fewer
+    return found
+
+
+def _in_groups(member: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows by group, the groups in an order; the counts of rows at which a group ends."""
     place = np.argsort(order)[member]
     return np.argsort(place, kind="stable"), np.cumsum(np.bincount(member)[order])
+
+
+def _left_out(
+    order: np.ndarray, ends: np.ndarray, first: int, classes: np.ndarray
+) -> tuple[int, int]:
+    """How many classes have no row that is left to learn from, and how many no scored one."""
+    (scored,) = _hold_out(order, ends, (first,))
+    rows = np.bincount(classes)
+    held_out = np.bincount(classes[scored], minlength=len(rows))
+    return int((held_out == rows).sum()), int((held_out == 0).sum())
 
 
 def _hold_out(order: np.ndarray, ends: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:

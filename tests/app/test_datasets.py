@@ -119,7 +119,6 @@ def test_a_data_set_in_use_is_not_deleted(http: httpx.Client) -> None:
 
 def test_files_that_are_wrong_are_refused(http: httpx.Client) -> None:
     assert upload(http, b"not parquet", "application/vnd.apache.parquet").status_code == 400
-    assert upload(http, b"x\ninf\n").status_code == 422
     assert upload(http, b"").status_code in (400, 422)
     unknown = upload(http, CSV, "application/x-pickle")
     assert unknown.status_code == 415
@@ -164,3 +163,25 @@ def test_changes_that_are_wrong_are_refused(http: httpx.Client) -> None:
         (error,) = refused.json()["errors"]
         assert error["path"] == path
         assert told in error["message"]
+
+
+def test_findings_on_a_target_are_added_on_request(http: httpx.Client) -> None:
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=(2, 200))
+    rows = "\n".join(f"{a},{b},{2 * a}" for a, b in zip(x, z, strict=True))
+    made = upload(http, f"x,z,price\n{rows}\n".encode()).json()
+    assert made["findings"] == []
+    answer = http.get(f"/datasets/{made['id']}", params={"target": "price"})
+    (finding,) = answer.json()["findings"]
+    assert (finding["code"], finding["column"], finding["severity"]) == ("leak", "x", "warning")
+    assert finding["fix"] == {"columns": [{"name": "x", "use": False}]}
+    assert http.get(f"/datasets/{made['id']}").json()["findings"] == []
+
+
+def test_a_target_that_does_not_exist_is_refused_with_the_nearest_name(http: httpx.Client) -> None:
+    made = upload(http, CSV).json()
+    answer = http.get(f"/datasets/{made['id']}", params={"target": "Citty"})
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error["path"] == "/target"
+    assert "did you mean 'city'?" in error["message"]

@@ -37,7 +37,7 @@ def test_a_small_request_is_filled_in_with_the_recipe(own: Service, dataset: str
     assert answer.headers["location"] == f"/jobs/{job['id']}"
     assert set(job) == {
         "id", "kind", "status", "model", "version", "attempt", "queue_position", "progress",
-        "metrics", "error", "request", "created_at", "started_at", "finished_at",
+        "metrics", "error", "request", "notes", "created_at", "started_at", "finished_at",
     }  # fmt: skip
     assert (job["status"], job["attempt"], job["queue_position"]) == ("queued", 0, 1)
     assert job["error"] is job["progress"] is job["version"] is None

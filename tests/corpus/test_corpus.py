@@ -33,6 +33,8 @@ MEDIA_TYPES = {  # what a caller would send who goes by the name of the file
     ".npz": "application/x-npz",
 }
 
+pytestmark = pytest.mark.process  # some readers run in a child
+
 BEING_WRITTEN = pytest.mark.xfail(reason="the readers are being written", strict=False)
 
 

@@ -64,6 +64,7 @@ def files() -> Mapping[str, bytes]:
     without = table().drop_columns(["image"])
     return {
         "text/csv": CSV,
+        "text/tab-separated-values": CSV.replace(b",", b"\t"),
         PARQUET: parquet_file(without, compression="zstd"),
         ARROW: stream(table(), "lz4"),
         "application/x-npz": npz(),

@@ -50,6 +50,7 @@ def train_job(
     alias: str | None = None,
     *,
     model: str = "line",
+    notes: tuple[str, ...] = (),
 ) -> Job:
     """A queued job; the wake-up is not sent."""
     wanted = ModelConfig(
@@ -57,7 +58,7 @@ def train_job(
     )
     stored = context.datasets.get(dataset)
     config = resolve(wanted, stored.columns, stored.rows)
-    spec = TrainSpec(model=model, dataset=dataset, config=config, alias=alias)
+    spec = TrainSpec(model=model, dataset=dataset, config=config, alias=alias, notes=notes)
     return context.jobs.create(spec)
 
 

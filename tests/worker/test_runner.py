@@ -37,6 +37,21 @@ def test_a_training_job_publishes_a_version(
     assert {"progress", "metrics"} < set(kinds)
 
 
+def test_a_version_has_the_notes_of_its_job_first(
+    context: Context, dataset: str, runner: JobRunner
+) -> None:
+    config = replace(QUICK, calibration_fraction=0.0)  # which the model has a note on
+    before = train_job(context, dataset, config)
+    runner.run(before.id)
+    own = read_model(context.registry.path(context.registry.get("line"))).notes
+    assert own
+    job = train_job(context, dataset, config, notes=("column 'id' names rows", own[0]))
+    runner.run(job.id)
+    version = context.registry.get("line")
+    assert read_model(context.registry.path(version)).notes == ("column 'id' names rows", *own)
+    assert version.description["notes"] == ["column 'id' names rows", *own]
+
+
 def test_a_job_that_is_woken_twice_runs_once(
     context: Context, dataset: str, runner: JobRunner
 ) -> None:

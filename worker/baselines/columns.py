@@ -8,7 +8,7 @@ from jaxtyping import Float, Int, Shaped
 
 from models.config import FeatureConfig, ModelConfig, SplitBy, SplitTime
 from models.features.columns import Columns, convert
-from models.features.splits import split_rows
+from models.features.splits import class_numbers, split_rows
 from models.features.usable import UsableRows
 
 _MONTHS_PER_YEAR, _DAYS_PER_WEEK, _HOURS_PER_DAY = 12, 7, 24
@@ -96,6 +96,7 @@ def split_table(columns: Columns, config: ModelConfig) -> Split:
         training.seed,
         len(usable),
         None if key is None else key[usable],
+        class_numbers(columns[config.target][usable]) if config.task == "classification" else None,
     )
     return Split(usable[learned], usable[held_out])
 

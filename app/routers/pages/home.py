@@ -10,6 +10,7 @@ from app.routers.pages.jobs import KINDS
 from app.routers.pages.permissions import may_train
 from app.schemas.models import ModelSummary
 from app.ui.pages import HOME, show
+from app.ui.reading import upload_fields
 from core.datasets.dataset import Dataset
 from core.jobs.backlog import read_backlog
 from core.jobs.jobs import FINAL, Job, JobStatus
@@ -44,6 +45,7 @@ def home(request: Request, context: ContextDep) -> Response:
         has_workers=any(backlog.live_workers.values()),
         has_queue=backlog.queued > 0,
         next=_next(models, jobs, datasets),
+        options=upload_fields(),
     )
 
 

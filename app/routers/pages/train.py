@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from app.dependencies import ContextDep
 from app.http.bodies import parse, refuse_non_finite
+from app.ui.findings import said
 from app.ui.labels import METHODS
 from app.ui.pages import show
 from app.ui.train_form.form import training_form
@@ -34,7 +35,8 @@ def train(
     form = training_form(context, body) if "dataset" in body else None
     if form is not None and form.dataset.id not in [one.id for one in datasets]:
         datasets.append(form.dataset)
-    return show(request, "train.html", form=form, datasets=datasets, methods=METHODS)
+    offered = [(one, "changed" if said(one) else "") for one in datasets]
+    return show(request, "train.html", form=form, datasets=offered, methods=METHODS)
 
 
 def _body(wanted: str, dataset: str | None) -> Json:

@@ -128,6 +128,7 @@ function mark(field, message) {
 }
 
 /** Send the request of `<button data-call="PUT /models/x/aliases/y" data-body='{…}' data-confirm="…" data-then="/ui/…">`.
+ * `{id}` in `data-then` is the id of what was made.
  * With `data-refresh="#part"` instead of `data-then`, htmx then refreshes only that part.
  * @param {HTMLButtonElement} button */
 async function sendRequest(button) {
@@ -136,14 +137,14 @@ async function sendRequest(button) {
   const [method, path] = (call ?? "").split(" ");
   button.disabled = true;
   try {
-    await api(method, path, body && JSON.parse(body), method === "POST" ? once() : {});
+    const answer = await api(method, path, body && JSON.parse(body), method === "POST" ? once() : {});
     if (refresh) {
       if (done) notify(done);
       htmx.trigger(refresh, "refresh");
       return;
     }
     if (done) sessionStorage.setItem("notice", done);
-    if (then) location.assign(then);
+    if (then) location.assign(then.replace("{id}", answer?.id));
     else location.reload();
   } catch (error) {
     notify(asError(error).message, "bad");

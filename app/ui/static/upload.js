@@ -2,6 +2,7 @@
 
 import { askForAKey, once, parsed } from "./app.js";
 import { byId, inputById } from "./dom.js";
+import { readingOptions } from "./reading.js";
 
 /** The same as in `credence.client.media_types`.
  * @type {Record<string, string | undefined>} */
@@ -23,6 +24,9 @@ const MEDIA_TYPES = {
   ".ods": "application/vnd.oasis.opendocument.spreadsheet",
 };
 
+const UNKNOWN = "application/octet-stream"; // the service finds out what it is
+const OPTION = /\b(delimiter|quote|encoding|decimal|header|skip|comment|index|sheet)\b/;
+
 const form = byId("upload");
 /** @param {string} selector */
 const within = (selector) => /** @type {HTMLElement} */ (form.querySelector(selector));
@@ -33,35 +37,39 @@ const uploading = within(".uploading");
 const state = within(".upload-state");
 const bar = /** @type {HTMLProgressElement} */ (within("progress"));
 const wrong = within(".upload-wrong");
+const how = /** @type {HTMLDetailsElement} */ (byId("how"));
 
 let request = new XMLHttpRequest(); // the running or last upload
+/** @type {{ file: Blob, name: string } | null} */
+let last = null; // to be tried again with other settings
 
 const suffix = (/** @type {string} */ name) => (name.match(/\.[^.]+$/) || [""])[0].toLowerCase();
 const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
 /** @param {string} name
- * @returns {Record<string, string> | null} */
+ * @returns {Record<string, string>} */
 function headersFor(name) {
-  const gzipped = suffix(name) === ".gz";
-  const type = MEDIA_TYPES[suffix(gzipped ? name.slice(0, -3) : name)];
-  if (!type) return null;
-  return { "Content-Type": type, ...(gzipped ? { "Content-Encoding": "gzip" } : {}) };
+  const inner = suffix(name) === ".gz" ? MEDIA_TYPES[suffix(name.slice(0, -3))] : undefined;
+  if (inner) return { "Content-Type": inner, "Content-Encoding": "gzip" };
+  return { "Content-Type": MEDIA_TYPES[suffix(name)] || UNKNOWN };
+}
+
+/** The address of an upload, with the settings of how the file is read.
+ * @param {string} name */
+function address(name) {
+  const settings = Object.entries(readingOptions(how)).map(([option, value]) => [option, String(value)]);
+  return `/datasets?${new URLSearchParams([["name", name], ...settings])}`;
 }
 
 /** @param {Blob} file
  * @param {string} name */
 function upload(file, name) {
-  const headers = headersFor(name);
-  if (!headers) {
-    const known = Object.keys(MEDIA_TYPES).join(", ");
-    refuse(name, { detail: `The file name must end in one of ${known}, or in one of these and .gz.` });
-    return;
-  }
+  last = { file, name };
   wrong.hidden = true;
   request.abort();
   request = new XMLHttpRequest();
-  request.open("POST", `/datasets?name=${encodeURIComponent(name)}`);
-  for (const [header, value] of Object.entries({ Accept: "application/json", ...headers, ...once() })) request.setRequestHeader(header, value);
+  request.open("POST", address(name));
+  for (const [header, value] of Object.entries({ Accept: "application/json", ...headersFor(name), ...once() })) request.setRequestHeader(header, value);
   request.upload.addEventListener("progress", (event) => showProgress(name, event));
   request.upload.addEventListener("load", () => {
     bar.removeAttribute("value");
@@ -92,7 +100,9 @@ function ended(name) {
     return;
   }
   const isNew = request.status === 201;
-  sessionStorage.setItem("notice", isNew ? `Uploaded ${answer.rows} rows as ${answer.name}.` : `The same rows were already uploaded as ${answer.name}.`);
+  const looks = (answer.findings || []).filter((/** @type {{ severity: string }} */ one) => one.severity !== "info").length;
+  const look = looks ? ` ${looks} ${looks === 1 ? "thing" : "things"} to look at before you train.` : "";
+  sessionStorage.setItem("notice", isNew ? `Uploaded ${answer.rows} rows as ${answer.name}.${look}` : `The same rows were already uploaded as ${answer.name}.`);
   location.assign(`/ui/datasets/${answer.id}`);
 }
 
@@ -108,7 +118,11 @@ function refuse(name, problem) {
   const errors = problem.errors || [];
   if (!errors.length) wrong.append(paragraph(sentence(problem.detail || problem.title || "The service gave no reason.")));
   else wrong.append(list(errors));
-  wrong.append(paragraph("Fix the file and drop it again. No part of it was stored."));
+  const told = [problem.detail ?? "", ...errors.map(({ path, message }) => `${path} ${message}`)];
+  const isOfReading = last !== null && told.some((text) => OPTION.test(text));
+  if (isOfReading) how.open = true;
+  byId("again").hidden = !last;
+  wrong.append(paragraph(`Fix the file and drop it again${isOfReading ? ", or set below how it is read" : ""}. No part of it was stored.`));
   wrong.hidden = false;
   wrong.focus();
 }
@@ -137,6 +151,10 @@ chooser.addEventListener("change", () => {
   const file = chooser.files?.[0];
   if (file) upload(file, file.name);
 });
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (last) upload(last.file, last.name);
+});
 byId("stop-upload").addEventListener("click", () => request.abort());
 
 example.addEventListener("click", async () => {
@@ -155,6 +173,8 @@ document.addEventListener("dragleave", (event) => event.relatedTarget === null &
 document.addEventListener("drop", ({ dataTransfer }) => {
   zone.classList.remove("over");
   const files = dataTransfer?.files ?? [];
-  if (files.length > 1) refuse(`${files.length} files`, { detail: "Drop one file at a time." });
-  else if (files.length) upload(files[0], files[0].name);
+  if (files.length === 1) upload(files[0], files[0].name);
+  if (files.length < 2) return;
+  last = null;
+  refuse(`${files.length} files`, { detail: "Drop one file at a time." });
 });

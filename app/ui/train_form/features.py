@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.ui.findings import reasons
 from core.datasets.dataset import Dataset
 from models.config import ModelConfig
 from models.features.columns import convertible
@@ -18,6 +19,7 @@ class Feature:
         type: the type that it is read as.
         stored: its type in the data set.
         types: all types that it can be read as.
+        reason: why it is not used by default; "" if it is.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Feature:
     stored: str
     is_chosen: bool
     types: Sequence[str]
+    reason: str = ""
 
 
 def feature_list(dataset: Dataset, config: ModelConfig, value: object) -> list[Feature]:
@@ -38,6 +41,7 @@ def feature_list(dataset: Dataset, config: ModelConfig, value: object) -> list[F
     if value is None and config.task != "forecasting":
         return []
     chosen = _types(value, dataset)
+    why = reasons(dataset)
     columns = [c for c in dataset.columns if c.name != config.target and c.type != "text"]
     return [
         Feature(
@@ -46,6 +50,7 @@ def feature_list(dataset: Dataset, config: ModelConfig, value: object) -> list[F
             stored=c.type,
             is_chosen=c.name in chosen,
             types=[t for t in TYPES if convertible(c.type, t)],
+            reason="" if c.use else why.get(c.name, ""),
         )
         for c in columns
     ]

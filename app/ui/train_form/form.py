@@ -15,6 +15,7 @@ from app.ui.train_form.features import Feature, feature_list, feature_names
 from app.ui.train_form.fields import KINDS, Choice, Field, as_json, pointer
 from app.ui.train_form.fields import field as new_field
 from app.ui.train_form.groups import Group, field_groups, top_fields
+from app.ui.train_form.target import AboutTarget, about_target
 from core.context import Context
 from core.database.schema import Json
 from core.datasets.dataset import Dataset
@@ -36,6 +37,7 @@ class Form:
     Args:
         all_features: the recommended features as JSON.
         given: the settings of the request, by dotted path.
+        about: what is said about the target.
     """
 
     dataset: Dataset
@@ -46,6 +48,12 @@ class Form:
     groups: Sequence[Group] = ()
     errors: Errors = field(default_factory=list)
     given: Json = field(default_factory=dict)
+    about: AboutTarget = field(default_factory=AboutTarget)
+
+    @property
+    def num_to_check(self) -> int:
+        """The errors and warnings of the data set."""
+        return sum(one.severity != "info" for one in self.dataset.findings)
 
     @property
     def fields(self) -> list[Field]:
@@ -112,6 +120,7 @@ def training_form(context: Context, wanted: Json) -> Form:
         [replace(group, fields=[fill(one) for one in group.fields]) for group in groups],
         errors,
         given,
+        about_target(context, dataset, _as_given(config, given), given),
     )
 
 
@@ -147,6 +156,15 @@ def _defaults(context: Context, given: Json) -> Json:
             continue  # unknown: other given settings need this one
         found[path] = _settings(asdict(config)).get(path)
     return found
+
+
+def _as_given(config: ModelConfig, given: Json) -> ModelConfig:
+    """Target and task as the request gives them."""
+    task = config.task if "task" in given else None
+    is_series = any(path.startswith("forecast.") for path in given)
+    return ModelConfig(
+        target=config.target, task=task, forecast=config.forecast if is_series else None
+    )
 
 
 def _settings(values: Json) -> Json:

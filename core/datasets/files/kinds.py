@@ -126,6 +126,11 @@ def kind_of_bytes(path: Path) -> str | None:
     return found
 
 
+def begins_json(path: Path) -> bool:
+    """Whether the first character is one that begins records or columns of JSON."""
+    return read_head(path).removeprefix(_MARKS[0]).replace(b"\0", b"").strip()[:1] in (b"[", b"{")
+
+
 def kind_of_text(path: Path) -> str | None:
     """What a text file is: `records`, `jsonl` or `csv`; None if it is not text.
 

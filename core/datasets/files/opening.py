@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.datasets.files.kinds import kind_of_bytes, kind_of_text, read_head
+from core.datasets.files.kinds import begins_json, kind_of_bytes, kind_of_text, read_head
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.files.unpacking import unpacked
@@ -90,7 +90,7 @@ def _find_out(path: Path, declared: str, media_type: str) -> str:
         return "text"
     if declared not in (*TEXTS, *WORKBOOKS, FOUND_OUT):
         return declared  # its reader says what is wrong
-    text = kind_of_text(path)
+    text = declared if declared in JSON and begins_json(path) else kind_of_text(path)
     if text is None:
         if declared == FOUND_OUT:
             raise UnsupportedFormat(

@@ -9,6 +9,8 @@ from pydantic import Field
 MAX_SKIP = 1_000_000
 
 Character = Annotated[str, Len(1, 1)]
+Delimiter = Character | Literal["\\t", "tab", "space"]
+Quote = Character | Literal["none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,11 +18,11 @@ class ReadingOptions:
     """What the caller says about a file. None means that it is found out."""
 
     delimiter: Annotated[
-        Character | None, Field(description="between the cells of a line: , ; | or a tab (\\t)")
+        Delimiter | None, Field(description="between the cells of a line: , ; | or tab (also \\t)")
     ] = None
-    quote: Annotated[Character | None, Field(description="around cells that hold delimiters")] = (
-        None
-    )
+    quote: Annotated[
+        Quote | None, Field(description="around cells that hold delimiters; none: quotes are text")
+    ] = None
     encoding: Annotated[
         Annotated[str, Len(1, 40)] | None, Field(description="such as utf-8, latin-1, utf-16")
     ] = None

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from core.datasets.columns.strings import is_string
 from core.datasets.files.options import Reading, ReadingOptions
 from core.datasets.findings.finding import Finding
 
@@ -29,6 +30,7 @@ class Source:
         lines: where the rows are in the file; called for a few examples.
         typed: whether the file declares types, so that its strings are strings (Parquet, Arrow),
             not numbers and dates that a text file can only write as text (CSV).
+        mixed: columns of texts although the file declares types: their cells have several.
         findings: on the file as a whole, such as a missing header.
     """
 
@@ -36,7 +38,13 @@ class Source:
     reading: Reading = field(default_factory=Reading)
     lines: Lines = row_numbers
     typed: bool = True
+    mixed: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
+
+    def has_texts(self, name: str) -> bool:
+        """Whether the strings of a column are texts that may mean numbers, dates or words."""
+        is_text = is_string(self.table.schema.field(name).type)
+        return is_text and (not self.typed or name in self.mixed)
 
 
 Reader: TypeAlias = Callable[[Path, int, ReadingOptions], Source]

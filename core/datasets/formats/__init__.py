@@ -9,6 +9,7 @@ import pyarrow as pa
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Reader, Source
 from core.datasets.formats import arrow, csv, npz, parquet, text
+from core.datasets.formats.confined import confined
 from core.exceptions import UnsupportedFormat
 
 FOUND_OUT = "found out"
@@ -37,12 +38,14 @@ def _typed(read: Callable[[Path, int], pa.Table]) -> Reader:
 FORMATS: Mapping[str, Format] = {
     one.name: one
     for one in (
-        Format("csv", _typed(csv.read)),
-        Format("tsv", _typed(csv.read)),
+        Format("csv", csv.read),
+        Format("tsv", csv.read_tsv),
         Format("text", _typed(text.read)),
         Format("parquet", _typed(parquet.read)),
         Format("arrow", _typed(arrow.read)),
         Format("npz", _typed(npz.read)),
+        Format("jsonl", confined("core.datasets.formats.records:read", "the JSON file")),
+        Format("records", confined("core.datasets.formats.records:read", "the JSON file")),
     )
 }
 """The readers by short name, as the database stores it."""
@@ -50,6 +53,8 @@ FORMATS: Mapping[str, Format] = {
 MEDIA_TYPES: Mapping[str, str] = {
     "text/csv": "csv",
     "text/tab-separated-values": "tsv",
+    "application/x-ndjson": "jsonl",
+    "application/json": "records",
     "application/vnd.apache.parquet": "parquet",
     "application/vnd.apache.arrow.stream": "arrow",
     "application/x-npz": "npz",
@@ -69,6 +74,10 @@ ALSO: Mapping[str, str] = {
     "application/x-zip-compressed": FOUND_OUT,
     "application/x-bzip": FOUND_OUT,
     "application/x-zstd": FOUND_OUT,
+    "application/jsonl": "jsonl",
+    "application/jsonlines": "jsonl",
+    "application/x-jsonlines": "jsonl",
+    "text/json": "records",
     "application/csv": "csv",
     "text/x-csv": "csv",
     "text/tsv": "tsv",

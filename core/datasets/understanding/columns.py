@@ -43,13 +43,17 @@ def understand(source: Source, fixes: Mapping[str, ColumnFix]) -> list[Understoo
         if name not in names:
             known = ", ".join(names[:20])
             raise Invalid([(f"{POINTER}/{place}/name", f"no column {name!r}: there are {known}")])
-    if source.typed:
-        table = canonical(source.table)
-        return [_typed(name, table.column(name), fixes.get(name)) for name in table.column_names]
     check_names(names)
     if source.table.num_rows == 0:
         raise Invalid([(POINTER, "there are no rows: give at least one")])
-    return [_untyped(source, name, fixes.get(name)) for name in names]
+    typed = [name for name in names if not source.has_texts(name)]
+    table = canonical(source.table.select(typed)) if typed else source.table
+    return [
+        _untyped(source, name, fixes.get(name))
+        if source.has_texts(name)
+        else _typed(name, table.column(name), fixes.get(name))
+        for name in names
+    ]
 
 
 def _untyped(source: Source, name: str, fix: ColumnFix | None) -> Understood:

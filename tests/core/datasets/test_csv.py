@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from core.datasets.columns import canonical
+from core.datasets.files.source import Source
 from core.datasets.formats import csv, text
+from core.datasets.understanding.columns import understand
 from core.exceptions import Invalid, NotParseable, TooLarge
 
 LIMIT = 2**31
@@ -21,9 +22,13 @@ def read(tmp_path: Path) -> Read:
     def do(content: str | bytes) -> pa.Table:
         path = tmp_path / "file.gz"  # the name must not matter
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return canonical(csv.read(path, LIMIT))
+        return understood(csv.read(path, LIMIT))
 
     return do
+
+
+def understood(source: Source) -> pa.Table:
+    return pa.table({one.reading.name: one.column for one in understand(source, {})})
 
 
 def values(table: pa.Table) -> dict[str, list[Any]]:
@@ -82,18 +87,12 @@ def test_the_type_is_that_of_the_whole_column(read: Read) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "the CSV file is empty"),
-        ("\n\n", "the CSV file is empty"),
-        ("a;b\n1;2\n", "holds ';'.*separate columns by commas"),
-        ("a\tb\n1\t2\n", "a tab: separate columns by commas"),
+        ("", "the file is empty"),
+        ("\n\n", "the file is empty"),
         ("a,b\n1,2\n3\n", "line 3 has 1 fields and the header 2"),
         ('a,b\n"x\ny",1\n1,2,3\n', "line 4 has 3 fields and the header 2"),
         ("a,b\n" + "1,2\n" * 500_000 + "1,2,3\n", "line 500002 has 3 fields"),
         ('a,b\n1,"x\n2,3\n4,5\n', "is a quote not closed"),
-        (b"a,b\n1,caf\xe9\n", r"byte 0xe9 at position 9 \(line 2\) is not UTF-8"),
-        (b"a,b\n1,caf\xc3", r"byte 0xc3 at position 9 \(line 2\) is not UTF-8"),
-        (b"a,b\n" + b"1,2\n" * 300_000 + b"\xff", r"byte 0xff at position 1200004 \(line 300002\)"),
-        ("a,b\n1,2\n".encode("utf-16"), "the file is UTF-16: save it as UTF-8"),
         ("a,b\n1," + "x" * (2**24 + 1) + "\n", "line 2 is not CSV"),
     ],
 )
@@ -114,15 +113,7 @@ def test_a_character_across_two_chunks_is_one_character(read: Read) -> None:
     [
         ("a,b\n", "/columns", "has a header and no rows"),
         ("a,b", "/columns", "has a header and no rows"),
-        ("a,b,a\n1,2,3\n", "/columns/a", "the name 'a' occurs twice"),
-        (",b\n1,2\n", "/columns/0", "the name of column 0 is empty"),
-        ("a,b,\n1,2,\n", "/columns/2", "the name of column 2 is empty"),
-        ('"a\nb",c\n1,2\n', "/columns/0", r"control character U\+000A"),
         ("a" * 257 + ",b\n1,2\n", "/columns/0", "has 257 characters"),
-        ("a/b,~c\n1,2\n1,inf\n", "/columns/~0c/1", r"column '~c', row 1 \(counting from 0\)"),
-        ("a,b\n1,2\n-Infinity,3\n", "/columns/a/1", "is infinite or outside float32"),
-        ("a,b\n1e39,3\n", "/columns/a/0", "is infinite or outside float32"),
-        ("a,b\n1,1e400\n", "/columns/b/0", "is infinite or outside float32"),
     ],
 )
 def test_what_no_model_can_use_is_refused_by_column(
@@ -134,7 +125,7 @@ def test_what_no_model_can_use_is_refused_by_column(
 
 
 def test_errors_do_not_repeat_the_data(read: Read) -> None:
-    for content in ("name,pay\nAda,1\nsecret\n", 'name,pay\n"secret,1\n', "secret,inf\n1,inf\n"):
+    for content in ("name,pay\nAda,1\nsecret\n", 'name,pay\n"secret,1\n'):
         with pytest.raises((NotParseable, Invalid)) as refused:
             read(content)
         assert "Ada" not in str(refused.value)

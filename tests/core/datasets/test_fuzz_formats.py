@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from core.datasets.columns import canonical
-from core.datasets.columns.conversion import to_json, to_numpy
+from core.datasets.columns.conversion import to_json
 from core.datasets.files.opening import opened
 from core.datasets.files.options import ReadingOptions
 from core.datasets.formats import MEDIA_TYPES, format_named
 from core.datasets.formats.parquet_pages import num_columns
 from core.datasets.profiles import profile
+from core.datasets.understanding.columns import understand
 from core.exceptions import CredenceError, Invalid
 from core.paging import decode_cursor, encode_cursor
 from tests.fuzz.bombs import ARROW, PARQUET, parquet_file, stream
@@ -44,7 +44,8 @@ def read(media_type: str, content: bytes, folder: Path) -> pa.Table:
     path = folder / "file"
     path.write_bytes(content)
     with opened(path, media_type, LIMIT, folder) as file:
-        table = canonical(file.read(LIMIT, ReadingOptions()).table)
+        source = file.read(LIMIT, ReadingOptions())
+    table = pa.table({one.reading.name: one.column for one in understand(source, {})})
     for name in table.column_names:
         profile(name, table.column(name))
     to_json(table.slice(0, 20))
@@ -72,9 +73,11 @@ def test_csv_comes_back(rows: list[Any], tmp_path: Path) -> None:
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(["number", "word"])
     writer.writerows([["" if n is None else n, f"w{w}"] for n, w, _ in rows])
-    table = read("text/csv", text.getvalue().encode(), tmp_path)
+    path = tmp_path / "file"
+    path.write_bytes(text.getvalue().encode())
+    table = format_named("csv").read(path, LIMIT, ReadingOptions()).table
     assert table.column("word").to_pylist() == [f"w{word}" for _, word, _ in rows]
-    found = to_numpy(table.column("number"), "number")
+    found = np.array(table.column("number").cast(pa.float64()), float)
     np.testing.assert_array_equal(found, [np.nan if n is None else n for n, *_ in rows])
 
 
@@ -90,6 +93,7 @@ def test_npz_comes_back(rows: list[Any], tmp_path: Path) -> None:
     assert table.column("integer").to_pylist() == integers.tolist()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("media_type", list(files()))
 def test_damaged_files_are_read_or_refused(media_type: str, tmp_path: Path) -> None:
     for seed in range(150):
@@ -98,6 +102,7 @@ def test_damaged_files_are_read_or_refused(media_type: str, tmp_path: Path) -> N
             read(media_type, content, tmp_path)
 
 
+@pytest.mark.process  # some readers run in a child
 @QUICK
 @given(content=st.binary(max_size=200), media_type=st.sampled_from(list(MEDIA_TYPES)))
 def test_any_bytes_are_read_or_refused(content: bytes, media_type: str, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """What a model needs of a data set: every column, of the type and shape it was trained on."""
 
+import numpy as np
 import pytest
 
-from core.datasets.inputs import check_inputs, input_types, target_type
+from core.datasets.inputs import check_inputs, input_types, target_type, to_inputs
 from core.exceptions import Invalid
 from models.features.columns import ColumnProfile, InputColumn
+from models.features.readings import spellings
 
 NEEDED = [
     InputColumn(name="x", type="number"),
@@ -57,3 +59,52 @@ def test_a_target_of_words_keeps_them_unless_the_model_has_booleans() -> None:
     assert target_type(WORDS, (False, True)) == "boolean"
     assert target_type(BITS) == "boolean"
     assert target_type(X) == "number"
+
+
+def test_columns_that_look_otherwise_are_read_as_the_model_needs_them() -> None:
+    needed = [
+        InputColumn(name="grade", type="category", spellings=spellings(["1", "2", "none"])),
+        InputColumn(name="seen", type="category", spellings=spellings(["TRUE", "maybe"])),
+        InputColumn(name="colour", type="category", spellings=spellings(["Red", "blue"])),
+        InputColumn(name="empty", type="datetime"),
+        InputColumn(name="amount", type="number"),
+        InputColumn(name="ends", type="category"),
+    ]
+    stored = {
+        "grade": "number",
+        "seen": "boolean",
+        "colour": "category",
+        "empty": "number",
+        "amount": "category",
+        "ends": "text",
+    }
+    given = {
+        "grade": np.array([1.0, np.nan]),
+        "seen": np.array([1.0, 0.0]),
+        "colour": np.array(["RED ", None], object),
+        "empty": np.array([np.nan, np.nan]),
+        "amount": np.array(["1.5", "-"], object),
+        "ends": np.array(["well", ""], object),
+        "target": np.array([3.0, 4.0]),
+    }
+    profiles = [
+        ColumnProfile(name=name, type=type_, levels=("1.5", "-") if name == "amount" else None)
+        for name, type_ in stored.items()
+    ]
+    check_inputs(needed, profiles)
+    made = to_inputs(given, stored, needed)
+    assert made["grade"].tolist() == ["1", None]
+    assert made["seen"].tolist() == ["TRUE", "false"]
+    assert made["colour"].tolist() == ["Red", None]
+    assert np.isnat(made["empty"]).all()
+    np.testing.assert_array_equal(made["amount"], [1.5, np.nan])
+    assert made["ends"].tolist() == ["well", None]
+    assert made["target"].tolist() == [3, 4]
+
+
+def test_what_cannot_be_read_says_how_to_upload_it() -> None:
+    words = ColumnProfile(name="x", type="category", levels=("1", "many"))
+    with pytest.raises(Invalid, match="`like`"):
+        check_inputs(NEEDED[:1], [words])
+    with pytest.raises(Invalid, match=r"row 1 .* must be a number"):
+        to_inputs({"x": np.array(["1", "many"], object)}, {"x": "category"}, NEEDED[:1])

@@ -1,0 +1,82 @@
+"""What was decided about a training's target and features, in sentences."""
+
+from collections.abc import Iterator, Sequence
+
+from core.datasets.dataset import Dataset
+from core.datasets.findings.finding import Finding
+from models.config import ModelConfig, SplitBy
+from models.features.columns import ColumnProfile
+
+MAX_NOTES = 40
+_SAID_ONCE = ("target_missing", "task")  # in words of the model's own
+
+
+def notes_on_columns(
+    dataset: Dataset, config: ModelConfig, found: Sequence[Finding], *, chosen: bool
+) -> tuple[str, ...]:
+    """Notes on the target, on features that are a guess, and on columns that are no features.
+
+    Args:
+        config: resolved: its features are those that the model learns from.
+        found: the findings on the target (`check_target`).
+        chosen: whether the request names the features, so that no column was left out by default.
+    """
+    features = {feature.name for feature in config.features or ()}
+    notes = [
+        *_on_target(dataset, config, found),
+        *_on_features(dataset, config, features, found),
+        *(() if chosen or not features else _on_others(dataset, config, features)),
+    ]
+    more = len(notes) - MAX_NOTES
+    if more <= 0:
+        return tuple(notes)
+    return (*notes[:MAX_NOTES], f"{more} more notes: see the findings of data set {dataset.id}")
+
+
+def _on_target(dataset: Dataset, config: ModelConfig, found: Sequence[Finding]) -> Iterator[str]:
+    for reading in dataset.readings:
+        if reading.name == config.target and reading.format and reading.type == "number":
+            yield (
+                f"the target {config.target!r} was read from texts such as {reading.format!r}: "
+                "predictions are plain numbers"
+            )
+    for one in dataset.columns:
+        if one.name == config.target and one.missing:
+            yield f"{one.missing} rows without a target were left out"
+    for finding in found:
+        if finding.column == config.target and finding.code not in _SAID_ONCE:
+            yield finding.message
+
+
+def _on_features(
+    dataset: Dataset, config: ModelConfig, features: set[str], found: Sequence[Finding]
+) -> Iterator[str]:
+    for finding in found:
+        if finding.column in features:
+            yield f"{finding.message}. It was kept as a feature"
+    for finding in dataset.findings:
+        if finding.severity != "info" and finding.column in features | {config.target}:
+            yield finding.message
+
+
+def _on_others(dataset: Dataset, config: ModelConfig, features: set[str]) -> Iterator[str]:
+    messages = {
+        finding.column: finding.message
+        for finding in dataset.findings
+        if finding.code in ("identifier", "free_text")
+    }
+    for one in dataset.columns:
+        if one.name in features or one.name == config.target:
+            continue
+        yield messages.get(one.name) or f"column {one.name!r} is no feature: {_why(one, config)}"
+
+
+def _why(one: ColumnProfile, config: ModelConfig) -> str:
+    split = config.training.split
+    if one.name == config.weight:
+        return "it holds the weights of the rows"
+    if isinstance(split, SplitBy) and one.name == split.by:
+        return "it holds the groups that the split keeps together"
+    if one.type == "text":
+        return "it is free text"
+    return "the data set says so"

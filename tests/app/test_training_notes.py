@@ -1,0 +1,91 @@
+"""Nothing about target and features is decided silently: jobs say it."""
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.app.conftest import MakeService
+from tests.app.running import Service
+
+ROWS = 200
+rng = np.random.default_rng(0)
+X, Z = rng.normal(size=(2, ROWS))
+Y = X + rng.normal(size=ROWS)
+
+
+@pytest.fixture
+def own(make_service: MakeService) -> Service:
+    return make_service()
+
+
+def notes(own: Service, columns: dict[str, list[object]], **body: object) -> list[str]:
+    given = {"model": "m", "target": "y", "data": {"columns": columns}, **body}
+    answer: httpx.Response = own.post("/train", given)
+    assert answer.status_code == 202, answer.text
+    job = answer.json()
+    assert own.http.get(f"/jobs/{job['id']}").json()["notes"] == job["notes"]
+    assert "notes" not in job["request"]
+    found: list[str] = job["notes"]
+    return found
+
+
+def test_an_ordinary_table_has_no_notes(own: Service) -> None:
+    assert notes(own, {"x": X.tolist(), "z": Z.tolist(), "y": Y.tolist()}) == []
+
+
+def test_columns_that_are_no_features_are_named_with_the_reason(own: Service) -> None:
+    columns = {
+        "customer_id": list(range(ROWS)),
+        "x": X.tolist(),
+        "w": np.ones(ROWS).tolist(),
+        "group": [f"g{i % 20}" for i in range(ROWS)],
+        "review": [
+            f"a rather long sentence of the customer number {i}, unread" for i in range(ROWS)
+        ],
+        "y": Y.tolist(),
+    }
+    split = {"split": {"by": "group"}}
+    found = notes(own, columns, weight="w", training=split)
+    named = {name: [n for n in found if f"{name!r}" in n] for name in columns}
+    assert "names rows" in named["customer_id"][0]
+    assert "weights of the rows" in named["w"][0]
+    assert "groups that the split keeps together" in named["group"][0]
+    assert "free text" in named["review"][0]
+    assert not named["x"]
+    chosen = notes(own, columns, weight="w", training=split, features=["x"])
+    assert not [note for note in chosen if "customer_id" in note]
+
+
+def test_what_is_wrong_with_features_and_target_is_said(own: Service) -> None:
+    columns = {
+        "x": X.tolist(),
+        "paid": (3 * Y).tolist(),
+        "temperature": np.where(np.arange(ROWS) % 20 == 0, -999, Z * 10).tolist(),
+        "y": [None if i < 3 else float(v) for i, v in enumerate(Y)],
+    }
+    found = notes(own, columns)
+    assert [n for n in found if "'paid' tells the target" in n and "kept as a feature" in n]
+    assert [n for n in found if "'temperature' is -999" in n]
+    assert "3 rows without a target were left out" in found
+    without = notes(own, columns, features=["x"])
+    assert not [n for n in without if "paid" in n or "temperature" in n]
+
+
+def test_the_task_is_explained(own: Service) -> None:
+    columns = {"x": X.tolist(), "z": Z.tolist(), "y": (Y > 0).astype(int).tolist()}
+    (note,) = notes(own, columns)
+    assert "classification" in note
+
+
+def test_a_comparison_and_its_parts_have_the_notes(own: Service) -> None:
+    columns = {"row_id": list(range(ROWS)), "x": X.tolist(), "z": Z.tolist(), "y": Y.tolist()}
+    body = {
+        "model": "m", "target": "y", "data": {"columns": columns},
+        "methods": ["map", "swag"], "training": {"epochs": 2},
+    }  # fmt: skip
+    job = own.post("/compare", body).json()
+    (note,) = job["notes"]
+    assert "'row_id'" in note
+    assert "notes" not in job["request"]
+    parts = own.http.get("/jobs", params={"parent": job["id"]}).json()["data"]
+    assert [part["notes"] for part in parts] == [job["notes"]] * 2

@@ -1,0 +1,151 @@
+"""Leaks are found, honest columns are not called leaks, and what a target lacks is said."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn import datasets as known
+
+from core.exceptions import Invalid
+from tests.core.datasets.findings.tables import target_findings
+
+ROWS = 1_000
+rng = np.random.default_rng(0)
+X = rng.normal(size=ROWS)
+Z = rng.normal(size=ROWS)
+Y = 2 * X - Z + 0.5 * rng.normal(size=ROWS)
+LABEL = np.where(X + 0.3 * rng.normal(size=ROWS) > 1, "yes", "no")
+CLASS = rng.choice(["a", "b", "c"], ROWS)
+
+
+def leaks(columns: dict[str, object], target: str) -> list[str | None]:
+    return [f.column for f in target_findings(columns, target) if f.code == "leak"]
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        Y,
+        -3 * Y + 7,
+        np.exp(Y),
+        np.round(Y, 2),
+        Y + 0.01 * rng.normal(size=ROWS),
+        np.where(rng.random(ROWS) < 1e-3, 0, Y),
+    ],
+)
+def test_a_number_that_tells_a_number_is_a_leak(copy: np.ndarray) -> None:
+    assert leaks({"x": X, "z": Z, "copy": copy, "y": Y}, "y") == ["copy"]
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        np.where(LABEL == "yes", "ja", "nein"),
+        np.where(LABEL == "yes", 1, 0),
+        np.where(LABEL == "yes", rng.exponential(size=ROWS) + 1, 0),
+        [None if label == "no" else f"case {i % 7}" for i, label in enumerate(LABEL)],
+    ],
+)
+def test_a_column_that_tells_a_class_is_a_leak(copy: object) -> None:
+    pairs = {"x": np.tile(X, 3), "z": np.tile(Z, 3), "y": list(LABEL) * 3}
+    assert leaks(pairs | {"copy": list(copy) * 3}, "y") == ["copy"]
+
+
+def test_levels_that_are_the_classes_are_a_leak_in_small_tables() -> None:
+    some = slice(0, 40)
+    codes = [{"a": 3, "b": 1, "c": 2}[level] for level in CLASS[some]]
+    table = {"x": X[some], "z": Z[some], "code": codes, "y": CLASS[some]}
+    assert leaks(table, "y") == ["code"]
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.3, 1.0])
+def test_a_strong_predictor_is_no_leak(noise: float) -> None:
+    strong = Y + noise * Y.std() * rng.normal(size=ROWS)
+    assert not leaks({"x": X, "strong": strong, "y": Y}, "y")
+
+
+@pytest.mark.parametrize("wrong", [0.02, 0.1])
+def test_a_strong_predictor_of_classes_is_no_leak(wrong: float) -> None:
+    strong = np.where(rng.random(ROWS) < wrong, rng.permutation(CLASS), CLASS)
+    assert not leaks({"x": X, "strong": strong, "y": CLASS}, "y")
+
+
+def test_columns_without_a_relation_are_no_leaks() -> None:
+    groups = [f"g{i}" for i in rng.integers(0, 300, ROWS)]
+    table = {"x": X, "flag": X > 0, "group": groups, "colour": CLASS}
+    assert not leaks(table | {"y": Z}, "y")
+    assert not leaks(table | {"y": LABEL[::-1]}, "y")
+
+
+def test_the_only_column_is_no_leak() -> None:
+    assert not leaks({"x": X, "y": 2 * X}, "y")
+
+
+def test_series_that_grow_together_are_no_leaks_but_lines_are() -> None:
+    time = np.arange(200.0)
+    population, prices = time**1.2 + rng.random(200), np.exp(time / 90)
+    table = {"population": population, "prices": prices, "euro": 0.5 * prices, "y": prices}
+    assert leaks(table, "y") == ["prices", "euro"]
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "diabetes", "digits"])
+def test_scikit_learns_sets_have_no_leaks(name: str) -> None:
+    frame = getattr(known, f"load_{name}")(as_frame=True).frame
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    assert not [f for f in target_findings(table, "target") if f.code == "leak"]
+    words = frame.assign(target=[f"class {value:g}" for value in frame["target"]])
+    if name != "diabetes":
+        table = pa.Table.from_pandas(words, preserve_index=False)
+        assert not target_findings(table, "target")
+
+
+def test_two_irises_are_parted_by_their_petals_honestly() -> None:
+    frame = known.load_iris(as_frame=True).frame.query("target < 2")
+    words = frame.assign(target=np.where(frame["target"] == 0, "setosa", "versicolor"))
+    assert not target_findings(pa.Table.from_pandas(words, preserve_index=False), "target")
+
+
+def test_rows_without_a_target_are_counted_and_shown() -> None:
+    y = [None if i in (4, 9) else float(v) for i, v in enumerate(Y)]
+    (finding,) = target_findings({"x": X, "z": Z, "y": y}, "y")
+    assert (finding.code, finding.rows) == ("target_missing", 2)
+    assert "rows 5, 10" in finding.message
+
+
+def test_rare_classes_are_named() -> None:
+    y = ["rare"] * 3 + list(CLASS[3:])
+    (finding,) = target_findings({"x": X, "z": Z, "y": y}, "y")
+    assert finding.code == "rare_classes"
+    assert [example.value for example in finding.examples] == ["rare (3 rows)"]
+
+
+def test_hundreds_of_classes_from_few_rows_are_said() -> None:
+    y = [f"{i % 180} €" for i in range(ROWS)]
+    (finding,) = target_findings({"x": X, "z": Z, "y": y}, "y")
+    assert finding.code == "many_levels"
+    assert "180 classes in 1000 rows" in finding.message
+
+
+def test_a_number_that_is_nearly_always_the_same_is_said() -> None:
+    y = np.zeros(ROWS)
+    y[:5] = [1, 2, 3, 4, 5]
+    (finding,) = target_findings({"x": X, "z": Z, "y": y}, "y")
+    assert (finding.code, finding.rows) == ("constant", 995)
+
+
+@pytest.mark.parametrize(
+    ("values", "severity"),
+    [
+        (np.datetime64("2020-01-01", "us") + np.arange(ROWS).astype("timedelta64[h]"), "error"),
+        ([f"INV-{i:06d}" for i in range(ROWS)], "error"),
+        ([f"a sentence about the number {i} that nobody has read so far" for i in range(ROWS)],
+         "warning"),
+    ],
+)  # fmt: skip
+def test_a_target_that_nobody_predicts_is_said(values: object, severity: str) -> None:
+    (finding,) = target_findings({"x": X, "z": Z, "y": values}, "y")
+    assert (finding.code, finding.severity) == ("target_type", severity)
+
+
+def test_a_target_that_does_not_exist_leads_to_the_nearest() -> None:
+    with pytest.raises(Invalid, match="did you mean 'Price'"):
+        target_findings({"Price": X, "area": Z}, "prise")
