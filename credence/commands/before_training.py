@@ -87,18 +87,23 @@ def _stop_at_errors(findings: Sequence[Finding]) -> None:
 def _ask(findings: Sequence[Finding]) -> str:
     """y: train; n: do not; f: apply fixes. Errors make n the default."""
     default = "n" if any(finding["severity"] == "error" for finding in findings) else "y"
-    fixes = any(finding["fix"] for finding in findings)
-    choices = [*"yn", *("f" if fixes else "")]
+    if any(finding["fix"] for finding in findings):
+        return _answer("Train?", "ynf", default, ", f = fix one by one")
+    return _answer("Train?", "yn", default)
+
+
+def _answer(question: str, choices: str, default: str, meaning: str = "") -> str:
+    """One of the letters. click would print a blank on standard output; this prints nothing."""
     shown = "/".join(one.upper() if one == default else one for one in choices)
-    meaning = ", f = fix one by one" if fixes else ""
-    answer = ""
-    while answer not in choices:
-        answer = (
-            typer.prompt(f"Train? [{shown}]{meaning}", default, show_default=False, err=True)
-            .strip()
-            .lower()[:1]
-        )
-    return answer
+    while True:
+        errors.print(f"{question} [{shown}]{meaning}: ", end="", markup=False, highlight=False)
+        try:
+            typed = input()
+        except EOFError:
+            raise typer.Abort from None
+        answer = typed.strip().lower()[:1] or default
+        if answer in choices:
+            return answer
 
 
 def _fixed(client: "Client", dataset: Dataset, findings: Sequence[Finding]) -> Dataset:
@@ -107,6 +112,7 @@ def _fixed(client: "Client", dataset: Dataset, findings: Sequence[Finding]) -> D
     for finding in findings:
         if (fix := finding["fix"]) is not None:
             note(finding["message"])
-            if typer.confirm(f"  {describe(fix)}?", default=True, err=True):
+            note(f"  {describe(fix)}")
+            if _answer("  Apply?", "yn", "y") == "y":
                 chosen.append(fix)
     return apply(client, dataset["id"], chosen) if chosen else dataset

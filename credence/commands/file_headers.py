@@ -38,7 +38,7 @@ def names_without(target: str, file: Path, options: ReadingOptions) -> list[str]
     names = column_names(file, options)
     if names is None or target in names:
         return None
-    repeated = any(target.startswith(name) for name in names if name)  # x_1 is a second x
+    repeated = any(target.startswith(name) for name in names if name)  # x_2 is a second x
     unnamed = "" in names and target.lower().startswith(("column", "unnamed", "index"))
     return None if repeated or unnamed else names
 

@@ -55,7 +55,7 @@ def at_terminal(*arguments: str, url: str, typed: str) -> Screen:
         [*CREDENCE, *arguments], env=env, stdin=child, stderr=child, stdout=subprocess.PIPE
     ) as process:
         os.close(child)
-        os.write(parent, typed.encode())
+        os.write(parent, f"{typed}\x04".encode())  # Ctrl-D: a further question ends the command
         screen = b""
         with suppress(OSError):  # EIO: the other end is closed
             while piece := os.read(parent, 4096):

@@ -55,5 +55,5 @@ def test_options_of_the_reading_count(tmp_path: Path) -> None:
 def test_only_a_target_that_surely_is_no_column_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, "a.csv", ",price,price\n0,1,2\n1,3,4\n")
     assert names_without("prize", path, {}) == ["", "price", "price"]
-    for possible in ("price", "price_1", "column0"):  # a repeated and a missing name are replaced
+    for possible in ("price", "price_2", "column_1"):  # a repeated and a missing name are replaced
         assert names_without(possible, path, {}) is None
