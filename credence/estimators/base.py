@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _TRAINING = (
     "epochs", "batch_size", "learning_rate", "optimizer", "patience", "validation_fraction",
-    "calibration_fraction",
+    "calibration_fraction", "class_weight",
 )  # fmt: skip
 _NETWORK = ("hidden", "activation")
 
@@ -47,8 +47,9 @@ class Uncertainty(NamedTuple):
 class BayesianEstimator(BaseEstimator):
     """Settings are named as in `POST /train`; None means the recommended value.
 
-    All checks of scikit-learn pass but one: a row of weight 2 counts as two rows in the objective,
-    but two rows are shuffled and held out separately, so that the fits differ.
+    All checks of scikit-learn pass but two. `class_weight` (of classifiers) is "balanced" or None,
+    no dictionary. A row of weight 2 counts as two rows in the objective, but two rows are shuffled
+    and held out separately, so that the fits differ.
     """
 
     task: ClassVar[str]
@@ -57,6 +58,7 @@ class BayesianEstimator(BaseEstimator):
             "mini-batches and held-out rows are drawn by row, so that two rows are not drawn "
             "as one row of weight 2"
         ),
+        "check_class_weight_classifiers": "class_weight is None or 'balanced', not a dictionary",
     }
 
     def __init__(
@@ -74,6 +76,7 @@ class BayesianEstimator(BaseEstimator):
         patience: int | None = None,
         validation_fraction: float | None = None,
         calibration_fraction: float | None = None,
+        class_weight: str | None = None,
         support: Mapping[str, Any] | None = None,
         pruning: Sequence[float] | None = None,
         prune: float = 0.0,
@@ -94,6 +97,7 @@ class BayesianEstimator(BaseEstimator):
         self.patience = patience
         self.validation_fraction = validation_fraction
         self.calibration_fraction = calibration_fraction
+        self.class_weight = class_weight
         self.support = support
         self.pruning = pruning
         self.prune = prune

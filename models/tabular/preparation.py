@@ -20,6 +20,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.class_notes import notes_on_classes
+from models.features.class_weights import BALANCED_NOTE, with_class_weights
 from models.features.columns import Columns
 from models.features.effects import FOLDS as EFFECT_FOLDS
 from models.features.effects import target_scores
@@ -69,22 +70,24 @@ def prepare(
     notes = [*usable.notes, *_notes_on(split, config)]
     if class_target is not None and numbers is not None:
         notes += notes_on_classes(class_target.classes, numbers, split)
-    if config.weight is not None:
-        weights = columns[config.weight]
+    weights = _weights(config, columns)
+    if weights is not None:
         notes += notes_on_weights(weights, weights[split.calibration])
     places = np.union1d(split.training, split.stopping)
     learned = _side(columns, places)
+    fitted_weights = _fitted_weights(config, weights, numbers, places)
+    learned_weights = None if fitted_weights is None else fitted_weights[places]
     classes = None if class_target is None else class_target.encode(learned[config.target]).numpy()
     of_row = _assign_folds(config, learned, classes, None if key is None else key[places])
-    encoder, inputs = _encode(config, types, learned, classes, of_row)
+    encoder, inputs = _encode(config, types, learned, classes, of_row, learned_weights)
     target = class_target or _fit_number(config, types, learned, columns)
     model = _skeleton(encoder, config, target, notes)
-    rows = _with_targets(model, learned, inputs)
+    rows = _with_targets(model, learned, inputs, learned_weights)
     training, stopping = (
         rows[torch.from_numpy(np.searchsorted(places, part))]
         for part in (split.training, split.stopping)
     )
-    calibration = _rows(model, columns, split.calibration)
+    calibration = _rows(model, columns, split.calibration, fitted_weights)
     refit = config.training.refit
     fitted = np.union1d(split.training, split.stopping) if refit else split.training
     profile = RowProfile(
@@ -105,7 +108,7 @@ def prepare(
         training,
         stopping if len(stopping) else None,
         calibration if len(calibration) else None,
-        _rows(model, columns, split.scores),
+        _rows(model, columns, split.scores, weights),
         profile,
         columns,
         ranks,
@@ -166,6 +169,8 @@ def _skeleton(
     encoder: FeatureEncoder, config: ModelConfig, target: Target, notes: Sequence[str]
 ) -> TabularModel:
     notes = [*notes, *notes_on_objective(config.method)]
+    if config.training.class_weight == "balanced":
+        notes.append(BALANCED_NOTE)
     if isinstance(target, NumberTarget) and target.is_shaped and config.likelihood != "auto":
         notes.append(describe_shape(target))
     if constant := encoder.constant_columns():
@@ -182,12 +187,13 @@ def _skeleton(
     )
 
 
-def _encode(
+def _encode(  # noqa: PLR0917 - the learned rows and what is known of each
     config: ModelConfig,
     types: Mapping[str, str],
     learned: Columns,
     classes: Int[np.ndarray, "rows"] | None,
     folds: Int[Tensor, "rows"],
+    weights: Float[np.ndarray, "rows"] | None,
 ) -> tuple[FeatureEncoder, Float[Tensor, "rows compact"]]:
     """The encoder of the learning rows, and these rows encoded.
 
@@ -195,7 +201,6 @@ def _encode(
     of rows in other folds.
     """
     features, network = config.features or (), config.network
-    weights = _weights(config, learned)
     new_levels = (config.out_of_distribution or OutOfDistributionConfig()).false_alarm_rate
     has_parts = isinstance(network, MLPConfig) and network.parts is not None
     if not has_parts and config.training.folds is None:
@@ -251,6 +256,18 @@ def _weights(config: ModelConfig, side: Columns) -> Float[np.ndarray, "rows"] | 
     return None if config.weight is None else side[config.weight].astype(np.float64)
 
 
+def _fitted_weights(
+    config: ModelConfig,
+    weights: Float[np.ndarray, "rows"] | None,
+    numbers: Int[np.ndarray, "rows"] | None,
+    learned: Int[np.ndarray, "some"],
+) -> Float[np.ndarray, "rows"] | None:
+    """The weights of rows that are learned from or calibrate, with those of their classes."""
+    if numbers is None:
+        return weights
+    return with_class_weights(config.training, numbers, learned, weights)
+
+
 def _target_type(target: Target, stored: str) -> str:
     """The type that a target is read as."""
     if isinstance(target, NumberTarget):
@@ -258,13 +275,23 @@ def _target_type(target: Target, stored: str) -> str:
     return "boolean" if stored == "boolean" else "category"
 
 
-def _rows(model: TabularModel, columns: Columns, index: np.ndarray) -> Rows:
+def _rows(
+    model: TabularModel,
+    columns: Columns,
+    index: np.ndarray,
+    weights: Float[np.ndarray, "rows"] | None,
+) -> Rows:
+    """Some encoded rows; `weights` are of all rows."""
     side = _side(columns, index)
-    return _with_targets(model, side, model.encoder.encode(side))
+    own = None if weights is None else weights[index]
+    return _with_targets(model, side, model.encoder.encode(side), own)
 
 
-def _with_targets(model: TabularModel, side: Columns, inputs: Tensor) -> Rows:
-    weights = None
-    if model.config.weight is not None:
-        weights = torch.from_numpy(side[model.config.weight].astype(np.float32))
-    return Rows(inputs, model.target.encode(side[model.config.target]), weights)
+def _with_targets(
+    model: TabularModel,
+    side: Columns,
+    inputs: Tensor,
+    weights: Float[np.ndarray, "rows"] | None,
+) -> Rows:
+    own = None if weights is None else torch.from_numpy(weights.astype(np.float32))
+    return Rows(inputs, model.target.encode(side[model.config.target]), own)

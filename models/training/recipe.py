@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from models.config import ModelConfig
+from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, column_of
 from models.features.usable import without_weight_0
 from models.forecasting.recipe import Load
@@ -35,6 +36,9 @@ def resolve(
     columns, num_rows = without_weight_0(columns, num_rows, config.weight, load)
     target = column_of(columns, config.target, "/target")
     task = choose_task(config, columns, num_rows, load).task
+    if config.training.class_weight != "none" and task != "classification":
+        message = f"a {task} has no classes to weigh: leave class_weight out"
+        raise InvalidData(message, "/training/class_weight")
     if task == "language_model":
         return resolve_language(config, target, num_rows)
     return resolve_rows(config, columns, task, num_rows, load, once=once)

@@ -16,6 +16,7 @@ from torch import Tensor
 from models.config import Json, SplitBy
 from models.evaluation.baseline import Baseline, BaselineKind
 from models.exceptions import Stopped
+from models.features.class_weights import with_class_weights
 from models.features.columns import Columns
 from models.model import TrainedModel
 from models.prediction.options import PredictOptions
@@ -104,13 +105,16 @@ def _task(  # noqa: PLR0917 - what a model was trained on, and where it was spli
     truth = columns[config.target]
     truth = truth.astype(float) if model.classes is None else _indices(truth, model.classes)
     weights = None if config.weight is None else columns[config.weight].astype(float)
+    fitted = weights
+    if model.classes is not None:
+        fitted = with_class_weights(config.training, truth, learned, weights)
     groups = group_key(columns, config) if isinstance(config.training.split, SplitBy) else None
     task = Task(
         learned=table[learned],
         truth=truth[learned],
         held_out=table[held_out],
         num_classes=None if model.classes is None else len(model.classes),
-        weights=None if weights is None else weights[learned],
+        weights=None if fitted is None else fitted[learned],
         held_out_weights=None if weights is None else weights[held_out],
         groups=None if groups is None else groups[learned],
         should_stop=should_stop,

@@ -62,6 +62,8 @@ def field_groups(config: ModelConfig, dataset: Dataset) -> Iterator[Group]:
     if own:
         yield Group("method", "Settings of the method", own)
     training = list(fields_of(config.training, "training"))
+    if config.task != "classification":
+        training = [f for f in training if f.path != "training.class_weight"]
     held_out = [f for f in training if f.path.removeprefix("training.") in _HELD_OUT]
     yield Group("training", "Fitting", [f for f in training if f not in held_out])
     yield Group("held-out", "Held-out rows", [_split(f, columns) for f in held_out])
