@@ -3,6 +3,7 @@
 import csv
 import io
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
