@@ -59,16 +59,16 @@ class DatasetCalls(Calls):
         name: str | None = None,
         **options: Unpack[ReadingOptions],
     ) -> Operation[Dataset]:
-        """A new data set of the same bytes, in which the file or some columns are read otherwise.
+        """A new data set of the same bytes, of which columns, or the file, are read otherwise.
 
         Args:
             columns: as `[{"name": "price", "type": "number", "missing": ["-"]}]`; the `fix` of a
-                finding has such `columns`, such `options`, or both.
+                finding has such `columns`, or such `options`.
             name: of the new data set; by default that of the old one.
-            options: how the file is written, as for `upload`.
+            options: how the file is written, as `decimal=","`.
         """
-        given = {"columns": list(columns), "options": options, "name": name}
-        body: Json = {key: value for key, value in given.items() if value}
+        body: Json = {"columns": list(columns), "options": dict(options)}
+        body |= {} if name is None else {"name": name}
         return self.create(path("datasets", dataset_id, "columns"), json=body)
 
     @listing
