@@ -12,6 +12,8 @@ DELIMITERS = (",", ";", "\t", "|", "~", "^", "\x01", "\x1f", ":", " ")
 NONE = "\x1e"  # a record separator of ASCII, for files of one column
 RARE = {":": 0.5, " ": 0.4, "~": 0.9, "^": 0.9}  # they also stand inside cells
 MAX_RECORDS = 200
+RUN = re.compile(r"\S[ \t]{2,}\S")
+COPIED = re.compile(r"(?:^|\t)\\N(?=\t|\r?$)", re.MULTILINE)
 NUMBER = re.compile(
     r"[^\w\s]{0,3}\s?[-+(]?\d[\d.,'\u00a0\u202f ]*([eE][-+]?\d+)?\)?\s?[^\d;|\t]{0,4}"
 )
@@ -61,11 +63,17 @@ def _candidates(
     text: str, delimiter: str | None, quote: str | None, first: Dialect | None
 ) -> Iterator[Dialect]:
     delimiters = (delimiter,) if delimiter else [one for one in DELIMITERS if one in text]
+    if COPIED.search(text) and '"' not in text and delimiter in (None, "\t") and not quote:
+        yield Dialect("\t", None, copied=True)
     if first and not delimiter and not quote and first.delimiter in text:
         yield first
+    if RUN.search(text) and delimiter in (None, " "):
+        yield Dialect(" ", '"', runs=True)
     for one in delimiters or (",",):
         for mark, escape in _quotes(text, one, quote):
             yield Dialect(one, mark, escape)
+            if mark and re.search(rf"{re.escape(one)}[ \t]+{mark}", text):
+                yield Dialect(one, mark, escape, padded=True)
 
 
 def _quotes(

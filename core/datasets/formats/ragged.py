@@ -62,7 +62,7 @@ def _are_footers(wrong: Sequence[Wrong], tail: bytes, head: Head) -> bool:
     before = tail.decode("utf-8", "replace").rpartition(text)[0]
     gap = before.replace("\r", "").endswith("\n\n")
     first = text.split(head.dialect.delimiter)[0].strip()
-    return bool(FOOTER.match(first)) or (gap and not is_value(first))
+    return bool(FOOTER.match(first)) or first == r"\." or (gap and not is_value(first))
 
 
 def footers(wrong: Sequence[Wrong]) -> Iterator[Finding]:
