@@ -10,7 +10,7 @@ CLEAR = (*ALWAYS, "#N/A", "#NA", "#NV", "<NA>", r"\N", "n/a", "N/a", "Null", "NA
 
 KNOWN = (
     *CLEAR,
-    *("--", "---", "–", "—", ".", "..", "...", "*", "/", "_", "x", "X"),
+    *("--", "---", "–", "—", ".", "..", "...", "*", "/", "_"),
     *("na", "Na", "n.a.", "N.A.", "n.a", "N.A", "n. a.", "none", "None", "NONE", "nil", "Nil"),
     *("NIL", "unknown", "Unknown", "UNKNOWN", "missing", "Missing", "MISSING", "empty", "blank"),
     *("undefined", "unk", "UNK", "tbd", "TBD", "not available", "Not available"),
@@ -22,20 +22,13 @@ KNOWN = (
 )
 """In columns of numbers, dates and booleans: such a text is no value there."""
 
-INFINITE = (
-    "inf",
-    "+inf",
-    "-inf",
-    "infinity",
-    "+infinity",
-    "-infinity",
-    "∞",
-    "+∞",
-    "-∞",
-    "1.#inf",
-    "-1.#inf",
+_INFINITE = tuple(
+    sign + word
+    for sign in ("", "+", "-")
+    for word in ("inf", "Inf", "INF", "infinity", "Infinity", "INFINITY", "∞", "1.#INF")
 )
-"""In lower case: no number that a network can use."""
+NO_NUMBERS = (*KNOWN, *_INFINITE)
+"""In columns of numbers: a network cannot use infinity."""
 
 
 def words(texts: tuple[str, ...]) -> "pa.Array[pa.LargeStringScalar]":

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from core.datasets.columns import Column, times
 from core.datasets.columns.numbers import FLOAT32_MAX
 from core.datasets.columns.place import Place
 from core.datasets.understanding import booleans, missing
+from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.texts import trimmed, without
 from models.features.columns import ColumnReading
 
