@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from core.datasets.files.dialects import is_value
+from core.datasets.files.values import is_value
 from core.datasets.understanding.missing import KNOWN
 
 MAX_COLUMNS = 1000  # that are looked at

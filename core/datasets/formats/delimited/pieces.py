@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from core.datasets.files.encodings import Encoding, Undecodable
+from core.datasets.formats.delimited.encodings import Encoding, Undecodable
 
 PIECE_BYTES = 2**20
 

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from core.datasets.files.dialect import Dialect
-from core.datasets.files.records import Record, of_text
+from core.datasets.files.values import is_value
+from core.datasets.formats.delimited.dialect import Dialect
+from core.datasets.formats.delimited.records import Record, of_text
 
 DELIMITERS = (",", ";", "\t", "|", "~", "^", "\x01", "\x1f", ":", " ")
 NONE = "\x1e"  # a record separator of ASCII, for files of one column
@@ -14,10 +15,6 @@ RARE = {":": 0.5, " ": 0.4, "~": 0.9, "^": 0.9}  # they also stand inside cells
 MAX_RECORDS = 200
 RUN = re.compile(r"\S[ \t]{2,}\S")
 COPIED = re.compile(r"(?:^|\t)\\N(?=\t|\r?$)", re.MULTILINE)
-NUMBER = re.compile(
-    r"[^\w\s]{0,3}\s?[-+(]?\d[\d.,'\u00a0\u202f ]*([eE][-+]?\d+)?\)?\s?[^\d;|\t]{0,4}"
-)
-TIME = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d.*)?")
 
 
 @dataclass(frozen=True)
@@ -153,12 +150,6 @@ def _is_heading(some: Sequence[Record], alike: Sequence[Record]) -> bool:
 def _has_numbers(some: Sequence[Record]) -> bool:
     cells = [cell for one in some for cell in one.cells]
     return sum(map(is_value, cells)) >= 0.5 * len(cells)
-
-
-def is_value(cell: str) -> bool:
-    """Whether a cell looks like a number, a date or a time."""
-    text = cell.strip()
-    return bool(NUMBER.fullmatch(text) or TIME.fullmatch(text))
 
 
 def _tidy(some: Sequence[Record], dialect: Dialect) -> float:

@@ -14,18 +14,17 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from core.datasets.columns import check_names
-from core.datasets.files import index_column
-from core.datasets.files.blanks import without_blanks
-from core.datasets.files.comments import without_comments
-from core.datasets.files.dialect import Dialect
-from core.datasets.files.encodings import Undecodable
-from core.datasets.files.escapes import unescaped
-from core.datasets.files.head import Head, read_head
-from core.datasets.files.line_numbers import LineNumbers
 from core.datasets.files.options import ReadingOptions
-from core.datasets.files.pieces import PieceFile, utf8_pieces
 from core.datasets.files.source import Source
-from core.datasets.formats import ragged
+from core.datasets.formats.delimited import index_column, ragged
+from core.datasets.formats.delimited.blanks import without_blanks
+from core.datasets.formats.delimited.comments import without_comments
+from core.datasets.formats.delimited.dialect import Dialect
+from core.datasets.formats.delimited.encodings import Undecodable
+from core.datasets.formats.delimited.escapes import unescaped
+from core.datasets.formats.delimited.head import Head, read_head
+from core.datasets.formats.delimited.line_numbers import LineNumbers
+from core.datasets.formats.delimited.pieces import PieceFile, utf8_pieces
 from core.datasets.formats.limits import check_size
 from core.exceptions import Invalid, NotParseable
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from core.datasets.files.blanks import collapsed
-from core.datasets.files.dialect import Dialect
+from core.datasets.formats.delimited.blanks import collapsed
+from core.datasets.formats.delimited.dialect import Dialect
 
 MAX_CELL_CHARACTERS = 2**24
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.datasets.files.dialects import is_value
-from core.datasets.files.head import Head
-from core.datasets.files.pieces import text_lines, utf8_pieces
-from core.datasets.files.records import records
+from core.datasets.files.values import is_value
 from core.datasets.findings.finding import Finding, examples_of
+from core.datasets.formats.delimited.head import Head
+from core.datasets.formats.delimited.pieces import text_lines, utf8_pieces
+from core.datasets.formats.delimited.records import records
 from core.exceptions import NotParseable
 
 MAX_FOOTERS = 20
