@@ -9,6 +9,7 @@ from pydantic import Field
 
 from core.exceptions import Invalid
 from models.config import ColumnName
+from models.features.columns import ColumnReading
 
 MAX_MISSING = 100
 
@@ -61,6 +62,15 @@ def check_names(fixes: Sequence[ColumnFix], names: Sequence[str]) -> None:
     ]
     if errors:
         raise Invalid(errors)
+
+
+def fixes_like(readings: Sequence[ColumnReading]) -> tuple[ColumnFix, ...]:
+    """Fixes that read columns as those of another data set were read; tensors need none."""
+    return tuple(
+        ColumnFix(name=r.name, type=r.type, format=r.format, missing=r.missing or None)  # type: ignore[arg-type]
+        for r in readings
+        if r.type != "tensor"
+    )
 
 
 def to_json(fixes: Sequence[ColumnFix]) -> list[dict[str, Any]]:
