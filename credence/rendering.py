@@ -30,6 +30,7 @@ VERDICTS = {"worse": "worse", "no difference": "no difference to be seen", "": "
 PAIRED = ("compared_rows", "verdict", "difference", "difference_error", "optimism")
 NUMBER = r"-?\d[\d.]*(e[+-]\d+)?%?"
 SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|")  # must not be broken into two lines
+MOST_CONFUSED = 10  # classes of a confusion table
 MIN_TEXT_WIDTH = 8  # characters of a column whose cells may be broken into lines
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")  # always in UTC
 PIPED_WIDTH = 160  # characters of a table that is not printed on a terminal
@@ -208,8 +209,36 @@ def print_scores(version: Version | Card) -> None:
         if any(error is not None for error in errors):  # versions of older releases have none
             rows.append(["±", None, None, *errors])
     print_table(["pruned", "weights", "bytes", *(SCORES[name] for name in names)], rows)
+    _print_classes(version["variants"][0]["metrics"])
     _print_baselines(version)
     _print_selection(version)
+
+
+def _print_classes(metrics: Mapping[str, Any]) -> None:
+    """Print the scores by class of the full model, the thresholds, and the confusion table."""
+    if not metrics.get("by_class"):  # no classes, more than 50, or a service of an older release
+        return
+    names = [_class_name(one["class"]) for one in metrics["by_class"]]
+    keys = ("rows", "recall", "precision", "average_precision", "auroc")
+    each = zip(names, metrics["by_class"], strict=True)
+    rows = [[name, *(one[key] for key in keys)] for name, one in each]
+    rows.append(["all", "", metrics["balanced_accuracy"], "", *(metrics[k] for k in keys[3:])])
+    headers = ["class", "rows", "recall", "precision", "average\nprecision", "auroc"]
+    print_table(headers, rows, "\nBy class, without pruning")
+    if points := metrics.get("thresholds"):
+        shown = [[one[key] for key in ("threshold", *keys[1:3], "share")] for one in points]
+        headers = ["threshold", "recall", "precision", "share of rows"]
+        print_table(
+            headers, shown, f"\nFlagged as {_class_name(metrics['positive'])} from a threshold on"
+        )
+    if len(names) <= MOST_CONFUSED:
+        cells = zip(names, metrics["confusion"]["counts"], strict=True)
+        confused = [[name, *counts] for name, counts in cells]
+        print_table(["truth \\ predicted", *names], confused, "\nConfusion")
+
+
+def _class_name(name: str | float) -> str:
+    return str(name).lower() if isinstance(name, bool) else _cell(name)
 
 
 def _print_baselines(version: Version | Card) -> None:
