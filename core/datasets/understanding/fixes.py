@@ -69,15 +69,6 @@ def check_names(fixes: Sequence[ColumnFix], names: Sequence[str]) -> None:
         raise Invalid(errors)
 
 
-def fixes_like(readings: Sequence[ColumnReading]) -> tuple[ColumnFix, ...]:
-    """Fixes that read columns as those of another data set were read; tensors need none."""
-    return tuple(
-        ColumnFix(name=r.name, type=r.type, format=r.format, missing=r.missing or None)  # type: ignore[arg-type]
-        for r in readings
-        if r.type != "tensor"
-    )
-
-
 def to_json(fixes: Sequence[ColumnFix]) -> list[dict[str, Any]]:
     """Only what was given, for the database."""
     return [_given(fix) for fix in fixes]
