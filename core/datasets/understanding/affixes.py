@@ -119,7 +119,7 @@ def spellings_of(affix: str) -> tuple[str, ...]:
         return PERCENT
     if currency := currency_of(affix):
         return currency
-    cases = (affix, affix.lower(), affix.upper(), affix.capitalize())
+    cases: tuple[str, ...] = (affix, affix.lower(), affix.upper(), affix.capitalize())
     if affix.isalpha() and len(affix) >= 4:
         cases += tuple(case.rstrip("sS") for case in cases) + tuple(f"{case}s" for case in cases)
     return tuple(dict.fromkeys(case for case in cases if unit_of(case) == unit_of(affix)))
