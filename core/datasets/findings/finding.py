@@ -28,6 +28,7 @@ Code = Literal[
     "leak",
     "lines_left_out",
     "many_levels",
+    "merged_cells",
     "missing_words",
     "mostly_boolean",
     "mostly_dates",
