@@ -123,7 +123,7 @@ def test_other_tasks_refuse_it_by_its_path(task: str) -> None:
 def test_balanced_probabilities_turn_into_those_of_the_table_by_its_shares() -> None:
     """Two Gaussians, 5 % of the rare class: p s ÷ Σ p s is near the true probability.
 
-    Raw balanced probabilities are 0.2 away on average, converted ones of 2,400 learned rows 0.01 to 0.02.
+    Raw balanced probabilities are 0.2 away on average, converted ones of 2,400 rows 0.01 to 0.02.
     """
     random = np.random.default_rng(0)
     rare = random.random(3_000) < 0.05
