@@ -45,6 +45,8 @@ def read_mixed(
     except Unreadable as error:
         message = f"must be {error.expected}, or null if it is missing"
         raise Invalid([(place(at[error.index]), message)]) from None
+    except ValueError as error:  # of an imported model
+        raise Invalid([(place(at[0]), f"the model cannot read texts here: {error}")]) from None
     if column.spellings is None:
         return _known(read, column)
     levels = set(column.spellings.values())  # even one that elsewhere stands for a missing value
