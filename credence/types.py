@@ -150,6 +150,7 @@ class Job(TypedDict):
     queue_position: int | None
     progress: Progress | None
     metrics: Json
+    notes: NotRequired[list[str]]
     error: JobError | None
     request: Json
     created_at: str
