@@ -129,7 +129,10 @@ class VersionResponse(_OfVersion):
     vocabulary_size: int | None = Field(None, exclude_if=is_none)
     forecast: Json | None = Field(None, exclude_if=is_none)
     num_weights: int
-    metrics: Json
+    metrics: Json = Field(
+        description="on held-out rows; of up to 50 classes also `by_class` (recall, precision, "
+        "average_precision and auroc of each) and `confusion` (`counts`, a row per true class)"
+    )
     variants: list[VariantResponse]
     baselines: list[BaselineResponse] = Field(
         [], description="what simple methods reach on the same rows; empty if none was fitted"

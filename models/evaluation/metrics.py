@@ -28,6 +28,7 @@ from models.evaluation.calibration_error import (
     equal_widths,
     expected_calibration_error,
 )
+from models.evaluation.class_scores import class_row_scores
 from models.evaluation.reliability import confidence_counts, pit_histogram, reliability_bins
 from models.evaluation.standard_errors import class_errors, number_errors
 from models.evaluation.weighting import (
@@ -47,9 +48,20 @@ CRPS_SAMPLES = 100  # the score's cost grows with the square of the samples
 PerRowScores = dict[str, Tensor]
 
 
-def row_scores(labelled: LabelledMixture, calibration: Calibration | None) -> PerRowScores:
-    """The scores of each row: `regression_scores` or `classification_scores`, and its weight."""
+def row_scores(
+    labelled: LabelledMixture, calibration: Calibration | None, *, by_class: bool = False
+) -> PerRowScores:
+    """The scores of each row: `regression_scores` or `classification_scores`, and its weight.
+
+    Args:
+        by_class: whether to add what `models.evaluation.class_scores` reads.
+    """
     scores = _row_scores(labelled, calibration)
+    mixture = labelled.mixture
+    if by_class and isinstance(mixture, CategoricalMixture):
+        assert calibration is None or isinstance(calibration, ClassCalibration)
+        final = mixture if calibration is None else calibration.apply(mixture)
+        scores |= class_row_scores(final.mean(), labelled.targets)
     return scores if labelled.weights is None else scores | {WEIGHT: labelled.weights}
 
 

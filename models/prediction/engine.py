@@ -177,10 +177,12 @@ class Engine:
         seed: int,
         samples: int,
         calibration: Calibration | None = None,
+        *,
+        by_class: bool = False,
     ) -> metrics.PerRowScores:
         """The scores of each labelled row (`models.evaluation.metrics`), in the target's units."""
         labelled = self.labelled(fitted, rows, sampler, seed, samples)
-        parts = [metrics.row_scores(one, calibration) for one in labelled]
+        parts = [metrics.row_scores(one, calibration, by_class=by_class) for one in labelled]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def labelled(

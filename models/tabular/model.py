@@ -21,6 +21,7 @@ from models.config import (
 )
 from models.evaluation.abstention import selective_metrics
 from models.evaluation.calibration import Calibration
+from models.evaluation.class_scores import class_metrics
 from models.evaluation.metrics import PerRowScores
 from models.evaluation.metrics import summarise as summarise_scores
 from models.evaluation.out_of_distribution import Detector
@@ -225,10 +226,16 @@ class TabularModel(TrainedModel):
         columns = {name: values[labelled] for name, values in columns.items()}
         truth = columns[self.config.target]
         options = PredictOptions(prune=prune, samples=samples)
-        scores = self.row_scores(self.encode(columns), truth, options)
+        scores = self._row_scores(self.encode(columns), truth, options, by_class=True)
         if weight is not None:
             scores |= {WEIGHT: torch.from_numpy(columns[weight].astype(np.float64))}
-        return summarise_scores(scores) | selective_metrics(scores)
+        return self._summarise(scores)
+
+    def _summarise(self, scores: PerRowScores) -> Json:
+        """The metrics of rows, with those by class if they have what these need."""
+        metrics = summarise_scores(scores) | selective_metrics(scores)
+        by_class, errors = class_metrics(scores, self.classes or ())
+        return metrics | by_class | {"standard_errors": metrics["standard_errors"] | errors}
 
     def row_scores(
         self, x: Float[Tensor, "rows inputs"], truth: np.ndarray, options: PredictOptions
@@ -242,6 +249,17 @@ class TabularModel(TrainedModel):
             InvalidInput: for classes never seen in training.
             UnknownVariant: for a pruning fraction that is not stored.
         """
+        return self._row_scores(x, truth, options, by_class=False)
+
+    def _row_scores(
+        self,
+        x: Float[Tensor, "rows inputs"],
+        truth: np.ndarray,
+        options: PredictOptions,
+        *,
+        by_class: bool,
+    ) -> PerRowScores:
+        """The same, with what the metrics by class need."""
         options, known = self.resolve(options), np.flatnonzero(present(truth))
         fitted, targets = self.fitted(options.prune), self.target.encode(truth[known])
         sampler, seed = options.sampler, options.seed
@@ -249,7 +267,7 @@ class TabularModel(TrainedModel):
         calibration = self._calibration_of(options.prune)
         with threads_for(fitted.operations * len(rows) * options.samples):
             scored = self.engine.row_scores(
-                fitted, rows, sampler, seed, options.samples, calibration
+                fitted, rows, sampler, seed, options.samples, calibration, by_class=by_class
             )
         return {name: values.cpu() for name, values in scored.items()}
 
@@ -265,9 +283,10 @@ class TabularModel(TrainedModel):
         """
         fitted, calibration = self.fitted(prune), self._calibration_of(prune)
         sampler, seed = self.samplers[0], self.default_seed
-        scores = self.engine.row_scores(fitted, held_out, sampler, seed, samples, calibration)
-        metrics = summarise_scores(scores) | selective_metrics(scores)
-        return metrics, scores["log_likelihood"]
+        scores = self.engine.row_scores(
+            fitted, held_out, sampler, seed, samples, calibration, by_class=True
+        )
+        return self._summarise(scores), scores["log_likelihood"]
 
     def calibrated(self, rows: Rows, samples: int) -> "TabularModel":
         """A copy whose variants are calibrated on these rows.

@@ -58,6 +58,22 @@ def test_regression_and_classification_have_their_own_diagrams(cards: Service) -
     assert mean == pytest.approx(tree[0]["metrics"]["accuracy"])
 
 
+def test_classes_have_scores_of_their_own(cards: Service) -> None:
+    found = card(cards, "tree")
+    metrics = found["variants"][0]["metrics"]
+    by_name = {section.name: section for section in sections(found)}
+    each, confusion = by_name["classes"].tables[0], by_name["classes"].tables[-1]
+    assert [row[1] for row in each.rows] == [one["rows"] for one in metrics["by_class"]]
+    assert [list(row[1:]) for row in confusion.rows] == metrics["confusion"]["counts"]
+    counted = np.array(metrics["confusion"]["counts"])
+    assert counted.sum() == metrics["rows"]
+    assert counted.trace() / counted.sum() == pytest.approx(metrics["accuracy"])
+    page = cards.http.get("/models/tree/versions/1/card", headers=HTML).text
+    assert "Rows by true and predicted class" in page
+    other = {section.name: section for section in sections(card(cards, "price"))}
+    assert not other["classes"].tables
+
+
 def test_the_curve_goes_through_the_coverage_of_the_metrics(cards: Service) -> None:
     """Levels of 50, 80 and 90 % are told twice: as metrics, and as sums of the PIT's bins."""
     found = card(cards, "sales")

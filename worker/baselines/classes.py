@@ -5,7 +5,9 @@ import torch
 from jaxtyping import Float, Int
 
 from models.config import Json
+from models.evaluation import class_scores
 from models.evaluation.baseline import BaselineKind
+from models.evaluation.class_scores import class_row_scores
 from models.evaluation.metrics import (
     PerRowScores,
     classification_metrics,
@@ -22,6 +24,9 @@ REPORTED = (
     "rows",
     "weight",
     "accuracy",
+    "balanced_accuracy",
+    "average_precision",
+    "auroc",
     "log_likelihood",
     "brier",
     "ece",
@@ -62,10 +67,13 @@ def scores_of(
     """The scores of probabilities, which are at least `LEAST`."""
     positive = probabilities.clip(LEAST)
     logits = torch.from_numpy(np.log(positive / positive.sum(1, keepdims=True)))
-    return classification_scores(CategoricalMixture(logits.unsqueeze(0)), torch.from_numpy(truth))
+    mixture, targets = CategoricalMixture(logits.unsqueeze(0)), torch.from_numpy(truth)
+    return classification_scores(mixture, targets) | class_row_scores(mixture.mean(), targets)
 
 
-def class_metrics(scores: PerRowScores) -> Json:
+def class_metrics(scores: PerRowScores, num_classes: int) -> Json:
     """The main scores under the names that a model's metrics have."""
     metrics = classification_metrics(scores)
+    by_class, errors = class_scores.class_metrics(scores, range(num_classes))
+    metrics |= by_class | {"standard_errors": metrics["standard_errors"] | errors}
     return {name: metrics[name] for name in REPORTED if name in metrics}

@@ -156,7 +156,7 @@ def _score(
             rows,
         )
     classes, rows = score_classes(kind, task, truth)
-    return classes["log_likelihood"], class_metrics(classes), rows
+    return classes["log_likelihood"], class_metrics(classes, task.num_classes), rows
 
 
 def own_scores(

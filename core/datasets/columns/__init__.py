@@ -15,7 +15,19 @@ from core.datasets.columns import numbers, strings, tensors, times
 from core.datasets.columns.place import Column, Place, check_names, escape
 from core.exceptions import Invalid
 
-__all__ = ["Column", "canonical", "check_names", "check_types", "escape"]
+__all__ = [
+    "Column",
+    "UnsupportedType",
+    "canonical",
+    "check_names",
+    "check_types",
+    "escape",
+    "is_supported",
+]
+
+
+class UnsupportedType(Invalid):
+    """A column has a type that data sets do not have."""
 
 
 def canonical(table: pa.Table, pointer: str = "/columns") -> pa.Table:
@@ -36,16 +48,18 @@ def canonical(table: pa.Table, pointer: str = "/columns") -> pa.Table:
 
 
 def check_types(schema: pa.Schema, pointer: str = "/columns") -> None:
-    """Raise `Invalid` for types that are not supported."""
+    """Raise `UnsupportedType` for types that are not supported."""
     for field in schema:
-        if not _is_supported(field.type):
-            raise Place(field.name, pointer).invalid(
+        if not is_supported(field.type):
+            invalid = Place(field.name, pointer).invalid(
                 f"has the type {field.type}, which is not supported: give numbers, booleans, "
                 "strings, times or fixed-size lists of numbers"
             )
+            raise UnsupportedType(invalid.errors)
 
 
-def _is_supported(type_: pa.DataType) -> bool:
+def is_supported(type_: pa.DataType) -> bool:
+    """Whether `canonical` knows what to do with the type."""
     return (
         numbers.is_number(type_)
         or strings.is_string(type_)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Reader, Source
 from core.datasets.formats import arrow, csv, npz, parquet, text
+from core.datasets.formats.columnar import with_nested
 from core.datasets.formats.confined import confined
 from core.exceptions import UnsupportedFormat
 
@@ -41,9 +42,18 @@ FORMATS: Mapping[str, Format] = {
         Format("csv", csv.read),
         Format("tsv", csv.read_tsv),
         Format("text", _typed(text.read)),
-        Format("parquet", _typed(parquet.read)),
-        Format("arrow", _typed(arrow.read)),
+        Format("parquet", with_nested(parquet.read, "read_parquet", "the Parquet file")),
+        Format("arrow", with_nested(arrow.read, "read_arrow", "the Arrow stream")),
+        Format("feather", with_nested(arrow.read_file, "read_feather", "the Arrow file")),
+        Format("orc", confined("core.datasets.formats.columnar:read_orc", "the ORC file")),
         Format("npz", _typed(npz.read)),
+        Format(
+            "excel", confined("core.datasets.formats.spreadsheets.workbook:read", "the workbook")
+        ),
+        Format(
+            "opendocument",
+            confined("core.datasets.formats.spreadsheets.workbook:read", "the workbook"),
+        ),
         Format("jsonl", confined("core.datasets.formats.records:read", "the JSON file")),
         Format("records", confined("core.datasets.formats.records:read", "the JSON file")),
     )
@@ -55,8 +65,15 @@ MEDIA_TYPES: Mapping[str, str] = {
     "text/tab-separated-values": "tsv",
     "application/x-ndjson": "jsonl",
     "application/json": "records",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "excel",
+    "application/vnd.ms-excel": "excel",
+    "application/vnd.ms-excel.sheet.macroenabled.12": "excel",
+    "application/vnd.ms-excel.sheet.binary.macroenabled.12": "excel",
+    "application/vnd.oasis.opendocument.spreadsheet": "opendocument",
     "application/vnd.apache.parquet": "parquet",
     "application/vnd.apache.arrow.stream": "arrow",
+    "application/vnd.apache.arrow.file": "feather",
+    "application/vnd.apache.orc": "orc",
     "application/x-npz": "npz",
     "text/plain": "text",
     "application/zip": FOUND_OUT,
@@ -83,6 +100,8 @@ ALSO: Mapping[str, str] = {
     "text/tsv": "tsv",
     "application/x-parquet": "parquet",
     "application/parquet": "parquet",
+    "application/x-orc": "orc",
+    "application/x-npy": "npz",
 }
 """Other names of media types, which are taken and not advertised."""
 

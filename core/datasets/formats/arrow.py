@@ -7,16 +7,37 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.datasets.columns import check_types
+from core.datasets.columns import UnsupportedType, check_types
 from core.datasets.formats.ipc_sizes import decoded_sizes
 from core.datasets.formats.limits import check_size
 from core.exceptions import NotParseable
+
+FEATHER_1 = b"FEA1"
+FILE_MARK = b"ARROW1\0\0"
 
 
 def read(path: Path, max_bytes: int) -> pa.Table:
     """Read a file; see `read_stream`."""
     with pa.memory_map(str(path)) as file:
         return read_stream(file, max_bytes)
+
+
+def read_file(path: Path, max_bytes: int) -> pa.Table:
+    """Read an Arrow file (Feather, version 2) in which a stream follows the mark.
+
+    Raises:
+        UnsupportedType: also for Feather of version 1, and for files written in another order.
+    """
+    with pa.memory_map(str(path)) as file:
+        data = file.read_buffer()
+    if data[: len(FEATHER_1)].to_pybytes() == FEATHER_1:
+        raise UnsupportedType([("", "Feather of version 1 is not an Arrow file")])
+    if data[: len(FILE_MARK)].to_pybytes() != FILE_MARK:
+        raise NotParseable("this is not an Arrow file, or damaged")
+    try:
+        return read_stream(pa.BufferReader(data[len(FILE_MARK) :]), max_bytes)
+    except NotParseable as error:
+        raise UnsupportedType([("", str(error))]) from error
 
 
 def read_stream(file: pa.NativeFile, max_bytes: int, pointer: str = "/columns") -> pa.Table:
@@ -74,7 +95,13 @@ def _plain_bytes(column: Any) -> int:
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.Table:
     columns = [
-        column.cast(pa.large_string()) if isinstance(column, pa.DictionaryArray) else column
+        _texts(column) if isinstance(column, pa.DictionaryArray) else column
         for column in batch.columns
     ]
     return pa.table(columns, names=batch.schema.names)
+
+
+def _texts(column: Any) -> Any:
+    """The levels are cast first: Arrow casts no dictionaries of string views, as polars has."""
+    levels = column.dictionary.cast(pa.large_string())
+    return levels.take(column.indices)

@@ -1,10 +1,16 @@
-"""NumPy's npz: each array is a column with rows on the first axis. Nothing is unpickled."""
+"""NumPy's npz: each array is a column with rows on the first axis. Nothing is unpickled.
+
+Fields of structured arrays are columns. In an npy file, which has one array, the columns of a
+matrix are columns, too.
+"""
 
 import lzma
 import math
 import struct
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +24,8 @@ from core.datasets.files.archives import opened_zip
 from core.datasets.formats.limits import check_size
 from core.exceptions import NotParseable
 
+SINGLE = "value"  # the column of a file with one array
+MAX_MATRIX_COLUMNS = 1000  # a wider matrix is one tensor column
 READABLE_KINDS = "biufUM"  # booleans, integers, floats, strings, times; no objects
 HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 BROKEN = (
@@ -44,17 +52,53 @@ def read(path: Path, max_bytes: int) -> pa.Table:
         Invalid: an array cannot be a column.
         TooLarge: the arrays have more than `max_bytes`.
     """
+    with path.open("rb") as file:
+        is_single = file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX
+    arrays = _table(_read_single(path, max_bytes)) if is_single else _read_all(path, max_bytes)
+    check_names(list(arrays))
+    _check_rows(arrays)
+    check_size(sum(map(_plain_bytes, arrays.values())), max_bytes, "the npz file")
+    return pa.table({name: _column(array, Place(name)) for name, array in arrays.items()})
+
+
+def _read_all(path: Path, max_bytes: int) -> dict[str, np.ndarray]:
+    """The arrays of an archive; of structured ones each field."""
+    found: dict[str, np.ndarray] = {}
     try:
         with opened_zip(path) as archive:
             members = _members(archive)
             check_names([name for name, _ in members])
             check_size(sum(m.file_size for _, m in members), max_bytes, "the npz file")
-            arrays = {name: _read(archive, member, Place(name)) for name, member in members}
+            for name, member in members:
+                array = _read(partial(archive.open, member), member.file_size, Place(name))
+                found |= {f"{name}.{field}" if field else name: a for field, a in _fields(array)}
     except BROKEN as error:
         raise NotParseable("the file is not an npz archive, or damaged") from error
-    _check_rows(arrays)
-    check_size(sum(map(_plain_bytes, arrays.values())), max_bytes, "the npz file")
-    return pa.table({name: _column(array, Place(name)) for name, array in arrays.items()})
+    return found
+
+
+def _read_single(path: Path, max_bytes: int) -> np.ndarray:
+    check_size(path.stat().st_size, max_bytes, "the npy file")
+    try:
+        return _read(lambda: path.open("rb"), path.stat().st_size, Place(SINGLE))
+    except BROKEN as error:
+        raise NotParseable("the file is not an npy file, or damaged") from error
+
+
+def _table(array: np.ndarray) -> dict[str, np.ndarray]:
+    """The columns of a file with one array: its fields, or the columns of a matrix."""
+    if array.dtype.names is None and array.ndim == 2 and array.shape[1] <= MAX_MATRIX_COLUMNS:
+        return {f"column_{i + 1}": _plain_array(array[:, i]) for i in range(array.shape[1])}
+    return {field or SINGLE: values for field, values in _fields(array)}
+
+
+def _fields(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """The fields of a structured array by name, or the array itself without a name."""
+    if array.dtype.names is None:
+        yield "", _plain_array(array)
+        return
+    for name in array.dtype.names:
+        yield name, _plain_array(array[name])
 
 
 def _plain_bytes(array: np.ndarray) -> int:
@@ -70,14 +114,17 @@ def _members(archive: zipfile.ZipFile) -> list[tuple[str, zipfile.ZipInfo]]:
     return members
 
 
-def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: Place) -> np.ndarray:
-    with archive.open(member) as file:
-        _check_header(file, member.file_size, place)
-    with archive.open(member) as file:
+def _read(open_: Callable[[], IO[bytes]], file_size: int, place: Place) -> np.ndarray:
+    with open_() as file:
+        _check_header(file, file_size, place)
+    with open_() as file:
         try:
-            array = npy.read_array(file, allow_pickle=False)
+            return npy.read_array(file, allow_pickle=False)
         except (ValueError, OverflowError, TypeError) as error:
             raise NotParseable(f"array {place.name!r} cannot be read") from error
+
+
+def _plain_array(array: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # a long double may become infinite: `canonical` raises
         return np.ascontiguousarray(array.astype(_plain(array.dtype), copy=False))
 
@@ -88,7 +135,7 @@ def _check_header(file: IO[bytes], file_size: int, place: Place) -> None:
         shape, _, dtype = HEADER_READERS[npy.read_magic(file)](file)
     except Exception as error:  # Python parses it, which can raise many exceptions
         raise NotParseable(f"array {place.name!r} has no valid npy header") from error
-    if dtype.kind not in READABLE_KINDS:
+    if not _is_readable(dtype):
         raise place.invalid(f"has the type {dtype}: give numbers, booleans, strings or times")
     if not shape or (len(shape) > 1 and dtype.kind not in "biuf"):
         raise place.invalid(
@@ -100,6 +147,15 @@ def _check_header(file: IO[bytes], file_size: int, place: Place) -> None:
         raise NotParseable(
             f"array {place.name!r} claims {claimed} bytes and {present} are there: it is damaged"
         )
+
+
+def _is_readable(dtype: np.dtype) -> bool:
+    if dtype.fields is None:
+        return dtype.kind in READABLE_KINDS
+    parts = [field.base for field, *_ in dtype.fields.values()]
+    shaped = [field.base.kind for field, *_ in dtype.fields.values() if field.shape]
+    is_flat = all(part.fields is None and part.kind in READABLE_KINDS for part in parts)
+    return is_flat and all(kind in "biuf" for kind in shaped)
 
 
 def _plain(dtype: np.dtype) -> np.dtype:

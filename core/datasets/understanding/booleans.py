@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from core.datasets.columns import Column
 from core.datasets.columns.booleans import TRUE_FALSE, YES_NO
+from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import words
 
 MOST_WORDS = 12  # different spellings in one column

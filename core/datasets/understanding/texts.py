@@ -1,17 +1,27 @@
-"""A column of texts as its file writes them, and the places of some of its cells."""
+"""A column of texts as its file writes them, and what is said about some of its cells."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from core.datasets.columns import Column
 from core.datasets.files.source import Lines
-from core.datasets.findings.finding import MAX_EXAMPLES, Example, examples_of
+from core.datasets.findings.finding import (
+    MAX_EXAMPLES,
+    Code,
+    Finding,
+    Severity,
+    examples_of,
+    fix_column,
+)
+from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import words
 
 SAMPLE = 1000  # texts; from the beginning, and as many from the whole column
+BLANKS = " \t\r\n\v\f\u00a0\u2007\u2009\u202f\u3000\u200b\ufeff"
+MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -27,26 +37,82 @@ class Texts:
     column: Column
     lines: Lines
 
-    def examples(self, wanted: Column) -> tuple[Example, ...]:
-        """The first cells for which `wanted` is true."""
-        rows = self.rows(wanted)
-        return examples_of(self.lines(rows), [self.column[row].as_py() for row in rows])
+    def finding(
+        self,
+        code: Code,
+        severity: Severity,
+        message: str,
+        where: Any = None,
+        **fix: Any,
+    ) -> Finding:
+        """A finding about the cells for which `where` is true, by default all that are filled.
 
-    def rows(self, wanted: Column) -> list[int]:
-        """The first rows for which `wanted` is true, counting from 0."""
-        found: Any = pc.indices_nonzero(wanted)
-        return list(found.slice(0, MAX_EXAMPLES).to_pylist())
+        Args:
+            message: `{rows}` stands for their number, `{values}` for some of their texts.
+            fix: what to change in how the column is read; nothing if empty.
+        """
+        marked = pc.is_valid(self.column) if where is None else where
+        rows = int(pc.sum(marked).as_py() or 0)
+        if "{values}" in message:
+            message = message.replace("{values}", self._listed(marked))
+        return Finding(
+            code=code,
+            severity=severity,
+            column=self.name,
+            message=f"column {self.name!r}: " + message.replace("{rows}", _rows(rows)),
+            rows=rows,
+            examples=examples_of(*self._first(marked)),
+            fix=fix_column(self.name, **fix) if fix else None,
+        )
+
+    def line(self, where: Any) -> tuple[int | None, str]:
+        """The line and the text of the first cell for which `where` is true."""
+        lines, values = self._first(where)
+        return lines[0], values[0]
+
+    def _first(self, where: Any) -> tuple[list[int | None], list[str]]:
+        found: Any = pc.indices_nonzero(where)
+        rows = list(found.slice(0, MAX_EXAMPLES).to_pylist())
+        return list(self.lines(rows)), [str(self.column[row].as_py()) for row in rows]
+
+    def _listed(self, where: Any) -> str:
+        return quoted(sorted(pc.unique(self.column.filter(where)).to_pylist()))
+
+
+def _rows(count: int) -> str:
+    return f"{count} row" if count == 1 else f"{count} rows"
+
+
+def quoted(values: Iterable[Any]) -> str:
+    """A few values in quotes, with commas between them."""
+    given = list(values)
+    more = " …" if len(given) > MAX_LISTED else ""
+    return ", ".join(f"“{str(value)[:40]}”" for value in given[:MAX_LISTED]) + more
 
 
 def trimmed(column: Column) -> Column:
     """Without blanks of any kind at both ends."""
-    return pc.utf8_trim(column, " \t\r\n\v\f\u00a0\u2007\u2009\u202f\u3000\u200b\ufeff")
+    return pc.utf8_trim(column, BLANKS)
 
 
 def without(column: Column, missing: tuple[str, ...]) -> Column:
     """With null where the text is one of `missing`."""
-    found = pc.is_in(column, words(missing))
-    return pc.if_else(found, pa.scalar(None, column.type), column)
+    return kept(column, pc.invert(pc.is_in(column, words(missing))))
+
+
+def kept(column: Column, where: Column) -> Column:
+    """With null where `where` is not true."""
+    return pc.if_else(pc.fill_null(where, False), column, pa.scalar(None, column.type))
+
+
+def lost(before: Column, after: Column) -> Column:
+    """Where a value became null."""
+    return pc.and_(pc.is_valid(before), pc.is_null(after))
+
+
+def filled(column: Column) -> int:
+    """The number of cells that are not null."""
+    return len(column) - column.null_count
 
 
 def sample(column: Column) -> list[str]:

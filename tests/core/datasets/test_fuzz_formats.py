@@ -3,6 +3,7 @@
 import csv
 import io
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -52,13 +53,18 @@ def read(media_type: str, content: bytes, folder: Path) -> pa.Table:
     return table
 
 
+def different(words: Sequence[str]) -> list[str]:
+    """Strings that are no times, and differ in more than case and blanks at their ends."""
+    return [f"w{place}-{word}." for place, word in enumerate(words)]
+
+
 @QUICK
 @given(rows=ROWS)
 def test_arrow_and_parquet_come_back(rows: list[Any], tmp_path: Path) -> None:
     numbers, words, integers = (list(column) for column in zip(*rows, strict=True))
     columns: dict[str, Any] = {
         "number": pa.array(numbers, pa.float64()),
-        "word": pa.array([f"w{word}" for word in words]),  # none of them a time
+        "word": pa.array(different(words)),
         "integer": pa.array(integers, pa.int64()),
     }
     sent = pa.table(columns)
@@ -84,7 +90,7 @@ def test_csv_comes_back(rows: list[Any], tmp_path: Path) -> None:
 @QUICK
 @given(rows=ROWS)
 def test_npz_comes_back(rows: list[Any], tmp_path: Path) -> None:
-    words = np.array([f"w{word}" for _, word, _ in rows])
+    words = np.array(different([word for _, word, _ in rows]))
     integers = np.array([integer for *_, integer in rows])
     buffer = io.BytesIO()
     np.savez_compressed(buffer, word=words, integer=integers)

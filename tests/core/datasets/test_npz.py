@@ -105,7 +105,8 @@ def test_strings_times_and_booleans(read: Read) -> None:
     [
         ({"x": np.array([{}, None], object)}, "/columns/x", "has the type object"),
         ({"x": np.zeros(2, complex)}, "/columns/x", "has the type complex128"),
-        ({"x": np.zeros(2, [("a", "f8")])}, "/columns/x", "has the type"),
+        ({"x": np.zeros(2, [("a", "O")])}, "/columns/x", "has the type"),
+        ({"x": np.zeros(2, [("a", [("b", "f8")])])}, "/columns/x", "has the type"),
         ({"x": np.array([b"a"])}, "/columns/x", "give numbers, booleans, strings or times"),
         ({"x": np.zeros(2, "m8[s]")}, "/columns/x", "has the type timedelta64"),
         ({"x": np.float64(1)}, "/columns/x", r"with shape \[\]"),
@@ -183,3 +184,41 @@ def test_a_zip_bomb_is_refused_before_it_is_inflated(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**20
+
+
+def npy_file(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+FIELDS = np.array(
+    [(1, 2.5, "a", [1, 2]), (3, 4.5, "é", [3, 4])],
+    [("i", ">i4"), ("f", "f8"), ("s", "U3"), ("t", "f4", 2)],
+)
+
+
+@pytest.mark.parametrize("prefix", ["", "x."])
+def test_fields_of_structured_arrays_are_columns(read: Read, prefix: str) -> None:
+    table = read(saved(x=FIELDS) if prefix else npy_file(FIELDS))
+    assert table.column_names == [f"{prefix}{name}" for name in "ifst"]
+    assert table.column(f"{prefix}i").to_pylist() == [1, 3]
+    assert table.column(f"{prefix}s").to_pylist() == ["a", "é"]
+    assert to_numpy(table.column(f"{prefix}t"), "tensor").tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_matrix_in_a_file_of_its_own_is_a_table(read: Read) -> None:
+    table = read(npy_file(np.asfortranarray([[1, 2], [3, 4], [5, 6]])))
+    assert table.to_pydict() == {"column_1": [1, 3, 5], "column_2": [2, 4, 6]}
+
+
+def test_other_single_arrays_are_one_column(read: Read) -> None:
+    assert read(npy_file(np.array([1.5, 2.5]))).to_pydict() == {"value": [1.5, 2.5]}
+    images = np.arange(24).reshape(2, 3, 4)
+    assert to_numpy(read(npy_file(images)).column("value"), "tensor").tolist() == images.tolist()
+
+
+@pytest.mark.parametrize("content", [claiming("<f8", (4 * 10**12,)), claiming("|O", (1,))])
+def test_single_arrays_that_lie_are_refused(read: Read, content: bytes) -> None:
+    with pytest.raises((NotParseable, Invalid), match=r"claims|has the type object"):
+        read(content)

@@ -37,6 +37,29 @@ def test_scores_fit_into_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[-1].split() == numbers
 
 
+def test_classes_have_a_table_thresholds_and_confusion(monkeypatch: pytest.MonkeyPatch) -> None:
+    each = {"recall": 0.5, "precision": None, "average_precision": 0.25, "auroc": 0.75}
+    metrics = {
+        "accuracy": 0.9, "balanced_accuracy": 0.7, "average_precision": 0.25, "auroc": 0.75,
+        "by_class": [{"class": False, "rows": 90, **each}, {"class": True, "rows": 10, **each}],
+        "confusion": {"classes": [False, True], "counts": [[81, 9], [5, 5]]},
+        "positive": True,
+        "thresholds": [{"threshold": 0.5, "recall": 0.5, "precision": 0.357, "share": 0.14}],
+    }  # fmt: skip
+    variant = {"prune": 0.0, "num_weights": 1, "bytes": 1, "metrics": metrics}
+    lines = printed(monkeypatch, 80, variants=[variant])
+    assert max(map(len, lines)) <= 80
+    by_class = lines.index("By class, without pruning")
+    assert lines[by_class + 4].split() == ["true", "10", "0.5", "0.25", "0.75"]
+    assert lines[by_class + 5].split() == ["all", "0.7", "0.25", "0.75"]
+    flagged = lines.index("Flagged as true from a threshold on")
+    assert lines[flagged + 2].split() == ["0.5", "0.5", "0.357", "0.14"]
+    assert [line.split() for line in lines[lines.index("Confusion") + 2 :]] == [
+        ["false", "81", "9"],
+        ["true", "5", "5"],
+    ]
+
+
 def test_numbers_are_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert printed(monkeypatch, 30)[-1].split() == printed(monkeypatch, 80)[-1].split()
 

@@ -10,7 +10,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.metrics import accuracy_score, log_loss
+from sklearn.metrics import accuracy_score, average_precision_score, log_loss
 from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -102,7 +102,7 @@ def test_boosted_trees_are_scikit_learns() -> None:
 def test_classifiers_are_scikit_learns(kind: Any) -> None:
     given, truth = task("kind")
     scores, _ = score_classes(kind, given, truth)
-    found, x = class_metrics(scores), frame()
+    found, x = class_metrics(scores, 3), frame()
     trees = HistGradientBoostingClassifier(
         categorical_features="from_dtype", early_stopping=True, random_state=0
     )
@@ -110,6 +110,8 @@ def test_classifiers_are_scikit_learns(kind: Any) -> None:
     predicted = model.fit(x[LEARNED], given.truth).predict_proba(x[HELD_OUT])
     assert found["log_likelihood"] == pytest.approx(-log_loss(truth, predicted), rel=1e-6)
     assert found["accuracy"] == accuracy_score(truth, predicted.argmax(1))
+    each = average_precision_score(np.eye(3)[truth], predicted)
+    assert found["average_precision"] == pytest.approx(each, rel=1e-6)
     brier = np.mean(np.sum((predicted - np.eye(3)[truth]) ** 2, axis=1))
     assert found["brier"] == pytest.approx(brier, rel=1e-6)
     assert found["rows"] == 60

@@ -1,0 +1,48 @@
+"""The section on classes: what happens to each of them, the rare ones included."""
+
+from app.ui.charts import Cell, Content, Table
+from core.database.schema import Json
+from models.features.columns import level_text
+
+MOST_SHOWN = 20  # classes of the confusion table: more columns are not read
+
+
+def classes(card: Json) -> Content:
+    """Scores by class, thresholds and the confusion table of the full posterior; empty if the
+    version has no classes, too many of them, or is of an older release."""
+    metrics = card["variants"][0]["metrics"]
+    if not metrics.get("by_class"):
+        return [], []
+    tables = [_by_class(metrics)]
+    if metrics.get("thresholds"):
+        tables.append(_thresholds(metrics))
+    if len(metrics["confusion"]["classes"]) <= MOST_SHOWN:
+        tables.append(_confusion(metrics["confusion"]))
+    return tables, []
+
+
+def _by_class(metrics: Json) -> Table:
+    names = ("rows", "recall", "precision", "average_precision", "auroc")
+    rows: list[list[Cell]] = [
+        [level_text(one["class"]), *(one[name] for name in names)] for one in metrics["by_class"]
+    ]
+    headers = ("class", "rows", "recall", "precision", "average precision", "AUROC")
+    return Table("By class (full posterior)", headers, rows)
+
+
+def _thresholds(metrics: Json) -> Table:
+    positive = level_text(metrics["positive"])
+    headers = (f"probability of {positive} of at least", "recall", "precision", "share of rows")
+    names = ("threshold", "recall", "precision", "share")
+    rows: list[list[Cell]] = [[one[name] for name in names] for one in metrics["thresholds"]]
+    return Table(f"Thresholds for {positive}", headers, rows)
+
+
+def _confusion(confusion: Json) -> Table:
+    """A row per true class, a column per predicted one."""
+    names = [level_text(name) for name in confusion["classes"]]
+    rows: list[list[Cell]] = [
+        [name, *counts] for name, counts in zip(names, confusion["counts"], strict=True)
+    ]
+    headers = ("truth", *(f"predicted {name}" for name in names))
+    return Table("Rows by true and predicted class", headers, rows)

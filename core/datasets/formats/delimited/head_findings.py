@@ -1,0 +1,88 @@
+"""Findings on the beginning of a delimited text."""
+
+from collections.abc import Iterator, Sequence
+
+from core.datasets.findings.finding import Example, Finding, examples_of
+from core.datasets.formats.delimited.column_names import Named
+from core.datasets.formats.delimited.dialect import Dialect
+from core.datasets.formats.delimited.encodings import Encoding
+from core.datasets.formats.delimited.layout import Layout
+from core.datasets.formats.delimited.records import of_text
+
+MAX_SHOWN = 3
+
+
+def encoding_finding(
+    encoding: Encoding, lines: Sequence[tuple[int, bytes]], dialect: Dialect
+) -> Finding:
+    """The encoding was guessed: some cells by which one sees whether it is right."""
+    others = ", ".join(encoding.others)
+    examples = [example for line, raw in lines for example in _cells(line, raw, encoding, dialect)]
+    return Finding(
+        code="encoding",
+        severity="warning",
+        message=f"the file is not UTF-8 and was read as {encoding.name}, by its letters: if the "
+        f"examples look wrong, say encoding= (perhaps {others})",
+        rows=len(lines),
+        examples=examples_of(
+            [example.line for example in examples], [example.value for example in examples]
+        ),
+    )
+
+
+def _cells(line: int, raw: bytes, encoding: Encoding, dialect: Dialect) -> Iterator[Example]:
+    for record in of_text(raw.decode(encoding.name, "replace"), dialect)[:1]:
+        for cell in record.cells:
+            if not cell.isascii():
+                yield Example(line, cell)
+
+
+def layout_findings(layout: Layout, named: Named, dialect: Dialect) -> Iterator[Finding]:
+    """What was left out above the rows, and names that the file does not have like that."""
+    if layout.above:
+        yield _above(layout)
+    if not layout.header:
+        yield Finding(
+            code="header_missing",
+            severity="warning",
+            message="the first row looks like data, so that the columns are named column_1, "
+            "column_2, …: upload with header=true if it names them",
+        )
+    if layout.is_numbered:
+        yield Finding(
+            code="names",
+            severity="warning",
+            message="the names in the first row are numbers that follow each other: upload with "
+            "header=false if that row is data",
+        )
+    if layout.second:
+        yield _second(layout)
+    if named.changed and layout.header and not layout.joined:
+        shown = ", ".join(f"{cell[:60]!r} → {name!r}" for cell, name in named.changed[:MAX_SHOWN])
+        yield Finding(
+            code="names",
+            severity="info",
+            message=f"names that occur twice or hold line breaks were changed: {shown}",
+        )
+
+
+def _above(layout: Layout) -> Finding:
+    shown = "; ".join(repr(text[:60]) for text in layout.above[:MAX_SHOWN] if text)
+    return Finding(
+        code="lines_left_out",
+        severity="info",
+        message=f"{layout.skip} lines above the table were left out ({shown}): skip= sets how many",
+        rows=layout.skip,
+    )
+
+
+def _second(layout: Layout) -> Finding:
+    shown = ", ".join(cell.strip() for cell in layout.second if cell.strip())[:100]
+    how = "joined to the names" if layout.joined else "left out"
+    return Finding(
+        code="lines_left_out",
+        severity="warning",
+        message=f"the row below the header ({shown}) has texts above numbers, as units or more "
+        f"names do, and was {how}",
+        rows=1,
+    )

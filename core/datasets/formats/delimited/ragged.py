@@ -1,0 +1,113 @@
+"""Lines with more or fewer fields than the table has columns."""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.datasets.files.values import is_value
+from core.datasets.findings.finding import Finding, examples_of
+from core.datasets.formats.delimited.head import Head
+from core.datasets.formats.delimited.pieces import text_lines, utf8_pieces
+from core.datasets.formats.delimited.records import records
+from core.exceptions import NotParseable
+
+MAX_FOOTERS = 20
+MAX_RECORD_CHARACTERS = 2**24
+FOOTER = re.compile(
+    r"[\"'(*#]?\s*(grand |sub)?(total|sum|summe|gesamt|insgesamt|average|mean|count|source|quelle|"
+    r"note|notes|end|eof|rows?|records?|generated|exported|stand|\d+ (rows?|records?|zeilen))\b",
+    re.IGNORECASE,
+)
+HOW = "delimiter= and quote= set others"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A record with another number of fields than the table."""
+
+    num_fields: int
+    text: str
+
+
+def check_left_out(wrong: Sequence[Wrong], tail: bytes, head: Head, path: Path) -> int:
+    """The number of lines that were left out at the end as a footer.
+
+    Raises:
+        NotParseable: a record with another number of fields is not a footer; names its line.
+    """
+    if not wrong:
+        return 0
+    if not _end_the_file(wrong, tail) or not _are_footers(wrong, tail, head):
+        check_records(path, head)
+        line = wrong[0]
+        raise NotParseable(
+            f"a record has {line.num_fields} fields and the table {head.num_fields} columns: give "
+            f"every record as many, or say how cells are separated ({HOW})"
+        )
+    return len(wrong)
+
+
+def _end_the_file(wrong: Sequence[Wrong], tail: bytes) -> bool:
+    filled = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()]
+    return filled[-len(wrong) :] == [one.text.strip() for one in wrong]
+
+
+def _are_footers(wrong: Sequence[Wrong], tail: bytes, head: Head) -> bool:
+    """Whether the lines do not look like rows that were cut: they are shorter, and say so."""
+    text = wrong[0].text.strip()
+    if any(one.num_fields >= head.num_fields for one in wrong):
+        return False
+    before = tail.decode("utf-8", "replace").rpartition(text)[0]
+    gap = before.replace("\r", "").endswith("\n\n")
+    first = text.split(head.dialect.delimiter)[0].strip()
+    return bool(FOOTER.match(first)) or first == r"\." or (gap and not is_value(first))
+
+
+def footers(wrong: Sequence[Wrong]) -> Iterator[Finding]:
+    """What was left out at the end."""
+    if wrong:
+        yield Finding(
+            code="lines_left_out",
+            severity="info",
+            message=f"{len(wrong)} lines at the end have fewer fields than the table and were "
+            "left out as a footer",
+            rows=len(wrong),
+            examples=examples_of([None] * len(wrong), [one.text.strip() for one in wrong]),
+        )
+
+
+def check_records(path: Path, head: Head) -> None:
+    """Raise `NotParseable` for the first record with another number of fields, by its line."""
+    comment = head.layout.comment
+    shift = head.layout.first_line - 1
+    lines = _limited(text_lines(utf8_pieces(path, head.encoding, head.start)), shift)
+    last = shift
+    try:
+        for record in records(lines, head.dialect, strict=True):
+            last = record.line + shift
+            if record.is_blank or (comment and record.cells[0].startswith(comment)):
+                continue
+            if len(record.cells) != head.num_fields:
+                raise NotParseable(
+                    f"line {last} has {len(record.cells)} fields and the header "
+                    f"{head.num_fields}, separated by {head.dialect.delimiter!r}: give every "
+                    f"record as many ({HOW})"
+                )
+    except csv.Error as error:
+        raise NotParseable(
+            f"the record after line {last} is not CSV ({error}): is a quote not closed? quote= "
+            "sets another, quote=none none"
+        ) from error
+
+
+def _limited(lines: Iterator[str], shift: int) -> Iterator[str]:
+    """The lines. Raises `NotParseable` for one of too many characters."""
+    for number, line in enumerate(lines, start=shift + 1):
+        if len(line) > MAX_RECORD_CHARACTERS:
+            raise NotParseable(
+                f"line {number} is not CSV, or its record has more than "
+                f"{MAX_RECORD_CHARACTERS} characters: is a quote not closed?"
+            )
+        yield line

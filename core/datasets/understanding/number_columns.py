@@ -1,0 +1,212 @@
+"""Columns of numbers, with what is said about them."""
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from core.datasets.columns import Column
+from core.datasets.columns.numbers import checked
+from core.datasets.columns.place import Place
+from core.datasets.findings.finding import Code, Finding, Severity
+from core.datasets.understanding import plain_numbers
+from core.datasets.understanding.affixes import PERCENT, currency_of
+from core.datasets.understanding.hints import Hints
+from core.datasets.understanding.kernels import pc
+from core.datasets.understanding.missing import NO_NUMBERS
+from core.datasets.understanding.number_formats import NumberFormat, ascii_text
+from core.datasets.understanding.number_guess import NumberGuess, guess
+from core.datasets.understanding.texts import Texts, filled, kept, lost, quoted, sample, without
+from core.datasets.understanding.understood import Understood
+from models.features.columns import ColumnReading
+
+MOST_OTHERS = 0.1  # of the filled rows may be other texts
+_CODES = r"^(0[0-9]+|\+[0-9]{7,}|0[xX][0-9a-fA-F]+)$"
+_ONLY_GROUPS = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)$"
+
+
+@dataclass(frozen=True)
+class Read:
+    """Numbers, null where a text is none, and how they were read."""
+
+    numbers: Column
+    guess: NumberGuess
+
+
+def plain(column: Column, hints: Hints) -> "Column | None":
+    """The numbers of a column that writes them plainly; `1.234` may mean 1234 in its file."""
+    numbers = plain_numbers.read(column)
+    if numbers is None or hints.decimal != "," or pa.types.is_integer(numbers.type):
+        return numbers
+    only_groups = pc.all(pc.match_substring_regex(column, _ONLY_GROUPS)).as_py()
+    return None if only_groups else numbers
+
+
+def read(texts: Texts, column: Column, hints: Hints) -> Understood | None:
+    """The column, if it holds numbers but for a few cells; else None.
+
+    Args:
+        column: without blanks at the ends of the texts.
+
+    Raises:
+        Invalid: a number is outside float32.
+    """
+    known = without(column, NO_NUMBERS)
+    found = _read(known, hints)
+    if found is None or not filled(found.numbers):
+        return None
+    if found.guess.units:
+        return _several_units(texts, column, found)
+    if plain_numbers.is_identifiers(known, found.numbers):
+        return None
+    others = lost(known, found.numbers)
+    if pc.sum(others).as_py() > MOST_OTHERS * filled(known):
+        return _two_marks(texts, column, found, others)
+    return understood(texts, column, found, hints)
+
+
+def understood(texts: Texts, column: Column, found: Read, hints: Hints) -> Understood:
+    """The numbers with their findings."""
+    format_, known = found.guess.format, without(column, NO_NUMBERS)
+    others = lost(known, found.numbers)
+    text = None if format_ == NumberFormat() else str(format_)
+    return Understood(
+        checked(found.numbers, Place(texts.name)),
+        ColumnReading(name=texts.name, type="number", format=text),
+        (
+            *_missing(texts, lost(column, known), others),
+            *_marks(texts, found.guess, hints),
+            *_affix(texts, format_),
+            *_negative(texts, found),
+        ),
+    )
+
+
+def _read(known: Column, hints: Hints) -> Read | None:
+    """The numbers by the format of most texts, or None."""
+    if filled(known) == 0:
+        return None
+    numbers = plain(known, hints)
+    if numbers is not None:
+        return Read(numbers, NumberGuess(NumberFormat()))
+    some = sample(known)
+    found = guess(some, hints.decimal)
+    return None if found is None else _checked(known, hints, found, some)
+
+
+def _checked(known: Column, hints: Hints, found: NumberGuess, some: list[str]) -> Read | None:
+    """The numbers, after a second look at the texts that the sample did not show."""
+    numbers = found.format.read(known)
+    left = known.filter(lost(known, numbers))
+    if pc.any(pc.match_substring_regex(left, _CODES)).as_py():
+        return None
+    again = guess([*some, *sample(left)], hints.decimal) if len(left) else found
+    if again is None or again == found:
+        return None if again is None else Read(numbers, found)
+    return Read(again.format.read(known), again)
+
+
+def _missing(texts: Texts, words: Column, others: Column) -> list[Finding]:
+    found = []
+    if pc.any(words).as_py():
+        message = "{values} in {rows}: no number, read as missing"
+        found.append(texts.finding("mostly_numeric", "info", message, words, type="category"))
+    if pc.any(others).as_py():
+        message = (
+            "a column of numbers, with {values} in {rows}: read as missing; read the column as "
+            "category if these texts mean something"
+        )
+        found.append(texts.finding("mostly_numeric", "warning", message, others, type="category"))
+    return found
+
+
+def _marks(texts: Texts, found: NumberGuess, hints: Hints) -> list[Finding]:
+    format_ = found.format
+    if not found.guessed and not format_.group:
+        return []
+    where = kept(texts.column, pc.match_substring(texts.column, format_.group or format_.decimal))
+    if where.null_count == len(where):
+        return []
+    shown = next(value for value in sample(where))
+    value = format_.read(pa.chunked_array([[shown]], pa.large_string()))[0].as_py()
+    message = f"“{shown}” is read as {value}"
+    if not found.guessed:
+        return [texts.finding("thousands", "info", message, pc.is_valid(where), type="category")]
+    turned = _turned(format_)
+    other = turned.read(pa.chunked_array([[shown]], pa.large_string()))[0].as_py()
+    severity: Severity = "warning" if hints.decimal is None else "info"
+    return [
+        texts.finding(
+            "thousands",
+            severity,
+            f"{message}; it could also mean {other}",
+            pc.is_valid(where),
+            type="number",
+            format=str(turned),
+        )
+    ]
+
+
+def _turned(format_: NumberFormat) -> NumberFormat:
+    """The format in which the one mark means the other thing."""
+    other = "," if format_.decimal == "." else "."
+    if format_.group == other:  # `1,234` was 1234
+        return replace(format_, decimal=other, group="")
+    return replace(format_, decimal=other, group=format_.decimal)
+
+
+def _affix(texts: Texts, format_: NumberFormat) -> list[Finding]:
+    found = []
+    if format_.scaled:
+        message = "suffixes such as K and M multiply: “1.5K” is read as 1500"
+        found.append(texts.finding("unit", "info", message, type="category"))
+    if currency_of(format_.affix):
+        message = f"amounts in {format_.affix}: read as numbers"
+        found.append(texts.finding("currency", "info", message, type="category"))
+    elif format_.affix in PERCENT:
+        message = "numbers with a percent sign: “12 %” is read as 12"
+        found.append(texts.finding("percent", "info", message, type="category"))
+    elif format_.affix:
+        message = f"numbers in {format_.affix}: read without the unit"
+        found.append(texts.finding("unit", "info", message, type="category"))
+    return found
+
+
+def _negative(texts: Texts, found: Read) -> list[Finding]:
+    if not found.guess.parentheses:
+        return []
+    where = pc.and_(pc.is_valid(found.numbers), pc.match_substring(texts.column, "("))
+    message = "numbers in parentheses are negative: {values} in {rows}"
+    return [texts.finding("negative", "info", message, pc.fill_null(where, False), type="category")]
+
+
+def _two_marks(texts: Texts, column: Column, found: Read, others: Column) -> Understood | None:
+    """A category, if the others are numbers with the other decimal mark; else None."""
+    format_ = found.guess.format
+    left = column.filter(others)
+    other = "," if format_.decimal == "." else "."
+    turned = replace(format_, decimal=other, group=format_.decimal).read(left)
+    if filled(turned) < (1 - MOST_OTHERS) * len(left) or not filled(found.numbers):
+        return None
+    one = column.filter(pc.is_valid(found.numbers))[0].as_py()
+    message = (
+        f"“{one}” and “{left[0].as_py()}” have different decimal marks: the column is read as "
+        f"category; give one mark, or read only “{format_}” as numbers"
+    )
+    finding = texts.finding(
+        "thousands", "error", message, others, type="number", format=str(format_)
+    )
+    return Understood(column, ColumnReading(name=texts.name, type="category"), (finding,))
+
+
+def _several_units(texts: Texts, column: Column, found: Read) -> Understood:
+    """A category: numbers in several units cannot be compared."""
+    units = found.guess.units
+    format_ = str(found.guess.format)
+    message = (
+        f"numbers in several units ({quoted(units)}) cannot be compared: read as category; give "
+        f"one unit, or read only “{ascii_text(format_)}” as numbers"
+    )
+    code: Code = "currency" if all(map(currency_of, units)) else "unit"
+    finding = texts.finding(code, "error", message, type="number", format=format_)
+    reading = ColumnReading(name=texts.name, type="category")
+    return Understood(column, reading, (finding,))

@@ -1,0 +1,86 @@
+"""What a column of a text file is: its texts tell, unless its owner does."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from core.datasets.columns import Column
+from core.datasets.columns.numbers import checked
+from core.datasets.columns.place import Place
+from core.datasets.findings.finding import Finding
+from core.datasets.understanding import (
+    boolean_columns,
+    date_columns,
+    levels,
+    number_columns,
+    plain_numbers,
+)
+from core.datasets.understanding.hints import Hints
+from core.datasets.understanding.kernels import pc
+from core.datasets.understanding.missing import ALWAYS
+from core.datasets.understanding.texts import Texts, sample, trimmed, without
+from core.datasets.understanding.understood import Understood
+from models.features.columns import ColumnReading
+
+_LEADING_ZERO = r"^[+-]?0[0-9]+$"
+
+
+def read(texts: Texts, hints: Hints, missing: tuple[str, ...] = ()) -> Understood:
+    """The column as what most of its texts are.
+
+    Args:
+        missing: texts that stand for a missing value besides the usual ones.
+
+    Raises:
+        Invalid: a number is outside float32.
+    """
+    column = without(texts.column, (*ALWAYS, *missing))
+    numbers = number_columns.plain(column, hints)
+    if numbers is not None:
+        return _numbers(texts, column, numbers)
+    column = without(trimmed(column), (*ALWAYS, *missing))
+    found = boolean_columns.read(texts, column)
+    if found is None and _has_digits(column):
+        found = date_columns.read(texts, column, hints)
+        found = found or number_columns.read(texts, column, hints)
+    return found or _levels(texts, column, missing)
+
+
+def _has_digits(column: Column) -> bool:
+    """Whether a text of the sample holds a digit, without which it is no number and no date."""
+    return any(character.isdigit() for text in sample(column) for character in text)
+
+
+def _numbers(texts: Texts, column: Column, numbers: Column) -> Understood:
+    if numbers.null_count == len(numbers):
+        numbers = numbers.cast(pa.float64())
+    elif dates := date_columns.compact(texts, column, numbers):
+        return dates
+    reading = ColumnReading(name=texts.name, type="number")
+    return Understood(checked(numbers, Place(texts.name)), reading)
+
+
+def _levels(texts: Texts, column: Column, missing: tuple[str, ...]) -> Understood:
+    found = levels.read(texts, missing)
+    if found.column.null_count == len(found.column):
+        nothing = ColumnReading(name=texts.name, type="number")
+        return Understood(found.column.cast(pa.float64()), nothing, found.findings)
+    return replace(found, findings=(*found.findings, *_codes(texts, column)))
+
+
+def _codes(texts: Texts, column: Column) -> list[Finding]:
+    """Why a column of digits is no column of numbers."""
+    if not pc.all(pc.match_substring_regex(column, r"^[+-]?[0-9]+$")).as_py():
+        return []
+    zeros = pc.fill_null(pc.match_substring_regex(column, _LEADING_ZERO), False)
+    if pc.any(zeros).as_py():
+        message = "{values} in {rows}: codes with leading zeros, read as category to keep them"
+        return [texts.finding("codes", "info", message, zeros, type="number")]
+    if pc.any(pc.match_substring_regex(column, plain_numbers.TELEPHONE)).as_py():
+        message = "telephone numbers such as {values}: read as category"
+    else:
+        message = (
+            f"whole numbers of {plain_numbers.EXACT_DIGITS} digits or more would be rounded: "
+            "read as category"
+        )
+    return [texts.finding("codes", "info", message, type="number")]
