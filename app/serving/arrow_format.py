@@ -28,6 +28,7 @@ from core.datasets.formats.arrow import read_stream
 from core.exceptions import Invalid, TooLarge
 from core.predictions.prediction_table import to_table, with_metadata
 from models.features.columns import Columns, InputColumn
+from models.features.readings import without_sentinels
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 MAX_TABLE_BYTES = 4 * MAX_BYTES  # limits how far dictionaries and compression expand
@@ -107,7 +108,7 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
         case "tensor" if tensors.is_tensor(type_):
             return _tensors(column, feature.shape, place)
         case "number" if numbers.is_number(type_):
-            return _numbers(column, place)
+            return without_sentinels(_numbers(column, place), feature.reading)
         case "boolean" if pa.types.is_boolean(type_):
             return to_numpy(column, "boolean")
         case "datetime" if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
