@@ -23,7 +23,9 @@ from models.training.value_counts import ValueCounts
 
 FEW = 5  # values that are classes unless they are counts
 LABELS = 20  # values that may be classes without a word of the features
-MOST_LABELS = 100  # values that may be classes at all, if they are numbers
+MOST_LABELS = (
+    100  # values that may be classes at all, if they are numbers; more words are a finding
+)
 ROWS_PER_VALUE = 5  # fewer cannot teach a class
 FEW_ROWS_PER_CLASS = 10  # and many classes: a note
 MANY_CLASSES = 20
@@ -32,8 +34,6 @@ _UNLIKE_COUNTS = 0.3  # counts of children and sick days have 0.3 to 0.5
 _MAX_CELLS = 5_000_000  # of the features that are read to see whether they order the values
 _MAX_FEATURES = 20
 _LISTED = 6
-
-_SETTLE = "`task` settles it"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,10 @@ def choose_task(
     elif target.type == "number":
         choice = _of_numbers(target, columns, num_rows, load)
     elif target.type == "text":
-        reason = f"{target.name} is free text: a language model learns to continue it; {_SETTLE}"
+        reason = (
+            f"{target.name} is free text: a language model learns to continue it. To predict it as "
+            "classes, read the column as a category"
+        )
         choice = TaskChoice("language_model", reason)
     else:
         choice = TaskChoice("classification")
@@ -100,7 +103,8 @@ def _on_many_classes(target: ColumnProfile, num_rows: int, load: Load | None) ->
     classes, rows = target.num_levels or 0, num_rows - target.missing
     if target.type == "number" and load is not None:
         classes = len(ValueCounts.of(load([target.name])[target.name]))
-    if classes < MANY_CLASSES or rows >= FEW_ROWS_PER_CLASS * classes:
+    said = target.type != "number" and classes > MOST_LABELS  # by a finding on the target
+    if said or classes < MANY_CLASSES or rows >= FEW_ROWS_PER_CLASS * classes:
         return ()
     note = (
         f"{target.name} has {classes} classes in {rows} rows, about {rows / classes:.3g} rows "
@@ -152,7 +156,7 @@ def _by_order(counts: ValueCounts, order: LevelOrder) -> Iterator[tuple[Task, st
         yield "regression", "they fall off from 0 as counts do"
     if len(counts) <= FEW:
         yield "classification", "so few values are classes"
-    if unordered and (may_be_labels or (counts.are_numbered and counts.are_flat)):
+    if unordered and (may_be_labels or (counts.are_numbered and counts.are_even)):
         yield "classification", "the features do not order them, as they do not order labels"
     if ordered:
         yield "regression", "the features order them, as they order grades and counts"
