@@ -38,6 +38,7 @@ WANTED = {
     "boolean": "booleans",
     "category": "strings, dictionary-encoded or not",
     "datetime": "timestamps, dates or RFC 3339 strings",
+    "text": "strings",
     "tensor": "a fixed-shape tensor or a fixed-size list of numbers",
 }
 
@@ -114,13 +115,13 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
             return to_numpy(times.to_utc(column, place), "datetime")
         case _ if strings.is_string(type_) and _takes_texts(feature):
             return _values(feature, column.to_pylist())
-        case "number" | "boolean" | "category" | "datetime" if pa.types.is_null(type_):
+        case "number" | "boolean" | "category" | "datetime" | "text" if pa.types.is_null(type_):
             return _values(feature, [None] * len(column))
     raise place.invalid(f"has the type {type_}: give {WANTED[feature.type]}")
 
 
 def _takes_texts(feature: InputColumn) -> bool:
-    return feature.reading is not None or feature.type in ("category", "datetime")
+    return feature.reading is not None or feature.type in ("category", "datetime", "text")
 
 
 def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:

@@ -23,6 +23,7 @@ DATATYPES: dict[str, tuple[Datatype, ...]] = {
     "boolean": (BOOL,),
     "category": (BYTES,),
     "datetime": (BYTES,),
+    "text": (BYTES,),
 }
 PREFERRED: dict[str, Datatype] = {
     "number": "FP64",
