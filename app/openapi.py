@@ -3,12 +3,13 @@
 Bodies are read by `app.http.bodies`, not by FastAPI, so it does not know their schemas.
 """
 
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from app.access.required_scopes import required
@@ -74,11 +75,12 @@ def json_request(model: type[BaseModel], example: Document) -> Document:
 
 
 def request_bodies(
-    model: type[BaseModel], example: Document, *, binary: str | None = None
+    model: type[BaseModel], example: Document, *, binary: Iterable[str] = ()
 ) -> Document:
-    """A body in JSON, or also in the media type `binary`."""
+    """A body in JSON, or also in the media types `binary`."""
     content = {"application/json": {"schema": _reference(model), "example": example}}
-    return {"required": True, "content": content | _binary(binary)}
+    others = {key: value for name in binary for key, value in _binary(name).items()}
+    return {"required": True, "content": others | content}
 
 
 def file_request(media_types: list[str]) -> Document:
@@ -92,13 +94,13 @@ def binary_response(media_type: str, description: str) -> Document:
     return {"description": description, "content": _binary(media_type)}
 
 
-def option_parameters(model: type[BaseModel], when: str) -> list[Document]:
-    """The fields of a schema as query parameters, for a route that reads them itself.
+def option_parameters(model: Any, when: str) -> list[Document]:
+    """The fields of a schema or dataclass as query parameters of a route that reads them itself.
 
     Args:
         when: the condition for a parameter, put before each description.
     """
-    schema = model.model_json_schema(ref_template=REFERENCE)
+    schema = TypeAdapter(model).json_schema(ref_template=REFERENCE)
     return [
         {
             "name": name,

@@ -30,12 +30,14 @@ VERDICTS = {"worse": "worse", "no difference": "no difference to be seen", "": "
 PAIRED = ("compared_rows", "verdict", "difference", "difference_error", "optimism")
 NUMBER = r"-?\d[\d.]*(e[+-]\d+)?%?"
 SPAN = re.compile(rf"{NUMBER} to {NUMBER}|{NUMBER}|unbounded|")  # must not be broken into two lines
+MAX_LEVELS = 6  # of a category that are shown, each with so many characters:
+MAX_LEVEL_LENGTH = 40
 MOST_CONFUSED = 10  # classes of a confusion table
 MIN_TEXT_WIDTH = 8  # characters of a column whose cells may be broken into lines
 TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")  # always in UTC
 PIPED_WIDTH = 160  # characters of a table that is not printed on a terminal
 
-errors = Console(stderr=True)
+errors = Console(stderr=True, width=None if sys.stderr.isatty() else PIPED_WIDTH)
 output = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
@@ -55,13 +57,20 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def print_line(message: str, to: Console, style: str | None = None) -> None:
+    """Print a line without markup; a pipe gets it whole."""
+    to.print(message, style=style, markup=False, highlight=False, soft_wrap=not to.is_terminal)
+
+
 def print_table(
     headers: Sequence[str],
     rows: Iterable[Sequence[Any]],
     title: str = "",
     styles: Sequence[str] | None = None,
+    to: Console | None = None,
 ) -> None:
-    """Print a table on standard output; numbers are aligned to the right."""
+    """Print a table, by default on standard output; numbers are aligned to the right."""
+    to = to or output
     cells = [[_cell(value) for value in row] for row in rows]
     table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
     min_width = 2 * len(headers)
@@ -73,11 +82,11 @@ def print_table(
         table.add_column(header, justify=justify, overflow="fold", no_wrap=whole)
         widest = max(map(len, [*header.split("\n"), *column]))
         min_width += widest if whole else min(widest, MIN_TEXT_WIDTH)
-    if min_width > output.width:  # the terminal wraps lines; rich would cut numbers off
+    if min_width > to.width:  # the terminal wraps lines; rich would cut numbers off
         table.width = min_width
     for row, style in zip(cells, styles or [""] * len(cells), strict=True):
         table.add_row(*row, style=style)
-    output.print(table, markup=False, highlight=False, crop=False)
+    to.print(table, markup=False, highlight=False, crop=False)
 
 
 def print_fields(fields: Mapping[str, Any]) -> None:
@@ -115,6 +124,7 @@ def print_job(job: Job) -> None:
     if job["error"]:
         fields["error"] = f"{job['error']['message']} ({job['error']['code']})"
     print_fields(fields | flatten(job["metrics"]))
+    print_notes(job.get("notes"))
 
 
 def print_comparison(rows: Sequence[ComparedMethod]) -> None:
@@ -164,12 +174,6 @@ def print_datasets(datasets: Iterable[Dataset]) -> None:
     print_table(headers, rows)
 
 
-def print_columns(columns: Sequence[Column]) -> None:
-    """Print a line per column of a data set, with statistics of its values."""
-    headers = ["column", "type", "missing", "values"]
-    print_table(headers, ([c["name"], c["type"], c["missing"], _values(c)] for c in columns))
-
-
 def print_models(models: Iterable[Model]) -> None:
     """Print a line per model, with its newest version."""
     headers = ["model", "version", "task", "target", "weights", "created"]
@@ -183,7 +187,12 @@ def print_models(models: Iterable[Model]) -> None:
 def print_version(version: Version) -> None:
     """Print a version: scores, simple methods, what training compared, and notes."""
     print_scores(version)
-    if notes := version.get("notes"):
+    print_notes(version.get("notes"))
+
+
+def print_notes(notes: Sequence[str] | None) -> None:
+    """Print what was decided; a service of an older release sends no notes."""
+    if notes:
         output.print("Notes", style="bold")
         for text in notes:
             output.print(f"- {text}", markup=False, highlight=False)
@@ -313,13 +322,19 @@ def _done(job: Job) -> str:
     return f"{progress['fraction']:.0%}" if progress else ""
 
 
-def _values(column: Column) -> str:
+def describe_values(column: Column) -> str:
+    """The first levels, the range and moments, or the shape of a column."""
     if "levels" in column:
-        return ", ".join(column["levels"])
+        return _levels(column["levels"], column.get("num_levels") or len(column["levels"]))
     if "min" in column:
         low, high, mean, std = (_cell(column.get(key)) for key in ("min", "max", "mean", "std"))
         return f"{low} to {high}, mean {mean} ± {std}"
     return "×".join(map(str, column.get("shape", [])))
+
+
+def _levels(levels: Sequence[str], count: int) -> str:
+    shown = ", ".join(level[:MAX_LEVEL_LENGTH] for level in levels[:MAX_LEVELS])
+    return f"{shown}, … ({count} levels)" if count > MAX_LEVELS else shown
 
 
 def _cell(value: Any) -> str:

@@ -150,6 +150,7 @@ class Job(TypedDict):
     queue_position: int | None
     progress: Progress | None
     metrics: Json
+    notes: NotRequired[list[str]]
     error: JobError | None
     request: Json
     created_at: str
@@ -324,8 +325,8 @@ class Interval(TypedDict):
     upper: list[float | None]
 
 
-class PredictSettings(TypedDict, total=False):
-    """Options of a prediction; see `docs/api.md`."""
+class PredictSettings(ReadingOptions, total=False):
+    """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`."""
 
     samples: int
     seed: int
@@ -369,6 +370,9 @@ class PredictionAnswer(TypedDict):
     draws: NotRequired[list[Any]]
     times: NotRequired[list[Any]]
     paths: NotRequired[int]
+    reading: NotRequired[Json]
+    ignored: NotRequired[list[str]]
+    notes: NotRequired[list[str]]
 
 
 class NextToken(TypedDict):

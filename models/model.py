@@ -85,6 +85,11 @@ class TrainedModel(ABC):
         """The columns that a prediction needs of the steps ahead."""
         return ()
 
+    @property
+    def columns_read(self) -> tuple[ColumnReading, ...]:
+        """How files with the columns of the training data are read."""
+        return self.readings or tuple(column.reading_or_plain for column in self.inputs)
+
     @cached_property
     def unread(self) -> frozenset[str]:
         """The columns of the training data that were left out by default."""

@@ -7,7 +7,7 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from app.dependencies import ContextDep, PagingDep, ServicesDep
+from app.dependencies import ContextDep, PagingDep, Services, ServicesDep
 from app.http.bodies import json_body
 from app.http.idempotency import CreatingRoute
 from app.http.uploads import received
@@ -19,17 +19,25 @@ from app.schemas.datasets import (
     DatasetResponse,
     RowsResponse,
 )
+from core.context import Context
 from core.datasets.dataset import Dataset
 from core.datasets.files.ingest import Given
 from core.datasets.files.options import ReadingOptions
 from core.datasets.findings.target_checks import check_target
 from core.datasets.formats import MEDIA_TYPES, declared_format
-from core.exceptions import UnsupportedFormat
+from core.datasets.understanding.fixes import ColumnFix, fixes_like
+from core.exceptions import Invalid, NotFound, UnsupportedFormat
 from models.config import ColumnName
+from models.model import TrainedModel
 
 router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
 
 TARGET = "a column to predict: `findings` then has also what concerns a training on it"
+LIKE = (
+    "the id of a data set or the name of a model: columns are read as those, whatever their cells "
+    "look like"
+)
+DATASET_ID = "ds_"
 EXAMPLE = {
     "columns": [{"name": "price", "type": "number", "missing": ["-"]}],
     "options": {"decimal": ","},
@@ -55,6 +63,7 @@ async def upload(  # noqa: PLR0917 - FastAPI's dependencies
     context: ContextDep,
     name: Annotated[DatasetName, Query()],
     options: Annotated[ReadingOptions, Depends()],
+    like: Annotated[str | None, Query(max_length=128, description=LIKE)] = None,
 ) -> DatasetResponse:
     """Upload a file, optionally with `Content-Encoding: gzip`. The same bytes are stored once.
 
@@ -66,6 +75,7 @@ async def upload(  # noqa: PLR0917 - FastAPI's dependencies
         raise UnsupportedFormat(f"send a Content-Type, one of {', '.join(MEDIA_TYPES)}")
     declared_format(media_type)  # before a gigabyte is received
     settings, writers = context.settings, services.writers
+    fixes = () if like is None else await _fixes_like(like, context, services)
     async with received(request, context.scratch.path, settings.max_body_bytes, writers) as body:
         dataset, created = await to_thread.run_sync(
             context.datasets.add,
@@ -73,10 +83,29 @@ async def upload(  # noqa: PLR0917 - FastAPI's dependencies
             media_type,
             body.path,
             body.sha256,
-            Given(options),
+            Given(options, fixes),
             limiter=writers,
         )
     return _made(response, dataset, created=created)
+
+
+async def _fixes_like(like: str, context: Context, services: Services) -> tuple[ColumnFix, ...]:
+    """What reads columns as those of a data set, or of a model's training data.
+
+    Raises:
+        Invalid: there is neither.
+    """
+    try:
+        if like.startswith(DATASET_ID):
+            dataset = await to_thread.run_sync(context.datasets.get, like)
+            return fixes_like(dataset.readings)
+        version = await to_thread.run_sync(context.registry.get, like)
+        model: TrainedModel = await services.predictor.cache.get(version)
+        return fixes_like(model.columns_read)
+    except NotFound as error:
+        raise Invalid(
+            [("like", f"{error}: give the id of a data set or the name of a model")]
+        ) from error
 
 
 @router.post(

@@ -52,7 +52,7 @@ INFER: dict[str, Any] = {
         200: json_response(InferResponse, "the outputs", OCTETS),
         **problems(400, 404, 413, 415, 422, 503),
     },
-    "openapi_extra": {"requestBody": request_bodies(InferRequest, EXAMPLE, binary=OCTETS)},
+    "openapi_extra": {"requestBody": request_bodies(InferRequest, EXAMPLE, binary=(OCTETS,))},
 }
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])

@@ -1,12 +1,14 @@
 """`POST /predict`. It reads and writes bytes, without pydantic and FastAPI's encoder for arrays."""
 
+import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
-from app.dependencies import DirectRoute, ServicesDep, caller_of, or_disconnect
-from app.http.bodies import media_type, read_body, read_bytes, refuse_encoding
+from app.dependencies import DirectRoute, Services, ServicesDep, caller_of, or_disconnect
+from app.http.bodies import media_type, read_body, read_bytes, read_inflated, refuse_encoding
 from app.http.idempotency import with_idempotency_key
 from app.http.negotiation import negotiate
 from app.openapi import json_response, option_parameters, problems, request_bodies
@@ -16,9 +18,11 @@ from app.schemas.predictions import (
     PredictResponse,
     TextPredictResponse,
 )
-from app.serving import arrow_format, json_format
+from app.serving import arrow_format, csv_format, file_format, json_format
 from app.serving.request import PredictionRequest, PredictionResponse
-from core.exceptions import Invalid
+from core.datasets.files.options import ReadingOptions
+from core.datasets.formats import MEDIA_TYPES
+from core.exceptions import Invalid, TooLarge
 
 router = APIRouter(tags=["predictions"], route_class=DirectRoute)
 
@@ -28,6 +32,7 @@ ARROW = arrow_format.MEDIA_TYPE
 WRITERS: dict[str, Callable[[PredictionResponse], bytes]] = {
     JSON: json_format.write_response,
     ARROW: arrow_format.write_response,
+    csv_format.MEDIA_TYPE: csv_format.write_response,
 }
 EXAMPLE = {
     "model": "concrete",
@@ -48,25 +53,30 @@ EXAMPLE = {
             (PredictResponse, TextPredictResponse),
             "means, variances and intervals, in row order; a language model has the second form",
             ARROW,
+            csv_format.MEDIA_TYPE,
         ),
         **problems(400, 404, 406, 413, 415, 422, 503),
     },
     openapi_extra={
-        "requestBody": request_bodies(PredictRequest, EXAMPLE, binary=ARROW),
-        "parameters": option_parameters(PredictParameters, "only with an Arrow body"),
+        "requestBody": request_bodies(PredictRequest, EXAMPLE, binary=MEDIA_TYPES),
+        "parameters": [
+            *option_parameters(PredictParameters, "not with JSON"),
+            *option_parameters(ReadingOptions, "only with a file"),
+        ],
     },
 )
 async def predict(request: Request, services: ServicesDep) -> Response:
     """Predict rows: a mean, an aleatoric and an epistemic variance, and intervals for each.
 
-    The body is JSON, or an Arrow stream with the options in the query. `Accept` chooses the format
-    of the response.
+    The body is JSON; or an Arrow stream or a file of rows (CSV, Excel, Parquet, …) with the options
+    in the query. A file's columns are found by name, and read as those of the training data were.
+    `Accept` chooses the format of the response.
     """
     request, _ = with_idempotency_key(request)
-    with services.metrics.predict_request() as measure:
+    with services.metrics.predict_request() as measure, ExitStack() as files:
         measure.exploring = request.headers.get(EXPLORING) == "1"
         wanted = negotiate(request, tuple(WRITERS))
-        read_request, body = await _receive(request)
+        read_request, body = await _receive(request, services, files)
         work = services.predictor.respond(
             body,
             lambda body: (read_request(body), WRITERS[wanted]),
@@ -78,12 +88,22 @@ async def predict(request: Request, services: ServicesDep) -> Response:
     return Response(response, media_type=wanted)
 
 
-async def _receive(request: Request) -> tuple[Callable[[bytes], PredictionRequest], bytes]:
-    """The function that reads the body, and the body."""
-    if media_type(request) == ARROW:
+async def _receive(
+    request: Request, services: Services, files: ExitStack
+) -> tuple[Callable[[bytes], PredictionRequest], bytes]:
+    """The function that reads the body, and the body; of a file the rows, which are read here."""
+    type_, query = media_type(request), request.query_params
+    if type_ == ARROW:
         refuse_encoding(request)
-        read = partial(arrow_format.read_request, request.query_params)
-        return read, await read_bytes(request)
+        return partial(arrow_format.read_request, query), await read_bytes(request)
+    if type_ is not None and file_format.is_file(type_):
+        try:
+            body = await read_inflated(request)
+        except TooLarge as error:
+            raise TooLarge(f"{error}, and predict it with POST /predict/batch") from error
+        arguments = query, type_, body, services.context.scratch.path, files
+        rows = await asyncio.to_thread(file_format.read_request, *arguments)
+        return lambda _: rows, b""
     if names := list(request.query_params):
         message = "unknown parameter; put the options of a JSON request into its body"
         raise Invalid([(name, message) for name in names])

@@ -119,6 +119,15 @@ class PredictResponse(Response):
     draws: list[Any] | None = Field(
         None, description="with return_draws: samples × rows; for a forecast, paths × steps"
     )
+    reading: Json | None = Field(None, description="only for files: how the file was read")
+    ignored: list[str] | None = Field(
+        None, description="only for files: columns that are no features"
+    )
+    notes: list[str] | None = Field(
+        None,
+        description="only for files: what you should know about the rows, such as cells that "
+        "cannot be read",
+    )
     timings_ms: TimingsResponse
 
 

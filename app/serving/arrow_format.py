@@ -5,6 +5,7 @@ until they are standardised.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -80,6 +81,8 @@ def write_response(response: PredictionResponse) -> bytes:
     more = {"timings_ms": orjson.dumps(response.timings.milliseconds())}
     if response.id is not None:
         more["id"] = response.id.encode()
+    if response.file is not None:
+        more |= {name: orjson.dumps(value) for name, value in asdict(response.file).items()}
     schema = table.schema.with_metadata({**(table.schema.metadata or {}), **more})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:

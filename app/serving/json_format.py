@@ -1,5 +1,6 @@
 """Reads requests and writes responses of `POST /predict` in JSON."""
 
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -51,6 +52,8 @@ def write_response(response: PredictionResponse) -> bytes:
             *outer, name = output.member.split(".")
             place = document.setdefault(outer[0], {}) if outer else document
             place[name] = _ready(values)
+    if response.file is not None:
+        document |= asdict(response.file)
     document["timings_ms"] = response.timings.milliseconds()
     return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY, default=_interval)
 

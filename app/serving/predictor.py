@@ -98,6 +98,7 @@ class Predictor:
                     with measure.stage("decode"):
                         encode = partial(self.encode, model, request, options)
                         x, packed = await off_loop(request.num_bytes, encode)
+                    report = request.file
                     del request  # frees its rows, several times the size of the tensor
                     t.reschedule(None)  # from here on, the engine checks the deadline
                     joint_work = None if model.has_independent_rows else model.size(x)
@@ -112,7 +113,7 @@ class Predictor:
             stored = await self.store.add(caller, version, again, packed, left)
         measure.stages |= {"queue": computed.queue_seconds, "compute": computed.compute_seconds}
         timings = Timings(computed.queue_seconds, computed.compute_seconds, measure.seconds)
-        return PredictionResponse(version, prediction, timings, stored)
+        return PredictionResponse(version, prediction, timings, stored, report)
 
     async def _compute(self, entry: Entry, counted: int) -> Computed:
         """The result of the engine. Counts the work of the entry that was not counted before.

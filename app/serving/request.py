@@ -1,7 +1,8 @@
 """The request and the response of a prediction, independent of the wire format."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from app.schemas.predictions import PredictParameters
 from app.serving.versions import Reference
@@ -14,6 +15,21 @@ Decode = Callable[[Sequence[InputColumn], Collection[str]], Columns]
 """The columns of the model → their arrays; names of the second argument may be there, unread."""
 
 
+@dataclass(frozen=True)
+class FileReport:
+    """How a file of rows was read. The lists are filled when the rows are decoded.
+
+    Args:
+        reading: delimiter, encoding, … as found out.
+        ignored: names of columns that are no features.
+        notes: what the caller should know about the rows.
+    """
+
+    reading: Mapping[str, Any]
+    ignored: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PredictionRequest:
     """A prediction request.
@@ -24,6 +40,7 @@ class PredictionRequest:
         decode_future: the columns of the steps ahead; None if there are none.
         rows_only: whether the format supports only independent rows.
         store: whether to store the request for later labels.
+        file: what was found in the file of the rows; None for other formats.
     """
 
     model: str
@@ -36,6 +53,7 @@ class PredictionRequest:
     rows_only: bool = False
     deadline_seconds: float | None = None
     store: bool = False
+    file: FileReport | None = None
 
     @classmethod
     def of(
@@ -80,12 +98,16 @@ class Timings:
 
 @dataclass(frozen=True)
 class PredictionResponse:
-    """A response, which a wire format writes. `id` is that of the stored request, if any."""
+    """A response, which a wire format writes. `id` is that of the stored request, if any.
+
+    `file` tells how the file of the rows was read.
+    """
 
     version: Version
     prediction: Prediction
     timings: Timings
     id: str | None = None
+    file: FileReport | None = None
 
     @property
     def num_bytes(self) -> int:

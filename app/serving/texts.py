@@ -12,7 +12,7 @@ import numpy as np
 from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
 from models.features.columns import ColumnReading, InputColumn
-from models.features.readings import respelled
+from models.features.readings import EXACT, respelled
 
 Reader = Callable[[Sequence[Any], Callable[[int], str]], np.ndarray]
 
@@ -30,6 +30,9 @@ def read_mixed(
         Invalid: at the first value that is neither, with how a text must be written.
     """
     assert column.reading is not None
+    if column.reading.format == EXACT:
+        absent = ("", *column.reading.missing)
+        return plain([None if value in absent else value for value in values], place)
     at = [i for i, value in enumerate(values) if type(value) is str]
     if column.type == "datetime" and not _day_before_month(column.reading):
         at = _not_plain(plain, values, at)
@@ -42,7 +45,14 @@ def read_mixed(
     except Unreadable as error:
         message = f"must be {error.expected}, or null if it is missing"
         raise Invalid([(place(at[error.index]), message)]) from None
-    return read if column.spellings is None else respelled(read, column.spellings)
+    if column.spellings is None:
+        return read
+    levels = set(column.spellings.values())  # even one that elsewhere stands for a missing value
+    exact = [
+        values[i] if values[i] in levels else level for i, level in zip(at, read[at], strict=True)
+    ]
+    read[at] = np.array([*exact, None], dtype=object)[:-1]
+    return respelled(read, column.spellings)
 
 
 def _day_before_month(reading: ColumnReading) -> bool:

@@ -24,19 +24,6 @@ _TITLES: Mapping[Severity, str] = {
 }
 _FIRST: Mapping[Severity, int] = {"error": 20, "warning": 10, "info": 3}
 """How many are shown at once; the others are folded."""
-READ: frozenset[Code] = frozenset(
-    {
-        "blanks",
-        "case",
-        "currency",
-        "dates_ambiguous",
-        "mostly_dates",
-        "percent",
-        "thousands",
-        "unit",
-    }
-)
-"""Codes of what was read in one of several ways; another type undoes that."""
 MOST_NAMED = 3  # changes in a sentence
 EXACT = "exact"  # the format of a category whose blanks and case count
 KEPT = "This is a new data set; the old one is kept."
@@ -83,10 +70,14 @@ def shown(finding: Finding) -> Shown:
 
 
 def finding_groups(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """The findings by severity, the worst first."""
+    """The findings by severity, the worst first. Of equal fixes only the first has a button."""
     by: dict[Severity, list[Shown]] = {severity: [] for severity in _TITLES}
+    fixes: list[Mapping[str, Any]] = []
     for finding in findings:
-        by[finding.severity].append(shown(finding))
+        is_repeated = finding.fix in fixes
+        by[finding.severity].append(Shown(finding, None) if is_repeated else shown(finding))
+        if finding.fix:
+            fixes.append(finding.fix)
     return [
         FindingGroup(
             severity, title, by[severity][: _FIRST[severity]], by[severity][_FIRST[severity] :]
@@ -156,13 +147,18 @@ def _left_out_by_caller(dataset: Dataset) -> set[str]:
 
 
 def _mends(finding: Finding) -> bool:
-    """Whether the fix mends something, and does not undo what was done."""
+    """Whether the fix mends something. That of a warning may undo a guess instead."""
     if not finding.fix or "options" in finding.fix:
         return False
-    return not any(
-        change.get("use") or "format" in change or (finding.code in READ and "type" in change)
-        for change in finding.fix.get("columns", ())
+    return finding.severity == "error" or not any(
+        _undoes(finding.code, change) for change in finding.fix.get("columns", ())
     )
+
+
+def _undoes(code: Code, change: Mapping[str, Any]) -> bool:
+    is_guess = code in ("mostly_boolean", "mostly_dates", "mostly_numeric")
+    is_text = change.get("type") in ("category", "text")
+    return bool(change.get("use")) or "format" in change or (is_guess and is_text)
 
 
 def _contradicts(change: Mapping[str, Any], before: Mapping[str, Any]) -> bool:

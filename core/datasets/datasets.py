@@ -104,6 +104,7 @@ class Datasets:
             media_type: what the file is sent as; what it plainly is goes before that.
             source: the file, which nobody writes to any more: it is linked, not copied.
             sha256: of the file, in hexadecimal; computed if None.
+            given: its fixes of columns that the file does not have wait until it is read otherwise.
 
         Raises:
             UnsupportedFormat, NotParseable, Invalid, TooLarge: see `core.datasets.formats`.
@@ -117,7 +118,6 @@ class Datasets:
                 self._remember(existing)
                 return existing, False
             found = read_file(file, self._max_bytes, given)
-        check_names(given.fixes, found.table.column_names)
         return self._publish(about, found, self._caller, source=source)
 
     def change_columns(

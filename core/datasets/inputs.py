@@ -1,6 +1,6 @@
 """How a model reads a data set: the columns that it needs, and the type of its target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
 from models.features.columns import (
     ColumnProfile,
-    ColumnReading,
     Columns,
     InputColumn,
     convert,
@@ -55,7 +54,7 @@ def target_type(target: ColumnProfile, classes: Sequence[str | float | bool] | N
     return _type_as(target, "boolean" if are_booleans else "category")
 
 
-def check_present(needed: Sequence[InputColumn], names: Mapping[str, object], path: str) -> None:
+def check_present(needed: Sequence[InputColumn], names: Collection[str], path: str) -> None:
     """Raise `Invalid` for needed columns that are not there; it lists those that are."""
     if missing := [column.name for column in needed if column.name not in names]:
         listed, there = ", ".join(missing[:MAX_NAMES]), ", ".join(list(names)[:MAX_NAMES])
@@ -73,22 +72,38 @@ def columns_for(
     return to_inputs(columns, types, needed)
 
 
+def row_counted_from_0(row: int) -> str:
+    """The place of a row in a data set."""
+    return f"row {row} (counting from 0)"
+
+
 def to_inputs(
     columns: Columns,
     stored: Mapping[str, str],
     needed: Sequence[InputColumn],
     path: str = "/dataset",
+    place: Callable[[int], str] = row_counted_from_0,
 ) -> Columns:
     """Columns in the types that a model needs, categories spelled as in its training data.
 
     Args:
         columns: in the convention of `models.features.columns`; those not needed stay as they are.
         stored: the type of each column.
+        place: the number of a row → where it is, for messages.
 
     Raises:
         Invalid: a value cannot be read as the model needs it; the message names column and row.
     """
-    made = {one.name: _converted(columns[one.name], stored[one.name], one, path) for one in needed}
+    made: dict[str, np.ndarray] = {}
+    for one in needed:
+        try:
+            made[one.name] = _converted(columns[one.name], stored[one.name], one, path)
+        except Unreadable as error:
+            message = (
+                f"column {one.name!r}, {place(error.index)}, must be {error.expected}, or empty: "
+                f"the model needs a column {_kind(one)}"
+            )
+            raise Invalid([(path, message)]) from None
     return {**columns, **made}
 
 
@@ -101,7 +116,7 @@ def _converted(values: np.ndarray, stored: str, needed: InputColumn, path: str) 
     elif stored != "tensor" and needed.type in BLANK and _is_missing(values, stored).all():
         values = np.full(len(values), BLANK[needed.type])
     elif stored == "category" and needed.type != "tensor":
-        values = _parsed(values, needed, path)
+        values = parse(values.tolist(), needed.reading_or_plain)
     else:
         message = f"column {needed.name!r} is of type {stored}; the model needs one {_kind(needed)}"
         raise Invalid([(path, f"{message}: {ADVICE}")])
@@ -116,21 +131,6 @@ BLANK: Mapping[str, object] = {
 }
 
 
-def _parsed(values: np.ndarray, needed: InputColumn, path: str) -> np.ndarray:
-    try:
-        return parse(values.tolist(), _reading(needed))
-    except Unreadable as error:
-        message = (
-            f"column {needed.name!r}, row {error.index} (counting from 0), must be "
-            f"{error.expected}, or empty: the model needs a column {_kind(needed)}"
-        )
-        raise Invalid([(path, message)]) from None
-
-
-def _reading(needed: InputColumn) -> ColumnReading:
-    return needed.reading or ColumnReading(name=needed.name, type=needed.type)
-
-
 def _may_convert(given: ColumnProfile, needed: InputColumn) -> bool:
     type_ = _type_as(given, needed.type)
     if _is_same(type_, needed) or {type_, needed.type} == {"category", "text"}:
@@ -140,7 +140,7 @@ def _may_convert(given: ColumnProfile, needed: InputColumn) -> bool:
     if given.type != "category" or needed.type not in BLANK:
         return False
     try:
-        parse(given.levels or (), _reading(needed))
+        parse(given.levels or (), needed.reading_or_plain)
     except Unreadable:
         return False
     return True

@@ -53,16 +53,22 @@ class DatasetCalls(Calls):
 
     @method
     def fix_columns(
-        self, dataset_id: str, columns: Sequence[ColumnFix], name: str | None = None
+        self,
+        dataset_id: str,
+        columns: Sequence[ColumnFix] = (),
+        name: str | None = None,
+        **options: Unpack[ReadingOptions],
     ) -> Operation[Dataset]:
-        """A new data set of the same bytes, in which some columns are read otherwise.
+        """A new data set of the same bytes, of which columns, or the file, are read otherwise.
 
         Args:
             columns: as `[{"name": "price", "type": "number", "missing": ["-"]}]`; the `fix` of a
-                finding has such `columns`.
+                finding has such `columns`, or such `options`.
             name: of the new data set; by default that of the old one.
+            options: how the file is written, as `decimal=","`.
         """
-        body: Json = {"columns": list(columns)} | ({} if name is None else {"name": name})
+        body: Json = {"columns": list(columns), "options": dict(options)}
+        body |= {} if name is None else {"name": name}
         return self.create(path("datasets", dataset_id, "columns"), json=body)
 
     @listing

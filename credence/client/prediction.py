@@ -1,5 +1,6 @@
 """A prediction as arrays: means or classes, with their uncertainty."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -82,6 +83,11 @@ class Prediction:
     def id(self) -> str | None:
         """The identifier for feedback; None unless the prediction was made with `store=True`."""
         return self.table.metadata.get("id")
+
+    @property
+    def notes(self) -> list[str]:
+        """What the service says about the rows of a file, such as cells that cannot be read."""
+        return list(json.loads(self.table.metadata.get("notes", "[]")))
 
     @property
     def mean(self) -> "ndarray":

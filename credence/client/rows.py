@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from credence.client.arrow import MEDIA_TYPE, Column, Table, concatenate, from_stream, to_stream
 from credence.client.calls import Calls
+from credence.client.file_rows import predict_file
 from credence.client.frames import Frame, read_frame, select
 from credence.client.operations import Operation
 from credence.client.prediction import Prediction
@@ -50,6 +52,14 @@ def predict_rows(
     Raises:
         TypeError, ValueError: the rows have no columns, or a feature has none.
     """
+    classes = version.get("classes")
+    names = None if classes is None else tuple(classes)
+    if isinstance(rows, str | Path):
+        if future is not None:
+            raise TypeError("with `future`, give the history as a frame or as columns, not a file")
+        tables: list[Table] = []
+        yield from predict_file(calls, version, Path(rows), {**settings}, tables.append)
+        return Prediction(concatenate(tables), names, Frame({}).restore)
     features = inputs_of(version)
     frame = read_frame(rows, [feature["name"] for feature in features])
     frame = Frame(select(frame.columns, features), frame.restore)
@@ -60,8 +70,7 @@ def predict_rows(
         table = yield from _predict(calls, frame.columns, slice(None), options)
     else:
         table = yield from _predict_in_parts(calls, frame, options)
-    classes = version.get("classes")
-    return Prediction(table, None if classes is None else tuple(classes), frame.restore)
+    return Prediction(table, names, frame.restore)
 
 
 def submit_feedback(

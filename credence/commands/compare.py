@@ -9,15 +9,26 @@ from credence.commands.connection import connect
 from credence.commands.following import check_succeeded, watch
 from credence.commands.options import (
     AsJson,
+    Comment,
     Data,
+    Decimal,
+    Delimiter,
+    Encoding,
     Epochs,
     Follow,
+    Header,
     Hidden,
+    Index,
     ModelName,
+    Quote,
     Seed,
     Settings,
+    Sheet,
+    Skip,
     Target,
     Url,
+    Yes,
+    reading_options,
 )
 from credence.commands.train import build_request, find_dataset, named_target, set_dataset
 from credence.rendering import note, print_comparison, print_json
@@ -45,6 +56,16 @@ def compare(
         Path | None,
         typer.Option(dir_okay=False, help="Where to write the charts, as one HTML file."),
     ] = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    skip: Skip = None,
+    comment: Comment = None,
+    index: Index = None,
+    sheet: Sheet = None,
+    yes: Yes = False,
     as_json: AsJson = False,
     follow_: Follow = True,
     url: Url = None,
@@ -59,16 +80,29 @@ def compare(
 
     `credence compare ds_01 --target y --set 'methods=["bbb", {"kind": "sgld", "chains": 8}]'`
     """
+    reading = reading_options(
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+        decimal=decimal,
+        header=header,
+        skip=skip,
+        comment=comment,
+        index=index,
+        sheet=sheet,
+    )
     if picture is not None and not follow_:
         raise typer.BadParameter("--picture needs the finished job: leave out --no-follow")
     kinds = None if methods is None else [kind.strip() for kind in methods.split(",")]
     options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
-    given = {"target": named_target(target, data), "model": name, "methods": kinds}
+    target = named_target(target, data, reading)
+    given = {"target": target, "model": name, "methods": kinds}
     request = build_request(options | given, set_)
     with connect(url) as client:
-        set_dataset(client, request, data)
+        set_dataset(client, request, data, target, reading, yes=yes)
         if out_of_distribution is not None:
-            request["out_of_distribution"], _ = find_dataset(client, out_of_distribution)
+            others = find_dataset(client, out_of_distribution, reading_options())
+            request["out_of_distribution"] = others["id"]
         job = client.submit_compare(request)
         if not follow_:
             print_json(job) if as_json else typer.echo(job["id"])

@@ -1,30 +1,40 @@
-"""`credence datasets`: upload, list, show and delete data sets."""
+"""`credence datasets`: upload, list, show, fix and delete data sets."""
 
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from credence.commands.completion import dataset_ids
 from credence.commands.connection import connect
-from credence.commands.options import AsJson, Limit, Url, Yes
-from credence.commands.sharing import add_share
-from credence.rendering import (
-    note,
-    print_columns,
-    print_datasets,
-    print_fields,
-    print_json,
-    print_table,
+from credence.commands.fixes import apply
+from credence.commands.options import (
+    AsJson,
+    Comment,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
+    Index,
+    Like,
+    Limit,
+    Quote,
+    Sheet,
+    Skip,
+    Url,
+    Yes,
+    reading_options,
 )
-from credence.types import Dataset
+from credence.commands.reading_report import print_dataset
+from credence.commands.sharing import add_share
+from credence.rendering import note, print_datasets, print_json, print_table
+from credence.types import Finding, Json
 
-if TYPE_CHECKING:
-    from credence.client import Client
+app = typer.Typer(no_args_is_help=True, help="Data sets: upload, list, show, fix and delete them.")
 
-app = typer.Typer(no_args_is_help=True, help="Data sets: upload, list, show and delete them.")
-
+ColumnType = Literal["number", "category", "boolean", "datetime", "text"]
 DatasetId = Annotated[str, typer.Argument(help="Id of the data set.", autocompletion=dataset_ids)]
 
 
@@ -42,30 +52,158 @@ def list_datasets(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -
 
 
 @app.command()
-def show(dataset: DatasetId, as_json: AsJson = False, url: Url = None) -> None:
-    """Show one data set and its columns.
+def show(
+    dataset: DatasetId,
+    target: Annotated[
+        str | None, typer.Option(help="Also what this column, as the target, is worth saying.")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+) -> None:
+    """Show how a data set was read, its columns and what to look at before a training.
 
-    Example: `credence datasets show ds_01`
+    Example: `credence datasets show ds_01 --target y`
     """
     with connect(url) as client:
-        answer = client.dataset(dataset)
-    print_json(answer) if as_json else _print(answer)
+        answer = client.dataset(dataset, target)
+    print_json(answer) if as_json else print_dataset(answer, target=target)
 
 
 @app.command()
 def upload(
     file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The file.")],
     name: Annotated[str | None, typer.Option(help="Default: the file's name.")] = None,
+    *,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    skip: Skip = None,
+    comment: Comment = None,
+    index: Index = None,
+    sheet: Sheet = None,
+    like: Like = None,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Upload a CSV, Parquet, Arrow stream, npz or text file (.gz too).
+    """Upload a file, and show how it was read and what to look at before a training.
 
-    Example: `credence datasets upload concrete.csv --name concrete`
+    CSV, TSV, JSON, Excel, OpenDocument, Parquet, Arrow, Feather, ORC, npz and text; also packed by
+    gzip, zstd, bz2 or zip. How a file is written is found out; the options set it.
+
+    Examples:
+
+    `credence datasets upload concrete.csv --name concrete`
+
+    `credence datasets upload prices.txt --delimiter ';' --decimal , --encoding latin-1`
     """
+    reading = reading_options(
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+        decimal=decimal,
+        header=header,
+        skip=skip,
+        comment=comment,
+        index=index,
+        sheet=sheet,
+    )
     with connect(url) as client:
-        answer = upload_file(client, file, name)
-    print_json(answer) if as_json else _print(answer)
+        answer = client.upload(file, name, like=like, **reading)
+    print_json(answer) if as_json else print_dataset(answer)
+
+
+@app.command()
+def fix(
+    dataset: DatasetId,
+    *,
+    finding: Annotated[
+        list[int] | None,
+        typer.Option(help="Number of a finding in `datasets show`; once per finding."),
+    ] = None,
+    column: Annotated[str | None, typer.Option(help="The column to read otherwise.")] = None,
+    type_: Annotated[ColumnType | None, typer.Option("--type", help="Its type.")] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="How it writes its values: a number as the file would write 1234.56, a date as "
+            "%d.%m.%Y, a boolean as yes/no; exact: blanks and case of a category count.",
+        ),
+    ] = None,
+    missing: Annotated[
+        list[str] | None, typer.Option(help="A text for a missing value; once per text.")
+    ] = None,
+    use: Annotated[
+        bool | None,
+        typer.Option("--use/--no-use", help="Whether it is a feature if none are named."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="As for `datasets show`, if the findings are those.")
+    ] = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    skip: Skip = None,
+    comment: Comment = None,
+    index: Index = None,
+    sheet: Sheet = None,
+    name: Annotated[str | None, typer.Option(help="Of the new data set.")] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+) -> None:
+    """Read the file or some columns otherwise: a new data set. The old one stays.
+
+    Examples:
+
+    `credence datasets fix ds_01 --column price --type number --missing - --missing n/a`
+
+    `credence datasets fix ds_01 --decimal , --no-header`
+
+    `credence datasets fix ds_01 --finding 2 --finding 3`
+    """
+    given = {"type": type_, "format": format_, "missing": missing or None, "use": use}
+    changes = {key: value for key, value in given.items() if value is not None}
+    reading = reading_options(
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+        decimal=decimal,
+        header=header,
+        skip=skip,
+        comment=comment,
+        index=index,
+        sheet=sheet,
+    )
+    if bool(changes) != (column is not None):
+        raise typer.BadParameter("--column goes with --type, --format, --missing, --use, --no-use")
+    if not (changes or finding or reading):
+        raise typer.BadParameter("give --column NAME, --finding NUMBER, or how to read the file")
+    fixes: list[Json] = [{"columns": [{"name": column, **changes}]}] if column else []
+    with connect(url) as client:
+        if finding:
+            fixes = _chosen(client.dataset(dataset, target)["findings"], finding) + fixes
+        answer = apply(client, dataset, [*fixes, {"options": reading}], name)
+    print_json(answer) if as_json else print_dataset(answer)
+
+
+def _chosen(findings: Sequence[Finding], numbers: Sequence[int]) -> list[Json]:
+    """The fixes of these findings, as `datasets show` numbers them."""
+    return [_fix_of(findings, number) for number in numbers]
+
+
+def _fix_of(findings: Sequence[Finding], number: int) -> Json:
+    if not 1 <= number <= len(findings):
+        there = f"there are {len(findings)}" if findings else "there are none"
+        raise typer.BadParameter(f"no finding {number}: {there}", param_hint="--finding")
+    finding = findings[number - 1]
+    if finding["fix"] is None:
+        message = f"finding {number} has no fix: {finding['message']}"
+        raise typer.BadParameter(message, param_hint="--finding")
+    return finding["fix"]
 
 
 @app.command()
@@ -93,20 +231,6 @@ def delete(dataset: DatasetId, yes: Yes = False, url: Url = None) -> None:
     with connect(url) as client:
         client.delete_dataset(dataset)
     typer.echo(f"deleted {dataset}")
-
-
-def upload_file(client: "Client", file: Path, name: str | None = None) -> Dataset:
-    """Upload a file; `typer.BadParameter` for a suffix that the service does not read."""
-    try:
-        return client.upload(file, name)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _print(dataset: Dataset) -> None:
-    names = {"id": "dataset", "name": "name", "rows": "rows", "bytes": "bytes", "sha256": "sha256"}
-    print_fields({label: dataset[key] for key, label in names.items()})  # type: ignore[literal-required]
-    print_columns(dataset["columns"])
 
 
 add_share(app, "datasets", "ds_01")

@@ -107,6 +107,15 @@ Sheet = Annotated[
     typer.Option(help="Of a workbook. Default: the first.", rich_help_panel=FILE),
 ]
 
+Like = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DATA|MODEL",
+        help="Read the columns as those of this data set or model.",
+        rich_help_panel=FILE,
+    ),
+]
+
 
 def reading_options(**options: Any) -> ReadingOptions:
     """The options that were given."""

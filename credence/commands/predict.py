@@ -1,5 +1,6 @@
 """`credence predict`: predict rows of a file, with uncertainty."""
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,11 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from credence.commands.connection import connect
-from credence.commands.options import AsJson, ModelArgument, Url
+from credence.commands.file_input import Input, input_of, refused
+from credence.commands.options import (
+    AsJson,
+    Comment,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Header,
+    Index,
+    ModelArgument,
+    Quote,
+    Sheet,
+    Skip,
+    Url,
+    reading_options,
+)
 from credence.commands.prediction_files import BINARY, ResultFormat, result_writer
 from credence.commands.row_files import STANDARD_INPUT, Columns, RowFormat, existing, rows_of
 from credence.progress import is_interactive, rows_bar
-from credence.rendering import print_json
+from credence.rendering import note, print_json
 from credence.types import Feature, Json, Version
 
 if TYPE_CHECKING:
@@ -30,7 +46,7 @@ def predict(
         Path,
         typer.Argument(
             callback=existing,
-            help="CSV, JSONL, Parquet or Arrow stream; text for a language model. - is standard "
+            help="CSV, JSON lines, Excel, Parquet, …; text for a language model. - is standard "
             "input. For a forecast: the history, in the order of time.",
         ),
     ] = STANDARD_INPUT,
@@ -54,8 +70,17 @@ def predict(
     top: Annotated[int | None, typer.Option(help="Language models: number of next tokens.")] = None,
     from_: Annotated[
         RowFormat | None,
-        typer.Option("--from", help="Format of the rows; default: by the file's suffix, or CSV."),
+        typer.Option("--from", help="Format of the rows; default: found out."),
     ] = None,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    skip: Skip = None,
+    comment: Comment = None,
+    index: Index = None,
+    sheet: Sheet = None,
     format_: Annotated[
         ResultFormat | None,
         typer.Option("--format", help="Of the result; default: a table on a terminal, else CSV."),
@@ -65,13 +90,15 @@ def predict(
 ) -> None:
     """Predict rows, texts, or what comes next: a table on a terminal, CSV into a pipe.
 
+    The columns of a file are found by name, and read as those of the training data were.
+
     Examples:
 
     `credence predict concrete rows.csv --samples 1000`
 
     `credence predict concrete --prune 0.95 --interval 0.5 --interval 0.9 < rows.csv > out.csv`
 
-    `credence predict concrete rows.parquet --format parquet > predictions.parquet`
+    `credence predict concrete rows.xlsx --sheet May --format parquet > predictions.parquet`
 
     `credence predict airline history.csv --horizon 12 --future holidays.csv`
 
@@ -87,12 +114,32 @@ def predict(
         "top": top,
     }
     settings: Json = {key: value for key, value in given.items() if value is not None}
+    reading = reading_options(
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+        decimal=decimal,
+        header=header,
+        skip=skip,
+        comment=comment,
+        index=index,
+        sheet=sheet,
+    )
     result = _checked(format_, as_json=as_json)
     with connect(url) as client, ExitStack() as files:
         from credence.client.rows import future_of, inputs_of  # noqa: PLC0415
 
         trained = client.model(model, version)
         about = trained.description
+        if about["task"] != "language_model" and future is None:
+            _check_future(about, future_of(about) if about["task"] == "forecasting" else [])
+            given_file = files.enter_context(input_of(file, from_))
+            _predict_input(
+                client, about, given_file, settings | reading, None if as_json else result
+            )
+            return
+        if reading:
+            raise typer.BadParameter(f"{', '.join(reading)}: not with texts, nor with --future")
         rows = files.enter_context(rows_of(file, inputs_of(about), from_))
         wanted = future_of(about) if about["task"] == "forecasting" else []
         steps = _future(about, wanted, future)
@@ -115,12 +162,54 @@ def _checked(format_: ResultFormat | None, *, as_json: bool) -> ResultFormat:
     return format_ or ("table" if sys.stdout.isatty() else "csv")
 
 
-def _future(about: Version, wanted: list[Feature], file: Path | None) -> Columns | None:
-    """The covariates of the steps ahead; None if the model has none."""
-    names = ", ".join(feature["name"] for feature in wanted)
-    if wanted and file is None:
+def _predict_input(
+    client: "Client",
+    about: Version,
+    given: Input,
+    settings: Json,
+    format_: ResultFormat | None,
+) -> None:
+    """Predict a file as the service reads it, and write the result; as JSON if there is no format.
+
+    Raises:
+        typer.BadParameter: the service cannot read the rows.
+    """
+    with refused(given.name):
+        if format_ is None:
+            print_json(client.run(given.answer(client, about, settings)))
+            return
+        visible = is_interactive() and not sys.stdout.isatty()
+        first_row = 1
+        with result_writer(format_) as write, rows_bar(None, visible=visible) as show:
+
+            def on_table(table: "Table") -> None:
+                nonlocal first_row
+                _report(table.metadata, is_first=first_row == 1)
+                write(table, first_row)
+                first_row += table.num_rows
+                show(table.num_rows)
+
+            client.run(given.predict(client, about, settings, on_table))
+
+
+def _report(metadata: dict[str, str], *, is_first: bool) -> None:
+    """Say on standard error what the service says about the rows."""
+    ignored = json.loads(metadata.get("ignored", "[]"))
+    if ignored and is_first:
+        note(f"not features, ignored: {', '.join(ignored)}")
+    for text in json.loads(metadata.get("notes", "[]")):
+        note(text)
+
+
+def _check_future(about: Version, wanted: list[Feature]) -> None:
+    if wanted:
+        names = ", ".join(feature["name"] for feature in wanted)
         message = f"{about['model']} needs {names} of the steps ahead: give --future FILE"
         raise typer.BadParameter(message)
+
+
+def _future(about: Version, wanted: list[Feature], file: Path | None) -> Columns | None:
+    """The covariates of the steps ahead; None if the model has none."""
     if file is None:
         return None
     if not wanted:

@@ -1,6 +1,5 @@
 """`credence train`: train a model on a file or data set."""
 
-import csv
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,23 +8,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from credence.commands.before_training import check_target, review
 from credence.commands.connection import connect
-from credence.commands.datasets import upload_file
+from credence.commands.file_headers import column_names
 from credence.commands.following import follow
 from credence.commands.options import (
     AsJson,
+    Comment,
     Data,
+    Decimal,
+    Delimiter,
+    Encoding,
     Epochs,
     Follow,
+    Header,
     Hidden,
+    Index,
     ModelName,
+    Quote,
     Seed,
     Settings,
+    Sheet,
+    Skip,
     Target,
     Url,
+    Yes,
+    reading_options,
 )
 from credence.rendering import note, print_json, print_version
-from credence.types import Json
+from credence.types import Dataset, Json, ReadingOptions
 
 if TYPE_CHECKING:
     from credence.client import Client
@@ -42,10 +53,23 @@ def train(
     alias: Annotated[str | None, typer.Option(help="Alias for the new version.")] = None,
     set_: Settings = None,
     follow_: Follow = True,
+    delimiter: Delimiter = None,
+    quote: Quote = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    header: Header = None,
+    skip: Skip = None,
+    comment: Comment = None,
+    index: Index = None,
+    sheet: Sheet = None,
+    yes: Yes = False,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
     """Train a model; settings not given follow the recommended recipe.
+
+    First it shows how the data were read and what to look at. On a terminal it asks before it
+    trains in spite of warnings; elsewhere it stops at errors. `--yes` trains in any case.
 
     Examples:
 
@@ -55,11 +79,22 @@ def train(
 
     `credence train concrete.csv --target y --set method.kl.weight=0.1 --set pruning=[0.5]`
     """
+    reading = reading_options(
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+        decimal=decimal,
+        header=header,
+        skip=skip,
+        comment=comment,
+        index=index,
+        sheet=sheet,
+    )
     options = {"network.hidden": hidden, "training.epochs": epochs, "training.seed": seed}
-    given = {"target": named_target(target, data), "model": name, "alias": alias}
-    request = build_request(options | given, set_)
+    target = named_target(target, data, reading)
+    request = build_request(options | {"target": target, "model": name, "alias": alias}, set_)
     with connect(url) as client:
-        set_dataset(client, request, data)
+        set_dataset(client, request, data, target, reading, yes=yes)
         job = client.submit_train(request)
         if not follow_:
             print_json(job) if as_json else typer.echo(job["id"])
@@ -73,19 +108,18 @@ def train(
         note(f"next: `credence predict {version['model']} ROWS` · `{card}`", style="dim")
 
 
-def named_target(target: str | None, data: str) -> str:
+def named_target(target: str | None, data: str, reading: ReadingOptions) -> str:
     """The column to predict.
 
     Raises:
-        typer.BadParameter: no target is given; for a CSV file the message names the columns.
+        typer.BadParameter: no target is given, or the file surely has no such column; the message
+            names the columns if the file is text.
     """
     if target is not None:
+        check_target(target, data, reading)
         return target
-    path = Path(data)
-    choice = ""
-    if path.is_file() and path.suffix.lower() == ".csv":
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            choice = f", one of {', '.join(next(csv.reader(file), []))}"
+    names = column_names(Path(data), reading) if Path(data).is_file() else None
+    choice = f", one of {', '.join(names)}" if names else ""
     raise typer.BadParameter(f"name the column to predict{choice}", param_hint="--target")
 
 
@@ -100,12 +134,19 @@ def build_request(options: Mapping[str, Any], settings: Sequence[str] | None) ->
     return request
 
 
-def set_dataset(client: "Client", request: Json, data: str) -> None:
-    """Upload `data` if it is a file, and set the request's data set and default model name."""
+def set_dataset(
+    client: "Client", request: Json, data: str, target: str, reading: ReadingOptions, *, yes: bool
+) -> None:
+    """Upload `data` if it is a file, and set the request's data set and default model name.
+
+    Raises:
+        typer.BadParameter, typer.Exit: see `review`.
+    """
     from credence.client.dataset_calls import model_name_of  # noqa: PLC0415 - with httpx
 
-    request["dataset"], data_name = find_dataset(client, data)
-    request.setdefault("model", model_name_of(data_name))
+    dataset = find_dataset(client, data, reading)
+    request.setdefault("model", model_name_of(_data_name(dataset, data)))
+    request["dataset"] = review(client, dataset, target, yes=yes)["id"]
 
 
 def parse_setting(setting: str) -> tuple[str, Any]:
@@ -139,13 +180,28 @@ def assign(request: Json, path: str, value: Any) -> None:
     request[last] = value
 
 
-def find_dataset(client: "Client", data: str) -> tuple[str, str]:
-    """Id and name of the data set; a file is uploaded first."""
+def find_dataset(client: "Client", data: str, reading: ReadingOptions) -> Dataset:
+    """The data set; a file is uploaded first.
+
+    Raises:
+        typer.BadParameter: `data` is neither a file nor an id, or an id with options of files.
+    """
     path = Path(data)
     if path.is_file():
-        dataset = upload_file(client, path)
+        dataset = client.upload(path, **reading)
         note(f"{dataset['id']}: {dataset['rows']} rows of {path.name}")
-        return dataset["id"], path.name
+        return dataset
     if not data.startswith("ds_"):
         raise typer.BadParameter(f"{data!r} is neither a file nor the id of a data set (ds_…)")
-    return data, client.dataset(data)["name"]
+    if reading:
+        option = f"--{next(iter(reading))}"
+        raise typer.BadParameter(
+            f"{option} is for a file, and {data} is a data set: make another one of the same file "
+            f"with `credence datasets fix {data} {option} …`"
+        )
+    return client.dataset(data)
+
+
+def _data_name(dataset: Dataset, data: str) -> str:
+    """The file's name, also if its bytes were uploaded by another one; else the data set's."""
+    return Path(data).name if Path(data).is_file() else dataset["name"]

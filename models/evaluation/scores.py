@@ -71,7 +71,7 @@ SCORES = (  # of a version's metrics, on held-out or labelled rows
     Score("accuracy", "accuracy", "highest", is_compared=True),
     # of two classes those of the rarer one, of more the means
     Score("balanced_accuracy", "balanced accuracy", "highest"),
-    Score("average_precision", "average precision", "highest"),
+    Score("average_precision", "average precision", "highest", is_compared=True),
     Score("auroc", "AUROC", "highest"),
     Score("crps", "CRPS", "lowest", is_compared=True),
     Score("mase", "MASE", "lowest", is_compared=True),

@@ -101,6 +101,11 @@ class InputColumn:
     reading: ColumnReading | None = None
     spellings: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def reading_or_plain(self) -> ColumnReading:
+        """How a file's column is read, which has nothing but texts."""
+        return self.reading or ColumnReading(name=self.name, type=self.type)
+
 
 def column_of(columns: Mapping[str, ColumnProfile], name: str, path: str) -> ColumnProfile:
     """Return the profile of the named column.

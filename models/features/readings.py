@@ -1,5 +1,6 @@
 """How the columns of a model's training data were read, which its predictions follow."""
 
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -47,8 +48,8 @@ def with_readings(
 
 
 def fold(level: str) -> str:
-    """A level without stray blanks and case."""
-    return " ".join(level.split()).casefold()
+    """A level without stray blanks, case, and the two ways of writing accents."""
+    return " ".join(unicodedata.normalize("NFC", level).split()).casefold()
 
 
 def spellings(levels: Sequence[str]) -> dict[str, str]:

@@ -23,7 +23,9 @@ from models.training.value_counts import ValueCounts
 
 FEW = 5  # values that are classes unless they are counts
 LABELS = 20  # values that may be classes without a word of the features
-MOST_LABELS = 100  # values that may be classes at all, if they are numbers
+MOST_LABELS = (
+    100  # values that may be classes at all, if they are numbers; more words are a finding
+)
 ROWS_PER_VALUE = 5  # fewer cannot teach a class
 FEW_ROWS_PER_CLASS = 10  # and many classes: a note
 MANY_CLASSES = 20
@@ -100,7 +102,8 @@ def _on_many_classes(target: ColumnProfile, num_rows: int, load: Load | None) ->
     classes, rows = target.num_levels or 0, num_rows - target.missing
     if target.type == "number" and load is not None:
         classes = len(ValueCounts.of(load([target.name])[target.name]))
-    if classes < MANY_CLASSES or rows >= FEW_ROWS_PER_CLASS * classes:
+    said = target.type != "number" and classes > MOST_LABELS  # by a finding on the target
+    if said or classes < MANY_CLASSES or rows >= FEW_ROWS_PER_CLASS * classes:
         return ()
     note = (
         f"{target.name} has {classes} classes in {rows} rows, about {rows / classes:.3g} rows "

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,12 @@ from core.registry.registry import Version
 from core.settings import load_settings
 from models.artifact.files import write_model
 from models.config import FeatureConfig, MLPConfig, ModelConfig, TrainingConfig
+from models.features.readings import readings_of
 from models.model import TrainedModel
 from models.training.recipe import resolve
 from models.training.train import train
 from worker.baselines.adding import with_baselines
+from worker.training import columns_needed
 
 CLASSES = ("alder", "beech", "oak")
 
@@ -176,7 +178,10 @@ def carry_out(
     types = {name: profile.type for name, profile in profiles.items()}
     types[spec.config.target] = target_type(profiles[spec.config.target])
     columns = context.datasets.columns(spec.dataset, types=types)
-    trained = change(with_baselines(train(columns, types, spec.config), columns, types))
+    trained = with_baselines(train(columns, types, spec.config), columns, types)
+    readings = context.datasets.get(spec.dataset).readings
+    kept = readings_of(readings, columns_needed(spec.config))
+    trained = change(replace(trained, readings=kept))
     directory = context.settings.data_dir / f"artifact-{job_id}"
     trained = write_model(trained, directory)
     return context.registry.publish(

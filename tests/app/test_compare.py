@@ -167,7 +167,7 @@ def test_the_result_is_a_table_and_a_page(own: Service, task: str) -> None:
     own_scores = (
         {"rmse", "crps", "coverage_0.9"}
         if numbers
-        else {"accuracy", "brier", "ece", "ece_debiased"}
+        else {"accuracy", "average_precision", "brier", "ece", "ece_debiased"}
     )
     assert [row["name"] for row in rows] == ["map", "bbb"]
     for row in rows:

@@ -1,8 +1,8 @@
 """Each file of the corpus becomes what it must: its types, values and findings, or its refusal."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +108,8 @@ def _findings(datasets: Datasets, dataset: Dataset, target: str | None) -> tuple
     if target is None:
         return dataset.findings
 
-    def load(names: Any) -> Mapping[str, Any]:
-        return datasets.columns(dataset.id, names)
-
-    return (*dataset.findings, *check_target(dataset.columns, dataset.rows, target, load))
+    load = partial(datasets.columns, dataset.id)
+    return (*dataset.findings, *check_target(dataset, target, load))
 
 
 def _check_findings(case: Case, found: tuple[Finding, ...]) -> None:

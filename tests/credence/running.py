@@ -1,10 +1,11 @@
 """Start the real thing: `credence` commands and `credence serve` as processes."""
 
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,34 @@ def credence(
         timeout=200,
         check=False,
     )
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What a command printed at a terminal, and on a standard output that is a file."""
+
+    returncode: int
+    text: str
+    stdout: str
+
+
+def at_terminal(*arguments: str, url: str, typed: str) -> Screen:
+    """Run a command whose standard input and error are a terminal, on which `typed` is typed."""
+    parent, child = pty.openpty()
+    env = environment(COLUMNS="200", CREDENCE_URL=url)
+    with subprocess.Popen(
+        [*CREDENCE, *arguments], env=env, stdin=child, stderr=child, stdout=subprocess.PIPE
+    ) as process:
+        os.close(child)
+        os.write(parent, f"{typed}\x04".encode())  # Ctrl-D: a further question ends the command
+        screen = b""
+        with suppress(OSError):  # EIO: the other end is closed
+            while piece := os.read(parent, 4096):
+                screen += piece
+        assert process.stdout is not None
+        out = process.stdout.read()
+    os.close(parent)
+    return Screen(process.returncode, screen.decode().replace("\r\n", "\n"), out.decode())
 
 
 @dataclass(frozen=True)

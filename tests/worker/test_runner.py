@@ -161,3 +161,21 @@ def test_an_evaluation_scores_a_version(
     assert done.metrics["log_likelihood"] == pytest.approx(
         model.evaluate(columns, prune=0.5)["log_likelihood"]
     )
+
+
+def test_a_target_of_yes_and_no_has_these_words_as_classes(
+    context: Context, runner: JobRunner, tmp_path: Path
+) -> None:
+    rows = [f"{x},{'Ja' if x % 3 else 'Nein'}" for x in range(120)]
+    path = tmp_path / "paid.csv"
+    path.write_text("\n".join(["x,y", *rows]), encoding="utf-8")
+    stored, _ = context.datasets.add("paid", "text/csv", path)
+    assert [column.type for column in stored.columns] == ["number", "boolean"]
+    job = train_job(context, stored.id)
+    runner.run(job.id)
+    version = context.registry.get("line")
+    assert version.description["classes"] == ["Ja", "Nein"]
+    evaluation = context.jobs.create(EvaluateSpec(model="line", dataset=stored.id, version=1))
+    runner.run(evaluation.id)
+    done = context.jobs.get(evaluation.id)
+    assert (done.status, done.metrics["rows"]) == (JobStatus.SUCCEEDED, 120)

@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from core.datasets.files.dialects import is_value
+from core.datasets.files.values import is_value
 from core.datasets.understanding.missing import KNOWN
 
+MAX_COLUMNS = 1000  # that are looked at
 FIRST_YEAR, LAST_YEAR = 1800, 2100
 WORDS = frozenset({"true", "false", "yes", "no"})
 BRACKETED = re.compile(r"[\[(].*[\])]|%|°[CFK]")
@@ -23,7 +24,7 @@ def header_points(first: Sequence[str], rows: Sequence[Sequence[str]]) -> float:
         return -1.0 if all(map(is_value, filter(str.strip, first))) else 1.0
     numbered = are_numbered(first, rows)
     points = 0.0
-    for place, cell in enumerate(first):
+    for place, cell in enumerate(first[:MAX_COLUMNS]):
         below = [row[place].strip() for row in rows if place < len(row)]
         points += _points(cell.strip(), [text for text in below if text], numbered=numbered)
     return points
@@ -50,14 +51,14 @@ def _typed_share(texts: Sequence[str]) -> float:
 
 def are_numbered(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether names are 0, 1, 2, … (as pandas makes them) or years that follow each other."""
-    texts = [cell.strip() for cell in first]
+    texts = [cell.strip() for cell in first[:MAX_COLUMNS]]
     numbers = [int(text) for text in texts if re.fullmatch(r"\d{1,4}", text)]
     others = [text for text in texts if is_value(text) and not text.isdigit()]
     if others or len(numbers) < 2 or any(b - a != 1 for a, b in pairwise(numbers)):
         return False
     if numbers[0] == 0:
         return len(numbers) > 2 or not texts[0]
-    values = {cell.strip() for row in rows for cell in row}
+    values = {cell.strip() for row in rows for cell in row[:MAX_COLUMNS]}
     years = numbers[0] >= FIRST_YEAR and numbers[-1] <= LAST_YEAR
     return years and not values & set(texts)
 
@@ -70,7 +71,7 @@ def is_second_header(row: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     if len(rows) < 2:
         return False
     above = 0
-    for place, cell in enumerate(row):
+    for place, cell in enumerate(row[:MAX_COLUMNS]):
         text = cell.strip()
         below = [one[place].strip() for one in rows if place < len(one) and one[place].strip()]
         if is_value(text) or (text and text in below):

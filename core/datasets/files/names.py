@@ -2,10 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
-
-from core.datasets.files.layout import Layout
 
 ROW_NAME = "row"
 INDEX = re.compile(r"Unnamed: 0(\.\d+)?")  # what pandas calls an index that was written before
@@ -42,37 +39,6 @@ def unused(name: str, taken: set[str]) -> str:
     if name not in taken:
         return name
     return next(one for one in (f"{name}_{n}" for n in count(2)) if one not in taken)
-
-
-@dataclass(frozen=True)
-class Named:
-    """The names of all columns.
-
-    Args:
-        unnamed: places of the columns that the file gives no name.
-        changed: (what the file says, the name) where they differ by more than blanks.
-    """
-
-    names: list[str]
-    unnamed: frozenset[int]
-    changed: list[tuple[str, str]]
-
-
-def of_layout(layout: Layout) -> Named:
-    """Names for the columns of a layout."""
-    cells = [clean(cell) for cell in layout.aligned]
-    if layout.joined:
-        cells = joined(cells, [clean(cell) for cell in layout.second])
-    names = distinct(cells)
-    unnamed = frozenset(
-        place for place, cell in enumerate(cells) if not cell or (place == 0 and is_unnamed(cell))
-    )
-    changed = [
-        (cell, name)
-        for place, (cell, name) in enumerate(zip(layout.aligned, names, strict=True))
-        if cell.strip() != name and place not in unnamed
-    ]
-    return Named(names, unnamed, changed)
 
 
 def joined(tops: Sequence[str], subs: Sequence[str]) -> list[str]:

@@ -106,10 +106,23 @@ def is_scaling(tokens: Iterable[str]) -> bool:
 
 
 def unit_of(token: str) -> str:
-    """One spelling of a unit: `Years` and `year` are one."""
-    if len(token) < 4:
-        return token
-    return token.casefold().rstrip("s")
+    """One spelling of a unit: `Years` is `year`, `Kg` is `kg`, but `mW` is not `MW`."""
+    if len(token) >= 4:
+        return token.casefold().rstrip("s")
+    alike = [unit for unit in KNOWN_UNITS if unit.casefold() == token.casefold()]
+    return alike[0] if len(alike) == 1 and token not in KNOWN_UNITS else token
+
+
+def spellings_of(affix: str) -> tuple[str, ...]:
+    """All that means the same as a currency, a percent sign or a unit."""
+    if affix in PERCENT:
+        return PERCENT
+    if currency := currency_of(affix):
+        return currency
+    cases: tuple[str, ...] = (affix, affix.lower(), affix.upper(), affix.capitalize())
+    if affix.isalpha() and len(affix) >= 4:
+        cases += tuple(case.rstrip("sS") for case in cases) + tuple(f"{case}s" for case in cases)
+    return tuple(dict.fromkeys(case for case in cases if unit_of(case) == unit_of(affix)))
 
 
 def can_be_unit(token: str, *, apart: bool) -> bool:
@@ -122,4 +135,8 @@ def can_be_unit(token: str, *, apart: bool) -> bool:
         return False
     if token in _ONLY_APART and not apart:
         return False
-    return token in KNOWN_UNITS or (apart and re.match(r"[^\W\d_]|[°‰µ\"']", token) is not None)
+    return (
+        unit_of(token) in KNOWN_UNITS
+        or token in KNOWN_UNITS
+        or (apart and re.match(r"[^\W\d_]|[°‰µ\"']", token) is not None)
+    )

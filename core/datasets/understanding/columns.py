@@ -1,7 +1,7 @@
 """From a file's columns to canonical ones: what the texts mean."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -10,6 +10,7 @@ from core.datasets.files.source import Source
 from core.datasets.understanding import forced, typed, untyped
 from core.datasets.understanding.fixes import ColumnFix
 from core.datasets.understanding.hints import Hints, hints_of
+from core.datasets.understanding.missing import without_values
 from core.datasets.understanding.texts import Texts
 from core.datasets.understanding.understood import Understood
 from core.exceptions import Invalid
@@ -90,4 +91,7 @@ def _marked(found: Understood, fix: ColumnFix | None) -> Understood:
     if fix is None:
         return found
     use = found.reading.use if fix.use is None else fix.use
-    return found.with_reading(missing=_missing(fix), use=use)
+    found = found.with_reading(missing=_missing(fix), use=use)
+    if not fix.missing or found.reading.type != "number":
+        return found
+    return replace(found, column=without_values(found.column, fix.missing))

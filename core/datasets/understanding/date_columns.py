@@ -31,12 +31,14 @@ def read(texts: Texts, column: Column, hints: Hints) -> Understood | None:
     known = without(column, KNOWN)
     if filled(known) == 0:
         return None
+    found = guess(sample(known), day_first=hints.day_first)
+    if found is None:
+        return None
     instants = times.parse(known, Place(texts.name))
     if pa.types.is_timestamp(instants.type):
         missing = _missing(texts, lost(column, known), lost(known, instants))
         return Understood(instants, ColumnReading(name=texts.name, type="datetime"), missing)
-    found = guess(sample(known), day_first=hints.day_first)
-    return None if found is None else _read(texts, column, known, found)
+    return _read(texts, column, known, found)
 
 
 def compact(texts: Texts, column: Column, numbers: Column) -> Understood | None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from annotated_types import Len
 from pydantic import Field
 
 from core.exceptions import Invalid
 from models.config import ColumnName
+from models.features.columns import ColumnReading
 
 MAX_MISSING = 100
 
@@ -52,6 +53,11 @@ def merge(before: Sequence[ColumnFix], now: Sequence[ColumnFix]) -> tuple[Column
     return tuple(ColumnFix(**fix) for _, fix in sorted(merged.items()))
 
 
+def fixes_like(readings: Sequence[ColumnReading]) -> tuple[ColumnFix, ...]:
+    """What reads the columns of another file as these were read."""
+    return tuple(map(_fix_like, readings))
+
+
 def check_names(fixes: Sequence[ColumnFix], names: Sequence[str]) -> None:
     """Raise `Invalid` if a fix names no column; the message lists columns that exist."""
     known = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
@@ -80,3 +86,14 @@ def _fix(data: Mapping[str, Any]) -> ColumnFix:
 
 def _given(fix: ColumnFix) -> dict[str, Any]:
     return {name: value for name, value in asdict(fix).items() if value is not None}
+
+
+def _fix_like(reading: ColumnReading) -> ColumnFix:
+    type_: Any = reading.type if reading.type in get_args(StoredType) else None
+    return ColumnFix(
+        name=reading.name,
+        type=type_,
+        format=reading.format,
+        missing=reading.missing or None,
+        use=reading.use,
+    )

@@ -35,7 +35,7 @@ def type_of(fix: ColumnFix | None) -> str | None:
         return "category"
     if "%" in fix.format.rstrip("% ") or fix.format in ("unix", "unix_ms", "excel"):
         return "datetime"
-    return "boolean" if fix.format.count("/") == 1 and "1" not in fix.format else "number"
+    return "boolean" if fix.format.count("/") == 1 and "234" not in fix.format else "number"
 
 
 def read(texts: Texts, fix: ColumnFix, hints: Hints, pointer: str) -> Understood:

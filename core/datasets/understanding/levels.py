@@ -114,7 +114,8 @@ def _missing_words(texts: Texts, where: Any) -> list[Finding]:
 
 
 def _blanks(texts: Texts, column: Column) -> list[Finding]:
-    stray = pc.fill_null(pc.not_equal(texts.column, column), False)
+    stray = pc.and_(pc.not_equal(texts.column, column), pc.not_equal(column, ""))
+    stray = pc.fill_null(stray, False)
     if not pc.any(stray).as_py():
         return []
     message = "blanks at the ends of texts in {rows} are left out"

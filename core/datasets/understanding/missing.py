@@ -1,6 +1,12 @@
 """Texts that stand for a missing value."""
 
+import re
+from functools import lru_cache
+
 import pyarrow as pa
+
+from core.datasets.columns import Column
+from core.datasets.understanding.kernels import pc
 
 ALWAYS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL")
 """In every column, whatever its type."""
@@ -31,6 +37,15 @@ NO_NUMBERS = (*KNOWN, *_INFINITE)
 """In columns of numbers: a network cannot use infinity."""
 
 
+@lru_cache(maxsize=64)
 def words(texts: tuple[str, ...]) -> "pa.Array[pa.LargeStringScalar]":
     """The texts as Arrow compares them with a column."""
     return pa.array(texts, pa.large_string())
+
+
+def without_values(numbers: Column, texts: tuple[str, ...]) -> Column:
+    """With null where a number is one that the texts write: `-999` also stands for -999.0."""
+    plain = [text for text in texts if re.fullmatch(r"[+-]?\d+(\.\d*)?", text)]
+    values = pa.array([float(text) for text in plain], pa.float64())
+    found = pc.is_in(numbers.cast(pa.float64(), safe=False), values)
+    return pc.if_else(found, pa.scalar(None, numbers.type), numbers)

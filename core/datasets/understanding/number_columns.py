@@ -52,7 +52,7 @@ def read(texts: Texts, column: Column, hints: Hints) -> Understood | None:
     """
     known = without(column, NO_NUMBERS)
     found = _read(known, hints)
-    if found is None:
+    if found is None or not filled(found.numbers):
         return None
     if found.guess.units:
         return _several_units(texts, column, found)
@@ -183,7 +183,8 @@ def _two_marks(texts: Texts, column: Column, found: Read, others: Column) -> Und
     """A category, if the others are numbers with the other decimal mark; else None."""
     format_ = found.guess.format
     left = column.filter(others)
-    turned = _turned(format_).read(left)
+    other = "," if format_.decimal == "." else "."
+    turned = replace(format_, decimal=other, group=format_.decimal).read(left)
     if filled(turned) < (1 - MOST_OTHERS) * len(left) or not filled(found.numbers):
         return None
     one = column.filter(pc.is_valid(found.numbers))[0].as_py()

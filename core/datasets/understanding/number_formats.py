@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from core.datasets.columns import Column
 from core.datasets.understanding import plain_numbers
-from core.datasets.understanding.affixes import PERCENT, SCALES, currency_of
+from core.datasets.understanding.affixes import SCALES, spellings_of
 from core.datasets.understanding.kernels import pc
 
 EXAMPLES = "1234.56, 1,234.56, 1.234,56, 1 234,56, 1'234.56, $1,234.56, 1.234,56 €, 1234.56 %"
@@ -104,7 +104,7 @@ class NumberFormat:
         number = rf"(?:(?:{whole})(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)?"
         affix = rf"(?:{_any_of(self._affixes)}\s*)?" if self.affix else ""
         after = rf"\s*{_any_of(SCALES)}?\s*{affix}" if self.scaled else rf"\s*{affix}"
-        signed = rf"(?:[+-]?\s*{affix}|{affix}[+-]\s*){number}{after}-?"
+        signed = rf"(?:[+-]?\s*{affix}|{affix}[+-]\s*){number}-?{after}"
         return rf"^(?:{signed}|-?\s*{affix}\(\s*{affix}{number}{after}\)\s*{affix})$"
 
     @property
@@ -112,13 +112,7 @@ class NumberFormat:
         """All spellings of the affix."""
         if not self.affix:
             return ()
-        if self.affix in PERCENT:
-            return PERCENT
-        spellings = (self.affix, self.affix.lower(), self.affix.upper(), self.affix.capitalize())
-        others: tuple[str, ...] = spellings if len(self.affix) > 3 else ()
-        if self.affix.isalpha() and len(self.affix) > 3:  # `1 year`, `2 years`
-            others += tuple(s[:-1] if s[-1] in "sS" else s + "s" for s in spellings)
-        return tuple(dict.fromkeys((*(currency_of(self.affix) or (self.affix,)), *others)))
+        return spellings_of(self.affix)
 
 
 def ascii_text(text: str) -> str:
@@ -153,7 +147,7 @@ def _number(digits: Column) -> Column:
 
 
 def _signed(numbers: Column, texts: Column) -> Column:
-    negative = pc.match_substring_regex(texts, r"^[^0-9]*[-(]|-$")
+    negative = pc.match_substring_regex(texts, r"^[^0-9]*[-(]|[0-9]-")
     if not pc.any(negative).as_py():
         return numbers
     return pc.if_else(negative, pc.negate(numbers), numbers)

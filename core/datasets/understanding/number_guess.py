@@ -21,8 +21,9 @@ LEAST_SHARE = 0.3  # of the different texts of a sample; rows are counted later
 _AFFIX = r"[^\s\d.,()+'\-][^\s()]{0,11}?"
 _CELL = re.compile(
     rf"(?P<open>-?\s*\()?\s*[+-]?\s*(?:(?P<before>{_AFFIX})\s*)?(?P<late_open>\()?[+-]?"
-    r"(?P<body>\d[\d.,']*(?: \d{3}[\d.,']*)*|[.,]\d+)(?P<exponent>[eE][+-]?\d+)?"
-    rf"(?P<blank>\s*)(?P<after>{_AFFIX}(?: {_AFFIX})?)?-?(?:\)\s*(?:{_AFFIX})?)?"
+    r"(?P<body>\d[\d.,']*(?: \d{3}[\d.,']*)*|[.,]\d+)(?P<exponent>[eE][+-]?\d+)?-?"
+    rf"(?P<blank>\s*)(?P<after>{_AFFIX}(?: {_AFFIX})?)?(?:\)\s*(?:{_AFFIX})?)?",
+    re.ASCII,
 )
 _CODE = re.compile(r"0\d+|\+\d{7,}")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
@@ -62,12 +63,12 @@ def guess(texts: Sequence[str], decimal: str | None) -> NumberGuess | None:
     if any(_CODE.fullmatch(text) for text in plain) or all(map(_ADDRESS.fullmatch, plain)):
         return None
     enclosed = [bool(cell["open"] or cell["late_open"]) for cell in cells]
-    if all(enclosed):
-        return None
     marks = _Marks.of([cell["body"] + (cell["exponent"] or "") for cell in cells])
     mark, group, guessed = marks.decide(decimal)
     with_affix = _with_affix(NumberFormat(mark, group), cells)
     if with_affix is None or len(with_affix.units) > MAX_UNITS:
+        return None
+    if all(enclosed) and not (group or with_affix.format.affix):
         return None
     return NumberGuess(with_affix.format, guessed, with_affix.units, any(enclosed))
 

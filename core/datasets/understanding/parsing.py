@@ -5,11 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from core.datasets.columns import Column, times
+from core.datasets.columns import Column
 from core.datasets.columns.numbers import FLOAT32_MAX
-from core.datasets.columns.place import Place
-from core.datasets.understanding import booleans, missing
+from core.datasets.columns.times import LOCAL_MICROSECONDS
+from core.datasets.understanding import booleans, levels, missing
+from core.datasets.understanding.date_formats import DateFormat
+from core.datasets.understanding.forced import without_zeros
 from core.datasets.understanding.kernels import pc
+from core.datasets.understanding.number_formats import NumberFormat
 from core.datasets.understanding.texts import trimmed, without
 from models.features.columns import ColumnReading
 
@@ -39,56 +42,51 @@ def parse(values: Sequence[str | None], reading: ColumnReading) -> np.ndarray:
         Unreadable: the first value that cannot be read.
     """
     given = pa.chunked_array([pa.array(values, pa.large_string())])
-    if reading.type == "text":
-        return _objects(pa.chunked_array([[value or "" for value in values]], pa.large_string()))
-    known = missing.CLEAR if reading.type == "category" else missing.KNOWN
-    texts = without(trimmed(given), (*known, *reading.missing))
     match reading.type:
         case "number":
-            return _checked(texts, *_numbers(texts, reading))
+            return _numbers(_filled(given, missing.NO_NUMBERS, reading), reading)
         case "boolean":
-            return _checked(texts, *_booleans(texts, reading))
+            return _booleans(_filled(given, missing.CLEAR, reading), reading)
         case "datetime":
-            return _checked(texts, *_times(texts, reading))
+            return _times(_filled(given, missing.KNOWN, reading), reading)
         case "category":
-            return _objects(
-                without(given, (*missing.CLEAR, *reading.missing))
-                if reading.format == "exact"
-                else texts
-            )
+            return _levels(given, reading)
+        case "text":
+            return _objects([value or "" for value in values])
     raise ValueError(f"texts cannot be read as a column of type {reading.type}")
 
 
-def _numbers(texts: Column, reading: ColumnReading) -> tuple[np.ndarray, str]:
-    numbers = np.array([_number(text) for text in texts.to_pylist()], np.float64)
-    return numbers, "a number such as 1234.56"
+def _filled(given: Column, words: tuple[str, ...], reading: ColumnReading) -> Column:
+    """Without blanks at the ends, null where a text stands for a missing value."""
+    return without(trimmed(given), (*missing.ALWAYS, *words, *reading.missing))
 
 
-def _number(text: str | None) -> float:
-    try:
-        value = float(text) if text is not None else np.nan
-    except ValueError:
-        return np.nan
-    return value if abs(value) <= FLOAT32_MAX else np.nan
+def _numbers(texts: Column, reading: ColumnReading) -> np.ndarray:
+    numbers = NumberFormat.parse(reading.format).read(without_zeros(texts)).cast(pa.float64())
+    found = np.array(numbers.to_numpy(), np.float64)
+    found[np.abs(found) > FLOAT32_MAX] = np.nan
+    _checked(texts, found, f"a number such as {reading.format or '1234.56'}")
+    kept = missing.without_values(numbers, reading.missing) if reading.missing else numbers
+    return np.array(kept.to_numpy(), np.float64)
 
 
-def _booleans(texts: Column, reading: ColumnReading) -> tuple[np.ndarray, str]:
-    words = booleans.of_format(reading.format)
-    bits = words.bits(texts).cast(pa.uint8()).cast(pa.float64())
+def _booleans(texts: Column, reading: ColumnReading) -> np.ndarray:
+    bits = booleans.of_format(reading.format).bits(texts)
     expected = (reading.format or "true/false").replace("/", " or ")
-    return np.array(bits.to_numpy(), np.float64), expected
+    numbers = bits.cast(pa.uint8()).cast(pa.float64())
+    return _checked(texts, np.array(numbers.to_numpy(), np.float64), expected)
 
 
-def _times(texts: Column, reading: ColumnReading) -> tuple[np.ndarray, str]:
-    instants = np.array([_time(text) for text in texts.to_pylist()], "datetime64[us]")
-    return instants, "a date such as 2024-01-31 or 2024-01-31T10:30:00"
+def _times(texts: Column, reading: ColumnReading) -> np.ndarray:
+    format_ = DateFormat.parse(reading.format)
+    instants = format_.read(texts).cast(LOCAL_MICROSECONDS)
+    return _checked(texts, np.array(instants.to_numpy(), "datetime64[us]"), format_.expected)
 
 
-def _time(text: str | None) -> np.datetime64:
-    column = times.parse(pa.chunked_array([[text]], pa.large_string()), Place(""))
-    if text is None or not pa.types.is_timestamp(column.type):
-        return np.datetime64("NaT")
-    return np.datetime64(column[0].as_py().replace(tzinfo=None), "us")
+def _levels(given: Column, reading: ColumnReading) -> np.ndarray:
+    if reading.format == levels.EXACT:
+        return _objects(without(given, (*missing.ALWAYS, *reading.missing)).to_pylist())
+    return _objects(_filled(given, missing.CLEAR, reading).to_pylist())
 
 
 def _checked(texts: Column, found: np.ndarray, expected: str) -> np.ndarray:
@@ -96,11 +94,11 @@ def _checked(texts: Column, found: np.ndarray, expected: str) -> np.ndarray:
     wrong = np.array(pc.is_valid(texts).to_numpy()) & np.isnan(found)
     if wrong.any():
         index = int(np.argmax(wrong))
-        raise Unreadable(index, texts[index].as_py(), expected)
+        raise Unreadable(index, str(texts[index].as_py()), expected)
     return found
 
 
-def _objects(column: Column) -> np.ndarray:
-    result = np.empty(len(column), object)
-    result[:] = column.to_pylist()
+def _objects(values: Sequence[str | None]) -> np.ndarray:
+    result = np.empty(len(values), object)
+    result[:] = values
     return result

@@ -59,7 +59,7 @@ class Texts:
             code=code,
             severity=severity,
             column=self.name,
-            message=message.replace("{rows}", f"{rows} row" + ("" if rows == 1 else "s")),
+            message=f"column {self.name!r}: " + message.replace("{rows}", _rows(rows)),
             rows=rows,
             examples=examples_of(*self._first(marked)),
             fix=fix_column(self.name, **fix) if fix else None,
@@ -77,6 +77,10 @@ class Texts:
 
     def _listed(self, where: Any) -> str:
         return quoted(sorted(pc.unique(self.column.filter(where)).to_pylist()))
+
+
+def _rows(count: int) -> str:
+    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def quoted(values: Iterable[Any]) -> str:

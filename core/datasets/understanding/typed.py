@@ -36,15 +36,16 @@ def as_fixed(
     Raises:
         Invalid: it cannot be read so.
     """
-    kind = _type_of(column.type)
+    kind, wanted = _type_of(column.type), forced.type_of(fix)
     if kind == "tensor":
         raise Invalid([(f"{pointer}/type", f"column {texts.name!r} is a tensor and stays one")])
-    if is_string(column.type) and forced.type_of(fix) == "category":
+    strings = is_string(texts.column.type)
+    if strings and wanted == "category":
         clean = levels.exact if fix.format else levels.read
         return clean(texts, fix.missing or (), typed=True)
-    if forced.type_of(fix) == kind and fix.format is None:
+    if kind == wanted and not (strings and fix.format):
         return plain(texts.name, column)
-    return forced.read(replace(texts, column=forced.as_texts(column)), fix, hints, pointer)
+    return forced.read(replace(texts, column=forced.as_texts(texts.column)), fix, hints, pointer)
 
 
 def _numeric(texts: Texts, column: Column, hints: Hints) -> list[Finding]:

@@ -18,7 +18,7 @@ from core.datasets.understanding import (
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import ALWAYS
-from core.datasets.understanding.texts import Texts, trimmed, without
+from core.datasets.understanding.texts import Texts, sample, trimmed, without
 from core.datasets.understanding.understood import Understood
 from models.features.columns import ColumnReading
 
@@ -39,12 +39,16 @@ def read(texts: Texts, hints: Hints, missing: tuple[str, ...] = ()) -> Understoo
     if numbers is not None:
         return _numbers(texts, column, numbers)
     column = without(trimmed(column), (*ALWAYS, *missing))
-    return (
-        boolean_columns.read(texts, column)
-        or date_columns.read(texts, column, hints)
-        or number_columns.read(texts, column, hints)
-        or _levels(texts, column, missing)
-    )
+    found = boolean_columns.read(texts, column)
+    if found is None and _has_digits(column):
+        found = date_columns.read(texts, column, hints)
+        found = found or number_columns.read(texts, column, hints)
+    return found or _levels(texts, column, missing)
+
+
+def _has_digits(column: Column) -> bool:
+    """Whether a text of the sample holds a digit, without which it is no number and no date."""
+    return any(character.isdigit() for text in sample(column) for character in text)
 
 
 def _numbers(texts: Texts, column: Column, numbers: Column) -> Understood:

@@ -90,20 +90,28 @@ def test_the_worst_comes_first_and_many_are_folded() -> None:
     assert [(len(group.first), len(group.more)) for group in groups] == [(1, 0), (1, 0), (3, 2)]
 
 
+def test_equal_fixes_have_one_button() -> None:
+    found = [of_column(code, "info", "x", type="category") for code in ("unit", "thousands")]
+    (group,) = finding_groups(found)
+    assert [one.mending is None for one in group.first] == [False, True]
+
+
 def test_fixes_that_mend_are_applied_at_once() -> None:
     found = mend_all(
         [
             of_column("leak", "error", "copy", use=False),
             of_column("sentinel", "warning", "t", missing=["-999"]),
             of_column("mostly_numeric", "warning", "t", type="number", missing=["-"]),
+            of_column("thousands", "error", "price", type="number", format="1.234,56"),
         ]
     )
     assert found is not None
-    assert found.label == "Apply 3 fixes at once"
+    assert found.label == "Apply 4 fixes at once"
     assert found.body == {
         "columns": [
             {"name": "copy", "use": False},
             {"name": "t", "type": "number", "missing": ["-999", "-"]},
+            {"name": "price", "type": "number", "format": "1.234,56"},
         ]
     }
 
@@ -114,7 +122,7 @@ def test_what_undoes_or_contradicts_is_not_applied_at_once() -> None:
         of_column("postal_code", "warning", "zip", type="category"),
         of_column("identifier", "warning", "id", use=True),
         of_column("dates_ambiguous", "warning", "day", format="%m/%d/%Y"),
-        of_column("currency", "warning", "price", type="category"),
+        of_column("mostly_numeric", "warning", "price", type="category"),
         of_column("many_levels", "warning", "zip", type="number"),
         of_column("constant", "info", "one", use=False),
         finding("header_missing", "warning", options={"header": True}),
@@ -122,6 +130,7 @@ def test_what_undoes_or_contradicts_is_not_applied_at_once() -> None:
     ]
     found = mend_all(fixes)
     assert found is not None
+    assert found.hint == "Leave “a” out; Read “zip” as a category"
     assert found.body["columns"] == [
         {"name": "a", "use": False},
         {"name": "zip", "type": "category"},

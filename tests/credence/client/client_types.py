@@ -17,6 +17,7 @@ async def check(client: Client, other: AsyncClient) -> None:
     assert_type(await other.dataset("ds_1"), Dataset)
     assert_type(client.upload("a.csv", delimiter=";", like="ds_2"), Dataset)
     assert_type(client.fix_columns("ds_1", [{"name": "x", "type": "number"}]), Dataset)
+    assert_type(client.fix_columns("ds_1", decimal=","), Dataset)
     assert_type(client.predict("m", [{"x": 1}], samples=3), Prediction)
     assert_type(await other.predict("m", [{"x": 1}]), Prediction)
     assert_type(client.train("a.csv", target="y"), TrainedModel)

@@ -119,3 +119,6 @@ def test_what_is_said_about_a_file_and_its_columns_is_kept(client: Client, tmp_p
     assert changed["name"] == "without id"
     assert [column["use"] for column in changed["columns"]] == [False, True, True]
     assert client.dataset(changed["id"])["columns"] == changed["columns"]
+    headless = client.fix_columns(said["id"], header=False)
+    assert (said["rows"], headless["rows"]) == (30, 31)
+    assert headless["reading"]["header"] is False

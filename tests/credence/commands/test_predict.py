@@ -99,13 +99,13 @@ def test_conformal_intervals_have_columns_of_their_own(capsys: pytest.CaptureFix
 def test_a_bad_cell_is_wrong_use_and_is_named(service: Service) -> None:
     done = credence("predict", "small", url=service.url, stdin="kind,x0,x1\na,b,1\n")
     assert done.returncode == 2
-    assert "row 1, column 'x0': 'b' is not a number" in done.stderr
+    assert "column 'x0' is no number: line 2 holds 'b'" in done.stderr
 
 
 def test_a_header_alone_is_wrong_use(service: Service) -> None:
     done = credence("predict", "small", url=service.url, stdin="kind,x0,x1\n")
     assert done.returncode == 2
-    assert "no rows below the header" in done.stderr
+    assert "the file has a header and no rows" in done.stderr
 
 
 def test_a_fault_of_a_field_is_told_once(service: Service) -> None:

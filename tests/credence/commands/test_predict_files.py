@@ -136,12 +136,13 @@ def test_a_forecast_is_told_what_will_be(service: Service, client: Client, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "stdin", "message"),
     [
-        (["--from", "jsonl"], "{}\nno", "no column 'x0'"),
-        (["--from", "parquet"], "PAR0", "not a file of the format parquet"),
-        (["--from", "arrow"], "PAR0", "not a file of the format arrow"),
+        (["--from", "jsonl"], "{}\nno", "line 2 is not JSON"),
+        (["--from", "jsonl"], '{"x0": 1}\n', "lacks the columns x1, kind"),
+        (["--from", "parquet"], "PAR0", "the file is not Parquet"),
+        (["--from", "arrow"], "PAR0", "this is not an Arrow file"),
         (["--future", __file__], CSV, "has no covariates: leave out --future"),
         (["--json", "--format", "csv"], CSV, "either --json or --format"),
-        ([], "", "the first line must name the columns"),
+        ([], "", "give a header and at least one row"),
     ],
 )
 def test_wrong_use_says_what_would_be_right(

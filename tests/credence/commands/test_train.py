@@ -80,7 +80,7 @@ def test_without_a_target_the_columns_are_named(table: Path) -> None:
     with pytest.raises(
         typer.BadParameter, match="name the column to predict, one of x0, x1, kind, y"
     ) as caught:
-        named_target(None, str(table))
+        named_target(None, str(table), {})
     assert caught.value.exit_code == 2
 
 

@@ -143,9 +143,13 @@ def test_the_choice_is_explained_and_names_the_way_out() -> None:
 
 
 def test_many_classes_of_few_rows_are_noted() -> None:
-    profile = ColumnProfile(name="price", type="category", num_levels=596)
-    (note,) = explain_task(ModelConfig(target="price"), {"price": profile}, 2_000, None)
-    assert "596 classes in 2000 rows, about 3.36 rows each" in note
+    profile = ColumnProfile(name="price", type="category", num_levels=96)
+    (note,) = explain_task(ModelConfig(target="price"), {"price": profile}, 300, None)
+    assert "96 classes in 300 rows, about 3.12 rows each" in note
+    codes = {"code": np.repeat(np.arange(250.0), 4)}
+    asked = ModelConfig(target="code", task="classification")
+    (note,) = explain_task(asked, _profiles(["code"]), 1_000, lambda _: codes)
+    assert "250 classes in 1000 rows, about 4 rows each" in note
     few = ColumnProfile(name="price", type="category", num_levels=3)
     assert explain_task(ModelConfig(target="price"), {"price": few}, 2_000, None) == ()
 

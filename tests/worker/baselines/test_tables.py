@@ -48,7 +48,8 @@ def test_classes_are_compared_by_log_likelihood() -> None:
     found, own = told(model), model.variant(0.0).metrics
     assert list(found) == KINDS
     assert set(found["linear"]) == {
-        "rows", "accuracy", "log_likelihood", "brier", "ece", "ece_expected", "ece_debiased",
+        "rows", "accuracy", "balanced_accuracy", "average_precision", "auroc", "log_likelihood",
+        "brier", "ece", "ece_expected", "ece_debiased",
         "standard_errors",
     }  # fmt: skip
     (note,) = (note for note in model.notes if note.startswith("a linear model"))

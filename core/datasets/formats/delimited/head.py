@@ -5,17 +5,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.datasets.files import names
-from core.datasets.files.dialect import Dialect, character
-from core.datasets.files.dialects import NONE, find_dialect
-from core.datasets.files.encodings import Encoding, Undecodable, find_encoding, guess_encoding
-from core.datasets.files.head_findings import encoding_finding, layout_findings
-from core.datasets.files.layout import Layout, find_layout
-from core.datasets.files.marked_lines import is_mostly_utf8, marked_lines
 from core.datasets.files.options import Reading, ReadingOptions
-from core.datasets.files.pieces import utf8_pieces
-from core.datasets.files.sniffer import sniff
 from core.datasets.findings.finding import Finding
+from core.datasets.formats.delimited import column_names
+from core.datasets.formats.delimited.dialect import Dialect, character
+from core.datasets.formats.delimited.dialects import NONE, find_dialect
+from core.datasets.formats.delimited.encodings import (
+    Encoding,
+    Undecodable,
+    find_encoding,
+    guess_encoding,
+)
+from core.datasets.formats.delimited.head_findings import encoding_finding, layout_findings
+from core.datasets.formats.delimited.layout import Layout, find_layout
+from core.datasets.formats.delimited.marked_lines import is_mostly_utf8, marked_lines
+from core.datasets.formats.delimited.pieces import utf8_pieces
+from core.datasets.formats.delimited.sniffer import sniff
 from core.exceptions import NotParseable
 
 HEAD_BYTES = 2**18  # enough for the dialect of most files
@@ -157,7 +162,7 @@ def _of_text(
     layout = find_layout(text, dialect, options)
     if layout is None:
         raise NotParseable("the file is empty: give a header and at least one row")
-    found = names.of_layout(layout)
+    found = column_names.of_layout(layout)
     findings = list(layout_findings(layout, found, dialect))
     if guessed:
         findings.insert(0, encoding_finding(encoding, guessed, dialect))

@@ -2,10 +2,10 @@
 
 import codecs
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from core.datasets.files.encodings import Encoding, Undecodable
+from core.datasets.formats.delimited.encodings import Encoding, Undecodable
 
 PIECE_BYTES = 2**20
 
@@ -84,11 +84,11 @@ def text_lines(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 class PieceFile(io.RawIOBase):
-    """A file that reads pieces; `on_read` receives each first."""
+    """A file that reads pieces."""
 
-    def __init__(self, pieces: Iterator[bytes], on_read: Callable[[bytes], None]) -> None:
+    def __init__(self, pieces: Iterator[bytes]) -> None:
         super().__init__()
-        self._pieces, self._on_read = pieces, on_read
+        self._pieces = pieces
         self._rest = b""
 
     def readable(self) -> bool:
@@ -101,7 +101,6 @@ class PieceFile(io.RawIOBase):
             piece = next(self._pieces, None)
             if piece is None:
                 break
-            self._on_read(piece)
             kept.append(piece)
             count += len(piece)
         data = b"".join(kept)

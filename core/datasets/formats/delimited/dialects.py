@@ -5,17 +5,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from core.datasets.files.dialect import Dialect
-from core.datasets.files.records import Record, of_text
+from core.datasets.files.values import is_value
+from core.datasets.formats.delimited.dialect import Dialect
+from core.datasets.formats.delimited.records import Record, of_text
 
 DELIMITERS = (",", ";", "\t", "|", "~", "^", "\x01", "\x1f", ":", " ")
 NONE = "\x1e"  # a record separator of ASCII, for files of one column
 RARE = {":": 0.5, " ": 0.4, "~": 0.9, "^": 0.9}  # they also stand inside cells
 MAX_RECORDS = 200
-NUMBER = re.compile(
-    r"[^\w\s]{0,3}\s?[-+(]?\d[\d.,'\u00a0\u202f ]*([eE][-+]?\d+)?\)?\s?[^\d;|\t]{0,4}"
-)
-TIME = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d.*)?")
+RUN = re.compile(r"\S[ \t]{2,}\S")
+COPIED = re.compile(r"(?:^|\t)\\N(?=\t|\r?$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,17 @@ def _candidates(
     text: str, delimiter: str | None, quote: str | None, first: Dialect | None
 ) -> Iterator[Dialect]:
     delimiters = (delimiter,) if delimiter else [one for one in DELIMITERS if one in text]
+    if COPIED.search(text) and '"' not in text and delimiter in (None, "\t") and not quote:
+        yield Dialect("\t", None, copied=True)
     if first and not delimiter and not quote and first.delimiter in text:
         yield first
+    if RUN.search(text) and delimiter in (None, " "):
+        yield Dialect(" ", '"', runs=True)
     for one in delimiters or (",",):
         for mark, escape in _quotes(text, one, quote):
             yield Dialect(one, mark, escape)
+            if mark and re.search(rf"{re.escape(one)}[ \t]+{mark}", text):
+                yield Dialect(one, mark, escape, padded=True)
 
 
 def _quotes(
@@ -145,12 +150,6 @@ def _is_heading(some: Sequence[Record], alike: Sequence[Record]) -> bool:
 def _has_numbers(some: Sequence[Record]) -> bool:
     cells = [cell for one in some for cell in one.cells]
     return sum(map(is_value, cells)) >= 0.5 * len(cells)
-
-
-def is_value(cell: str) -> bool:
-    """Whether a cell looks like a number, a date or a time."""
-    text = cell.strip()
-    return bool(NUMBER.fullmatch(text) or TIME.fullmatch(text))
 
 
 def _tidy(some: Sequence[Record], dialect: Dialect) -> float:

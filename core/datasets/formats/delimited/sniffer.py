@@ -4,7 +4,7 @@ import tempfile
 
 import duckdb
 
-from core.datasets.files.dialect import Dialect
+from core.datasets.formats.delimited.dialect import Dialect
 
 SAMPLE_BYTES = 2**17
 SETTINGS = {

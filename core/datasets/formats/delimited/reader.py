@@ -14,22 +14,24 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from core.datasets.columns import check_names
-from core.datasets.files import index_column
-from core.datasets.files.comments import without_comments
-from core.datasets.files.dialect import Dialect
-from core.datasets.files.encodings import Undecodable
-from core.datasets.files.head import Head, read_head
-from core.datasets.files.line_numbers import LineNumbers
 from core.datasets.files.options import ReadingOptions
-from core.datasets.files.pieces import PieceFile, utf8_pieces
 from core.datasets.files.source import Source
-from core.datasets.formats import ragged
+from core.datasets.formats.delimited import index_column, ragged
+from core.datasets.formats.delimited.blanks import without_blanks
+from core.datasets.formats.delimited.comments import without_comments
+from core.datasets.formats.delimited.dialect import Dialect
+from core.datasets.formats.delimited.encodings import Undecodable
+from core.datasets.formats.delimited.escapes import unescaped
+from core.datasets.formats.delimited.head import Head, read_head
+from core.datasets.formats.delimited.line_numbers import LineNumbers
+from core.datasets.formats.delimited.pieces import PieceFile, utf8_pieces
 from core.datasets.formats.limits import check_size
 from core.exceptions import Invalid, NotParseable
 
 MISSING = ["", r"\N"]
 """An empty cell; what PostgreSQL and MySQL write for a missing value."""
 MAX_RECORD_BYTES = 2**24
+BLOCK_BYTES = 2**22  # Arrow holds a few blocks at once
 TAIL_BYTES = 2**16
 
 
@@ -64,8 +66,9 @@ def read(
 def _read(path: Path, max_bytes: int, options: ReadingOptions, head: Head) -> Source:
     layout = head.layout
     check_names(head.names)
-    seen = Seen(max_bytes, head.dialect, layout.first_line)
-    table = _parse(path, head, seen)
+    table, seen = _parsed(path, head, max_bytes)
+    if head.dialect.copied:
+        table = unescaped(table)
     num_footers = ragged.check_left_out(seen.wrong, seen.tail, head, path)
     if seen.quotes % 2:  # closed quotes come in pairs, and so do doubled ones in a cell
         ragged.check_records(path, head)
@@ -139,46 +142,56 @@ class Seen:
         return "skip" if len(self.wrong) <= ragged.MAX_FOOTERS else "error"
 
 
-def _parse(path: Path, head: Head, seen: Seen) -> pa.Table:
-    """Parse in blocks of at least 2048 bytes a column: Arrow itself takes that per block."""
+def _parsed(path: Path, head: Head, max_bytes: int) -> tuple[pa.Table, Seen]:
+    """The rows; in small blocks, and in large ones if a record is longer than that.
+
+    A block has at least 2048 bytes a column: Arrow itself takes that per block.
+    """
+    least = 2048 * head.num_fields
+    for block_bytes in (max(BLOCK_BYTES, least), max(MAX_RECORD_BYTES, least)):
+        seen = Seen(max_bytes, head.dialect, head.layout.first_line)
+        try:
+            return _parse(path, head, seen, block_bytes), seen
+        except pa.ArrowInvalid as error:  # do not show its message: it quotes the data
+            if not seen.tail:
+                return pa.table({name: pa.array([], pa.string()) for name in head.names}), seen
+            if seen.wrong or block_bytes >= MAX_RECORD_BYTES:
+                ragged.check_records(path, head)
+                raise NotParseable(
+                    f"the file is not CSV, or has a record of more than {MAX_RECORD_BYTES} bytes"
+                ) from error
+    raise AssertionError("unreachable")
+
+
+def _parse(path: Path, head: Head, seen: Seen, block_bytes: int) -> pa.Table:
     names = [str(place) for place in range(head.num_fields)]
-    file: Any = PieceFile(_pieces(path, head, seen), lambda _: None)
-    try:
-        table = arrow_csv.read_csv(
-            file,
-            read_options=arrow_csv.ReadOptions(
-                block_size=max(MAX_RECORD_BYTES, 2048 * len(names)), column_names=names
-            ),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=head.dialect.delimiter,
-                quote_char=head.dialect.quote or False,
-                double_quote=head.dialect.escape is None,
-                escape_char=head.dialect.escape or False,
-                newlines_in_values=True,
-                invalid_row_handler=seen.on_wrong,
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                null_values=MISSING,
-                strings_can_be_null=True,
-            ),
-        )
-    except pa.ArrowInvalid as error:  # do not show its message: it quotes the data
-        if seen.newlines or seen.tail:
-            ragged.check_records(path, head)
-            raise NotParseable(
-                f"the file is not CSV, or has a record of more than {MAX_RECORD_BYTES} bytes"
-            ) from error
-        table = pa.table({name: pa.array([], pa.string()) for name in names})
+    file: Any = PieceFile(_pieces(path, head, seen))
+    table = arrow_csv.read_csv(
+        file,
+        read_options=arrow_csv.ReadOptions(block_size=block_bytes, column_names=names),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=head.dialect.delimiter,
+            quote_char=head.dialect.quote or False,
+            double_quote=head.dialect.escape is None,
+            escape_char=head.dialect.escape or False,
+            newlines_in_values=True,
+            invalid_row_handler=seen.on_wrong,
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=MISSING,
+            strings_can_be_null=True,
+        ),
+    )
     return table.rename_columns(head.names)
 
 
 def _pieces(path: Path, head: Head, seen: Seen) -> Iterator[bytes]:
     """The rows in UTF-8, counted; comment lines are taken out after they were counted."""
     pieces = _counted(utf8_pieces(path, head.encoding, head.start), seen)
-    if head.layout.comment is None:
-        return pieces
-    return without_comments(pieces, head.layout.comment, head.dialect)
+    if head.layout.comment is not None:
+        pieces = without_comments(pieces, head.layout.comment, head.dialect)
+    return without_blanks(pieces, head.dialect)
 
 
 def _counted(pieces: Iterator[bytes], seen: Seen) -> Iterator[bytes]:

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from core.datasets.files.dialect import Dialect
-from core.datasets.files.pieces import text_lines, whole_lines
-from core.datasets.files.records import records
+from core.datasets.formats.delimited.dialect import Dialect
+from core.datasets.formats.delimited.pieces import text_lines, whole_lines
+from core.datasets.formats.delimited.records import records
 
 NEWLINE = ord("\n")
 

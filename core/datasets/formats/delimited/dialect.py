@@ -12,11 +12,17 @@ class Dialect:
     Args:
         quote: around cells that hold delimiters; None: every quote is text.
         escape: before a quote inside quotes; None: the quote is doubled.
+        runs: whether several blanks or tabs are one delimiter, as in aligned columns.
+        padded: whether blanks may stand between a delimiter and a quote.
+        copied: whether cells have PostgreSQL's backslash escapes, as its COPY and MySQL write.
     """
 
     delimiter: str = ","
     quote: str | None = '"'
     escape: str | None = None
+    runs: bool = False
+    padded: bool = False
+    copied: bool = False
 
 
 def character(given: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from core.datasets.files.dialect import Dialect
+from core.datasets.formats.delimited.blanks import collapsed
+from core.datasets.formats.delimited.dialect import Dialect
 
 MAX_CELL_CHARACTERS = 2**24
 
@@ -32,12 +33,13 @@ def records(lines: Iterable[str], dialect: Dialect, *, strict: bool = False) -> 
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     line = 1
     reader = csv.reader(
-        lines,
+        map(collapsed, lines) if dialect.runs else lines,
         delimiter=dialect.delimiter,
         quotechar=dialect.quote,
         quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
         doublequote=dialect.escape is None,
         escapechar=dialect.escape,
+        skipinitialspace=dialect.padded,
         strict=strict,
     )
     for cells in reader:

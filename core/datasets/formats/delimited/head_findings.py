@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from core.datasets.files.dialect import Dialect
-from core.datasets.files.encodings import Encoding
-from core.datasets.files.layout import Layout
-from core.datasets.files.names import Named
-from core.datasets.files.records import of_text
 from core.datasets.findings.finding import Example, Finding, examples_of
+from core.datasets.formats.delimited.column_names import Named
+from core.datasets.formats.delimited.dialect import Dialect
+from core.datasets.formats.delimited.encodings import Encoding
+from core.datasets.formats.delimited.layout import Layout
+from core.datasets.formats.delimited.records import of_text
 
 MAX_SHOWN = 3
 

@@ -1,6 +1,7 @@
 """Which encoding the bytes of a text file are in."""
 
 import codecs
+import re
 from dataclasses import dataclass
 
 from charset_normalizer import from_bytes
@@ -21,8 +22,10 @@ BOMS = (  # UTF-32 first: its mark begins with that of UTF-16
 )
 GUESSES = (  # encodings of one byte or two that files still come in
     *("cp1252", "cp1250", "cp1251", "koi8_r", "cp866", "mac_cyrillic", "cp1253", "cp1254"),
-    *("cp1255", "cp1256", "cp1257", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr", "cp874"),
+    *("cp1255", "cp1256", "cp1257", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 )
+MIXED = re.compile("[A-Za-z][\u0370-\u06ff\u0e00-\u0e7f]|[\u0370-\u06ff\u0e00-\u0e7f][A-Za-z]")
+SIGN_IN_WORD = re.compile(r"(?<=[^\W\d_])[\x80-\xbf×÷Ÿ\u02c6\u02dc\u2000-\u2bff](?=[^\W\d_])")
 LATIN = ("cp1252", "cp1250", "cp1254", "cp1257")
 
 
@@ -108,6 +111,8 @@ def _wide(head: bytes) -> str | None:
     for name, places in (("utf-32-le", (1, 2, 3)), ("utf-32-be", (0, 1, 2))):
         if all(zeros[place] > 0.7 * quarter for place in places[1:]):
             return name if len(head) % 4 == 0 or len(head) >= SAMPLE_BYTES else None
+    if head.count(0) < 2:
+        return None
     even, odd = zeros[0] + zeros[2], zeros[1] + zeros[3]
     name = "utf-16-le" if odd > even else "utf-16-be"
     if min(even, odd) * 20 > max(even, odd) or max(even, odd) < len(head) / 50:
@@ -123,13 +128,27 @@ def guess_encoding(sample: bytes) -> Encoding:
     """The encoding of lines that are not UTF-8. Latin scripts are taken for Windows' cp1252."""
     found = from_bytes(sample[:SAMPLE_BYTES], cp_isolation=list(GUESSES), enable_fallback=False)
     names = [match.encoding for match in found]
-    best = names[0] if names else "cp1252"
-    others = tuple(dict.fromkeys(name for name in names if name != best))[:4]
-    if best in LATIN and decodes(sample, "cp1252"):
-        return Encoding("cp1252", others=tuple(dict.fromkeys((*others, "cp1250", "cp850"))))
-    if best == "cp1252":
-        best = "latin-1"
-    return Encoding(best, others=others or ("cp1252",))
+    likely = [name for name in names if not _is_odd(sample.decode(name, "ignore"))]
+    best = likely[0] if likely else "cp1252"
+    if best in LATIN:
+        best = _latin(sample)
+        names = ["cp1252", "cp1250", "cp850", "mac_roman"]
+    return Encoding(best, others=tuple(name for name in names if name != best)[:4])
+
+
+def _latin(sample: bytes) -> str:
+    """Of the usual encodings of Latin scripts the first without signs inside words."""
+    known = [name for name in ("cp1252", "cp850", "mac_roman") if decodes(sample, name)]
+    return min(
+        known, key=lambda name: (len(SIGN_IN_WORD.findall(sample.decode(name))), known.index(name))
+    )
+
+
+def _is_odd(text: str) -> bool:
+    """Whether words mix scripts, or letters are those that only wrong readings have in plenty."""
+    letters = [one for one in text if one.isalpha() and not one.isascii()]
+    narrow = sum("\uff61" <= one <= "\uff9f" for one in letters)
+    return MIXED.search(text) is not None or 3 * narrow > len(letters)
 
 
 def decodes(sample: bytes, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from core.datasets.files.encodings import Undecodable
+from core.datasets.formats.delimited.encodings import Undecodable
 
 REGION_BYTES = 2**16
 

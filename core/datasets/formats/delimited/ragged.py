@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.datasets.files.dialects import is_value
-from core.datasets.files.head import Head
-from core.datasets.files.pieces import text_lines, utf8_pieces
-from core.datasets.files.records import records
+from core.datasets.files.values import is_value
 from core.datasets.findings.finding import Finding, examples_of
+from core.datasets.formats.delimited.head import Head
+from core.datasets.formats.delimited.pieces import text_lines, utf8_pieces
+from core.datasets.formats.delimited.records import records
 from core.exceptions import NotParseable
 
 MAX_FOOTERS = 20
@@ -62,7 +62,7 @@ def _are_footers(wrong: Sequence[Wrong], tail: bytes, head: Head) -> bool:
     before = tail.decode("utf-8", "replace").rpartition(text)[0]
     gap = before.replace("\r", "").endswith("\n\n")
     first = text.split(head.dialect.delimiter)[0].strip()
-    return bool(FOOTER.match(first)) or (gap and not is_value(first))
+    return bool(FOOTER.match(first)) or first == r"\." or (gap and not is_value(first))
 
 
 def footers(wrong: Sequence[Wrong]) -> Iterator[Finding]:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from core.datasets.files.dialect import Dialect
-from core.datasets.files.pieces import whole_lines
+from core.datasets.formats.delimited.dialect import Dialect
+from core.datasets.formats.delimited.pieces import whole_lines
 
 
 def without_comments(pieces: Iterable[bytes], mark: str, dialect: Dialect) -> Iterator[bytes]:

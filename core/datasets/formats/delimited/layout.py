@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from core.datasets.files import first_rows
-from core.datasets.files.dialect import Dialect
-from core.datasets.files.dialects import MAX_RECORDS, usual_length
 from core.datasets.files.options import ReadingOptions
-from core.datasets.files.records import Record, of_text
+from core.datasets.formats.delimited.dialect import Dialect
+from core.datasets.formats.delimited.dialects import MAX_RECORDS, usual_length
+from core.datasets.formats.delimited.records import Record, of_text
 
 COMMENT = "#"
 RULE = re.compile(r"[\s|+:=_-]*[-=]{2}[\s|+:=_-]*")  # a line of dashes below the header

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.datasets.columns import Column
-from core.datasets.files.head import Head
 from core.datasets.files.names import ROW_NAME, unused
 from core.datasets.files.options import ReadingOptions
 from core.datasets.findings.finding import Finding
+from core.datasets.formats.delimited.head import Head
 
 
 def apply(

@@ -1,0 +1,159 @@
+"""Files at /predict: the rows of a table, read as the training data were."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from core.context import Context
+from core.datasets.files.ingest import Given
+from models.config import MLPConfig, ModelConfig, TrainingConfig
+from tests.app.conftest import MakeService
+from tests.app.running import publish_as
+from tests.app.test_bodies import problem
+
+pytestmark = pytest.mark.process  # some readers run in a child
+
+CSV = "text/csv"
+ARROW = "application/vnd.apache.arrow.stream"
+ROWS = [
+    {"id": "a-1", "size": 0.5, "wood": "oak", "wet": True, "day": "2026-01-05", "price": 3},
+    {"id": "a-2", "size": -1.25, "wood": "ash", "wet": False, "day": "2026-01-06", "price": ""},
+    {"id": "a-3", "size": "", "wood": "", "wet": "", "day": "", "price": 1},
+]
+INPUTS = [
+    {name: None if row[name] == "" else row[name] for name in ("size", "wood", "wet", "day")}
+    for row in ROWS
+]
+
+
+def csv_of(rows: list[dict[str, Any]], delimiter: str = ",") -> str:
+    lines = [list(rows[0]), *([_cell(value) for value in row.values()] for row in rows)]
+    return "".join(f"{delimiter.join(line)}\n" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def send(
+    http: httpx.Client, body: str | bytes, type_: str = CSV, accept: str = "*/*", **query: Any
+) -> httpx.Response:
+    headers = {"Content-Type": type_, "Accept": accept}
+    return http.post("/predict", content=body, headers=headers, params={"model": "price"} | query)
+
+
+def answer(response: httpx.Response) -> dict[str, Any]:
+    assert response.status_code == 200, response.text
+    return {key: value for key, value in response.json().items() if key != "timings_ms"}
+
+
+@pytest.fixture
+def expected(http: httpx.Client) -> dict[str, Any]:
+    return answer(http.post("/predict", json={"model": "price", "inputs": INPUTS, "samples": 30}))
+
+
+def test_a_csv_file_gets_the_answer_of_its_rows_in_json(
+    http: httpx.Client, expected: dict[str, Any]
+) -> None:
+    found = answer(send(http, csv_of(ROWS), samples=30))
+    assert found.pop("ignored") == ["id", "price"]
+    assert isinstance(found.pop("reading"), dict)
+    assert found == expected | {"notes": []}
+    packed = gzip.compress(csv_of(ROWS).encode())
+    assert (
+        answer(send(http, packed, "application/octet-stream", samples=30))["mean"]
+        == expected["mean"]
+    )
+    inflated = http.post(
+        "/predict",
+        content=packed,
+        headers={"Content-Type": CSV, "Content-Encoding": "gzip"},
+        params={"model": "price", "samples": 30},
+    )
+    assert answer(inflated)["mean"] == expected["mean"]
+
+
+def test_a_parquet_file_gets_the_answer_of_its_rows_in_json(
+    http: httpx.Client, expected: dict[str, Any]
+) -> None:
+    table = pa.Table.from_pylist([{**row, "more": 1} for row in INPUTS])
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    for type_ in ("application/vnd.apache.parquet", "application/octet-stream"):
+        assert answer(send(http, file.getvalue(), type_, samples=30))["mean"] == expected["mean"]
+
+
+def test_the_answer_is_json_arrow_or_csv(http: httpx.Client, expected: dict[str, Any]) -> None:
+    arrow = send(http, csv_of(ROWS), accept=ARROW, samples=30)
+    table = pa.ipc.open_stream(arrow.content).read_all()
+    assert table.column("mean").to_pylist() == expected["mean"]
+    assert json.loads(table.schema.metadata[b"notes"]) == []
+    text = send(http, csv_of(ROWS), accept=CSV, samples=30)
+    assert text.headers["content-type"].startswith(CSV)
+    header, *lines = text.text.splitlines()
+    assert header.split(",") == table.column_names
+    at = header.split(",").index("mean")
+    assert [float(line.split(",")[at]) for line in lines] == expected["mean"]
+    assert "true" in text.text or "false" in text.text
+
+
+def test_a_missing_number_that_no_training_row_lacked_is_noted(make_service: MakeService) -> None:
+    service = make_service()
+    rng = np.random.default_rng(0)
+    lines = "".join(f"{x:.3f},{2 * x:.3f}\n" for x in rng.normal(size=60).tolist())
+    train_on(service.context, "line", f"x,y\n{lines}", "y")
+    notes = answer(send(service.http, 'x\n1.5\n""\n', model="line"))["notes"]
+    assert notes == ["1 row has no 'x', which no training row lacked"]
+
+
+def test_what_is_wrong_is_named(http: httpx.Client) -> None:
+    lacking = send(http, "size,wood,wet\n1,oak,true\n")
+    message = problem(lacking, 422)["errors"][0]
+    assert message["path"] == "/inputs"
+    assert "lacks the columns day" in message["message"]
+    assert "size, wood, wet" in message["message"]
+    no_number = csv_of(ROWS).replace("-1.25", "many").replace("0.5", "few")
+    wrong = problem(send(http, no_number), 422)["errors"][0]
+    assert wrong["path"] == "/inputs"
+    assert "'size' is no number: line 2" in wrong["message"]
+    (note,) = answer(send(http, csv_of(ROWS).replace("-1.25", "many")))["notes"]
+    assert note.startswith("'size': ")
+    assert "1 row: read as missing" in note
+    assert (
+        problem(send(http, csv_of(ROWS), header="perhaps"), 422)["errors"][0]["path"] == "/header"
+    )
+    assert problem(send(http, csv_of(ROWS), samples="x"), 422)["errors"][0]["path"] == "/samples"
+    assert problem(send(http, csv_of(ROWS), colour="red"), 422)["errors"][0]["path"] == "/colour"
+    assert problem(send(http, "size,wood,wet,day\n"), 422)
+
+
+def test_too_large_a_file_leads_to_the_batch(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.serving.file_format.MAX_TABLE_BYTES", 100)
+    refused = send(http, csv_of(ROWS * 20))
+    assert "/predict/batch" in problem(refused, 413)["detail"]
+
+
+def train_on(
+    context: Context, name: str, text: str, target: str, folder: Path | None = None
+) -> None:
+    """Publish a small model of a CSV file."""
+    path = (folder or context.settings.data_dir) / f"{name}.csv"
+    path.write_text(text)
+    dataset, _ = context.datasets.add(name, CSV, path, given=Given())
+    config = ModelConfig(
+        target=target,
+        network=MLPConfig(hidden=(8,)),
+        training=TrainingConfig(epochs=3, fine_tune_epochs=1),
+        pruning=(),
+    )
+    publish_as(context, name, dataset, config)

@@ -1,0 +1,83 @@
+"""Tables as a program holds them, and the same table read from a file."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from core.datasets.datasets import Datasets
+
+NAMES = ("count", "share", "gap", "note", "flag", "day")
+TYPES = ("number", "number", "number", "category", "boolean", "datetime")
+INSIDE = "abc,;\t\"'|#é\nü%"
+UNICODE = INSIDE + "漢字😀ж"
+FIRST_DAY = datetime(1990, 1, 13)  # noqa: DTZ001 - a date has no zone
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table: rows of an integer, a number, a number or None, a text, a boolean and a day."""
+
+    rows: Sequence[tuple[int, float, float | None, str, bool, datetime]]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The values of each column."""
+        return dict(zip(NAMES, map(list, zip(*self.rows, strict=True)), strict=True))
+
+
+def frames(inside: str = UNICODE) -> st.SearchStrategy[Frame]:
+    """Tables of 8 to 20 rows.
+
+    A text is a `k`, any of the characters of `inside`, and a `k`: so it is neither a number nor a
+    word for a missing value, and has no blanks around it.
+    """
+    number = st.integers(-(10**9), 10**9).map(lambda value: value / 1000)
+    row = st.tuples(
+        st.integers(-(10**6), 10**6),
+        number,
+        st.none() | number,
+        st.text(inside, min_size=1, max_size=8).map(lambda text: f"k{text}k"),
+        st.booleans(),
+        st.integers(0, 12_000).map(lambda days: FIRST_DAY + timedelta(days)),
+    )
+    return st.lists(row, min_size=8, max_size=20).filter(_is_telling).map(Frame)
+
+
+def _is_telling(rows: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether each column has what makes its type: both booleans, a number, a day above 12."""
+    _, _, gaps, _, flags, days = zip(*rows, strict=True)
+    return len(set(flags)) == 2 and set(gaps) != {None} and any(day.day > 12 for day in days)
+
+
+def check(  # noqa: PLR0917 - what a test has
+    datasets: Datasets,
+    folder: Path,
+    frame: Frame,
+    write: Callable[[Frame, Path], None],
+    media_type: str,
+    names: Sequence[str] = NAMES,
+) -> None:
+    """Write a frame, upload the file, and compare the types and the values."""
+    path = folder / "written"
+    path.unlink(missing_ok=True)
+    write(frame, path)
+    dataset, _ = datasets.add("written", media_type, path)
+    read = [(c.name, "category" if c.type == "text" else c.type) for c in dataset.columns]
+    assert read == list(zip(names, TYPES, strict=True))
+    found = datasets.columns(dataset.id)
+    for name, original in zip(names, NAMES, strict=True):
+        _compare(found[name], frame.columns()[original], original)
+
+
+def _compare(found: np.ndarray, meant: Sequence[Any], name: str) -> None:
+    if name == "note":
+        assert found.tolist() == list(meant)
+    elif name == "day":
+        np.testing.assert_array_equal(found, np.array(meant, "datetime64[us]"))
+    else:
+        numbers = np.array([np.nan if value is None else value for value in meant], np.float64)
+        np.testing.assert_allclose(found, numbers, rtol=1e-14)  # 15 digits, as R writes them
