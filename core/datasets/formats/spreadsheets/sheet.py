@@ -34,7 +34,7 @@ class Sheet:
         """The rows that are not blank. Raises `NotParseable` if there are more than may be."""
         if self.sheet.total_height > MAX_LINES:
             raise NotParseable(
-                f"sheet {self.sheet.name!r} has {self.sheet.total_height} lines, and a workbook has "
+                f"sheet {self.sheet.name!r} has {self.sheet.total_height} lines; workbooks have "
                 f"at most {MAX_LINES}: it is damaged"
             )
         merged = _Merged(self.sheet.merged_cell_ranges or (), self.left)
