@@ -28,6 +28,7 @@ from core.datasets.formats.arrow import read_stream
 from core.exceptions import Invalid, TooLarge
 from core.predictions.prediction_table import to_table, with_metadata
 from models.features.columns import Columns, InputColumn
+from models.features.readings import without_sentinels
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 MAX_TABLE_BYTES = 4 * MAX_BYTES  # limits how far dictionaries and compression expand
@@ -37,6 +38,7 @@ WANTED = {
     "boolean": "booleans",
     "category": "strings, dictionary-encoded or not",
     "datetime": "timestamps, dates or RFC 3339 strings",
+    "text": "strings",
     "tensor": "a fixed-shape tensor or a fixed-size list of numbers",
 }
 
@@ -106,20 +108,20 @@ def _read(feature: InputColumn, column: Column, place: Place) -> np.ndarray:
         case "tensor" if tensors.is_tensor(type_):
             return _tensors(column, feature.shape, place)
         case "number" if numbers.is_number(type_):
-            return _numbers(column, place)
+            return without_sentinels(_numbers(column, place), feature.reading)
         case "boolean" if pa.types.is_boolean(type_):
             return to_numpy(column, "boolean")
         case "datetime" if pa.types.is_timestamp(type_) or pa.types.is_date(type_):
             return to_numpy(times.to_utc(column, place), "datetime")
         case _ if strings.is_string(type_) and _takes_texts(feature):
             return _values(feature, column.to_pylist())
-        case "number" | "boolean" | "category" | "datetime" if pa.types.is_null(type_):
+        case "number" | "boolean" | "category" | "datetime" | "text" if pa.types.is_null(type_):
             return _values(feature, [None] * len(column))
     raise place.invalid(f"has the type {type_}: give {WANTED[feature.type]}")
 
 
 def _takes_texts(feature: InputColumn) -> bool:
-    return feature.reading is not None or feature.type in ("category", "datetime")
+    return feature.reading is not None or feature.type in ("category", "datetime", "text")
 
 
 def _values(feature: InputColumn, values: list[Any]) -> np.ndarray:

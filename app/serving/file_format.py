@@ -151,8 +151,8 @@ def _type(found: Understood, feature: InputColumn) -> str:
 def _notes(found: Sequence[tuple[InputColumn, Understood]], read: Columns) -> Iterator[str]:
     """What the reader of the predictions should know about the rows."""
     for feature, one in found:
-        found_out = (note for note in one.findings if note.severity != "info")
-        yield from (f"{feature.name!r}: {note.message}" for note in found_out)
+        notes = (note for note in one.findings if note.severity != "info" and note.code != "case")
+        yield from (f"{feature.name!r}: {note.message}" for note in notes)
         if feature.type == "number" and not feature.missing:
             missing = int(np.isnan(read[feature.name]).sum())
             if missing:

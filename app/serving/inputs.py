@@ -43,7 +43,7 @@ def decode(
         Invalid: a feature is missing, a field is not a feature, or a value has a wrong type or
             range. The error has the path and what would be right.
     """
-    if _is_text(features):
+    if _is_language(features):
         return _from_texts(inputs, features[0])
     if isinstance(inputs, dict):
         return decode_columns(inputs, features, unread)
@@ -54,13 +54,13 @@ def decode(
 
 def refuse_texts(features: Sequence[InputColumn]) -> None:
     """Raise `Invalid` for a language model, for formats that only have columns of features."""
-    if _is_text(features):
+    if _is_language(features):
         message = "is a language model: send its texts as JSON to POST /predict"
         raise Invalid([("/model", message)])
 
 
-def _is_text(features: Sequence[InputColumn]) -> bool:
-    return [feature.type for feature in features] == ["text"]
+def _is_language(features: Sequence[InputColumn]) -> bool:
+    return [feature.continues for feature in features] == [True]
 
 
 def _from_texts(inputs: Any, feature: InputColumn) -> Columns:

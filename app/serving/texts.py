@@ -12,7 +12,7 @@ import numpy as np
 from core.datasets.understanding.parsing import Unreadable, parse
 from core.exceptions import Invalid
 from models.features.columns import ColumnReading, InputColumn
-from models.features.readings import EXACT, respelled
+from models.features.readings import EXACT, respelled, without_sentinels
 
 Reader = Callable[[Sequence[Any], Callable[[int], str]], np.ndarray]
 
@@ -37,7 +37,7 @@ def read_mixed(
     if column.type == "datetime" and not _day_before_month(column.reading):
         at = _not_plain(plain, values, at)
     if not at:
-        return plain(values, place)
+        return _known(plain(values, place), column)
     texts = dict.fromkeys(at)
     read = plain([None if i in texts else v for i, v in enumerate(values)], place)
     try:
@@ -45,14 +45,21 @@ def read_mixed(
     except Unreadable as error:
         message = f"must be {error.expected}, or null if it is missing"
         raise Invalid([(place(at[error.index]), message)]) from None
+    except ValueError as error:  # of an imported model
+        raise Invalid([(place(at[0]), f"the model cannot read texts here: {error}")]) from None
     if column.spellings is None:
-        return read
+        return _known(read, column)
     levels = set(column.spellings.values())  # even one that elsewhere stands for a missing value
     exact = [
         values[i] if values[i] in levels else level for i, level in zip(at, read[at], strict=True)
     ]
     read[at] = np.array([*exact, None], dtype=object)[:-1]
     return respelled(read, column.spellings)
+
+
+def _known(values: np.ndarray, column: InputColumn) -> np.ndarray:
+    """Without numbers that stand for a missing value."""
+    return without_sentinels(values, column.reading) if column.type == "number" else values
 
 
 def _day_before_month(reading: ColumnReading) -> bool:

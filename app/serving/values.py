@@ -100,6 +100,13 @@ def _categories(values: Values, place: Place) -> np.ndarray:
     return np.array([*values, None], dtype=object)[:-1]  # None prevents fixed-size text
 
 
+def _texts(values: Values, place: Place) -> np.ndarray:
+    """Objects: str; a missing text is empty."""
+    return np.array(["" if v is None else v for v in _categories(values, place)] + [None], object)[
+        :-1
+    ]
+
+
 def _datetimes(values: Values, place: Place) -> np.ndarray:
     """datetime64[us] in UTC, with NaT for null. A time without an offset is UTC."""
     expected = "must be an RFC 3339 time such as 2026-01-31T08:00:00Z, or null"
@@ -116,6 +123,7 @@ READERS: dict[str, Reader] = {
     "boolean": _booleans,
     "category": _categories,
     "datetime": _datetimes,
+    "text": _texts,
 }
 
 

@@ -9,6 +9,7 @@ import orjson
 from pydantic.fields import FieldInfo
 
 from core.datasets.dataset import Dataset, given_fields
+from core.datasets.files.opening import LABELS as FORMATS
 from core.datasets.files.options import MAX_SKIP, Reading, ReadingOptions
 
 LABELS: Mapping[str, str] = {
@@ -36,22 +37,6 @@ _CHOICES: Mapping[str, Sequence[tuple[Any, str]]] = {
     "decimal": [(".", "point: 1.5"), (",", "comma: 1,5")],
     "header": [(True, "yes"), (False, "no")],
     "index": [(True, "yes"), (False, "no")],
-}
-_FORMATS: Mapping[str, str] = {
-    "csv": "CSV",
-    "tsv": "tab-separated values",
-    "text": "plain text",
-    "records": "JSON",
-    "json": "JSON",
-    "jsonl": "JSON lines",
-    "excel": "an Excel workbook",
-    "xlsx": "an Excel workbook",
-    "xls": "an Excel workbook",
-    "ods": "an OpenDocument spreadsheet",
-    "parquet": "Parquet",
-    "arrow": "an Arrow stream",
-    "feather": "Feather",
-    "orc": "ORC",
 }
 _TIMES: Mapping[str, str] = {
     "%d": "DD",
@@ -111,7 +96,7 @@ def reading_fields(reading: Reading) -> list[OptionField]:
 def reading_sentence(dataset: Dataset) -> str:
     """How the file was read, for people."""
     reading = dataset.reading
-    first = f"Read as {_FORMATS.get(dataset.format, dataset.format)}{_where(reading)}"
+    first = f"Read as {FORMATS.get(dataset.format, dataset.format)}{_where(reading)}"
     clauses = list(_clauses(reading))
     return f"{first}: {', '.join(clauses)}." if clauses else f"{first}."
 

@@ -72,8 +72,9 @@ def given_fields(options: ReadingOptions) -> Json:
 
 
 def _profile(data: Mapping[str, Any]) -> ColumnProfile:
+    use = data.get("use", data["type"] != "text")  # the first release left texts out
     lists = {key: tuple(data[key]) for key in ("shape", "levels") if data[key] is not None}
-    return ColumnProfile(**{**data, **lists})
+    return ColumnProfile(**{**data, **lists, "use": use})
 
 
 def _column_reading(data: Mapping[str, Any]) -> ColumnReading:

@@ -13,7 +13,7 @@ from models.features.columns import (
     InputColumn,
     convert,
 )
-from models.features.readings import respelled
+from models.features.readings import respelled, without_sentinels
 
 MAX_NAMES = 20  # in one message
 ADVICE = (
@@ -120,6 +120,8 @@ def _converted(values: np.ndarray, stored: str, needed: InputColumn, path: str) 
     else:
         message = f"column {needed.name!r} is of type {stored}; the model needs one {_kind(needed)}"
         raise Invalid([(path, f"{message}: {ADVICE}")])
+    if needed.type == "number":
+        return without_sentinels(values, needed.reading)
     return values if needed.spellings is None else respelled(values, needed.spellings)
 
 

@@ -51,7 +51,7 @@ def _profile_strings(name: str, column: Column, *, is_text: bool) -> ColumnProfi
     missing = column.null_count
     counts = pc.value_counts(column.drop_null())
     if is_text or _is_prose(counts.field("values")):
-        return ColumnProfile(name=name, type="text", missing=missing)
+        return ColumnProfile(name=name, type="text", missing=missing, use=False)
     table = pa.table({"level": counts.field("values"), "count": counts.field("counts")})
     first = table.sort_by([("count", "descending"), ("level", "ascending")]).slice(0, MAX_LEVELS)
     return ColumnProfile(

@@ -83,7 +83,8 @@ def rows_of(
 
     Rows that cannot be read within the block end the command with a message.
     """
-    piped: RowFormat = "text" if [f["type"] for f in features] == ["text"] else "csv"
+    is_language = [(f["name"], f["type"]) for f in features] == [("text", "text")]
+    piped: RowFormat = "text" if is_language else "csv"
     try:
         if file == STANDARD_INPUT and sys.stdin.isatty():
             raise BadRows("no rows: give a FILE, or pipe rows in")

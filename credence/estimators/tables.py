@@ -93,6 +93,8 @@ def _missing(rows: int, type_: str) -> np.ndarray:
     match type_:
         case "category":
             return np.full(rows, None, object)
+        case "text":
+            return np.full(rows, "", object)
         case "datetime":
             return np.full(rows, np.datetime64("NaT"), "datetime64[us]")
     return np.full(rows, np.nan)

@@ -61,11 +61,16 @@ def build(
         samples: number of draws from a full posterior; at most the number of stored draws.
 
     Raises:
-        InvalidInput: for a recurrent network, or for the mean of several networks' weights.
+        InvalidInput: for a recurrent network, a feature of text, or for the mean of several
+            networks' weights.
         UnknownVariant: for a pruning fraction that is not stored.
     """
     if isinstance(model.config.network, RecurrentConfig) or model.config.task == "forecasting":
         raise InvalidInput("recurrent networks cannot be exported: export the archive instead")
+    if texts := [feature.name for feature in model.features if feature.type == "text"]:
+        raise InvalidInput(
+            f"{texts[0]!r} is text, which a graph cannot read: export the archive instead"
+        )
     state = model.variant(prune).state
     functions = _mean(state, model) if posterior == "mean" else _draws(state, model, samples)
     module = _Exported(model, functions, prune).eval()

@@ -26,6 +26,7 @@ from models.features.effects import LevelEffects
 from models.features.encoders import Encoder, TensorEncoder
 from models.features.numbers import DatetimeEncoder, NumberEncoder
 from models.features.targets import NumberTarget, Target
+from models.features.texts import TextEncoder
 from models.forecasting.spacing import Spacing
 from models.forecasting.windows import Frame
 from models.language.vocabulary import Vocabulary
@@ -135,6 +136,8 @@ def _check_encoders(document: ModelDocument) -> None:
             case TensorEncoder(shape=shape) if math.prod(shape) > _MAX_TENSOR:
                 message = f"a tensor may have at most {_MAX_TENSOR} numbers"
                 raise CorruptArtifact(message, f"/encoders/{i}/shape")
+            case TextEncoder():
+                _check_hashes(encoder, f"/encoders/{i}/hashes")
             case NumberEncoder():
                 _check_quantiles(encoder, f"/encoders/{i}")
             case DatetimeEncoder(instant=instant):
@@ -179,6 +182,11 @@ def _check_effects(encoder: CategoryEncoder, path: str) -> None:
         if any(len(each) != len(levels) for each in values):
             message = f"must have a number for each of the {len(levels)} levels"
             raise CorruptArtifact(message, f"{path}/effects/{name}")
+
+
+def _check_hashes(encoder: TextEncoder, path: str) -> None:
+    if len(encoder.hashes) != len(encoder.rarity) or not _increases(encoder.hashes):
+        raise CorruptArtifact("must increase, with a rarity for each", path)
 
 
 def _increases(values: Sequence[float]) -> bool:

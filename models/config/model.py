@@ -11,7 +11,7 @@ from models.config.ranges import STRICT, ColumnName, Fraction
 from models.config.training import OutOfDistributionConfig, TrainingConfig
 
 Task = Literal["regression", "classification", "forecasting", "language_model"]
-FeatureType = Literal["number", "category", "boolean", "datetime", "tensor"]
+FeatureType = Literal["number", "category", "boolean", "datetime", "tensor", "text"]
 LikelihoodName = Literal[
     "auto",
     "heteroscedastic",

@@ -55,7 +55,12 @@ class ColumnReading:
     use: bool = True
 
 
-_CONVERSIONS = {("number", "category"), ("boolean", "category"), ("boolean", "number")}
+_CONVERSIONS = {
+    ("number", "category"),
+    ("boolean", "category"),
+    ("boolean", "number"),
+    ("category", "text"),
+}
 
 
 def convertible(stored: str, wanted: str) -> bool:
@@ -65,8 +70,8 @@ def convertible(stored: str, wanted: str) -> bool:
 
 def convert(values: np.ndarray, stored: str, wanted: str) -> np.ndarray:
     """Convert values between column types; a number or boolean becomes a level's text."""
-    if wanted in (stored, "number"):
-        return values
+    if wanted in (stored, "number") or stored == "category":
+        return values  # levels are texts, too
     missing = np.isnan(values).tolist()
     native = values.astype(bool).tolist() if stored == "boolean" else values.tolist()
     levels = [None if m else level_text(v) for v, m in zip(native, missing, strict=True)]
@@ -90,6 +95,7 @@ class InputColumn:
         type: the type in the data set.
         missing: whether the training rows had missing numbers, so that the model has learned from
             them.
+        continues: whether it is the text that a language model continues, and the only input.
         reading: how texts are read; None if they are not: a number must be a number.
         spellings: the level of each text without stray blanks and case; None if these count.
     """
@@ -98,6 +104,7 @@ class InputColumn:
     type: str
     shape: tuple[int, ...] | None = None
     missing: bool = False
+    continues: bool = False
     reading: ColumnReading | None = None
     spellings: Mapping[str, str] | None = field(default=None, compare=False, repr=False)
 
@@ -123,7 +130,7 @@ def check_features(config: ModelConfig, columns: Mapping[str, ColumnProfile]) ->
 
     Raises:
         InvalidData: at /features/i, if the feature is not a column, is the target, is given twice,
-            is text, or cannot be read as the configured type.
+            or cannot be read as the configured type.
     """
     names = [feature.name for feature in config.features or ()]
     for i, feature in enumerate(config.features or ()):
@@ -133,8 +140,6 @@ def check_features(config: ModelConfig, columns: Mapping[str, ColumnProfile]) ->
             raise InvalidData(f"{feature.name!r} is the target and cannot be a feature", path)
         if names.index(feature.name) != i:
             raise InvalidData(f"feature {feature.name!r} is given twice", path)
-        if profile.type == "text":
-            raise InvalidData(f"{feature.name!r} is text, which only a language model reads", path)
         if not convertible(profile.type, feature.type):
             raise InvalidData(
                 f"column {feature.name!r} is of type {profile.type} "

@@ -19,6 +19,7 @@ from models.features.expansion import Form
 from models.features.moments import Weights
 from models.features.numbers import DatetimeEncoder, Matrix, NumberEncoder
 from models.features.sizes import Sizes
+from models.features.texts import TextEncoder
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ def _weighted_moments(values: np.ndarray, weights: Weights) -> tuple[float, floa
 
 
 Encoder = Annotated[
-    NumberEncoder | CategoryEncoder | DatetimeEncoder | TensorEncoder, Field(discriminator="kind")
+    NumberEncoder | CategoryEncoder | DatetimeEncoder | TensorEncoder | TextEncoder,
+    Field(discriminator="kind"),
 ]
 
 
@@ -96,6 +98,8 @@ def fit_encoder(
             return DatetimeEncoder.fit(values, sizes=sizes, weights=weights)
         case "tensor":
             return TensorEncoder.fit(values, weights)
+        case "text":
+            return TextEncoder.fit(values, weights)
 
 
 def _fit_category(

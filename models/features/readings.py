@@ -47,6 +47,20 @@ def with_readings(
     return tuple(_with_reading(one, by_name.get(one.name), levels) for one in inputs)
 
 
+def without_sentinels(numbers: np.ndarray, reading: ColumnReading | None) -> np.ndarray:
+    """Numbers with NaN for those that stand for a missing value, such as -999."""
+    sentinels = [] if reading is None else [*map(_number, reading.missing)]
+    wanted = np.array([value for value in sentinels if value is not None])
+    return np.where(np.isin(numbers, wanted), np.nan, numbers) if wanted.size else numbers
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def fold(level: str) -> str:
     """A level without stray blanks, case, and the two ways of writing accents."""
     return " ".join(unicodedata.normalize("NFC", level).split()).casefold()

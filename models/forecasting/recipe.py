@@ -147,7 +147,7 @@ def _covariates(
     """The given features. By default none: a table does not show which columns are known ahead.
 
     Raises:
-        InvalidData: for tensors, and for the time or key under another type.
+        InvalidData: for tensors and texts, and for the time or key under another type.
     """
     check_features(config, profiles)
     kept = []
@@ -155,6 +155,8 @@ def _covariates(
         path, stored = f"/features/{i}", profiles[feature.name].type
         if feature.type == "tensor":
             raise InvalidData(f"{feature.name!r} is a tensor, which a window cannot hold", path)
+        if feature.type == "text":
+            raise InvalidData(f"{feature.name!r} is text, which a forecaster does not read", path)
         if feature.name not in (forecast.time, forecast.key):
             kept.append(feature)
         elif feature.type != stored:  # time and key are always read, as their stored types

@@ -49,7 +49,7 @@ class BayesianLanguageModel(TrainedModel):
 
     @property
     def inputs(self) -> tuple[InputColumn, ...]:
-        return (InputColumn(name=self.config.target, type="text"),)
+        return (InputColumn(name=self.config.target, type="text", continues=True),)
 
     @cached_property
     def network(self) -> LanguageModel:

@@ -440,6 +440,8 @@ def _blank_value(column: InputColumn, *, missing: bool) -> np.ndarray:
     match column.type:
         case "category":
             return np.array([None if missing else "?"], object)
+        case "text":
+            return np.array(["" if missing else "?"], object)
         case "datetime":
             return np.array(["NaT" if missing else "2026-01-01"], "datetime64[us]")
         case "tensor":

@@ -27,6 +27,7 @@ from models.config import (
 )
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, check_features, column_of
+from models.features.texts import WIDTH as TEXT_WIDTH
 from models.forecasting.recipe import SERIES_STEPS, Load, plan_series, series_network
 from models.inference.laplace.limits import check_size
 from models.inference.metropolis import MAX_WEIGHTS
@@ -197,7 +198,7 @@ def _features(
 def _default_features(
     config: ModelConfig, columns: Mapping[str, ColumnProfile]
 ) -> tuple[FeatureConfig, ...]:
-    """All columns of use except the target, the weights, the groups of a split, and free text."""
+    """All columns of use except the target, the weights and the groups of a split."""
     split = config.training.split
     taken = {
         config.target,
@@ -207,7 +208,7 @@ def _default_features(
     features = tuple(
         FeatureConfig(name=p.name, type=p.type)  # type: ignore[arg-type]
         for p in columns.values()
-        if p.use and p.name not in taken and p.type != "text"
+        if p.use and p.name not in taken
     )
     if not features:
         raise InvalidData("no column except the target is left to learn from", "/features")
@@ -264,7 +265,10 @@ def _widths(network: NetworkConfig) -> tuple[int, ...]:
 def _inputs(features: tuple[FeatureConfig, ...], columns: Mapping[str, ColumnProfile]) -> Inputs:
     """An estimate of the inputs that the columns will be encoded as."""
     profiles = [columns[f.name] for f in features]
-    widths = [math.prod(p.shape or ()) * len(p.levels or ("",)) for p in profiles]
+    widths = [
+        TEXT_WIDTH if f.type == "text" else math.prod(p.shape or ()) * len(p.levels or ("",))
+        for f, p in zip(features, profiles, strict=True)
+    ]
     starts = accumulate(widths, initial=0)
     slots = [
         TensorSlot(start, p.shape) for start, p in zip(starts, profiles, strict=False) if p.shape

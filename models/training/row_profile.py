@@ -106,6 +106,8 @@ def _with_statistics(column: ColumnSummary, known: np.ndarray) -> ColumnSummary:
     match column.type:
         case "category" | "boolean":
             return _with_levels(column, known)
+        case "text":
+            return column
         case "datetime":
             first, last = (np.datetime_as_string(f(known), unit="s") for f in (np.min, np.max))
             return replace(column, min=f"{first}Z", max=f"{last}Z")

@@ -35,8 +35,6 @@ _MAX_CELLS = 5_000_000  # of the features that are read to see whether they orde
 _MAX_FEATURES = 20
 _LISTED = 6
 
-_SETTLE = "`task` settles it"
-
 
 @dataclass(frozen=True)
 class TaskChoice:
@@ -66,7 +64,10 @@ def choose_task(
     elif target.type == "number":
         choice = _of_numbers(target, columns, num_rows, load)
     elif target.type == "text":
-        reason = f"{target.name} is free text: a language model learns to continue it; {_SETTLE}"
+        reason = (
+            f"{target.name} is free text: a language model learns to continue it. To predict it as "
+            "classes, read the column as a category"
+        )
         choice = TaskChoice("language_model", reason)
     else:
         choice = TaskChoice("classification")
@@ -155,7 +156,7 @@ def _by_order(counts: ValueCounts, order: LevelOrder) -> Iterator[tuple[Task, st
         yield "regression", "they fall off from 0 as counts do"
     if len(counts) <= FEW:
         yield "classification", "so few values are classes"
-    if unordered and (may_be_labels or (counts.are_numbered and counts.are_flat)):
+    if unordered and (may_be_labels or (counts.are_numbered and counts.are_even)):
         yield "classification", "the features do not order them, as they do not order labels"
     if ordered:
         yield "regression", "the features order them, as they order grades and counts"

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 
 _SURE = 3.0  # standard deviations by which a valley is deeper than chance makes it
 _FLAT = 2.0  # the most frequent value ÷ the rarest one
+_EVEN = 2.0  # variance ÷ mean of the counts: of 26 values above 1.7 in 1 of 100 tables
 _COUNT_TAIL = 20  # the most frequent value ÷ the largest one, of counts
 
 
@@ -48,6 +49,14 @@ class ValueCounts:
     @property
     def are_flat(self) -> bool:
         return bool(self.rows.max() < _FLAT * self.rows.min())
+
+    @property
+    def are_even(self) -> bool:
+        """Whether they are flat, or vary no more than chance lets equally frequent values vary.
+
+        The variance of such counts is their mean.
+        """
+        return self.are_flat or bool(self.rows.var() < _EVEN * self.rows.mean())
 
     @cached_property
     def have_one_peak(self) -> bool:

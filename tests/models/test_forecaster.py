@@ -143,7 +143,7 @@ def test_a_series_without_a_season_or_with_zeros_is_taken_as_that() -> None:
             "/features/0/type",
         ),
         (
-            {"features": (FeatureConfig(name="note", type="category"),)},
+            {"features": (FeatureConfig(name="note", type="text"),)},
             "is text",
             "/features/0",
         ),

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int, Shaped
 from models.config import FeatureConfig, ModelConfig, SplitBy, SplitTime
 from models.features.columns import Columns, convert
 from models.features.splits import class_numbers, split_rows
+from models.features.texts import TextEncoder
 from models.features.usable import UsableRows
 
 _MONTHS_PER_YEAR, _DAYS_PER_WEEK, _HOURS_PER_DAY = 12, 7, 24
@@ -52,6 +53,8 @@ def read_table(
                 categories.append(values)
             case "datetime":
                 numbers += _parts_of_time(values)
+            case "text":  # as the model reads it; how rare words are is counted without targets
+                numbers += list(TextEncoder.fit(values).encode(values).T.astype(np.float64))
             case _:
                 numbers.append(values.astype(np.float64))
     rows = len(next(iter(columns.values())))

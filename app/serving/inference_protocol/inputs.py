@@ -14,6 +14,7 @@ from app.serving.inputs import check_names, refuse_texts
 from app.serving.values import FLOAT32_MAX, read_values
 from core.exceptions import Invalid
 from models.features.columns import Columns, InputColumn
+from models.features.readings import without_sentinels
 
 MATRIX = "inputs"
 DATATYPES: dict[str, tuple[Datatype, ...]] = {
@@ -22,6 +23,7 @@ DATATYPES: dict[str, tuple[Datatype, ...]] = {
     "boolean": (BOOL,),
     "category": (BYTES,),
     "datetime": (BYTES,),
+    "text": (BYTES,),
 }
 PREFERRED: dict[str, Datatype] = {
     "number": "FP64",
@@ -106,7 +108,7 @@ def _numbers(tensor: Tensor, features: Sequence[InputColumn]) -> dict[str, np.nd
         if np.isnan(matrix[row, column]):
             message += ", which no training row lacks"
         raise tensor.invalid(message, row)
-    return {feature.name: matrix[:, i] for i, feature in enumerate(features)}
+    return {f.name: without_sentinels(matrix[:, i], f.reading) for i, f in enumerate(features)}
 
 
 def _tensor(tensor: Tensor, feature: InputColumn) -> np.ndarray:

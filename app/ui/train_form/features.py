@@ -8,7 +8,7 @@ from core.datasets.dataset import Dataset
 from models.config import ModelConfig
 from models.features.columns import convertible
 
-TYPES = ("number", "category", "boolean", "datetime", "tensor")
+TYPES = ("number", "category", "boolean", "datetime", "tensor", "text")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def feature_list(dataset: Dataset, config: ModelConfig, value: object) -> list[F
         return []
     chosen = _types(value, dataset)
     why = reasons(dataset)
-    columns = [c for c in dataset.columns if c.name != config.target and c.type != "text"]
+    columns = [c for c in dataset.columns if c.name != config.target]
     return [
         Feature(
             name=c.name,

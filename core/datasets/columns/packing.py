@@ -41,7 +41,7 @@ def _to_arrow(values: np.ndarray, type_: str) -> "pa.Array[Any]":
     match type_:
         case "tensor":
             return tensors.from_numpy(values)
-        case "category":
+        case "category" | "text":
             return pa.array(values.tolist(), pa.large_string())
         case "datetime":
             return pa.array(values, pa.timestamp("us"))

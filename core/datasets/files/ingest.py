@@ -63,7 +63,8 @@ def ingest(source: Source, fixes: Sequence[ColumnFix] = (), *, is_text: bool = F
     wanted = frozenset(name for name, fix in by_name.items() if fix.use)
     readings = [one.reading for one in columns]
     checked = check_table(table, profiles, readings, source.lines, wanted=wanted)
-    unused = checked.left_out - wanted
+    texts = {one.name for one in profiles if one.type == "text"}
+    unused = (checked.left_out | texts) - wanted
     return Ingested(
         table=table,
         profiles=tuple(_marked(one, unused) for one in profiles),

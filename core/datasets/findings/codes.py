@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from core.datasets.findings.checked_column import CheckedColumn
 from core.datasets.findings.finding import Finding, fix_column
+from core.datasets.findings.identifiers import has_own_phrases
 from core.datasets.findings.names import names_postal_code
 
 _MANY = 50  # levels
@@ -49,16 +50,17 @@ def find_many_levels(columns: list[CheckedColumn]) -> Iterator[Finding]:
 
 
 def find_free_text(columns: list[CheckedColumn]) -> Iterator[Finding]:
-    """A finding for each column of sentences."""
+    """A finding for each column of sentences or phrases. It is left out unless it is wanted."""
     for one in columns:
-        if one.profile.type != "text":
+        if one.profile.type != "text" and not has_own_phrases(one):
             continue
         yield Finding(
             code="free_text",
             severity="info",
             column=one.name,
-            message=f"column {one.name!r} is free text: it is no feature unless a training names "
-            "it among its features",
+            message=f"column {one.name!r} is free text: it is no feature unless you say so. Then "
+            "a model reads its words and pairs of words",
             rows=one.num_present,
             examples=one.examples(),
+            fix=fix_column(one.name, type="text", use=True),
         )

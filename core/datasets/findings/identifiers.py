@@ -33,6 +33,7 @@ _UNIQUE = 0.98  # distinct values ÷ values, above which nearly every row has it
 _COUNTED = 100  # rows from which a column without a name can be seen to count
 _DENSE = 0.5  # values ÷ range
 _LONG = 10**8
+_WORDS = 2.5  # per text, on average: of names there are fewer
 _EPOCHS = (8 * 10**8, 3 * 10**9)  # seconds: the years 1995 to 2065
 
 _CODE = re.compile(
@@ -123,7 +124,24 @@ def _reason_of_texts(one: CheckedColumn) -> str | None:
         return "has numbers as texts, nearly each in one row alone" if known else None
     if _are(_CODE, texts):
         return "has codes, nearly each in one row alone"
-    return "has words, nearly each in one row alone" if one.profile.type == "category" else None
+    if one.profile.type == "text" or _are_phrases(one):
+        return None
+    return "has words, nearly each in one row alone"
+
+
+def has_own_phrases(one: CheckedColumn) -> bool:
+    """Whether a category has several words in nearly every row, which no other row has."""
+    if one.profile.type != "category" or one.num_present < MIN_ROWS or names_order(one.name):
+        return False
+    texts = one.texts
+    if len(set(texts)) < _UNIQUE * len(texts) or not _is_unique(one):
+        return False
+    return not _are_values(texts) and not _are(_CODE, texts) and _are_phrases(one)
+
+
+def _are_phrases(one: CheckedColumn) -> bool:
+    words = sum(len(text.split()) for text in one.texts) / len(one.texts)
+    return words >= _WORDS and not names_identifier(one.name)
 
 
 def _are_values(texts: Sequence[str]) -> bool:

@@ -55,18 +55,19 @@ def check_table(
         one for one, reading in zip(columns, readings, strict=True) if reading.use
     ]  # of others nothing matters: the owner left them out
     doubted = [one for one in used if one.name not in wanted]
-    identifiers = list(find_identifiers(doubted))
-    left_out = frozenset(str(finding.column) for finding in identifiers)
+    identifiers, texts = list(find_identifiers(doubted)), list(find_free_text(doubted))
+    left_out = frozenset(str(finding.column) for finding in (*identifiers, *texts))
     rest = [one for one in used if one.name not in left_out]
+    doubted = [one for one in rest if one.name not in wanted]
     found = [
         *identifiers,
-        *find_constants(rest),
-        *find_duplicate_columns(rest),
+        *find_constants(doubted),
+        *find_duplicate_columns(doubted),
         *find_sentinels(rest),
         *find_postal_codes(rest),
-        *find_numeric_keys([one for one in rest if one.name not in wanted]),
-        *find_many_levels(rest),
-        *_of_several(find_free_text(rest), len(columns)),
+        *find_numeric_keys(doubted),
+        *find_many_levels(doubted),
+        *_of_several(texts, len(columns)),
         *find_duplicate_rows(columns),
     ]
     return Checked((*_shortened(found), *shape), left_out)

@@ -77,6 +77,4 @@ def _why(one: ColumnProfile, config: ModelConfig) -> str:
         return "it holds the weights of the rows"
     if isinstance(split, SplitBy) and one.name == split.by:
         return "it holds the groups that the split keeps together"
-    if one.type == "text":
-        return "it is free text"
     return "the data set says so"

@@ -41,7 +41,7 @@ FORMATS: Mapping[str, Format] = {
     for one in (
         Format("csv", csv.read),
         Format("tsv", csv.read_tsv),
-        Format("text", _typed(text.read)),
+        Format("text", text.read),
         Format("parquet", with_nested(parquet.read, "read_parquet", "the Parquet file")),
         Format("arrow", with_nested(arrow.read, "read_arrow", "the Arrow stream")),
         Format("feather", with_nested(arrow.read_file, "read_feather", "the Arrow file")),

@@ -29,6 +29,7 @@ def error(inputs: Any, of: list[InputColumn]) -> str:
         ("number", 1.5, "1.5"),
         ("boolean", True, 1),
         ("category", "oak", 3),
+        ("text", "a nice house", 3),
         ("datetime", "2026-01-31", "yesterday"),
         ("tensor", [1, 2], [1, 2, 3]),
     ],

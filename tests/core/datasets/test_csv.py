@@ -141,7 +141,7 @@ def test_a_file_above_the_limit_is_refused(tmp_path: Path) -> None:
 def test_text_is_a_row_per_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes("\ufeffa b\r\n\n c\u2028d\x0be\n".encode())
-    assert values(text.read(path, LIMIT)) == {"text": ["a b", "", " c\u2028d\x0be"]}
+    assert values(text.read(path, LIMIT).table) == {"text": ["a b", "", " c\u2028d\x0be"]}
 
 
 def test_text_without_lines_is_refused(tmp_path: Path) -> None:
@@ -149,6 +149,6 @@ def test_text_without_lines_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(NotParseable, match="the text is empty"):
         text.read(path, LIMIT)
-    path.write_bytes(b"abc\xff")
-    with pytest.raises(NotParseable, match="byte 0xff at position 3"):
+    path.write_bytes("größe\n".encode() + b"\xff")
+    with pytest.raises(NotParseable, match=r"byte 0xff at position 8 \(line 2\) is not UTF-8"):
         text.read(path, LIMIT)

@@ -126,6 +126,15 @@ def test_a_valley_that_chance_explains_is_none() -> None:
     assert not valley.have_one_peak
 
 
+def test_many_even_codes_of_few_rows_are_labels() -> None:
+    """26 letters in 400 rows: the rarest has a third of the rows of the most frequent by chance."""
+    random = np.random.default_rng(6)
+    y = random.integers(1, 27, 400)
+    x = random.normal(size=(27, 6))[y] + random.normal(size=(400, 6))
+    assert not ValueCounts.of(y.astype(float)).are_flat
+    assert _choose(y.astype(float), {f"x{i}": x[:, i] for i in range(6)}) == "classification"
+
+
 def test_too_few_rows_per_value_are_numbers() -> None:
     target = np.arange(12.0).repeat(2)
     assert _choose(target, {"x": np.zeros(24)}) == "regression"
@@ -140,6 +149,13 @@ def test_the_choice_is_explained_and_names_the_way_out() -> None:
     assert "classification" in note
     assert "task 'regression'" in note
     assert explain_task(ModelConfig(target="stars", task="regression"), profiles, 100, load) == ()
+
+
+def test_free_text_is_a_language_models_and_says_so() -> None:
+    columns = {"story": ColumnProfile(name="story", type="text")}
+    choice = choose_task(ModelConfig(target="story"), columns, 100, None)
+    assert choice.task == "language_model"
+    assert "read the column as a category" in str(choice.reason)
 
 
 def test_many_classes_of_few_rows_are_noted() -> None:

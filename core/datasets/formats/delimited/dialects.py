@@ -59,13 +59,14 @@ def _is_meant(dialect: Dialect, text: str) -> bool:
 def _candidates(
     text: str, delimiter: str | None, quote: str | None, first: Dialect | None
 ) -> Iterator[Dialect]:
-    delimiters = (delimiter,) if delimiter else [one for one in DELIMITERS if one in text]
+    delimiters = [delimiter] if delimiter else [one for one in DELIMITERS if one in text]
     if COPIED.search(text) and '"' not in text and delimiter in (None, "\t") and not quote:
         yield Dialect("\t", None, copied=True)
     if first and not delimiter and not quote and first.delimiter in text:
         yield first
     if RUN.search(text) and delimiter in (None, " "):
         yield Dialect(" ", '"', runs=True)
+        delimiters = [one for one in delimiters if one != " "]
     for one in delimiters or (",",):
         for mark, escape in _quotes(text, one, quote):
             yield Dialect(one, mark, escape)

@@ -21,7 +21,7 @@ BOMS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 GUESSES = (  # encodings of one byte or two that files still come in
-    *("cp1252", "cp1250", "cp1251", "koi8_r", "cp866", "mac_cyrillic", "cp1253", "cp1254"),
+    *("cp1252", "cp1250", "cp1251", "koi8_r", "cp866", "cp1253", "cp1254"),
     *("cp1255", "cp1256", "cp1257", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 )
 MIXED = re.compile("[A-Za-z][\u0370-\u06ff\u0e00-\u0e7f]|[\u0370-\u06ff\u0e00-\u0e7f][A-Za-z]")
@@ -91,7 +91,7 @@ def _given(name: str, marked: Encoding | None) -> Encoding:
     try:
         known = codecs.lookup(name).name
         codecs.getincrementaldecoder(known)().decode(b"", final=True)
-        b"".decode(known)  # not of bytes to bytes, such as base64
+        "a".encode(known)  # not of bytes to bytes, such as base64
     except (LookupError, UnicodeError, TypeError, ValueError):
         known = ""
     if not known or known in UNUSABLE:

@@ -8,17 +8,12 @@ from pathlib import Path
 from core.datasets.files.options import Reading, ReadingOptions
 from core.datasets.findings.finding import Finding
 from core.datasets.formats.delimited import column_names
+from core.datasets.formats.delimited.detection import detect
 from core.datasets.formats.delimited.dialect import Dialect, character
 from core.datasets.formats.delimited.dialects import NONE, find_dialect
-from core.datasets.formats.delimited.encodings import (
-    Encoding,
-    Undecodable,
-    find_encoding,
-    guess_encoding,
-)
+from core.datasets.formats.delimited.encodings import Encoding, Undecodable
 from core.datasets.formats.delimited.head_findings import encoding_finding, layout_findings
 from core.datasets.formats.delimited.layout import Layout, find_layout
-from core.datasets.formats.delimited.marked_lines import is_mostly_utf8, marked_lines
 from core.datasets.formats.delimited.pieces import utf8_pieces
 from core.datasets.formats.delimited.sniffer import sniff
 from core.exceptions import NotParseable
@@ -81,40 +76,19 @@ def read_head(
     Raises:
         NotParseable: the file is empty, or mixes encodings.
         Invalid: the encoding that the caller names does not exist.
-        Undecodable: bytes of the head are not in the encoding.
+        Undecodable: bytes of the first lines are not in the encoding.
     """
-    encoding, guessed = _encoding(path, options, undecodable)
-    try:
-        encoding, text, is_whole = _text(path, encoding)
-    except Undecodable as error:
-        if options.encoding is not None or undecodable is not None or not encoding.is_utf8:
-            raise
-        return read_head(path, options, preferred, error)
+    encoding, guessed = detect(path, options.encoding, undecodable)
+    text, is_whole = _text(path, encoding)
     return _of_text(text, encoding, options, preferred, is_whole=is_whole, guessed=guessed)
 
 
-def _encoding(
-    path: Path, options: ReadingOptions, undecodable: Undecodable | None
-) -> tuple[Encoding, list[tuple[int, bytes]]]:
-    """The encoding, and if it is guessed, lines by which it was."""
-    if undecodable is None:
-        with path.open("rb") as file:
-            return find_encoding(file.read(2**16), options.encoding), []
-    lines = marked_lines(path, undecodable)
-    if is_mostly_utf8(path, lines):
-        raise NotParseable(str(undecodable))
-    return guess_encoding(b"\n".join(line for _, line in lines)), lines
-
-
-def _text(path: Path, encoding: Encoding) -> tuple[Encoding, str, bool]:
-    """The first lines, and whether they are all. Lines that end with CR alone are seen to."""
+def _text(path: Path, encoding: Encoding) -> tuple[str, bool]:
+    """The first lines, and whether they are all."""
     data, is_whole = _first(utf8_pieces(path, encoding, piece_bytes=HEAD_BYTES))
-    if b"\n" not in data and b"\r" in data:
-        encoding = replace(encoding, bare_cr=True)
-        data, is_whole = _first(utf8_pieces(path, encoding, piece_bytes=HEAD_BYTES))
     if not is_whole:
         data = data[: data.rfind(b"\n") + 1] or data
-    return encoding, data.decode("utf-8", "replace"), is_whole
+    return data.decode("utf-8", "replace"), is_whole
 
 
 def _first(pieces: Iterator[bytes]) -> tuple[bytes, bool]:

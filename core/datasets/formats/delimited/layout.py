@@ -104,10 +104,12 @@ def _without_comments(
 def _begin(table: Sequence[Record], num_fields: int) -> int:
     """The place of the header, or of the first row, below lines of other lengths."""
     first = next(i for i, one in enumerate(table) if len(one.cells) == num_fields)
-    if first == 1 and len(table[0].cells) == num_fields - 1:
-        return 0  # names without one for the index
+    if first == 1 and _lacks_index(table, num_fields):
+        return 0
     if len(table[0].cells) == num_fields + 1 and not table[0].cells[-1].strip() and first == 1:
         return 0  # a delimiter at the end of the header alone
+    if first and _is_header_of_others(table, first):
+        return 0  # to be refused
     if num_fields < 3:
         return first
     while first + 2 < len(table) and _is_title(table[first]):
@@ -118,6 +120,23 @@ def _begin(table: Sequence[Record], num_fields: int) -> int:
             break
         first += 1
     return first
+
+
+def _lacks_index(table: Sequence[Record], num_fields: int) -> bool:
+    """Whether the first line has a name for each column but the index, as R's write.table does."""
+    if len(table[0].cells) != num_fields - 1 or table[1].line > table[0].line + 1:
+        return False
+    counts = [one.cells[0].strip() for one in table[1:]] == [str(n) for n in range(1, len(table))]
+    return num_fields > 2 or counts
+
+
+def _is_header_of_others(table: Sequence[Record], first: int) -> bool:
+    """Whether the line above is a header with another number of names, not a title."""
+    above, below = table[first - 1], [one.cells for one in table[first + 1 :]]
+    filled = sum(bool(cell.strip()) for cell in above.cells)
+    if filled < 2 or table[first].line > above.line + 1:
+        return False
+    return not first_rows.is_header(table[first].cells, below)
 
 
 def _is_title(record: Record) -> bool:

@@ -1,6 +1,5 @@
 """The lines of rows in a delimited text: found by arithmetic, or by counting when needed."""
 
-import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +8,7 @@ import numpy as np
 
 from core.datasets.formats.delimited.dialect import Dialect
 from core.datasets.formats.delimited.pieces import text_lines, whole_lines
-from core.datasets.formats.delimited.records import records
+from core.datasets.formats.delimited.records import BrokenRecord, records
 
 NEWLINE = ord("\n")
 
@@ -76,7 +75,7 @@ class LineNumbers:
                     if not one.is_blank and not self._is_comment(one.cells[0])
                 ]
             )
-        except csv.Error:
+        except BrokenRecord:
             return np.zeros(self.num_rows, np.int64)
 
     def _is_comment(self, cell: str) -> bool:

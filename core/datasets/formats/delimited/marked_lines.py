@@ -23,7 +23,8 @@ def marked_lines(path: Path, undecodable: Undecodable) -> list[tuple[int, bytes]
 def is_mostly_utf8(path: Path, lines: list[tuple[int, bytes]]) -> bool:
     """Whether most characters outside ASCII are valid UTF-8, so that the rest is damage."""
     with path.open("rb") as file:
-        sample = file.read(REGION_BYTES) + b"\n".join(line for _, line in lines)
+        start = file.read(REGION_BYTES)
+    sample = start + b"".join(b"\n" + line for _, line in lines if line not in start)
     wrong = sample.decode("utf-8", "replace").count("\ufffd")
     right = sum(ord(one) > 127 for one in sample.decode("utf-8", "ignore"))
-    return right > 3 * wrong
+    return right >= 2 * wrong

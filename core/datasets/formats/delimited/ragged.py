@@ -1,6 +1,5 @@
 """Lines with more or fewer fields than the table has columns."""
 
-import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from core.datasets.files.values import is_value
 from core.datasets.findings.finding import Finding, examples_of
 from core.datasets.formats.delimited.head import Head
 from core.datasets.formats.delimited.pieces import text_lines, utf8_pieces
-from core.datasets.formats.delimited.records import records
+from core.datasets.formats.delimited.records import BrokenRecord, records
 from core.exceptions import NotParseable
 
 MAX_FOOTERS = 20
@@ -107,22 +106,20 @@ def check_records(path: Path, head: Head) -> None:
     comment = head.layout.comment
     shift = head.layout.first_line - 1
     lines = _limited(text_lines(utf8_pieces(path, head.encoding, head.start)), shift)
-    last = shift
     try:
         for record in records(lines, head.dialect, strict=True):
-            last = record.line + shift
             if record.is_blank or (comment and record.cells[0].startswith(comment)):
                 continue
             if len(record.cells) != head.num_fields:
                 raise NotParseable(
-                    f"line {last} has {len(record.cells)} fields and the header "
+                    f"line {record.line + shift} has {len(record.cells)} fields and the header "
                     f"{head.num_fields}, separated by {head.dialect.delimiter!r}: give every "
                     f"record as many ({HOW})"
                 )
-    except csv.Error as error:
+    except BrokenRecord as error:
         raise NotParseable(
-            f"the record after line {last} is not CSV ({error}): is a quote not closed? quote= "
-            "sets another, quote=none none"
+            f"the record that begins in line {error.line + shift} is not CSV ({error.reason}): is "
+            "a quote not closed? quote= sets another, and quote=none takes quotes as text"
         ) from error
 
 

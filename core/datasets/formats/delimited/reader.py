@@ -51,17 +51,13 @@ def read(
     """
     check_size(path.stat().st_size, max_bytes, "the file")
     try:
-        head = read_head(path, options, preferred)
+        return _read(path, max_bytes, options, read_head(path, options, preferred))
     except Undecodable as error:
-        raise NotParseable(str(error)) from error
-    try:
-        return _read(path, max_bytes, options, head)
-    except Undecodable as error:
-        if options.encoding is not None or not head.encoding.is_utf8:
+        if options.encoding is not None or error.encoding != "utf-8":
             raise NotParseable(str(error)) from error
-        other = read_head(path, options, preferred, error)
+        wrong = error
     try:
-        return _read(path, max_bytes, options, other)
+        return _read(path, max_bytes, options, read_head(path, options, preferred, wrong))
     except Undecodable as error:
         raise NotParseable(str(error)) from error
 

@@ -24,11 +24,19 @@ class Record:
         return not self.cells or (len(self.cells) == 1 and not self.cells[0].strip())
 
 
+class BrokenRecord(Exception):
+    """A record that is not CSV, by the line in which it begins."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(line, reason)
+        self.line, self.reason = line, reason
+
+
 def records(lines: Iterable[str], dialect: Dialect, *, strict: bool = False) -> Iterator[Record]:
     """Each record, blank ones included.
 
     Raises:
-        csv.Error: a quote is wrong, if `strict`; or a cell is longer than the limit of `csv`.
+        BrokenRecord: a quote is wrong, if `strict`; or a cell is longer than the limit of `csv`.
     """
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     line = 1
@@ -42,14 +50,17 @@ def records(lines: Iterable[str], dialect: Dialect, *, strict: bool = False) -> 
         skipinitialspace=dialect.padded,
         strict=strict,
     )
-    for cells in reader:
-        yield Record(line, cells)
-        line = reader.line_num + 1
+    try:
+        for cells in reader:
+            yield Record(line, cells)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise BrokenRecord(line, str(error)) from error
 
 
 def of_text(text: str, dialect: Dialect) -> list[Record]:
     """The records of a text; what cannot be cut is left out."""
     found: list[Record] = []
-    with suppress(csv.Error):
+    with suppress(BrokenRecord):
         found.extend(records(io.StringIO(text, newline=""), dialect))
     return found

@@ -3,23 +3,10 @@
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from core.datasets.columns.conversion import to_json, to_numpy
-from core.datasets.files.ingest import Ingested, ingest
-from core.datasets.files.source import Source
-from core.datasets.understanding.parsing import Unreadable, parse
-from models.features.columns import ColumnReading
-
-
-def read(*texts: str | None) -> Ingested:
-    table = pa.table({"x": pa.array(texts, pa.string())})
-    return ingest(Source(table=table, typed=False))
-
-
-def values(found: Ingested) -> list[Any]:
-    return [row["x"] for row in to_json(found.table)]
+from core.datasets.columns.conversion import to_numpy
+from tests.core.datasets.understanding.texts import read, values
 
 
 @pytest.mark.parametrize(
@@ -40,40 +27,39 @@ def values(found: Ingested) -> list[Any]:
         (["y", "y"], "category", ["y", "y"]),
         (["2020-02-29", None], "datetime", ["2020-02-29T00:00:00Z", None]),
         ([None, "nan"], "number", [None, None]),
+        (["+491701234567", "+491701234568"], "category", None),
+        (["1.2.3", "1.2.4"], "category", None),
+        (["10.0.0.1", "192.168.100.200"], "category", None),
+        (["192.168.100.200", "192.168.100.201"], "category", None),
+        (["10-20", "20-30"], "category", None),
+        (["1/2", "3/4"], "category", None),
+        (["12A", "14B"], "category", None),
+        (["1st", "2nd", "3rd"], "category", None),
+        (["12 Main", "5 Oak"], "category", None),
+        (["08:30", "09:15"], "category", None),
+        (["May", "June"], "category", None),
+        (["٣", "٤"], "category", None),
+        (["yes", "no", "maybe"], "category", None),
+        (["true", "false", "1"], "category", None),
+        (["0", "1"], "number", [0, 1]),
+        (["oui", "non"], "boolean", None),
+        (["J", "N", "J"], "boolean", None),
+        (["on", "off"], "boolean", None),
+        (["vrai", "faux"], "boolean", [True, False]),
     ],
 )
 def test_texts_become_what_they_mean(
     texts: list[str | None], type_: str, expected: list[Any] | None
 ) -> None:
-    found = read(*texts)
+    found = read(texts)
     assert found.profiles[0].type == found.readings[0].type == type_
     assert values(found) == (expected or texts)
 
 
 def test_words_of_yes_and_no_are_bits_to_models() -> None:
-    found = read("no", "yes", None, "Yes")
+    found = read(["no", "yes", None, "Yes"])
     assert found.readings[0].format == "yes/no"
     assert found.profiles[0].levels == ("yes", "no")
     assert found.profiles[0].mean == pytest.approx(2 / 3)
     bits = to_numpy(found.table.column("x"), "boolean")
     np.testing.assert_array_equal(bits, [0.0, 1.0, np.nan, 1.0])
-
-
-@pytest.mark.parametrize(
-    ("reading", "texts", "expected"),
-    [
-        (ColumnReading(name="x", type="number"), [" 1.5", None, "-"], [1.5, np.nan, np.nan]),
-        (ColumnReading(name="x", type="boolean"), ["true", "FALSE", ""], [1.0, 0.0, np.nan]),
-        (ColumnReading(name="x", type="boolean", format="Ja/Nein"), ["ja", "N"], [1.0, 0.0]),
-    ],
-)
-def test_requests_are_read_as_the_training_data(
-    reading: ColumnReading, texts: list[str | None], expected: list[float]
-) -> None:
-    np.testing.assert_array_equal(parse(texts, reading), expected)
-
-
-def test_a_text_that_does_not_fit_is_named() -> None:
-    with pytest.raises(Unreadable, match=r"'abc' is not a number such as 1234\.56") as refused:
-        parse(["1", "abc"], ColumnReading(name="x", type="number"))
-    assert (refused.value.index, refused.value.value) == (1, "abc")

@@ -1,0 +1,155 @@
+"""Texts in requests are read as the files of the training data were."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from app.serving import arrow_format
+from app.serving.inference_protocol import inputs as tensors
+from app.serving.inference_protocol.tensors import Tensor
+from app.serving.inputs import decode
+from app.serving.labels import read_labels
+from core.exceptions import Invalid
+from models.features.columns import ColumnReading, InputColumn
+from models.features.readings import names_unread, spellings, with_readings
+
+READINGS = (
+    ColumnReading(name="amount", type="number", missing=("-",)),
+    ColumnReading(name="price", type="number", format="1.234,56 €"),
+    ColumnReading(name="day", type="datetime", format="%d.%m.%Y"),
+    ColumnReading(name="smoker", type="boolean", format="yes/no"),
+    ColumnReading(name="colour", type="category"),
+    ColumnReading(name="code", type="category", format="exact"),
+    ColumnReading(name="plain", type="number"),
+    ColumnReading(name="id", type="category", use=False),
+    ColumnReading(name="note", type="text"),
+)
+LEVELS = {"colour": ("Red", "blue"), "code": ("a", "A")}
+COLUMNS = with_readings(
+    [
+        InputColumn(name=one.name, type=one.type)
+        for one in READINGS
+        if one.use and one.type != "text"
+    ],
+    READINGS,
+    LEVELS,
+)
+UNREAD = names_unread(READINGS, [column.name for column in COLUMNS])
+TEXTS: dict[str, Any] = {
+    "amount": [" 7 ", "-", "2.5", None],
+    "price": ["1.234,56 €", "12,5", "", None],
+    "day": ["31.12.2024", "2024-12-30", "", None],
+    "smoker": ["Yes", "no ", None, None],
+    "colour": [" red", "BLUE", "green", ""],
+    "code": ["a", "A", None, "b"],
+    "plain": [1.5, 2, None, 4],
+}
+VALUES: dict[str, Any] = {
+    "amount": [7, np.nan, 2.5, np.nan],
+    "price": [1234.56, 12.5, np.nan, np.nan],
+    "day": np.array(["2024-12-31", "2024-12-30", "NaT", "NaT"], "datetime64[us]"),
+    "smoker": [1, 0, np.nan, np.nan],
+    "colour": ["Red", "blue", "green", None],
+    "code": ["a", "A", None, "b"],
+    "plain": [1.5, 2, np.nan, 4],
+}
+
+
+def check(columns: Any) -> None:
+    assert columns.keys() == VALUES.keys()
+    for name, expected in VALUES.items():
+        np.testing.assert_array_equal(columns[name], expected, err_msg=name)
+
+
+def test_json_takes_what_the_training_file_had() -> None:
+    records = [dict(zip(TEXTS, row, strict=True)) for row in zip(*TEXTS.values(), strict=True)]
+    check(decode(TEXTS, COLUMNS))
+    check(decode(records, COLUMNS))
+    check(decode([list(record.values()) for record in records], COLUMNS))
+
+
+def test_arrow_takes_what_the_training_file_had() -> None:
+    table = pa.table({name: pa.array(values) for name, values in TEXTS.items()})
+    check(arrow_format.to_columns(table, COLUMNS))
+
+
+def test_the_inference_protocol_takes_what_the_training_file_had() -> None:
+    given = [
+        Tensor(name, "BYTES", np.array([*values, None], object)[:-1], f"/inputs/{name}")
+        for name, values in TEXTS.items()
+        if name != "plain"
+    ]
+    numbers = Tensor("plain", "FP64", np.array([1.5, 2, 3, 4]), "/inputs/plain")
+    columns = tensors.to_columns([*given, numbers], COLUMNS)
+    check({**columns, "plain": VALUES["plain"]})
+
+
+def test_texts_and_values_may_be_mixed() -> None:
+    rows = {**{name: [None, None] for name in TEXTS}, "amount": [3, "4"], "smoker": [True, "no"]}
+    columns = decode(rows, COLUMNS)
+    assert columns["amount"].tolist() == [3, 4]
+    assert columns["smoker"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("amount", "seven", "must be a number"),
+        ("price", "1.2.3", "1.234,56 €"),
+        ("day", "12/31/2024", "date"),
+        ("smoker", "maybe", "yes or no"),
+        ("plain", "1.5", "must be a number or null"),
+        ("smoker", 1, "must be true, false or null"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_named_with_what_can(
+    name: str, value: Any, hint: str
+) -> None:
+    rows = {**{one: [None, None] for one in TEXTS}, name: [None, value]}
+    with pytest.raises(Invalid) as caught:
+        decode(rows, COLUMNS)
+    ((path, message),) = caught.value.errors
+    assert path == f"/inputs/{name}/1"
+    assert hint in message
+    assert str(value) not in message  # the caller's data
+
+
+def test_columns_that_the_training_left_out_may_be_there() -> None:
+    rows = {**TEXTS, "id": [1, 2, 3, 4], "note": ["a", "b", "c", "d"]}
+    check(decode(rows, COLUMNS, UNREAD))
+    check(
+        decode(
+            [dict(zip(rows, r, strict=True)) for r in zip(*rows.values(), strict=True)],
+            COLUMNS,
+            UNREAD,
+        )
+    )
+    with pytest.raises(Invalid, match="not a feature"):
+        decode({**rows, "nope": [1, 2, 3, 4]}, COLUMNS, UNREAD)
+
+
+def test_labels_are_read_as_the_target_was() -> None:
+    (price,) = (column for column in COLUMNS if column.name == "price")
+    labels = read_labels(["1.000,50 €", 3, None], None, price)
+    np.testing.assert_array_equal(labels, [1000.5, 3, np.nan])
+    (colour,) = (column for column in COLUMNS if column.name == "colour")
+    assert read_labels([" RED", None], ["Red", "blue"], colour).tolist() == ["Red", None]
+
+
+def test_numbers_that_stand_for_missing_values_are_missing() -> None:
+    reading = ColumnReading(name="x", type="number", missing=("-999", "-"))
+    column = replace(InputColumn(name="x", type="number"), reading=reading)
+    expected = [np.nan, 1, np.nan]
+    for columns in (
+        decode({"x": [-999, 1.0, "-"]}, [column]),
+        decode([[-999.0], [1], [None]], [column]),
+        arrow_format.to_columns(pa.table({"x": [-999, 1, None]}), [column]),
+    ):
+        np.testing.assert_array_equal(columns["x"], expected)
+
+
+def test_levels_that_differ_by_case_alone_keep_it() -> None:
+    assert spellings(["a", "A", "Be "]) == {"be": "Be "}

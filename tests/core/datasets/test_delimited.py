@@ -1,0 +1,270 @@
+"""Delimited text as people write it: what becomes of it, how it was read, and what is said."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.datasets.files.options import ReadingOptions
+from core.datasets.files.source import Source
+from core.datasets.formats import csv, text
+from core.exceptions import Invalid, NotParseable
+
+LIMIT = 2**31
+
+Read = Callable[..., Source]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def do(content: str | bytes, **options: Any) -> Source:
+        path = tmp_path / "file"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return csv.read(path, LIMIT, ReadingOptions(**options))
+
+    return do
+
+
+def codes(source: Source) -> list[str]:
+    return [finding.code for finding in source.findings]
+
+
+AB = {"a": ["1", "3"], "b": ["2", "4"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "delimiter", "quote"),
+    [
+        ("a,b\n1,2\n3,4\n", AB, ",", '"'),
+        ("a;b\n1;2\n3;4\n", AB, ";", '"'),
+        ("a\tb\n1\t2\n3\t4\n", AB, "\t", '"'),
+        ("a|b\n1|2\n3|4\n", AB, "|", '"'),
+        ("a b\n1 2\n3 4\n", AB, " ", '"'),
+        ("a   b\n 1  2\n3\t 4  \n", AB, " ", '"'),
+        ("a\x01b\n1\x012\n3\x014\n", AB, "\x01", '"'),
+        ("sep=;\na;b\n1;2\n3;4\n", AB, ";", '"'),
+        ("a;b\n1,5;2,5\n3,1;4,2\n", {"a": ["1,5", "3,1"], "b": ["2,5", "4,2"]}, ";", '"'),
+        ("x, m;y, m\n1,5;2,5\n", {"x, m": ["1,5"], "y, m": ["2,5"]}, ";", '"'),
+        ("name\nDoe, John\nRoe, Jane\n", {"name": ["Doe, John", "Roe, Jane"]}, None, '"'),
+        ("a\n1\n2\n", {"a": ["1", "2"]}, None, '"'),
+        ('a,b\n"1,5","x ""y"""\n', {"a": ["1,5"], "b": ['x "y"']}, ",", '"'),
+        ('a,b\n"x\\"y, z",2\n"3",4\n', {"a": ['x"y, z', "3"], "b": ["2", "4"]}, ",", '"'),
+        ("a,b\n'1,5',2\n'3,4',4\n", {"a": ["1,5", "3,4"], "b": ["2", "4"]}, ",", "'"),
+        ('a, b\n1, "x, y"\n2, "z"\n', {"a": ["1", "2"], "b": ["x, y", "z"]}, ",", '"'),
+        ('a,b\n"",2\n3,""\n', {"a": [None, "3"], "b": ["2", None]}, ",", '"'),
+        ("a\tb\n\\N\t2\nx\\ty\t\\N\n", {"a": [None, "x\ty"], "b": ["2", None]}, "\t", None),
+        ('size\tb\n5" pipe\t2\n"loose\t4\n', {"size": ['5" pipe', '"loose'], "b": ["2", "4"]},
+         "\t", None),
+        (" id | name \n----+------\n  1 | x\n  2 | y\n(2 rows)\n",
+         {"id": ["  1 ", "  2 "], "name": [" x", " y"]}, "|", '"'),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n", {"a": [" 1 "], "b": [" 2 "]}, "|", '"'),
+    ],
+)  # fmt: skip
+def test_the_dialect_is_found_out(
+    read: Read, content: str, columns: dict[str, Any], delimiter: str | None, quote: str | None
+) -> None:
+    source = read(content)
+    assert source.table.to_pydict() == columns
+    assert (source.reading.delimiter, source.reading.quote) == (delimiter, quote)
+    assert not source.typed
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "columns"),
+    [
+        ("a\tb,c\n1\t2,3\n", {"delimiter": "\\t"}, {"a": ["1"], "b,c": ["2,3"]}),
+        ("a\tb,c\n1\t2,3\n", {"delimiter": "tab"}, {"a": ["1"], "b,c": ["2,3"]}),
+        ("a,b\n\"1,2\n3,4\n", {"quote": "none"}, {"a": ['"1', "3"], "b": ["2", "4"]}),
+        ("a,b\n$1,2$,3\n", {"quote": "$"}, {"a": ["1,2"], "b": ["3"]}),
+        ("1,2\n3,4\n", {"header": True}, {"1": ["3"], "2": ["4"]}),
+        ("a,b\n3,4\n", {"header": False}, {"column_1": ["a", "3"], "column_2": ["b", "4"]}),
+        ("x,y\n1,2\n3,4\n", {"skip": 1, "header": False},
+         {"column_1": ["1", "3"], "column_2": ["2", "4"]}),
+        ("a,b\n1,2\n% no\n3,4\n", {"comment": "%"}, AB),
+        (",a\n0,5\n1,6\n", {"index": False}, {"row": ["0", "1"], "a": ["5", "6"]}),
+        ("id,a\nx,5\ny,6\n", {"index": True}, {"a": ["5", "6"]}),
+        (b"a,b\n1,\xe4\n", {"encoding": "latin-1"}, {"a": ["1"], "b": ["ä"]}),
+    ],
+)  # fmt: skip
+def test_what_the_caller_says_goes_before(
+    read: Read, content: str | bytes, options: dict[str, Any], columns: dict[str, Any]
+) -> None:
+    source = read(content, **options)
+    assert source.table.to_pydict() == columns
+
+
+def test_the_decimal_mark_is_handed_on(read: Read) -> None:
+    assert read("a;b\n1,5;2\n").reading.decimal is None
+    assert read("a;b\n1,5;2\n", decimal=",").reading.decimal == ","
+
+
+@pytest.mark.parametrize(
+    ("encoding", "word", "found"),
+    [
+        ("utf-8", "größe", "utf-8"),
+        ("utf-8-sig", "größe", "utf-8"),
+        ("utf-16", "größe", "utf-16-le"),
+        ("utf-16-le", "größe", "utf-16-le"),
+        ("utf-16-be", "größe", "utf-16-be"),
+        ("utf-32", "größe", "utf-32-le"),
+        ("cp1252", "größe", "cp1252"),
+        ("cp850", "größe", "cp850"),
+        ("cp1251", "город Москва и Казань", "cp1251"),
+        ("koi8-r", "город Москва и Казань", "koi8_r"),
+        ("cp1253", "Γιώργος Μαρία", "cp1253"),
+        ("shift_jis", "田中さんはたろう", "shift_jis"),
+        ("gb18030", "北京和上海的价格", "gb18030"),
+        ("euc_kr", "김철수와 이영희", "euc_kr"),
+    ],
+)
+def test_the_encoding_is_found_out(read: Read, encoding: str, word: str, found: str) -> None:
+    source = read(f"name;{word}\n{word};1\n{word};2\n".encode(encoding))
+    assert source.table.to_pydict() == {"name": [word, word], word: ["1", "2"]}
+    assert source.reading.encoding == found
+    guessed = not encoding.startswith("utf")
+    assert codes(source) == (["encoding"] if guessed else [])
+    if guessed:
+        assert source.findings[0].severity == "warning"
+        assert {example.value for example in source.findings[0].examples} == {word}
+        assert source.findings[0].examples[-1].line == 3
+
+
+def test_an_encoding_is_found_far_down(read: Read) -> None:
+    source = read(b"a,b\n" + b"1,x\n" * 600_000 + b"2,caf\xe9\n")
+    assert source.table.column("b")[600_000].as_py() == "café"
+    assert source.findings[0].examples[0].line == 600_002
+
+
+def test_damaged_utf_8_is_refused_by_line(read: Read) -> None:
+    wrong = "a,b\n1,größe\n2,weiß\n".encode() + b"3,\xff\n"
+    with pytest.raises(NotParseable, match=r"byte 0xff at position 24 \(line 4\).*encoding="):
+        read(wrong)
+    with pytest.raises(NotParseable, match=r"byte 0xe4 at position 6 \(line 2\) is not UTF-8"):
+        read(b"a,b\n1,\xe4\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["klingon", "base64", "rot13", "idna", "undefined", "\ud800"])
+def test_an_unknown_encoding_is_refused(read: Read, name: str) -> None:
+    with pytest.raises(Invalid, match="is not an encoding: give one such as utf-8") as refused:
+        read("a,b\n1,2\n", encoding=name)
+    assert refused.value.errors[0][0] == "encoding"
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "skip", "said"),
+    [
+        ("Report of 2024\nby me\n\na,b\n1,2\n3,4\n", AB, 3, ["lines_left_out"]),
+        ("Report;;;\n;;;\na;b;c;d\n1;2;3;4\n5;6;7;8\n",
+         {"a": ["1", "5"], "b": ["2", "6"], "c": ["3", "7"], "d": ["4", "8"]}, 2,
+         ["lines_left_out"]),
+        ("# by me, today\na,b\n1,2\n3,4\n", AB, 1, ["lines_left_out"]),
+        ("# a,b\n1,2\n3,4\n", AB, 0, []),
+        ("# a b\n1 2\n3 4\n", AB, 0, []),
+        ("#a,b\n1,2\n3,4\n", AB, 0, []),
+        ("#,Name\n1,x\n2,y\n", {"#": ["1", "2"], "Name": ["x", "y"]}, 0, []),
+        ("a,b\n1,2\n# more, later, perhaps\n3,4\n", AB, 0, []),
+        ("a,b\n1,2\n3,4\n\nTotal: 10\n", AB, 0, ["lines_left_out"]),
+        ("a,b\n(s),(m)\n1,2\n3,4\n", AB, 0, ["lines_left_out"]),
+        ("1,2\n3,4\n", {"column_1": ["1", "3"], "column_2": ["2", "4"]}, 0, ["header_missing"]),
+        ("5.1,x\n4,x\n6,y\n", {"column_1": ["5.1", "4", "6"], "column_2": ["x", "x", "y"]}, 0,
+         ["header_missing"]),
+        ("Rome,red\nOslo,blue\nRome,red\n",
+         {"column_1": ["Rome", "Oslo", "Rome"], "column_2": ["red", "blue", "red"]}, 0,
+         ["header_missing"]),
+        ("city,color\nRome,red\nOslo,blue\nRome,red\n",
+         {"city": ["Rome", "Oslo", "Rome"], "color": ["red", "blue", "red"]}, 0, []),
+        ("country,1990,1991\nG,1.5,2\nF,2,3\n",
+         {"country": ["G", "F"], "1990": ["1.5", "2"], "1991": ["2", "3"]}, 0, ["names"]),
+    ],
+)  # fmt: skip
+def test_the_table_is_found_among_other_lines(
+    read: Read, content: str, columns: dict[str, Any], skip: int, said: list[str]
+) -> None:
+    source = read(content)
+    assert source.table.to_pydict() == columns
+    assert source.reading.skip == skip
+    assert codes(source) == said
+    assert source.reading.header == ("header_missing" not in said)
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "index", "said"),
+    [
+        (",a,b\n0,1,2\n1,3,4\n", AB, True, ["index"]),  # pandas
+        ('"","a","b"\n"1",1,2\n"2",3,4\n', AB, True, ["index"]),  # R's write.csv
+        ('"a" "b"\n"1" 1 2\n"2" 3 4\n', AB, True, ["index"]),  # R's write.table
+        ("Unnamed: 0,a,b\n0,1,2\n1,3,4\n", AB, True, ["index"]),
+        (",a,b\nx,1,2\ny,3,4\n", {"row": ["x", "y"], **AB}, False, ["index"]),
+        ("a,b,\n1,2,\n3,4,\n", AB, False, ["names"]),
+        ("a,b\n1,2,\n3,4,\n", AB, False, ["names"]),
+        ("a,b,\n1,2\n3,4\n", AB, False, []),
+        ("a,,a\n1,2,3\n3,4,5\n",
+         {"a": ["1", "3"], "column_2": ["2", "4"], "a_2": ["3", "5"]}, False, ["names", "names"]),
+        (" a ,\"b\nc\"\n1,2\n", {"a": ["1"], "b c": ["2"]}, False, ["names"]),
+        ("\ufeffa,b\n1,2\n3,4\n", AB, False, []),
+    ],
+)  # fmt: skip
+def test_columns_get_usable_names_and_an_index_is_left_out(
+    read: Read, content: str, columns: dict[str, Any], index: bool, said: list[str]
+) -> None:
+    source = read(content)
+    assert source.table.to_pydict() == columns
+    assert source.reading.index is index
+    assert codes(source) == said
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("a,b\n1,2\n3,4\n5,6\n", [2, 3, 4]),
+        ("a,b\r\n1,2\r\n\r\n3,4\r\n\r\n5,6\r\n", [2, 4, 6]),
+        ('a,b\n"x\ny\nz",2\n3,4\n"u\n""v""",5\n', [2, 5, 6]),
+        ('a,b\n"x\n\n# no",2\n# a comment of, some, length\n3,4\n5,6\n', [2, 6, 7]),
+        ('a,b\n5" pipe,2\n\n3,4\n5,6\n', [2, 4, 5]),
+        ("title\n\na,b\n1,2\n3,4\n5,6\n", [4, 5, 6]),
+        ("a,b\r1,2\r3,4\r5,6\r", [2, 3, 4]),
+    ],
+)
+def test_rows_know_their_lines(read: Read, content: str, lines: list[int]) -> None:
+    source = read(content)
+    assert source.table.num_rows == 3
+    assert list(source.lines([0, 1, 2])) == lines
+    assert list(source.lines([2])) == lines[2:]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,b\n1,2\n3\n4,5\n", "line 3 has 1 fields and the header 2, separated by ','"),
+        ("a,b\n1,2\n3\n", "delimiter= and quote= set others"),
+        ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
+        ("a,b\n1,2,3,4\n5,6,7,8\n", "has 4 fields|has 2 fields"),
+        ('a,b\n1,"x\n2,3\n4,5\n', "line 2.*is a quote not closed.*quote=none"),
+    ],
+)
+def test_refusals_say_what_to_do_here(read: Read, content: str, message: str) -> None:
+    with pytest.raises(NotParseable, match=message):
+        read(content)
+
+
+def test_the_sniffer_sees_no_other_file(read: Read, tmp_path: Path) -> None:
+    """A delimiter or quote that would end an SQL string is data."""
+    source = read("a'b\n1'2\n3'4\n", delimiter="'", quote='"')
+    assert source.table.to_pydict() == AB
+
+
+def test_a_record_of_several_megabytes_is_read(read: Read) -> None:
+    """More than a block of Arrow's, which is then made larger."""
+    long = "x" * 6_000_000
+    source = read(f'a,b\n1,2\n"{long}",4\n5,6\n')
+    assert source.table.column("a").to_pylist() == ["1", long, "5"]
+
+
+def test_plain_text_has_encodings_too(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for encoding, found in (("utf-16", "utf-16-le"), ("cp1252", "cp1252"), ("utf-8", "utf-8")):
+        path.write_bytes("größe, Müller\r\nzwei\n".encode(encoding))
+        source = text.read(path, LIMIT)
+        assert source.table.to_pydict() == {"text": ["größe, Müller", "zwei"]}
+        assert source.reading.encoding == found

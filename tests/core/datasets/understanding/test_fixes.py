@@ -1,0 +1,99 @@
+"""What the owner of a data set says about a column goes before what its texts look like."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from core.datasets.files.source import Source
+from core.datasets.understanding.columns import understand
+from core.datasets.understanding.fixes import ColumnFix, fixes_like
+from core.exceptions import Invalid
+from tests.core.datasets.understanding.texts import read, said, values
+
+
+@pytest.mark.parametrize(
+    ("texts", "fix", "type_", "expected"),
+    [
+        (["00123", "12345"], {"type": "number"}, "number", [123, 12345]),
+        (["1", "2"], {"type": "category"}, "category", ["1", "2"]),
+        (["1,234", "2"], {"type": "number", "format": "1234,56"}, "number", [1.234, 2.0]),
+        (["1,234", "2"], {"format": "1,234.56"}, "number", [1234, 2]),
+        (["12 kg", "500 g"], {"format": "1234.56 kg"}, "number", [12, None]),
+        (["1", "2", "-999"], {"missing": ("-999",)}, "number", [1, 2, None]),
+        (["1", "2.5", "-999.0"], {"missing": ("-999",)}, "number", [1.0, 2.5, None]),
+        (["a", "b", "z"], {"missing": ("z",)}, "category", ["a", "b", None]),
+        ([" a", "A"], {"format": "exact"}, "category", [" a", "A"]),
+        ([" a", "A"], {"type": "text"}, "text", [" a", "A"]),
+        (["1", "0", None], {"type": "boolean"}, "boolean", [True, False, None]),
+        (["good", "bad"], {"format": "good/bad"}, "boolean", [True, False]),
+        (["yes", "no"], {"type": "category"}, "category", ["yes", "no"]),
+        (["2024-01-01"], {"type": "category"}, "category", ["2024-01-01"]),
+        (["31.12.2024"], {"type": "datetime"}, "datetime", ["2024-12-31T00:00:00Z"]),
+        (["1", "x1"], {"type": "number"}, "number", [1, None]),
+    ],
+)
+def test_fixes_win(texts: list[Any], fix: dict[str, Any], type_: str, expected: list[Any]) -> None:
+    found = read(texts, **fix)
+    assert (found.readings[0].type, values(found)) == (type_, expected)
+    assert found.readings[0].missing == fix.get("missing", ())
+
+
+def test_cells_that_do_not_fit_are_said() -> None:
+    (finding,) = said(read(["1", "x1"], type="number"))
+    assert (finding.code, finding.examples[0].line) == ("mostly_numeric", 3)
+
+
+@pytest.mark.parametrize(
+    ("texts", "fix", "path", "message"),
+    [
+        (["-", "a"], {"type": "number"}, "/columns/0/type", "no number: line 3 holds 'a'"),
+        (["a"], {"type": "datetime"}, "/columns/0/type", "no datetime .*: line 2 holds 'a'"),
+        (["1", "2"], {"type": "boolean"}, "/columns/0/type", "no boolean .*: line 3 holds '2'"),
+        (["a"], {"format": "a/b/c"}, "/columns/0/format", "write 1234.56 as the file does"),
+        (["1"], {"type": "datetime", "format": "%Q"}, "/columns/0/format", "signs of strptime"),
+        (["1"], {"type": "boolean", "format": "x"}, "/columns/0/format", "give two words"),
+        (["1"], {"type": "category", "format": "x"}, "/columns/0/format", "exact or none"),
+    ],
+)
+def test_what_cannot_be_read_so_is_refused_by_line(
+    texts: list[str], fix: dict[str, Any], path: str, message: str
+) -> None:
+    with pytest.raises(Invalid, match=message) as refused:
+        read(texts, **fix)
+    assert [error[0] for error in refused.value.errors] == [path]
+
+
+@pytest.mark.parametrize(
+    ("column", "fix", "expected"),
+    [
+        ([1.0, 2.0, -999.0], {"missing": ("-999",)}, [1.0, 2.0, None]),
+        ([1.5, 2.0], {"type": "number", "format": "1.234,56"}, [1.5, 2.0]),
+        ([1, 2], {"type": "category"}, ["1", "2"]),
+        ([1.0, 2.0], {"type": "category"}, ["1", "2"]),
+        ([1, 0], {"type": "boolean"}, [True, False]),
+        (["1,5", "2"], {"type": "number"}, [1.5, 2.0]),
+        (["yes", "no"], {"type": "boolean"}, ["yes", "no"]),
+        ([" a", "a"], {"format": "exact"}, [" a", "a"]),
+    ],
+)
+def test_declared_columns_are_changed(
+    column: list[Any], fix: dict[str, Any], expected: list[Any]
+) -> None:
+    (found,) = understand(Source(table=pa.table({"x": column})), {"x": ColumnFix(name="x", **fix)})
+    assert found.column.to_pylist() == expected
+
+
+def test_another_file_is_read_like_the_first() -> None:
+    first = read(["1.234,5", "2,5"]), read(["13/02/2024"]), read(["00123"])
+    like = [fixes_like(one.readings)[0] for one in first]
+    texts = ["1.234"], ["01/02/2024"], ["12345"]
+    again = [
+        understand(Source(table=pa.table({"x": one}), typed=False), {"x": fix})[
+            0
+        ].column.to_pylist()
+        for one, fix in zip(texts, like, strict=True)
+    ]
+    assert again[0] == [1234]
+    assert str(again[1][0]) == "2024-02-01 00:00:00+00:00"
+    assert again[2] == ["12345"]

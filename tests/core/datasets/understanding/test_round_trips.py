@@ -1,0 +1,92 @@
+"""Numbers and dates written in any style come back as they were."""
+
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.datasets.understanding.date_formats import DateFormat
+from core.datasets.understanding.number_formats import NumberFormat
+from core.datasets.understanding.parsing import parse
+from models.features.columns import ColumnReading
+from tests.core.datasets.understanding.texts import read, values
+
+QUICK = settings(max_examples=60, deadline=None)
+NUMBERS = st.lists(
+    st.integers(-(10**9), 10**9).map(lambda cents: cents / 100), min_size=3, max_size=20
+)
+STYLES = [
+    NumberFormat(decimal, group, affix, before)
+    for decimal, groups in ((".", ("", ",", " ", "'")), (",", ("", ".", " ", "'")))
+    for group in groups
+    for affix, before in (
+        ("", False),
+        ("€", False),
+        ("$", True),
+        ("CHF", True),
+        ("%", False),
+        ("kg", False),
+    )
+]
+
+
+def written(number: float, style: NumberFormat) -> str:
+    """The number with two digits after the decimal mark."""
+    text = f"{abs(number):,.2f}".translate({ord(","): style.group, ord("."): style.decimal})
+    sign = "-" if number < 0 else ""
+    if not style.affix:
+        return sign + text
+    return f"{sign}{style.affix}{text}" if style.before else f"{sign}{text} {style.affix}"
+
+
+@pytest.mark.parametrize("style", STYLES, ids=str)
+@settings(max_examples=10, deadline=None)
+@given(numbers=NUMBERS)
+def test_numbers_come_back(style: NumberFormat, numbers: list[float]) -> None:
+    found = read([written(number, style) for number in numbers])
+    assert found.readings[0].type == "number"
+    assert values(found) == numbers
+
+
+@pytest.mark.parametrize("style", STYLES, ids=str)
+def test_the_text_of_a_format_is_a_number_of_it(style: NumberFormat) -> None:
+    assert NumberFormat.parse(str(style)) == style
+    reading = ColumnReading(name="x", type="number", format=str(style))
+    assert parse([str(style)], reading).tolist() == [1234.56]
+
+
+EPOCH = datetime.fromisoformat("1970-01-01")
+MOMENTS = st.integers(-(2**31), 2**32).map(lambda seconds: EPOCH + timedelta(seconds=seconds))
+ORDERS = ["%Y-%m-%d", "%d.%m.%Y", "%Y/%m/%d", "%d %b %Y", "%B %d, %Y", "%d-%b-%Y", "%a, %d %b %Y"]
+TIMES = ["", " %H:%M", " %H:%M:%S", " %I:%M %p"]
+
+
+@pytest.mark.parametrize("time", TIMES)
+@pytest.mark.parametrize("order", ORDERS)
+@settings(max_examples=10, deadline=None)
+@given(days=st.lists(MOMENTS, min_size=1, max_size=9))
+def test_dates_come_back(order: str, time: str, days: list[datetime]) -> None:
+    kept = [day.replace(microsecond=0, second=day.second if "%S" in time else 0) for day in days]
+    if not time:
+        kept = [day.replace(hour=0, minute=0) for day in kept]
+    found = read([day.strftime(order + time) for day in kept])
+    assert values(found) == [day.isoformat() + "Z" for day in kept]
+
+
+@QUICK
+@given(day=st.dates())
+def test_every_day_of_the_calendar_is_that_of_python(day: date) -> None:
+    reading = ColumnReading(name="x", type="datetime", format="%d/%m/%Y")
+    text = f"{day.day}/{day.month}/{day.year:04}"
+    assert parse([text], reading)[0] == np.datetime64(day)
+    assert DateFormat.parse(reading.format).text == reading.format
+
+
+@QUICK
+@given(year=st.integers(1, 9998), week=st.integers(1, 52))
+def test_weeks_begin_on_the_monday_of_python(year: int, week: int) -> None:
+    reading = ColumnReading(name="x", type="datetime", format="%G-W%V")
+    expected = datetime.fromisocalendar(year, week, 1)
+    assert parse([f"{year:04}-W{week:02}"], reading)[0] == np.datetime64(expected.date())
