@@ -76,6 +76,6 @@ CASES = (
     Case(
         file="quote_not_closed.csv",
         content=text([*LINES[:6], '1.25,"red,4', *LINES[6:]]),
-        refused=r"line 6\b.*quote=",
+        refused=r"line 7\b.*quote=",
     ),
 )

@@ -126,6 +126,7 @@ CASES = (
         content=text(beside("remark", [f'"{SENTENCES[i % 3].format(i)}"' for i in range(ROWS)])),
         rows=ROWS,
         types={"remark": "text"} | NUMBERS,
+        unused=frozenset({"remark"}),
         findings=[Said("free_text", "remark")],
         also=frozenset({"identifier"}),
     ),
