@@ -128,7 +128,8 @@ def test_hundreds_of_classes_from_few_rows_are_said() -> None:
 def test_a_number_that_is_nearly_always_the_same_is_said() -> None:
     y = np.zeros(ROWS)
     y[:5] = [1, 2, 3, 4, 5]
-    (finding,) = target_findings({"x": X, "z": Z, "y": y}, "y")
+    task, finding = target_findings({"x": X, "z": Z, "y": y}, "y")
+    assert (task.code, task.severity) == ("task", "info")
     assert (finding.code, finding.rows) == ("constant", 995)
 
 
