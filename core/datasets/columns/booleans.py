@@ -20,7 +20,7 @@ YES_NO = (  # words that stay, by language: of true, of false
     (("yes", "y"), ("no", "n")),
     (("ja", "j"), ("nein", "n", "nej", "nee")),
     (("oui",), ("non",)),
-    (("si", "sí", "sì", "s", "sim"), ("no", "n", "não", "nao")),
+    (("si", "sí", "sì", "sim"), ("no", "não", "nao")),  # S and N are also south and north
     (("tak",), ("nie",)),
     (("да",), ("нет",)),
     (("on",), ("off",)),

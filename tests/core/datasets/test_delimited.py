@@ -113,6 +113,15 @@ def test_the_decimal_mark_is_handed_on(read: Read) -> None:
         ("cp1251", "город Москва и Казань", "cp1251"),
         ("koi8-r", "город Москва и Казань", "koi8_r"),
         ("cp1253", "Γιώργος Μαρία", "cp1253"),
+        ("cp1251", "Казань", "cp1251"),
+        ("koi8-r", "Пётр", "koi8_r"),
+        ("cp866", "город", "cp866"),
+        ("cp1253", "Αθήνα", "cp1253"),
+        ("cp1250", "Wrocław", "cp1250"),
+        ("cp1255", "תל אביב", "cp1255"),
+        ("cp1256", "القاهرة", "cp1256"),
+        ("shift_jis", "東京", "shift_jis"),
+        ("big5", "臺北", "big5"),
         ("shift_jis", "田中さんはたろう", "shift_jis"),
         ("gb18030", "北京和上海的价格", "gb18030"),
         ("euc_kr", "김철수와 이영희", "euc_kr"),
@@ -128,6 +137,12 @@ def test_the_encoding_is_found_out(read: Read, encoding: str, word: str, found: 
         assert source.findings[0].severity == "warning"
         assert {example.value for example in source.findings[0].examples} == {word}
         assert source.findings[0].examples[-1].line == 3
+
+
+def test_a_guessed_encoding_comes_with_the_next_likely_one(read: Read) -> None:
+    found = read("город;y\nКазань;1\n".encode("cp1251")).findings[0]
+    assert found.fix == {"options": {"encoding": "cp1253"}}
+    assert "'γξπξδ' would be right as cp1253" in found.message
 
 
 def test_an_encoding_is_found_far_down(read: Read) -> None:
@@ -268,3 +283,18 @@ def test_plain_text_has_encodings_too(tmp_path: Path) -> None:
         source = text.read(path, LIMIT)
         assert source.table.to_pydict() == {"text": ["größe, Müller", "zwei"]}
         assert source.reading.encoding == found
+
+
+def test_a_row_of_totals_is_left_out_and_said(read: Read) -> None:
+    source = read("item,price\na,1\nb,2\nTotal:,3\n")
+    assert source.table.to_pydict() == {"item": ["a", "b"], "price": ["1", "2"]}
+    [found] = source.findings
+    assert (found.code, found.severity) == ("lines_left_out", "warning")
+    assert [(one.line, one.value) for one in found.examples] == [(4, "Total:")]
+
+
+@pytest.mark.parametrize(
+    "rows", ["total,1\na,2\ntotal,3\n", "totally,1\na,2\nb,3\n", "b,1\ntotal,2\n"]
+)
+def test_rows_that_only_look_like_totals_stay(read: Read, rows: str) -> None:
+    assert read(f"item,price\n{rows}").table.num_rows == rows.count("\n")

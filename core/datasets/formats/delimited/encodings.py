@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from charset_normalizer import from_bytes
 
+from core.datasets.formats.delimited import alphabets
 from core.exceptions import Invalid
 
 SAMPLE_BYTES = 2**16
@@ -126,6 +127,8 @@ def _wide(head: bytes) -> str | None:
 
 def guess_encoding(sample: bytes) -> Encoding:
     """The encoding of lines that are not UTF-8. Latin scripts are taken for Windows' cp1252."""
+    if known := alphabets.guess(sample[:SAMPLE_BYTES]):
+        return Encoding(known[0], others=(*known[1:3], "cp1252"))
     found = from_bytes(sample[:SAMPLE_BYTES], cp_isolation=list(GUESSES), enable_fallback=False)
     names = [match.encoding for match in found]
     likely = [name for name in names if not _is_odd(sample.decode(name, "ignore"))]
@@ -138,7 +141,8 @@ def guess_encoding(sample: bytes) -> Encoding:
 
 def _latin(sample: bytes) -> str:
     """Of the usual encodings of Latin scripts the first without signs inside words."""
-    known = [name for name in ("cp1252", "cp850", "mac_roman") if decodes(sample, name)]
+    usual = ("cp1252", "cp1250", "cp850", "mac_roman")
+    known = [name for name in usual if decodes(sample, name)]
     return min(
         known, key=lambda name: (len(SIGN_IN_WORD.findall(sample.decode(name))), known.index(name))
     )

@@ -1,6 +1,7 @@
 """Findings on the beginning of a delimited text."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from core.datasets.findings.finding import Example, Finding, examples_of
 from core.datasets.formats.delimited.column_names import Named
@@ -16,22 +17,44 @@ def encoding_finding(
     encoding: Encoding, lines: Sequence[tuple[int, bytes]], dialect: Dialect
 ) -> Finding:
     """The encoding was guessed: some cells by which one sees whether it is right."""
-    others = ", ".join(encoding.others)
-    examples = [example for line, raw in lines for example in _cells(line, raw, encoding, dialect)]
+    examples = [
+        example for line, raw in lines for example in _cells(line, raw, encoding.name, dialect)
+    ]
+    other = _reading_otherwise(encoding, lines, dialect)
     return Finding(
         code="encoding",
         severity="warning",
-        message=f"the file is not UTF-8 and was read as {encoding.name}, by its letters: if the "
-        f"examples look wrong, say encoding= (perhaps {others})",
+        message=f"the file is not UTF-8 and was read as {encoding.name}, by its letters"
+        + ("" if other is None else f"; {other.value!r} would be right as {other.encoding}")
+        + ": if the examples look wrong, encoding= sets another",
         rows=len(lines),
+        fix=None if other is None else {"options": {"encoding": other.encoding}},
         examples=examples_of(
             [example.line for example in examples], [example.value for example in examples]
         ),
     )
 
 
-def _cells(line: int, raw: bytes, encoding: Encoding, dialect: Dialect) -> Iterator[Example]:
-    for record in of_text(raw.decode(encoding.name, "replace"), dialect)[:1]:
+class _Otherwise(NamedTuple):
+    encoding: str
+    value: str
+
+
+def _reading_otherwise(
+    encoding: Encoding, lines: Sequence[tuple[int, bytes]], dialect: Dialect
+) -> _Otherwise | None:
+    """The first cell in the encoding that is the next likely one, if it reads otherwise there."""
+    for line, raw in lines:
+        shown = {example.value for example in _cells(line, raw, encoding.name, dialect)}
+        for name in encoding.others:
+            for example in _cells(line, raw, name, dialect):
+                if example.value not in shown:
+                    return _Otherwise(name, example.value)
+    return None
+
+
+def _cells(line: int, raw: bytes, encoding: str, dialect: Dialect) -> Iterator[Example]:
+    for record in of_text(raw.decode(encoding, "replace"), dialect)[:1]:
         for cell in record.cells:
             if not cell.isascii():
                 yield Example(line, cell)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from core.datasets.files.source import Lines
 from core.datasets.files.values import is_value
 from core.datasets.findings.finding import Finding, examples_of
 from core.datasets.formats.delimited.head import Head
@@ -64,6 +65,19 @@ def _are_footers(wrong: Sequence[Wrong], tail: bytes, head: Head) -> bool:
     gap = before.replace("\r", "").endswith("\n\n")
     first = text.split(head.dialect.delimiter)[0].strip()
     return bool(FOOTER.match(first)) or first == r"\." or (gap and not is_value(first))
+
+
+def totals(table: pa.Table, row: int, lines: Lines) -> Iterator[Finding]:
+    """The row of totals that was left out."""
+    word = table.column(0)[row].as_py()
+    yield Finding(
+        code="lines_left_out",
+        severity="warning",
+        message=f"the last row begins with {word!r}: it was left out, as one that sums up the "
+        "others; give it another first cell if it is a row like them",
+        rows=1,
+        examples=examples_of(lines([row]), [word]),
+    )
 
 
 def footers(wrong: Sequence[Wrong]) -> Iterator[Finding]:

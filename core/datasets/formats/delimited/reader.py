@@ -16,6 +16,7 @@ from pyarrow import csv as arrow_csv
 from core.datasets.columns import check_names
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
+from core.datasets.files.totals import ends_with_totals
 from core.datasets.formats.delimited import index_column, ragged
 from core.datasets.formats.delimited.blanks import without_blanks
 from core.datasets.formats.delimited.comments import without_comments
@@ -83,7 +84,9 @@ def _read(path: Path, max_bytes: int, options: ReadingOptions, head: Head) -> So
         table.num_rows + num_footers,
         seen.num_lines,
     )
-    kept, is_index, findings = index_column.apply(table[:num_rows], head, options)
+    num_totals = int(num_footers == 0 and ends_with_totals(table[:num_rows]))
+    rows = table[: num_rows - num_totals]
+    kept, is_index, findings = index_column.apply(rows, head, options)
     return Source(
         table=kept,
         reading=head.reading(options, index=is_index),
@@ -94,6 +97,7 @@ def _read(path: Path, max_bytes: int, options: ReadingOptions, head: Head) -> So
             *findings,
             *ragged.footers(seen.wrong[:num_footers]),
             *ragged.empty_end(table.num_rows - num_rows),
+            *(ragged.totals(table, num_rows - 1, lines) if num_totals else ()),
         ),
     )
 

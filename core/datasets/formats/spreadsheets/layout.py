@@ -6,30 +6,11 @@ from typing import Any
 
 from core.datasets.files import first_rows, names
 from core.datasets.files.options import ReadingOptions
+from core.datasets.files.totals import is_total
 from core.datasets.findings.finding import Finding
 from core.datasets.formats.mixing import text_of
 
 MAX_SHOWN = 3
-TOTALS = frozenset(
-    (
-        "total",
-        "totals",
-        "sum",
-        "grand total",
-        "average",
-        "mean",
-        "summe",
-        "gesamt",
-        "gesamtsumme",
-        "mittelwert",
-        "totaux",
-        "somme",
-        "moyenne",
-        "suma",
-        "totale",
-        "media",
-    )
-)
 
 Row = tuple[int, Sequence[Any]]
 """A row's line in the sheet, counting from 1, and its cells; "" is an empty one."""
@@ -153,7 +134,7 @@ def _is_below(rows: Sequence[Row], place: int, width: int) -> bool:
     filled = [_text(cell) for cell in rows[place][1] if _text(cell)]
     if width >= 3 and len(filled) <= 1 < width // 2 + 1:
         return True
-    return bool(filled) and filled[0].strip(" :").lower() in TOTALS and width > 1
+    return bool(filled) and is_total(filled[0]) and width > 1
 
 
 def _first(rows: Sequence[Row], texts: Sequence[Sequence[str]], options: ReadingOptions) -> int:
