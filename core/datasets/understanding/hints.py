@@ -24,10 +24,12 @@ class Hints:
     Args:
         decimal: the decimal mark; None if the file does not show it.
         day_first: whether the day comes before the month.
+        semicolons: whether they stand between the cells, as where commas are decimal marks.
     """
 
     decimal: str | None = None
     day_first: bool = False
+    semicolons: bool = False
 
 
 def hints_of(source: Source) -> Hints:
@@ -42,7 +44,8 @@ def hints_of(source: Source) -> Hints:
     decimal = source.reading.decimal
     if decimal is None and bool(points) != bool(commas):
         decimal = "," if commas else "."
-    return Hints(decimal, days > months or (days == months and decimal == ","))
+    day_first = days > months or (days == months and decimal == ",")
+    return Hints(decimal, day_first, source.reading.delimiter == ";")
 
 
 def _samples(source: Source) -> Iterator[list[str]]:

@@ -7,7 +7,8 @@ import pyarrow as pa
 from core.datasets.columns import Column
 from core.datasets.columns.numbers import checked
 from core.datasets.columns.place import Place
-from core.datasets.findings.finding import Finding
+from core.datasets.findings.finding import Code, Finding
+from core.datasets.findings.names import names_postal_code
 from core.datasets.understanding import (
     boolean_columns,
     date_columns,
@@ -37,7 +38,7 @@ def read(texts: Texts, hints: Hints, missing: tuple[str, ...] = ()) -> Understoo
     column = without(texts.column, (*ALWAYS, *missing))
     numbers = number_columns.plain(column, hints)
     if numbers is not None:
-        return _numbers(texts, column, numbers)
+        return _numbers(texts, column, numbers, hints)
     column = without(trimmed(column), (*ALWAYS, *missing))
     found = boolean_columns.read(texts, column)
     if found is None and _has_digits(column):
@@ -51,13 +52,15 @@ def _has_digits(column: Column) -> bool:
     return any(character.isdigit() for text in sample(column) for character in text)
 
 
-def _numbers(texts: Texts, column: Column, numbers: Column) -> Understood:
+def _numbers(texts: Texts, column: Column, numbers: Column, hints: Hints) -> Understood:
     if numbers.null_count == len(numbers):
         numbers = numbers.cast(pa.float64())
     elif dates := date_columns.compact(texts, column, numbers):
         return dates
     reading = ColumnReading(name=texts.name, type="number")
-    return Understood(checked(numbers, Place(texts.name)), reading)
+    whole = pa.types.is_integer(numbers.type) or numbers.null_count == len(numbers)
+    said = () if whole else number_columns.points(texts, column, hints)
+    return Understood(checked(numbers, Place(texts.name)), reading, said)
 
 
 def _levels(texts: Texts, column: Column, missing: tuple[str, ...]) -> Understood:
@@ -75,7 +78,8 @@ def _codes(texts: Texts, column: Column) -> list[Finding]:
     zeros = pc.fill_null(pc.match_substring_regex(column, _LEADING_ZERO), False)
     if pc.any(zeros).as_py():
         message = "{values} in {rows}: codes with leading zeros, read as category to keep them"
-        return [texts.finding("codes", "info", message, zeros, type="number")]
+        code: Code = "postal_code" if names_postal_code(texts.name) else "codes"
+        return [texts.finding(code, "info", message, zeros, type="number")]
     if pc.any(pc.match_substring_regex(column, plain_numbers.TELEPHONE)).as_py():
         message = "telephone numbers such as {values}: read as category"
     else:

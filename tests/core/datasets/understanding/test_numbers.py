@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from core.datasets.files.options import Reading
 from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
 from core.exceptions import Invalid
@@ -158,3 +159,19 @@ def test_columns_decide_for_each_other() -> None:
     _, b = understand(Source(table=table, typed=False), {})
     assert b.column.to_pylist() == [1234, 5678]
     assert [one.code for one in b.findings] == ["thousands"]
+
+
+def test_points_in_a_file_with_semicolons_are_asked() -> None:
+    table = pa.table({"x": ["1.234", "5.678"]})
+    source = Source(table=table, typed=False, reading=Reading(delimiter=";"))
+    (found,) = understand(source, {})
+    assert found.column.to_pylist() == [1.234, 5.678]
+    (finding,) = found.findings
+    assert (finding.code, finding.severity) == ("thousands", "warning")
+    assert values(fixed(["1.234", "5.678"], finding)) == [1234, 5678]
+
+
+def test_a_postal_code_is_named_so() -> None:
+    table = pa.table({"zip": ["00501", "12345"]})
+    (found,) = understand(Source(table=table, typed=False), {})
+    assert [one.code for one in found.findings] == ["postal_code"]
