@@ -10,14 +10,17 @@ from core.datasets.dataset import Dataset
 from core.datasets.findings.finding import MAX_EXAMPLES, Example, Finding, fix_column
 from core.datasets.findings.leaks import find_leaks
 from core.exceptions import Invalid
+from models.config import ModelConfig
+from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, level_text
 from models.features.targets import present
 from models.nearest import no_such_column
+from models.training.task_choice import explain_task
 
 LEAK_ROWS = 20_000  # rows that leaks are looked for in, evenly spread over the data set
 LEAK_CELLS = 10_000_000
 _RARE = 10  # rows of a class
-_MANY_CLASSES, _ROWS_PER_CLASS = 100, 20
+_MANY_CLASSES, _ROWS_PER_CLASS = 100, 20  # of fewer classes the task's note says it
 _CONSTANT = 0.99  # rows of one value ÷ rows
 _FEATURES = ("number", "boolean", "category")
 
@@ -44,6 +47,7 @@ def check_target(dataset: Dataset, target: str, load: Load) -> tuple[Finding, ..
         return ()
     values = load([target])[target]
     return (
+        *_task(dataset, profile, load),
         *_missing(profile, values),
         *_unbalanced(profile, values),
         *_leaks(dataset, profile, values, load),
@@ -70,6 +74,27 @@ def _unusable(profile: ColumnProfile, dataset: Dataset) -> Finding | None:
         case _:
             return None
     return Finding(code="target_type", severity="error", column=name, message=message)
+
+
+def _task(dataset: Dataset, profile: ColumnProfile, load: Load) -> Iterator[Finding]:
+    """Which task is chosen and why, and that classes have too few rows."""
+    profiles = {one.name: one for one in dataset.columns}
+    try:
+        notes = explain_task(ModelConfig(target=profile.name), profiles, dataset.rows, load)
+    except InvalidData as error:  # more classes than a model can have
+        notes, refused = (str(error),), True
+    else:
+        refused = False
+    is_number = profile.type == "number"
+    for note in notes:
+        yield Finding(
+            code="task",
+            severity="error" if refused else "info" if is_number else "warning",
+            column=profile.name,
+            message=note,
+            rows=dataset.rows - profile.missing,
+            fix=fix_column(profile.name, type="number") if profile.type == "category" else None,
+        )
 
 
 def _missing(profile: ColumnProfile, values: np.ndarray) -> Iterator[Finding]:
