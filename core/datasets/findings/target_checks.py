@@ -15,12 +15,12 @@ from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, level_text
 from models.features.targets import present
 from models.nearest import no_such_column
-from models.training.task_choice import explain_task
+from models.training.task_choice import choose_task
 
 LEAK_ROWS = 20_000  # rows that leaks are looked for in, evenly spread over the data set
 LEAK_CELLS = 10_000_000
 _RARE = 10  # rows of a class
-_MANY_CLASSES, _ROWS_PER_CLASS = 100, 20  # of fewer classes the task's note says it
+_MANY_CLASSES, _ROWS_PER_CLASS = 100, 20
 _CONSTANT = 0.99  # rows of one value ÷ rows
 _FEATURES = ("number", "boolean", "category")
 
@@ -77,24 +77,16 @@ def _unusable(profile: ColumnProfile, dataset: Dataset) -> Finding | None:
 
 
 def _task(dataset: Dataset, profile: ColumnProfile, load: Load) -> Iterator[Finding]:
-    """Which task is chosen and why, and that classes have too few rows."""
+    """Which task a training chooses, if that is to be explained, or why there is none."""
     profiles = {one.name: one for one in dataset.columns}
+    config = ModelConfig(target=profile.name)
     try:
-        notes = explain_task(ModelConfig(target=profile.name), profiles, dataset.rows, load)
-    except InvalidData as error:  # more classes than a model can have
-        notes, refused = (str(error),), True
-    else:
-        refused = False
-    is_number = profile.type == "number"
-    for note in notes:
-        yield Finding(
-            code="task",
-            severity="error" if refused else "info" if is_number else "warning",
-            column=profile.name,
-            message=note,
-            rows=dataset.rows - profile.missing,
-            fix=fix_column(profile.name, type="number") if profile.type == "category" else None,
-        )
+        choice = choose_task(config, profiles, dataset.rows, load)
+    except InvalidData as error:
+        yield Finding(code="task", severity="error", column=profile.name, message=str(error))
+        return
+    if choice.reason is not None:
+        yield Finding(code="task", severity="info", column=profile.name, message=choice.reason)
 
 
 def _missing(profile: ColumnProfile, values: np.ndarray) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ def read(texts: Texts, hints: Hints, missing: tuple[str, ...] = ()) -> Understoo
     column = without(texts.column, (*ALWAYS, *missing))
     numbers = number_columns.plain(column, hints)
     if numbers is not None:
-        return _numbers(texts, column, numbers)
+        return _numbers(texts, column, numbers, hints)
     column = without(trimmed(column), (*ALWAYS, *missing))
     found = boolean_columns.read(texts, column)
     if found is None and _has_digits(column):
@@ -51,13 +51,14 @@ def _has_digits(column: Column) -> bool:
     return any(character.isdigit() for text in sample(column) for character in text)
 
 
-def _numbers(texts: Texts, column: Column, numbers: Column) -> Understood:
+def _numbers(texts: Texts, column: Column, numbers: Column, hints: Hints) -> Understood:
     if numbers.null_count == len(numbers):
         numbers = numbers.cast(pa.float64())
     elif dates := date_columns.compact(texts, column, numbers):
         return dates
     reading = ColumnReading(name=texts.name, type="number")
-    return Understood(checked(numbers, Place(texts.name)), reading)
+    findings = number_columns.doubtful(texts, column, hints)
+    return Understood(checked(numbers, Place(texts.name)), reading, findings)
 
 
 def _levels(texts: Texts, column: Column, missing: tuple[str, ...]) -> Understood:
