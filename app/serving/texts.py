@@ -14,6 +14,8 @@ from core.exceptions import Invalid
 from models.features.columns import ColumnReading, InputColumn
 from models.features.readings import EXACT, respelled, without_sentinels
 
+RFC_3339 = "an RFC 3339 time such as 2026-01-31T08:00:00Z"
+
 Reader = Callable[[Sequence[Any], Callable[[int], str]], np.ndarray]
 
 
@@ -43,7 +45,8 @@ def read_mixed(
     try:
         read[at] = parse([values[i] for i in at], column.reading)
     except Unreadable as error:
-        message = f"must be {error.expected}, or null if it is missing"
+        other = f", {RFC_3339}" if column.type == "datetime" else ""
+        message = f"must be {error.expected}{other}, or null if it is missing"
         raise Invalid([(place(at[error.index]), message)]) from None
     except ValueError as error:  # of an imported model
         raise Invalid([(place(at[0]), f"the model cannot read texts here: {error}")]) from None

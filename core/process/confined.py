@@ -41,7 +41,7 @@ class Limits:
 
     memory_bytes: int
     output_bytes: int
-    cpu_seconds: int = 300
+    cpu_seconds: int = 120
 
 
 @dataclass(frozen=True)

@@ -105,9 +105,7 @@ def _with_reading(
 
 def _takes_texts(reading: ColumnReading) -> bool:
     """Whether texts were understood; a plain column takes only values of its type."""
-    if reading.type in ("category", "datetime"):
-        return True
-    return reading.type != "tensor" and bool(reading.format or reading.missing)
+    return reading.type == "category" or bool(reading.format or reading.missing)
 
 
 def _left_out(reading: ColumnReading) -> bool:

@@ -68,7 +68,7 @@ def test_nan_and_overflow_are_refused_where_they_stand(http: httpx.Client) -> No
 @pytest.mark.parametrize(
     "headers",
     [
-        {"Content-Type": "text/csv"},
+        {"Content-Type": "image/png"},
         {"Content-Type": "application/x-www-form-urlencoded"},
         {"Content-Type": "application/json; charset=latin-1"},
         {"Content-Type": "application/json", "Content-Encoding": "gzip"},

@@ -35,8 +35,6 @@ MEDIA_TYPES = {  # what a caller would send who goes by the name of the file
 
 pytestmark = pytest.mark.process  # some readers run in a child
 
-BEING_WRITTEN = pytest.mark.xfail(reason="the readers are being written", strict=False)
-
 
 @pytest.fixture(scope="module")
 def datasets(tmp_path_factory: pytest.TempPathFactory) -> Datasets:
@@ -54,7 +52,6 @@ def add(datasets: Datasets, case: Case) -> Dataset:
     return datasets.change_columns(dataset.id, case.fixes)[0] if case.fixes else dataset
 
 
-@BEING_WRITTEN
 @pytest.mark.parametrize("case", [c for c in CASES if c.refused is None], ids=lambda c: c.file)
 def test_a_file_is_read_as_meant(datasets: Datasets, case: Case) -> None:
     dataset = add(datasets, case)
@@ -75,7 +72,6 @@ def test_a_file_is_read_as_meant(datasets: Datasets, case: Case) -> None:
     _check_findings(case, _findings(datasets, dataset, case.target))
 
 
-@BEING_WRITTEN
 @pytest.mark.parametrize("case", [c for c in CASES if c.refused], ids=lambda c: c.file)
 def test_a_refusal_says_where_and_what_to_do(datasets: Datasets, case: Case) -> None:
     with pytest.raises((Invalid, NotParseable, UnsupportedFormat)) as refused:

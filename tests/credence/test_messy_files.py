@@ -180,6 +180,19 @@ def test_large_files_go_in_pieces(
     assert means[3:15] == pytest.approx(expected, rel=1e-4)
 
 
+def test_a_workbook_that_is_too_large_for_a_request_is_predicted_by_a_job(
+    model: TrainedModel, expected: list[float], tmp_path: Path
+) -> None:
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    for row in [HEADER, *ROWS * 5]:
+        sheet.append(row)
+    book.save(tmp_path / "many.xlsx")
+    means = list(model.predict(tmp_path / "many.xlsx")["mean"])
+    assert len(means) == 1200
+    assert means[3:15] == pytest.approx(expected, rel=1e-4)
+
+
 def test_next_weeks_file_is_read_as_the_training_data_were(
     client: Client, model: TrainedModel, tmp_path: Path
 ) -> None:

@@ -10,9 +10,12 @@ from core.datasets.dataset import Dataset
 from core.datasets.findings.finding import MAX_EXAMPLES, Example, Finding, fix_column
 from core.datasets.findings.leaks import find_leaks
 from core.exceptions import Invalid
+from models.config import ModelConfig
+from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, level_text
 from models.features.targets import present
 from models.nearest import no_such_column
+from models.training.task_choice import choose_task
 
 LEAK_ROWS = 20_000  # rows that leaks are looked for in, evenly spread over the data set
 LEAK_CELLS = 10_000_000
@@ -44,6 +47,7 @@ def check_target(dataset: Dataset, target: str, load: Load) -> tuple[Finding, ..
         return ()
     values = load([target])[target]
     return (
+        *_task(dataset, profile, load),
         *_missing(profile, values),
         *_unbalanced(profile, values),
         *_leaks(dataset, profile, values, load),
@@ -70,6 +74,19 @@ def _unusable(profile: ColumnProfile, dataset: Dataset) -> Finding | None:
         case _:
             return None
     return Finding(code="target_type", severity="error", column=name, message=message)
+
+
+def _task(dataset: Dataset, profile: ColumnProfile, load: Load) -> Iterator[Finding]:
+    """Which task a training chooses, if that is to be explained, or why there is none."""
+    profiles = {one.name: one for one in dataset.columns}
+    config = ModelConfig(target=profile.name)
+    try:
+        choice = choose_task(config, profiles, dataset.rows, load)
+    except InvalidData as error:
+        yield Finding(code="task", severity="error", column=profile.name, message=str(error))
+        return
+    if choice.reason is not None:
+        yield Finding(code="task", severity="info", column=profile.name, message=choice.reason)
 
 
 def _missing(profile: ColumnProfile, values: np.ndarray) -> Iterator[Finding]:

@@ -60,7 +60,9 @@ def read(texts: Texts, fix: ColumnFix, hints: Hints, pointer: str) -> Understood
             return Understood(column, ColumnReading(name=texts.name, type="text"))
     if fix.format not in (None, levels.EXACT):
         raise Invalid([(f"{pointer}/format", f"a category has the format {levels.EXACT} or none")])
-    return (levels.exact if fix.format else levels.read)(texts, missing)
+    if fix.format:
+        return levels.exact(texts, missing)
+    return levels.read(texts, missing, words=CLEAR if fix.missing is None else ALWAYS)
 
 
 def _number(texts: Texts, fix: ColumnFix, hints: Hints, pointer: str) -> Understood:

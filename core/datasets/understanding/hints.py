@@ -24,12 +24,10 @@ class Hints:
     Args:
         decimal: the decimal mark; None if the file does not show it.
         day_first: whether the day comes before the month.
-        semicolons: whether they stand between the cells, as where commas are decimal marks.
     """
 
     decimal: str | None = None
     day_first: bool = False
-    semicolons: bool = False
 
 
 def hints_of(source: Source) -> Hints:
@@ -45,7 +43,7 @@ def hints_of(source: Source) -> Hints:
     if decimal is None and bool(points) != bool(commas):
         decimal = "," if commas else "."
     day_first = days > months or (days == months and decimal == ",")
-    return Hints(decimal, day_first, source.reading.delimiter == ";")
+    return Hints(decimal, day_first)
 
 
 def _samples(source: Source) -> Iterator[list[str]]:

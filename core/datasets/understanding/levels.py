@@ -21,12 +21,19 @@ EXACT = "exact"
 BLANKS_INSIDE = "[ \t\u00a0]+"  # line breaks are more than blanks
 
 
-def read(texts: Texts, missing: tuple[str, ...] = (), *, typed: bool = False) -> Understood:
+def read(
+    texts: Texts,
+    missing: tuple[str, ...] = (),
+    *,
+    typed: bool = False,
+    words: tuple[str, ...] = CLEAR,
+) -> Understood:
     """The column as levels, cleaned of what is no difference.
 
     Args:
         missing: texts that stand for a missing value besides the usual ones.
         typed: whether the file itself says that the texts are strings, so that none is missing.
+        words: the usual texts for a missing value.
     """
     reading = ColumnReading(name=texts.name, type="category")
     if _is_prose(texts.column):
@@ -34,7 +41,7 @@ def read(texts: Texts, missing: tuple[str, ...] = (), *, typed: bool = False) ->
     column = trimmed(texts.column)
     if typed:  # a string of blanks stays
         column = pc.if_else(pc.equal(column, ""), texts.column, column)
-    clean = without(column, (*(() if typed else CLEAR), *missing))
+    clean = without(column, (*(() if typed else words), *missing))
     levels, merged = _merged(clean)
     return Understood(
         levels,

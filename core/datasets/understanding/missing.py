@@ -45,7 +45,7 @@ def words(texts: tuple[str, ...]) -> "pa.Array[pa.LargeStringScalar]":
 
 def without_values(numbers: Column, texts: tuple[str, ...]) -> Column:
     """With null where a number is one that the texts write: `-999` also stands for -999.0."""
-    plain = [text for text in texts if re.fullmatch(r"[+-]?\d+(\.\d*)?", text)]
+    plain = [text for text in texts if re.fullmatch(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", text)]
     values = pa.array([float(text) for text in plain], pa.float64())
     found = pc.is_in(numbers.cast(pa.float64(), safe=False), values)
     return pc.if_else(found, pa.scalar(None, numbers.type), numbers)

@@ -1,5 +1,6 @@
 """Columns of numbers, with what is said about them."""
 
+import re
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ from models.features.columns import ColumnReading
 
 MOST_OTHERS = 0.1  # of the filled rows may be other texts
 _CODES = r"^(0[0-9]+|\+[0-9]{7,}|0[xX][0-9a-fA-F]+)$"
+FEW_DIFFERENT = 3  # texts, of which nothing can be said
+_EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 _ONLY_GROUPS = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)$"
 
 
@@ -40,19 +43,22 @@ def plain(column: Column, hints: Hints) -> "Column | None":
     return None if _may_be_groups(column) else numbers
 
 
-def points(texts: Texts, column: Column, hints: Hints) -> tuple[Finding, ...]:
-    """A question, if all points in a file with semicolons may stand between thousands."""
-    if not (hints.semicolons and hints.decimal is None and _may_be_groups(column)):
-        return ()
-    turned = str(NumberFormat(",", "."))
-    message = "{values} in {rows}: the points are read as decimal points; 1.234 may also mean 1234"
-    where = pc.fill_null(pc.match_substring(column, "."), False)
-    return (texts.finding("thousands", "warning", message, where, type="number", format=turned),)
-
-
 def _may_be_groups(column: Column) -> bool:
     """Whether three digits stand after every point."""
     return bool(pc.all(pc.match_substring_regex(column, _ONLY_GROUPS)).as_py())
+
+
+def doubtful(texts: Texts, column: Column, hints: Hints) -> tuple[Finding, ...]:
+    """A finding if all plain numbers look like `1.234` and nothing in the file tells the mark."""
+    some = sample(column) if hints.decimal is None else []
+    if len(some) < FEW_DIFFERENT or not all(map(_EITHER.fullmatch, some)):
+        return ()
+    if not pc.all(pc.match_substring_regex(column, f"^{_EITHER.pattern}$")).as_py():
+        return ()
+    message = "{values}: read as numbers between 1 and 1000 with three decimals; a file may also "
+    message += "write thousands in this way"
+    other = str(NumberFormat(",", "."))
+    return (texts.finding("thousands", "warning", message, type="number", format=other),)
 
 
 def read(texts: Texts, column: Column, hints: Hints) -> Understood | None:
@@ -123,13 +129,17 @@ def _missing(texts: Texts, words: Column, others: Column) -> list[Finding]:
     found = []
     if pc.any(words).as_py():
         message = "{values} in {rows}: no number, read as missing"
-        found.append(texts.finding("mostly_numeric", "info", message, words, type="category"))
+        found.append(
+            texts.finding("mostly_numeric", "info", message, words, type="category", missing=[])
+        )
     if pc.any(others).as_py():
         message = (
             "a column of numbers, with {values} in {rows}: read as missing; read the column as "
             "category if these texts mean something"
         )
-        found.append(texts.finding("mostly_numeric", "warning", message, others, type="category"))
+        found.append(
+            texts.finding("mostly_numeric", "warning", message, others, type="category", missing=[])
+        )
     return found
 
 

@@ -59,8 +59,8 @@ def _numbers(texts: Texts, column: Column, numbers: Column, hints: Hints) -> Und
         return dates
     reading = ColumnReading(name=texts.name, type="number")
     whole = pa.types.is_integer(numbers.type) or numbers.null_count == len(numbers)
-    said = () if whole else number_columns.points(texts, column, hints)
-    return Understood(checked(numbers, Place(texts.name)), reading, said)
+    findings = () if whole else number_columns.doubtful(texts, column, hints)
+    return Understood(checked(numbers, Place(texts.name)), reading, findings)
 
 
 def _levels(texts: Texts, column: Column, missing: tuple[str, ...]) -> Understood:

@@ -60,7 +60,7 @@ def test_what_rfc_4180_means(
 
 @pytest.mark.parametrize("missing", ["", '""', "NA", "N/A", "NaN", "nan", "null", "NULL"])
 def test_missing_values_of_every_type(read: Read, missing: str) -> None:
-    table = read(f"n,s,b,t\n1,x,true,2020-01-01\n{missing},{missing},{missing},{missing}\n")
+    table = read(f"n,s,b,t\n{missing},{missing},{missing},{missing}\n1,x,true,2020-01-01\n")
     assert [table.column(name).null_count for name in "nsbt"] == [1, 1, 1, 1]
     assert [str(type_) for type_ in table.schema.types] == [
         "int64",

@@ -42,17 +42,29 @@ CASES = (
         **read(GERMAN, "straße"),
         findings=[Said("encoding")],
     ),
-    Case(file="cp1252_french.csv", content=text(lines(FRENCH), "cp1252"), **read(FRENCH)),
-    Case(file="cp1252_quotes_and_euro.csv", content=text(lines(QUOTED), "cp1252"), **read(QUOTED)),
+    Case(
+        file="cp1252_french.csv",
+        content=text(lines(FRENCH), "cp1252"),
+        **read(FRENCH),
+        findings=[Said("encoding")],
+    ),
+    Case(
+        file="cp1252_quotes_and_euro.csv",
+        content=text(lines(QUOTED), "cp1252"),
+        **read(QUOTED),
+        findings=[Said("encoding")],
+    ),
     Case(
         file="cp1251_russian.csv",
         content=text(lines(RUSSIAN, "город"), "cp1251"),
         **read(RUSSIAN, "город"),
+        findings=[Said("encoding")],
     ),
     Case(
         file="shift_jis.csv",
         content=text(lines(JAPANESE, "場所"), "shift_jis"),
         **read(JAPANESE, "場所"),
+        findings=[Said("encoding")],
     ),
     Case(
         file="iso8859_7_given.csv",
@@ -88,10 +100,8 @@ CASES = (
         **read(GERMAN),
     ),
     Case(
-        file="one_latin1_byte_in_utf8.csv",
-        content=lambda: text(lines(GERMAN))().replace("Nürnberg".encode(), b"N\xfcrnberg", 1),
-        rows=24,
-        types={"place": "category", "size": "number", "y": "number"},
-        findings=[Said("encoding")],
+        file="one_latin1_byte_in_utf8.csv",  # neither encoding is right for all of it
+        content=lambda: text(lines(GERMAN))().replace("München".encode(), b"M\xfcnchen", 1),
+        refused=r"line 3\b.*encoding=",
     ),
 )

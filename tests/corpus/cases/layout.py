@@ -1,7 +1,7 @@
 """Lines that are no rows, line ends, and rows of different lengths."""
 
 from core.datasets.files.options import ReadingOptions
-from tests.corpus.case import PLAIN_TYPES, PLAIN_VALUES, Case, plain, text
+from tests.corpus.case import PLAIN_TYPES, PLAIN_VALUES, Case, Said, plain, text
 
 AS_PLAIN = {"rows": 16, "types": PLAIN_TYPES, "values": PLAIN_VALUES}
 LINES = plain(",")
@@ -58,6 +58,7 @@ CASES = (
     Case(
         file="empty_rows_of_a_spreadsheet.csv",
         content=text([*LINES, ",,", ",,", ",,"]),
+        findings=[Said("lines_left_out")],
         **AS_PLAIN,
     ),
     Case(file="ragged_short.csv", content=text(RAGGED), refused=r"line 4\b.*\b2\b.*\b3\b"),
@@ -69,11 +70,12 @@ CASES = (
     Case(
         file="footer.csv",
         content=text([*LINES, "Source: the office of statistics"]),
-        refused=r"line 18\b",
+        findings=[Said("lines_left_out")],
+        **AS_PLAIN,
     ),
     Case(
         file="quote_not_closed.csv",
         content=text([*LINES[:6], '1.25,"red,4', *LINES[6:]]),
-        refused=r"line 7\b",
+        refused=r"line 7\b.*quote=",
     ),
 )

@@ -46,7 +46,6 @@ CASES = (
         file="uuid.csv",
         content=text(beside("key", [str(key(i)) for i in range(ROWS)])),
         rows=ROWS,
-        types={"key": "category"} | NUMBERS,
         unused=frozenset({"key"}),
         findings=[Said("identifier", "key", fix=True)],
     ),
@@ -112,7 +111,7 @@ CASES = (
         rows=ROWS,
         types={"zip": "category"} | NUMBERS,
         values={"zip": ["00501", "08624"]},
-        findings=[Said("postal_code", "zip")],
+        findings=[Said("codes", "zip", 2, fix=True)],
     ),
     Case(
         file="leading_zeros.csv",  # codes, not numbers
@@ -127,6 +126,7 @@ CASES = (
         content=text(beside("remark", [f'"{SENTENCES[i % 3].format(i)}"' for i in range(ROWS)])),
         rows=ROWS,
         types={"remark": "text"} | NUMBERS,
+        unused=frozenset({"remark"}),
         findings=[Said("free_text", "remark")],
         also=frozenset({"identifier"}),
     ),

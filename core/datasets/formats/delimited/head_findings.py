@@ -47,6 +47,7 @@ def layout_findings(layout: Layout, named: Named, dialect: Dialect) -> Iterator[
             severity="warning",
             message="the first row looks like data, so that the columns are named column_1, "
             "column_2, …: upload with header=true if it names them",
+            fix={"options": {"header": True}},
         )
     if layout.is_numbered:
         yield Finding(
@@ -54,6 +55,7 @@ def layout_findings(layout: Layout, named: Named, dialect: Dialect) -> Iterator[
             severity="warning",
             message="the names in the first row are numbers that follow each other: upload with "
             "header=false if that row is data",
+            fix={"options": {"header": False}},
         )
     if layout.second:
         yield _second(layout)

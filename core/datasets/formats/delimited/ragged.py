@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from core.datasets.files.values import is_value
 from core.datasets.findings.finding import Finding, examples_of
 from core.datasets.formats.delimited.head import Head
@@ -74,6 +76,28 @@ def footers(wrong: Sequence[Wrong]) -> Iterator[Finding]:
             "left out as a footer",
             rows=len(wrong),
             examples=examples_of([None] * len(wrong), [one.text.strip() for one in wrong]),
+        )
+
+
+def rows_before_empty_end(table: pa.Table) -> int:
+    """The number of rows without those at the end whose cells are all empty.
+
+    A spreadsheet writes them for rows that once were filled. With one column they are values.
+    """
+    end, columns = table.num_rows, table.columns
+    while len(columns) > 1 and end and not any(column[end - 1].is_valid for column in columns):
+        end -= 1
+    return end
+
+
+def empty_end(num_rows: int) -> Iterator[Finding]:
+    """What is said about rows of empty cells at the end."""
+    if num_rows:
+        yield Finding(
+            code="lines_left_out",
+            severity="info",
+            message=f"{num_rows} rows at the end have only empty cells and were left out",
+            rows=num_rows,
         )
 
 

@@ -72,7 +72,8 @@ def _read(path: Path, max_bytes: int, options: ReadingOptions, head: Head) -> So
     if seen.quotes % 2:  # closed quotes come in pairs, and so do doubled ones in a cell
         ragged.check_records(path, head)
     check_size(table.nbytes, max_bytes, "the file")
-    if not table.num_rows:
+    num_rows = ragged.rows_before_empty_end(table)
+    if not num_rows:
         raise Invalid([("/columns", "the file has a header and no rows: give at least one")])
     lines = LineNumbers(
         lambda: utf8_pieces(path, head.encoding, head.start),
@@ -82,13 +83,18 @@ def _read(path: Path, max_bytes: int, options: ReadingOptions, head: Head) -> So
         table.num_rows + num_footers,
         seen.num_lines,
     )
-    kept, is_index, findings = index_column.apply(table, head, options)
+    kept, is_index, findings = index_column.apply(table[:num_rows], head, options)
     return Source(
         table=kept,
         reading=head.reading(options, index=is_index),
         lines=lines,
         typed=False,
-        findings=(*head.findings, *findings, *ragged.footers(seen.wrong[:num_footers])),
+        findings=(
+            *(one for one in head.findings if options.header is None or one.fix is None),
+            *findings,
+            *ragged.footers(seen.wrong[:num_footers]),
+            *ragged.empty_end(table.num_rows - num_rows),
+        ),
     )
 
 

@@ -7,6 +7,9 @@ from typing import Any
 from python_calamine import CalamineSheet
 
 from core.datasets.formats.spreadsheets.layout import Row
+from core.exceptions import NotParseable
+
+MAX_LINES = 2**20  # of Excel and LibreOffice
 
 
 @dataclass
@@ -28,7 +31,12 @@ class Sheet:
         return self.sheet.start[1] if self.sheet.start else 0
 
     def rows(self) -> Iterator[Row]:
-        """The rows that are not blank."""
+        """The rows that are not blank. Raises `NotParseable` if there are more than may be."""
+        if self.sheet.total_height > MAX_LINES:
+            raise NotParseable(
+                f"sheet {self.sheet.name!r} has {self.sheet.total_height} lines; workbooks have "
+                f"at most {MAX_LINES}: it is damaged"
+            )
         merged = _Merged(self.sheet.merged_cell_ranges or (), self.left)
         for number, cells in enumerate(self.sheet.iter_rows()):
             self._put_errors(number, cells)

@@ -1,11 +1,14 @@
 """Constants, duplicates, sentinels, codes, levels: each found, and none in honest tables."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn import datasets as known
 
-from core.datasets.files.ingest import ingest
+from core.datasets.files.ingest import Given, Ingested, ingest, read_file
+from core.datasets.files.opening import opened
 from core.datasets.files.source import Source
 from core.datasets.findings.sentinels import sentinels_of
 from core.datasets.findings.table_checks import MAX_PER_CODE
@@ -176,3 +179,22 @@ def test_what_the_owner_left_out_is_not_said_again() -> None:
     table = pa.table({"one": np.ones(ROWS), "x": X})
     fixed = ingest(Source(table=table), (ColumnFix(name="one", use=False),))
     assert not fixed.findings
+
+
+@pytest.mark.parametrize("text", ["-999", "-999.00", "1e36", "1.0E+36", "9999"])
+def test_the_fix_of_a_sentinel_mends_the_file_however_it_writes_it(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "table.csv"
+    rows = [f"{text if i % 20 == 0 else f'{value:.2f}'},{i / 7}" for i, value in enumerate(X)]
+    path.write_text("\n".join(["a,b", *rows]))
+
+    def read(*fixes: ColumnFix) -> Ingested:
+        with opened(path, "text/csv", 10**7) as file:
+            return read_file(file, 10**7, Given(fixes=fixes))
+
+    (finding,) = [one for one in read().findings if one.code == "sentinel"]
+    (fix,) = finding.fix["columns"]
+    mended = read(ColumnFix(name="a", missing=tuple(fix["missing"])))
+    assert mended.profiles[0].missing == ROWS / 20
+    assert not [one for one in mended.findings if one.code == "sentinel"]

@@ -3,7 +3,6 @@
 import pyarrow as pa
 import pytest
 
-from core.datasets.files.options import Reading
 from core.datasets.files.source import Source
 from core.datasets.understanding.columns import understand
 from core.exceptions import Invalid
@@ -161,14 +160,14 @@ def test_columns_decide_for_each_other() -> None:
     assert [one.code for one in b.findings] == ["thousands"]
 
 
-def test_points_in_a_file_with_semicolons_are_asked() -> None:
-    table = pa.table({"x": ["1.234", "5.678"]})
-    source = Source(table=table, typed=False, reading=Reading(delimiter=";"))
-    (found,) = understand(source, {})
-    assert found.column.to_pylist() == [1.234, 5.678]
-    (finding,) = found.findings
+def test_points_that_may_stand_between_thousands_are_asked() -> None:
+    texts = ["1.234", "5.678", "9.123"]
+    found = read(texts)
+    assert values(found) == [1.234, 5.678, 9.123]
+    (finding,) = said(found)
     assert (finding.code, finding.severity) == ("thousands", "warning")
-    assert values(fixed(["1.234", "5.678"], finding)) == [1234, 5678]
+    assert values(fixed(texts, finding)) == [1234, 5678, 9123]
+    assert said(read([*texts, "0.5"])) == []
 
 
 def test_a_postal_code_is_named_so() -> None:
