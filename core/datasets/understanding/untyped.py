@@ -7,8 +7,7 @@ import pyarrow as pa
 from core.datasets.columns import Column
 from core.datasets.columns.numbers import checked
 from core.datasets.columns.place import Place
-from core.datasets.findings.finding import Code, Finding
-from core.datasets.findings.names import names_postal_code
+from core.datasets.findings.finding import Finding
 from core.datasets.understanding import (
     boolean_columns,
     date_columns,
@@ -78,8 +77,7 @@ def _codes(texts: Texts, column: Column) -> list[Finding]:
     zeros = pc.fill_null(pc.match_substring_regex(column, _LEADING_ZERO), False)
     if pc.any(zeros).as_py():
         message = "{values} in {rows}: codes with leading zeros, read as category to keep them"
-        code: Code = "postal_code" if names_postal_code(texts.name) else "codes"
-        return [texts.finding(code, "info", message, zeros, type="number")]
+        return [texts.finding("codes", "info", message, zeros, type="number")]
     if pc.any(pc.match_substring_regex(column, plain_numbers.TELEPHONE)).as_py():
         message = "telephone numbers such as {values}: read as category"
     else:

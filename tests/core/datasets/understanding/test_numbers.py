@@ -168,9 +168,3 @@ def test_points_that_may_stand_between_thousands_are_asked() -> None:
     assert (finding.code, finding.severity) == ("thousands", "warning")
     assert values(fixed(texts, finding)) == [1234, 5678, 9123]
     assert said(read([*texts, "0.5"])) == []
-
-
-def test_a_postal_code_is_named_so() -> None:
-    table = pa.table({"zip": ["00501", "12345"]})
-    (found,) = understand(Source(table=table, typed=False), {})
-    assert [one.code for one in found.findings] == ["postal_code"]
