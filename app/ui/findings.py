@@ -24,6 +24,7 @@ _TITLES: Mapping[Severity, str] = {
 }
 _FIRST: Mapping[Severity, int] = {"error": 20, "warning": 10, "info": 3}
 """How many are shown at once; the others are folded."""
+OF_READING: frozenset[Code] = frozenset({"encoding", "header_missing", "index", "lines_left_out"})
 MOST_NAMED = 3  # changes in a sentence
 EXACT = "exact"  # the format of a category whose blanks and case count
 KEPT = "This is a new data set; the old one is kept."
@@ -52,6 +53,11 @@ class Shown:
 
     finding: Finding
     mending: Mending | None
+
+    @property
+    def is_of_reading(self) -> bool:
+        """Whether the file may have to be read in another way."""
+        return self.mending is None and self.finding.code in OF_READING
 
 
 @dataclass(frozen=True)

@@ -152,3 +152,24 @@ def test_the_form_follows_its_choices_and_sends_what_differs(
     assert job["request"]["method"]["members"] == 3
     assert [c for c in visit.complaints if "422" not in c] == []
     visit.context.close()
+
+
+def test_what_is_said_about_a_target_stands_beside_it(service: Service) -> None:
+    rows = "".join(
+        f"{1000 + i},{i % 5},{'' if i == 7 else i % 3},the flat number {i} has {i % 9} windows\n"
+        for i in range(200)
+    )
+    made = service.http.post(
+        "/datasets",
+        params={"name": "stars.csv"},
+        content="id,x,stars,note\n" + rows,
+        headers={"Content-Type": "text/csv"},
+    ).json()
+    page = form(service, {"dataset": made["id"], "target": "stars"}).told
+    assert "stars has 3 distinct values" in page
+    assert re.search(r"1 of 200 rows have? no target", page)
+    assert re.search(r"findings? to look at", page)
+    for name, is_chosen in (("id", False), ("x", True), ("note", False)):
+        (box,) = re.findall(rf'<input type="checkbox" value="{name}"[^>]*>', page)
+        assert ("checked" in box.split()[-1]) == is_chosen, name
+    assert "is no feature unless you say so" in page
