@@ -36,6 +36,7 @@ def bombs() -> Iterator[Bomb]:
     """All of them."""
     yield from _json()
     yield from _compressed()
+    yield from _files()
     yield from _npz()
     yield from _csv()
     yield from _arrow()
@@ -82,6 +83,12 @@ def _compressed() -> Iterator[Bomb]:
     yield Bomb(
         "gzip members", "/datasets?name=a", lambda: gzip.compress(bytes(LIMIT // 8)) * 100, csv
     )
+    for name, packed in (
+        ("zip", lambda: zipped(("a.csv", zeros))),
+        ("gz", lambda: gzip.compress(zeros)),
+    ):
+        headers = {"Content-Type": "application/octet-stream"}
+        yield Bomb(f"packed {name}", "/datasets?name=a", packed, headers)
     yield Bomb("empty members", "/datasets?name=a", lambda: gzip.compress(b"") * 100_000, csv)
     for encoding, pack in (("gzip", gzip.compress), ("deflate", zlib.compress)):
         yield Bomb(
@@ -109,6 +116,17 @@ def zipped(*members: tuple[str, bytes]) -> bytes:
         for name, content in members:
             file.writestr(name, content)
     return buffer.getvalue()
+
+
+def _files() -> Iterator[Bomb]:
+    """Of the formats that are read in a child process."""
+    headers = {"Content-Type": "application/octet-stream"}
+    for name, body in (
+        ("json keys", lambda: b"[" + b",".join(b'{"k%d":1}' % i for i in range(3_000_000)) + b"]"),
+        ("json lists", lambda: b'[{"a":' + b"[" * (LIMIT // 2)),
+        ("json objects", lambda: b"[" + b"{}," * (LIMIT // 4) + b"{}]"),
+    ):
+        yield Bomb(f"file {name}", "/datasets?name=a", body, headers)
 
 
 def _npz() -> Iterator[Bomb]:

@@ -23,6 +23,8 @@ QUICK = {
     "empty members",
     "v2 gzip",
     "v2 deflate",
+    "packed zip",
+    "file json keys",
     "npz bytes",
     "npz texts",
     "npz directory",

@@ -14,6 +14,7 @@ from core.datasets.files.source import Reader, Source, row_numbers
 from core.datasets.findings.finding import Finding
 from core.datasets.formats.arrow import read_stream
 from core.process.confined import Json, Limits, run
+from core.process.resources import available_bytes
 
 BASE_BYTES = 2**29  # that a reader takes besides the table
 MOST_BYTES = 2**31
@@ -29,7 +30,9 @@ def confined(reader: str, what: str) -> Reader:
     """
 
     def read(path: Path, max_bytes: int, options: ReadingOptions) -> Source:
-        limits = Limits(min(BASE_BYTES + max_bytes, MOST_BYTES), max_bytes + OUTPUT_BYTES)
+        share = max(BASE_BYTES, available_bytes() // 4)  # there may be several at a time
+        memory = min(BASE_BYTES + max_bytes, MOST_BYTES, share)
+        limits = Limits(memory, max_bytes + OUTPUT_BYTES)
         arguments = {"reader": reader, "path": str(path), "max_bytes": max_bytes}
         outcome = run(f"{__name__}:work", arguments | {"options": asdict(options)}, limits, what)
         stream = pa.BufferReader(pa.py_buffer(outcome.output))
