@@ -1,6 +1,7 @@
 """How a model reads a data set: the columns that it needs, and the type of its target."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,20 @@ from models.features.columns import (
 from models.features.readings import respelled, without_sentinels
 
 MAX_NAMES = 20  # in one message
+BLANK: Mapping[str, Any] = {
+    "number": np.nan,
+    "boolean": np.nan,
+    "datetime": np.datetime64("NaT", "us"),
+    "category": None,
+    "text": "",
+}
+DTYPES = {
+    "number": "float64",
+    "boolean": "float64",
+    "datetime": "datetime64[us]",
+    "category": "object",
+    "text": "object",
+}
 ADVICE = (
     "upload the file again with the parameter `like` and the model's name, so that its columns "
     "are read as those of the training data were"
@@ -114,7 +129,7 @@ def _converted(values: np.ndarray, stored: str, needed: InputColumn, path: str) 
         absent = "" if needed.type == "text" else None
         values = _objects([value or absent for value in values.tolist()])
     elif stored != "tensor" and needed.type in BLANK and _is_missing(values, stored).all():
-        values = np.full(len(values), BLANK[needed.type])
+        values = np.array([BLANK[needed.type]] * len(values), dtype=DTYPES[needed.type])
     elif stored == "category" and needed.type != "tensor":
         values = parse(values.tolist(), needed.reading_or_plain)
     else:
@@ -123,14 +138,6 @@ def _converted(values: np.ndarray, stored: str, needed: InputColumn, path: str) 
     if needed.type == "number":
         return without_sentinels(values, needed.reading)
     return values if needed.spellings is None else respelled(values, needed.spellings)
-
-
-BLANK: Mapping[str, object] = {
-    "number": np.nan,
-    "boolean": np.nan,
-    "datetime": np.datetime64("NaT", "us"),
-    "category": None,
-}
 
 
 def _may_convert(given: ColumnProfile, needed: InputColumn) -> bool:

@@ -7,7 +7,8 @@ import pyarrow as pa
 from core.datasets.columns import Column
 from core.datasets.columns.numbers import checked
 from core.datasets.columns.place import Place
-from core.datasets.findings.finding import Finding
+from core.datasets.findings.finding import Code, Finding
+from core.datasets.findings.names import names_postal_code
 from core.datasets.understanding import (
     boolean_columns,
     date_columns,
@@ -57,7 +58,8 @@ def _numbers(texts: Texts, column: Column, numbers: Column, hints: Hints) -> Und
     elif dates := date_columns.compact(texts, column, numbers):
         return dates
     reading = ColumnReading(name=texts.name, type="number")
-    findings = number_columns.doubtful(texts, column, hints)
+    whole = pa.types.is_integer(numbers.type) or numbers.null_count == len(numbers)
+    findings = () if whole else number_columns.doubtful(texts, column, hints)
     return Understood(checked(numbers, Place(texts.name)), reading, findings)
 
 
@@ -76,7 +78,8 @@ def _codes(texts: Texts, column: Column) -> list[Finding]:
     zeros = pc.fill_null(pc.match_substring_regex(column, _LEADING_ZERO), False)
     if pc.any(zeros).as_py():
         message = "{values} in {rows}: codes with leading zeros, read as category to keep them"
-        return [texts.finding("codes", "info", message, zeros, type="number")]
+        code: Code = "postal_code" if names_postal_code(texts.name) else "codes"
+        return [texts.finding(code, "info", message, zeros, type="number")]
     if pc.any(pc.match_substring_regex(column, plain_numbers.TELEPHONE)).as_py():
         message = "telephone numbers such as {values}: read as category"
     else:

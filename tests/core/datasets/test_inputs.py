@@ -67,6 +67,7 @@ def test_columns_that_look_otherwise_are_read_as_the_model_needs_them() -> None:
         InputColumn(name="seen", type="category", spellings=spellings(["TRUE", "maybe"])),
         InputColumn(name="colour", type="category", spellings=spellings(["Red", "blue"])),
         InputColumn(name="empty", type="datetime"),
+        InputColumn(name="note", type="text"),
         InputColumn(name="amount", type="number"),
         InputColumn(name="ends", type="category"),
     ]
@@ -75,6 +76,7 @@ def test_columns_that_look_otherwise_are_read_as_the_model_needs_them() -> None:
         "seen": "boolean",
         "colour": "category",
         "empty": "number",
+        "note": "number",
         "amount": "category",
         "ends": "text",
     }
@@ -83,6 +85,7 @@ def test_columns_that_look_otherwise_are_read_as_the_model_needs_them() -> None:
         "seen": np.array([1.0, 0.0]),
         "colour": np.array(["RED ", None], object),
         "empty": np.array([np.nan, np.nan]),
+        "note": np.array([np.nan, np.nan]),
         "amount": np.array(["1.5", "-"], object),
         "ends": np.array(["well", ""], object),
         "target": np.array([3.0, 4.0]),
@@ -97,6 +100,7 @@ def test_columns_that_look_otherwise_are_read_as_the_model_needs_them() -> None:
     assert made["seen"].tolist() == ["TRUE", "false"]
     assert made["colour"].tolist() == ["Red", None]
     assert np.isnat(made["empty"]).all()
+    assert made["note"].tolist() == ["", ""]
     np.testing.assert_array_equal(made["amount"], [1.5, np.nan])
     assert made["ends"].tolist() == ["well", None]
     assert made["target"].tolist() == [3, 4]
