@@ -35,7 +35,7 @@ def frames(inside: str = UNICODE) -> st.SearchStrategy[Frame]:
     A text is a `k`, any of the characters of `inside`, and a `k`: so it is neither a number nor a
     word for a missing value, and has no blanks around it.
     """
-    number = st.integers(-(10**9), 10**9).map(lambda value: value / 1000)
+    number = st.integers(-(10**9), 10**9).map(lambda value: value / 10_000)
     row = st.tuples(
         st.integers(-(10**6), 10**6),
         number,
@@ -48,9 +48,17 @@ def frames(inside: str = UNICODE) -> st.SearchStrategy[Frame]:
 
 
 def _is_telling(rows: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether each column has what makes its type: both booleans, a number, a day above 12."""
-    _, _, gaps, _, flags, days = zip(*rows, strict=True)
-    return len(set(flags)) == 2 and set(gaps) != {None} and any(day.day > 12 for day in days)
+    """Whether each column has what makes its type: both booleans, a number, a day above 12.
+
+    And of the numbers one does not look like `1.234`, which may be written with thousands.
+    """
+    _, shares, gaps, _, flags, days = zip(*rows, strict=True)
+    return (
+        len(set(flags)) == 2
+        and set(gaps) != {None}
+        and any(day.day > 12 for day in days)
+        and any(len(f"{share}".partition(".")[2]) == 4 for share in shares)
+    )
 
 
 def check(  # noqa: PLR0917 - what a test has

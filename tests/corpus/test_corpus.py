@@ -20,6 +20,8 @@ from tests.corpus.case import Case, Said
 from tests.corpus.cases import CASES
 from tests.corpus.make import FILES
 
+pytestmark = pytest.mark.process  # some formats are read in a child
+
 MEDIA_TYPES = {  # what a caller would send who goes by the name of the file
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",

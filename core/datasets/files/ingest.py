@@ -58,20 +58,22 @@ def ingest(source: Source, fixes: Sequence[ColumnFix] = (), *, is_text: bool = F
     names = set(source.table.column_names)
     by_name = {fix.name: fix for fix in fixes if fix.name in names}
     columns = understand(source, by_name)
+    lines, reading, findings = source.lines, source.reading, source.findings
+    del source  # its texts take as much memory as the file
     table = pa.table({one.reading.name: one.column for one in columns})
     profiles = [_profile(one, is_text=is_text) for one in columns]
     wanted = frozenset(name for name, fix in by_name.items() if fix.use)
     readings = [one.reading for one in columns]
-    checked = check_table(table, profiles, readings, source.lines, wanted=wanted)
+    checked = check_table(table, profiles, readings, lines, wanted=wanted)
     texts = {one.name for one in profiles if one.type == "text"}
     unused = (checked.left_out | texts) - wanted
     return Ingested(
         table=table,
         profiles=tuple(_marked(one, unused) for one in profiles),
-        reading=source.reading,
+        reading=reading,
         readings=tuple(_typed(one, p, unused) for one, p in zip(columns, profiles, strict=True)),
         findings=(
-            *source.findings,
+            *findings,
             *(finding for one in columns for finding in one.findings),
             *checked.findings,
         ),

@@ -42,7 +42,8 @@ def hints_of(source: Source) -> Hints:
     decimal = source.reading.decimal
     if decimal is None and bool(points) != bool(commas):
         decimal = "," if commas else "."
-    return Hints(decimal, days > months or (days == months and decimal == ","))
+    day_first = days > months or (days == months and decimal == ",")
+    return Hints(decimal, day_first)
 
 
 def _samples(source: Source) -> Iterator[list[str]]:

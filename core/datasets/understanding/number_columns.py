@@ -14,7 +14,7 @@ from core.datasets.understanding.affixes import PERCENT, currency_of
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import NO_NUMBERS
-from core.datasets.understanding.number_formats import NumberFormat, ascii_text
+from core.datasets.understanding.number_formats import NumberFormat, ascii_column, ascii_text
 from core.datasets.understanding.number_guess import NumberGuess, guess
 from core.datasets.understanding.texts import Texts, filled, kept, lost, quoted, sample, without
 from core.datasets.understanding.understood import Understood
@@ -40,8 +40,12 @@ def plain(column: Column, hints: Hints) -> "Column | None":
     numbers = plain_numbers.read(column)
     if numbers is None or hints.decimal != "," or pa.types.is_integer(numbers.type):
         return numbers
-    only_groups = pc.all(pc.match_substring_regex(column, _ONLY_GROUPS)).as_py()
-    return None if only_groups else numbers
+    return None if _may_be_groups(column) else numbers
+
+
+def _may_be_groups(column: Column) -> bool:
+    """Whether three digits stand after every point."""
+    return bool(pc.all(pc.match_substring_regex(column, _ONLY_GROUPS)).as_py())
 
 
 def doubtful(texts: Texts, column: Column, hints: Hints) -> tuple[Finding, ...]:
@@ -143,7 +147,8 @@ def _marks(texts: Texts, found: NumberGuess, hints: Hints) -> list[Finding]:
     format_ = found.format
     if not found.guessed and not format_.group:
         return []
-    where = kept(texts.column, pc.match_substring(texts.column, format_.group or format_.decimal))
+    marked = pc.match_substring(ascii_column(texts.column), format_.group or format_.decimal)
+    where = kept(texts.column, marked)
     if where.null_count == len(where):
         return []
     shown = next(value for value in sample(where))

@@ -76,7 +76,8 @@ class Texts:
         return list(self.lines(rows)), [str(self.column[row].as_py()) for row in rows]
 
     def _listed(self, where: Any) -> str:
-        return quoted(sorted(pc.unique(self.column.filter(where)).to_pylist()))
+        different = pc.unique(self.column.filter(where))
+        return quoted(different.slice(0, MAX_LISTED + 1).to_pylist())
 
 
 def _rows(count: int) -> str:

@@ -57,7 +57,8 @@ def _numbers(texts: Texts, column: Column, numbers: Column, hints: Hints) -> Und
     elif dates := date_columns.compact(texts, column, numbers):
         return dates
     reading = ColumnReading(name=texts.name, type="number")
-    findings = number_columns.doubtful(texts, column, hints)
+    whole = pa.types.is_integer(numbers.type) or numbers.null_count == len(numbers)
+    findings = () if whole else number_columns.doubtful(texts, column, hints)
     return Understood(checked(numbers, Place(texts.name)), reading, findings)
 
 

@@ -1,7 +1,9 @@
 """JSON files: what was written comes back, nested objects flat, and refusals name the line."""
 
 import json
+import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ from core.datasets.columns.conversion import to_numpy
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.formats import records
+from core.datasets.understanding.columns import understand
 from core.exceptions import CredenceError, Invalid, NotParseable
+from tests.fuzz.mutations import mutated
 
 Read = Callable[[str | bytes], Source]
 RECORDS = [{"a": i, "b": i / 4, "c": f"é{i}", "d": i % 2 == 0} for i in range(20_000)]
@@ -145,3 +149,13 @@ def test_refusals_name_the_line_and_what_to_do(
 def test_files_without_rows_or_columns_are_refused(read: Read, content: str) -> None:
     with pytest.raises((Invalid, CredenceError), match=r"no records|was left out"):
         read(content)
+
+
+DAMAGED = lines_of([{"a": i, "b": {"c": "é", "d": [i, 2.5]}, "e": None} for i in range(6)])
+
+
+@pytest.mark.parametrize("content", [DAMAGED, json.dumps([json.loads(DAMAGED.split("\n")[0])] * 9)])
+def test_damaged_files_are_read_or_refused(read: Read, content: str) -> None:
+    for seed in range(300):
+        with suppress(CredenceError):
+            understand(read(mutated(content.encode(), random.Random(seed))), {})

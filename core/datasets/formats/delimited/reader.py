@@ -32,7 +32,7 @@ from core.exceptions import Invalid, NotParseable
 MISSING = ["", r"\N"]
 """An empty cell; what PostgreSQL and MySQL write for a missing value."""
 MAX_RECORD_BYTES = 2**24
-BLOCK_BYTES = 2**22  # Arrow holds a few blocks at once
+BLOCK_BYTES = 2**20  # Arrow holds a few blocks at once
 TAIL_BYTES = 2**16
 
 

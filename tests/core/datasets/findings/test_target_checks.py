@@ -121,8 +121,14 @@ def test_rare_classes_are_named() -> None:
 def test_hundreds_of_classes_from_few_rows_are_said() -> None:
     y = [f"{i % 180} €" for i in range(ROWS)]
     (finding,) = target_findings({"x": X, "z": Z, "y": y}, "y")
-    assert finding.code == "many_levels"
+    assert (finding.code, finding.severity) == ("many_levels", "warning")
     assert "180 classes in 1000 rows" in finding.message
+
+
+def test_the_task_of_a_number_is_explained() -> None:
+    (finding,) = target_findings({"x": X, "z": Z, "y": (Y > 0).astype(int)}, "y")
+    assert (finding.code, finding.severity) == ("task", "info")
+    assert "classification" in finding.message
 
 
 def test_a_number_that_is_nearly_always_the_same_is_said() -> None:

@@ -158,3 +158,13 @@ def test_columns_decide_for_each_other() -> None:
     _, b = understand(Source(table=table, typed=False), {})
     assert b.column.to_pylist() == [1234, 5678]
     assert [one.code for one in b.findings] == ["thousands"]
+
+
+def test_points_that_may_stand_between_thousands_are_asked() -> None:
+    texts = ["1.234", "5.678", "9.123"]
+    found = read(texts)
+    assert values(found) == [1.234, 5.678, 9.123]
+    (finding,) = said(found)
+    assert (finding.code, finding.severity) == ("thousands", "warning")
+    assert values(fixed(texts, finding)) == [1234, 5678, 9123]
+    assert said(read([*texts, "0.5"])) == []
