@@ -87,9 +87,7 @@ HOPELESS = (
     ),
     _Hopeless((b"\0" * 12 + b"\xc2\xea\x81\x60", b"HEADER RECORD*******"), "a SAS file", UPLOAD),
     _Hopeless((b"Obj\x01",), "an Avro file", UPLOAD),
-    _Hopeless(
-        tuple(bytes([0x80, n]) for n in range(2, 6)), "a pickle, which is never opened", UPLOAD
-    ),
+    _Hopeless(tuple(bytes([0x80, n]) for n in range(2, 6)), "a pickle", UPLOAD),
     _Hopeless((b"PARE",), "an encrypted Parquet file", "write it without encryption"),
     _Hopeless((b"7z\xbc\xaf\x27\x1c",), "a 7z archive", UNPACK),
     _Hopeless((b"Rar!",), "a RAR archive", UNPACK),
@@ -104,6 +102,16 @@ _HTML = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _XML = re.compile(rb"\s*<\?xml\b|\s*<\w+[^<>]*>\s*<\w+", re.IGNORECASE)
+_SQL = re.compile(
+    rb"(?:\s|--[^\n]*\n|/\*.*?\*/;?)*"
+    rb"(?:insert|create|drop|set|begin|start|use|lock|delete|truncate|alter|select)\s",
+    re.IGNORECASE | re.DOTALL,
+)
+_SQL_ROWS = re.compile(
+    rb"^\s*(?:insert\s+(?:ignore\s+)?into\s.{1,2000}?\bvalues\b|copy\s[^\n]*\bfrom stdin;)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+_ARFF = re.compile(rb"(?:\s|%[^\n]*\n)*@relation\b", re.IGNORECASE)
 _OBJECT = re.compile(rb"\s*\{\s*(\"|\}|'[^']*'\s*:)")
 _ARRAY = re.compile(rb"\s*\[\s*([\[{\]]|$)")
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # of byte order: the file is text
@@ -135,7 +143,7 @@ def kind_of_text(path: Path) -> str | None:
     """What a text file is: `records`, `jsonl` or `csv`; None if it is not text.
 
     Raises:
-        UnsupportedFormat: HTML or XML.
+        UnsupportedFormat: HTML, XML, a dump in SQL or ARFF.
     """
     head = read_head(path)
     if not is_text(head):
@@ -151,6 +159,14 @@ def kind_of_text(path: Path) -> str | None:
         )
     if _XML.match(text):
         raise _refusal("an XML document", EXTRACT)
+    if _SQL.match(text) and _SQL_ROWS.search(text):
+        raise _refusal(
+            "a dump in SQL",
+            "load it into its database and upload the table as a frame: "
+            "credence.Client().upload(pandas.read_sql(query, connection), name)",
+        )
+    if _ARFF.match(text):
+        raise _refusal("a file of Weka (ARFF)", UPLOAD)
     if _ARRAY.match(text):
         return "records"
     if _OBJECT.match(text):
@@ -164,7 +180,7 @@ def is_text(head: bytes) -> bool:
         return True
     controls = len(head) - len(head.translate(None, _CONTROL))
     zeros = head.count(0)
-    return controls <= len(head) // 100 and (not zeros or zeros > len(head) // 5)
+    return controls <= len(head) // 100 and (zeros <= len(head) // 100 or zeros > len(head) // 5)
 
 
 def read_head(path: Path) -> bytes:
@@ -214,7 +230,7 @@ def _kind_of_zip(path: Path) -> str:
     if any(name.endswith(".iwa") for name in names):
         raise _refusal("a document of Apple's Numbers or Pages", EXTRACT)
     if any(name.endswith("data.pkl") for name in names):
-        raise _refusal("a file of PyTorch, which holds a pickle", UPLOAD)
+        raise _refusal("a file of PyTorch", UPLOAD)
     if files and all(name.endswith(".npy") for name in files):
         return "npz"
     return "zip"

@@ -4,13 +4,17 @@ import re
 from collections.abc import Sequence
 from itertools import count
 
+from core.names import MAX_NAME_LENGTH
+
+MAX_CUT = MAX_NAME_LENGTH - 16  # so that a number fits behind it
 ROW_NAME = "row"
 INDEX = re.compile(r"Unnamed: 0(\.\d+)?")  # what pandas calls an index that was written before
 
 
 def clean(cell: str) -> str:
-    """A name without blanks at its ends, byte-order mark and line breaks."""
-    return re.sub(r"\s*[\r\n]+\s*", " ", cell.strip().strip("\ufeff\u200b\u00a0").strip())
+    """A name without blanks at its ends, byte-order mark and line breaks, cut where too long."""
+    name = re.sub(r"\s*[\r\n]+\s*", " ", cell.strip().strip("\ufeff\u200b\u00a0").strip())
+    return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_CUT - 2].strip() + " …"
 
 
 def is_unnamed(name: str) -> bool:

@@ -38,6 +38,7 @@ Code = Literal[
     "negative",
     "nested",
     "numeric_code",
+    "one_column",
     "percent",
     "postal_code",
     "rare_classes",
@@ -48,6 +49,7 @@ Code = Literal[
     "task",
     "thousands",
     "unit",
+    "unread",
     "wide",
 ]
 MAX_EXAMPLES = 5
@@ -89,6 +91,11 @@ class Finding:
         """The inverse of `to_json`."""
         examples = tuple(Example(**example) for example in data["examples"])
         return cls(**{**data, "examples": examples})
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as “1 line” and “2 lines”."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def fix_column(name: str, **changes: Any) -> Mapping[str, Any]:

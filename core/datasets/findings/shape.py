@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from core.datasets.findings.finding import Finding
+from core.datasets.findings.finding import Finding, counted
 
 _FEW = 50
 
@@ -13,8 +13,8 @@ def find_shape(num_rows: int, num_columns: int) -> Iterator[Finding]:
         yield Finding(
             code="few_rows",
             severity="info",
-            message=f"there are {num_rows} rows: a model of so few is uncertain, and so are its "
-            "scores on held-out rows",
+            message=f"the table has {counted(num_rows, 'row')}: a model of so few is uncertain, "
+            "and so are its scores on held-out rows",
             rows=num_rows,
         )
     if num_columns > num_rows:

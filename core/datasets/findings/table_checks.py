@@ -55,7 +55,9 @@ def check_table(
         one for one, reading in zip(columns, readings, strict=True) if reading.use
     ]  # of others nothing matters: the owner left them out
     doubted = [one for one in used if one.name not in wanted]
-    identifiers, texts = list(find_identifiers(doubted)), list(find_free_text(doubted))
+    identifiers = list(find_identifiers(doubted))
+    named = {finding.column for finding in identifiers}
+    texts = list(find_free_text([one for one in doubted if one.name not in named]))
     left_out = frozenset(str(finding.column) for finding in (*identifiers, *texts))
     rest = [one for one in used if one.name not in left_out]
     doubted = [one for one in rest if one.name not in wanted]

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from core.datasets.columns import Column, canonical, check_names
 from core.datasets.files.source import Source
+from core.datasets.findings.finding import fix_column
 from core.datasets.understanding import forced, typed, untyped
 from core.datasets.understanding.fixes import ColumnFix
 from core.datasets.understanding.hints import Hints, hints_of
@@ -92,6 +93,9 @@ def _marked(found: Understood, fix: ColumnFix | None) -> Understood:
         return found
     use = found.reading.use if fix.use is None else fix.use
     found = found.with_reading(missing=_missing(fix), use=use)
+    if fix.use is False:  # what would leave the column out has been done
+        done = fix_column(found.reading.name, use=False)
+        found = replace(found, findings=tuple(one for one in found.findings if one.fix != done))
     if not fix.missing or found.reading.type != "number":
         return found
     return replace(found, column=without_values(found.column, fix.missing))

@@ -18,8 +18,11 @@ from core.datasets.understanding.understood import Understood
 from models.features.columns import ColumnReading
 
 MOST_OTHERS = 0.1  # of the filled rows may be other texts
-COMPACT = "%Y%m%d"
-_COMPACT_YEARS = 19000101, 21001231
+COMPACT = (  # and the least and the largest number
+    ("%Y%m%d", 19000101, 21001231),
+    ("%Y%m%d%H%M", 190001010000, 210012312359),
+    ("%Y%m%d%H%M%S", 19000101000000, 21001231235959),
+)
 
 
 def read(texts: Texts, column: Column, hints: Hints) -> Understood | None:
@@ -42,18 +45,23 @@ def read(texts: Texts, column: Column, hints: Hints) -> Understood | None:
 
 
 def compact(texts: Texts, column: Column, numbers: Column) -> Understood | None:
-    """The dates of a column whose whole numbers are all such as 20240131; else None."""
+    """The dates of a column whose whole numbers are all such as 20240131; else None.
+
+    A time may follow: 20240131235900."""
     if not pa.types.is_integer(numbers.type):
         return None
-    ends, (first, last) = pc.min_max(numbers), _COMPACT_YEARS
-    if not (first <= (ends["min"].as_py() or 0) and (ends["max"].as_py() or 0) <= last):
+    ends = pc.min_max(numbers)
+    low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
+    format_ = next((text for text, first, last in COMPACT if first <= low and high <= last), None)
+    if format_ is None:
         return None
-    instants = DateFormat(COMPACT).read(column)
+    instants = DateFormat(format_).read(column)
     if instants.null_count > column.null_count:
         return None
-    message = "all whole numbers are dates in the form 20240131: read as dates"
+    shown = next(value for value in sample(column))
+    message = f"all whole numbers are dates in the form {shown}: read as dates"
     finding = texts.finding("dates_compact", "info", message, type="number")
-    reading = ColumnReading(name=texts.name, type="datetime", format=COMPACT)
+    reading = ColumnReading(name=texts.name, type="datetime", format=format_)
     return Understood(instants, reading, (finding,))
 
 

@@ -79,7 +79,8 @@ class DateFormat:
         return EXPECTED_ISO if self.text is None else f"a date in the form {self.text}"
 
     def read(self, column: Column) -> Column:
-        """Times in UTC; null where the text is no date of this format, or its day does not exist.
+        """Times in UTC; null where the text is no date of this format, nor ISO 8601 where that
+        cannot be mistaken for it, or where its day does not exist.
 
         Args:
             column: large strings.
@@ -87,10 +88,15 @@ class DateFormat:
         if self.text in _SINCE:
             return _since(column, *_SINCE[self.text])
         encoded: Any = column.combine_chunks().dictionary_encode()
-        instants = pa.array(self._instants(encoded.dictionary)).cast(UTC_MICROSECONDS)
+        found = self.instants(encoded.dictionary)
+        if self.text is not None and not self.text.startswith("%Y"):
+            iso = DateFormat().instants(encoded.dictionary)  # workbooks hold texts among dates
+            found = np.where(np.isnat(found), iso, found)
+        instants = pa.array(found).cast(UTC_MICROSECONDS)
         return pa.chunked_array([instants.take(encoded.indices)])
 
-    def _instants(self, texts: Any) -> np.ndarray:
+    def instants(self, texts: Any) -> np.ndarray:
+        """datetime64[us] in UTC, NaT where a text is no date of this format alone."""
         found: Any = pc.extract_regex(texts, self._pattern)
         names = [found.type.field(i).name for i in range(found.type.num_fields)]
         fields = {name: pc.struct_field(found, [name]) for name in names}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from core.datasets.columns import Column
-from core.datasets.columns.numbers import checked
+from core.datasets.columns.numbers import FLOAT32_MAX, OUT_OF_RANGE, checked
 from core.datasets.columns.place import Place
 from core.datasets.findings.finding import Code, Finding, Severity
 from core.datasets.understanding import plain_numbers
@@ -18,6 +18,7 @@ from core.datasets.understanding.number_formats import NumberFormat, ascii_colum
 from core.datasets.understanding.number_guess import NumberGuess, guess
 from core.datasets.understanding.texts import Texts, filled, kept, lost, quoted, sample, without
 from core.datasets.understanding.understood import Understood
+from core.exceptions import Invalid
 from models.features.columns import ColumnReading
 
 MOST_OTHERS = 0.1  # of the filled rows may be other texts
@@ -71,7 +72,7 @@ def read(texts: Texts, column: Column, hints: Hints) -> Understood | None:
         Invalid: a number is outside float32.
     """
     known = without(column, NO_NUMBERS)
-    found = _read(known, hints)
+    found = parse(known, hints)
     if found is None or not filled(found.numbers):
         return None
     if found.guess.units:
@@ -90,7 +91,7 @@ def understood(texts: Texts, column: Column, found: Read, hints: Hints) -> Under
     others = lost(known, found.numbers)
     text = None if format_ == NumberFormat() else str(format_)
     return Understood(
-        checked(found.numbers, Place(texts.name)),
+        in_range(texts, found.numbers),
         ColumnReading(name=texts.name, type="number", format=text),
         (
             *_missing(texts, lost(column, known), others),
@@ -101,7 +102,18 @@ def understood(texts: Texts, column: Column, found: Read, hints: Hints) -> Under
     )
 
 
-def _read(known: Column, hints: Hints) -> Read | None:
+def in_range(texts: Texts, numbers: Column) -> Column:
+    """The numbers. Raises `Invalid` for the first outside float32, by its line."""
+    try:
+        return checked(numbers, Place(texts.name))
+    except Invalid as error:
+        outside = pc.greater(pc.abs(numbers.cast(pa.float64())), FLOAT32_MAX)
+        line, value = texts.line(pc.fill_null(outside, False))
+        message = f"column {texts.name!r}, line {line}: {value!r} {OUT_OF_RANGE}"
+        raise Invalid([(error.errors[0][0], message)]) from error
+
+
+def parse(known: Column, hints: Hints) -> Read | None:
     """The numbers by the format of most texts, or None."""
     if filled(known) == 0:
         return None

@@ -16,6 +16,7 @@ EXAMPLES = "1234.56, 1,234.56, 1.234,56, 1 234,56, 1'234.56, $1,234.56, 1.234,56
 SPACES = "[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]"
 QUOTES = "[\u2019\u2018\u00b4`]"
 MINUSES = "[\u2212\u2013\u2010\u2011\uff0d]"
+ZEROS = "\u0660\u06f0\u0966\uff10"  # of Arabic, Persian, Devanagari and wide digits
 _SHAPE = re.compile(r"1(?P<group>[,. ']?)234(?P<decimal>[.,])56")
 _SCALED = re.compile(r"1(?P<decimal>[.,])23456K")
 
@@ -115,11 +116,14 @@ class NumberFormat:
         return spellings_of(self.affix)
 
 
+_DIGITS = {ord(zero) + digit: str(digit) for zero in ZEROS for digit in range(10)}
+
+
 def ascii_text(text: str) -> str:
-    """With plain blanks, apostrophes and minus signs, without blanks at the ends."""
+    """With plain digits, blanks, apostrophes and minus signs, without blanks at the ends."""
     for pattern, plain in ((SPACES, " "), (QUOTES, "'"), (MINUSES, "-")):
         text = re.sub(pattern, plain, text)
-    return text.strip()
+    return text.translate(_DIGITS).strip()
 
 
 def ascii_column(column: Column) -> Column:
@@ -129,6 +133,10 @@ def ascii_column(column: Column) -> Column:
     for pattern, plain in ((SPACES, " "), (QUOTES, "'"), (MINUSES, "-")):
         if pc.any(pc.match_substring_regex(column, pattern)).as_py():  # far cheaper
             column = pc.replace_substring_regex(column, pattern, plain)
+    for zero in ZEROS:
+        if pc.any(pc.match_substring_regex(column, f"[{zero}-{chr(ord(zero) + 9)}]")).as_py():
+            for digit in range(10):
+                column = pc.replace_substring(column, chr(ord(zero) + digit), str(digit))
     return column
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from core.datasets.columns import Column
 from core.datasets.columns.strings import is_string
 from core.datasets.findings.finding import Finding
-from core.datasets.understanding import forced, levels, number_columns
+from core.datasets.understanding import forced, levels, number_columns, unread
 from core.datasets.understanding.fixes import ColumnFix
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.texts import Texts
@@ -20,7 +20,8 @@ from models.features.columns import ColumnReading
 def read(texts: Texts, hints: Hints, missing: tuple[str, ...] = ()) -> Understood:
     """A column of strings that are no times, without stray blanks and with one spelling a level."""
     found = levels.read(texts, missing, typed=True)
-    return replace(found, findings=(*found.findings, *_numeric(texts, found.column, hints)))
+    said = _numeric(texts, found.column, hints) or unread.findings(texts, found.column, hints)
+    return replace(found, findings=(*found.findings, *said))
 
 
 def plain(name: str, column: Column) -> Understood:

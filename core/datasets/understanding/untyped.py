@@ -5,8 +5,6 @@ from dataclasses import replace
 import pyarrow as pa
 
 from core.datasets.columns import Column
-from core.datasets.columns.numbers import checked
-from core.datasets.columns.place import Place
 from core.datasets.findings.finding import Finding
 from core.datasets.understanding import (
     boolean_columns,
@@ -14,6 +12,7 @@ from core.datasets.understanding import (
     levels,
     number_columns,
     plain_numbers,
+    unread,
 )
 from core.datasets.understanding.hints import Hints
 from core.datasets.understanding.kernels import pc
@@ -43,7 +42,7 @@ def read(texts: Texts, hints: Hints, missing: tuple[str, ...] = ()) -> Understoo
     if found is None and _has_digits(column):
         found = date_columns.read(texts, column, hints)
         found = found or number_columns.read(texts, column, hints)
-    return found or _levels(texts, column, missing)
+    return found or _levels(texts, column, hints, missing)
 
 
 def _has_digits(column: Column) -> bool:
@@ -59,15 +58,16 @@ def _numbers(texts: Texts, column: Column, numbers: Column, hints: Hints) -> Und
     reading = ColumnReading(name=texts.name, type="number")
     whole = pa.types.is_integer(numbers.type) or numbers.null_count == len(numbers)
     findings = () if whole else number_columns.doubtful(texts, column, hints)
-    return Understood(checked(numbers, Place(texts.name)), reading, findings)
+    return Understood(number_columns.in_range(texts, numbers), reading, findings)
 
 
-def _levels(texts: Texts, column: Column, missing: tuple[str, ...]) -> Understood:
+def _levels(texts: Texts, column: Column, hints: Hints, missing: tuple[str, ...]) -> Understood:
     found = levels.read(texts, missing)
     if found.column.null_count == len(found.column):
         nothing = ColumnReading(name=texts.name, type="number")
         return Understood(found.column.cast(pa.float64()), nothing, found.findings)
-    return replace(found, findings=(*found.findings, *_codes(texts, column)))
+    said = _codes(texts, column) or unread.findings(texts, found.column, hints)
+    return replace(found, findings=(*found.findings, *said))
 
 
 def _codes(texts: Texts, column: Column) -> list[Finding]:

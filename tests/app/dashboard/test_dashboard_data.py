@@ -88,7 +88,7 @@ def test_a_file_comes_by_click_and_by_drop(service: Service, visit: Visit, tmp_p
 @pytest.mark.parametrize(
     "bad",
     [
-        ("bad.csv", "a,b\n1,2\n3\n", "Line 3 has 1 fields and the header 2"),
+        ("bad.csv", "a,b\n1,2\n3\n", "Line 3 has 1 field and the header 2"),
         ("empty.csv", "a,b\n", "a header and no rows"),
         ("notes.pdf", "%PDF-1.7", "PDF document"),
     ],

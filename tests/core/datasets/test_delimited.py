@@ -178,7 +178,7 @@ def test_an_unknown_encoding_is_refused(read: Read, name: str) -> None:
         ("# a b\n1 2\n3 4\n", AB, 0, []),
         ("#a,b\n1,2\n3,4\n", AB, 0, []),
         ("#,Name\n1,x\n2,y\n", {"#": ["1", "2"], "Name": ["x", "y"]}, 0, []),
-        ("a,b\n1,2\n# more, later, perhaps\n3,4\n", AB, 0, []),
+        ("a,b\n1,2\n# more, later, perhaps\n3,4\n", AB, 0, ["lines_left_out"]),
         ("a,b\n1,2\n3,4\n\nTotal: 10\n", AB, 0, ["lines_left_out"]),
         ("a,b\n(s),(m)\n1,2\n3,4\n", AB, 0, ["lines_left_out"]),
         ("1,2\n3,4\n", {"column_1": ["1", "3"], "column_2": ["2", "4"]}, 0, ["header_missing"]),
@@ -251,7 +251,7 @@ def test_rows_know_their_lines(read: Read, content: str, lines: list[int]) -> No
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,2\n3\n4,5\n", "line 3 has 1 fields and the header 2, separated by ','"),
+        ("a,b\n1,2\n3\n4,5\n", "line 3 has 1 field and the header 2, separated by ','"),
         ("a,b\n1,2\n3\n", "delimiter= and quote= set others"),
         ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields"),
         ("a,b\n1,2,3,4\n5,6,7,8\n", "has 4 fields|has 2 fields"),
@@ -298,3 +298,43 @@ def test_a_row_of_totals_is_left_out_and_said(read: Read) -> None:
 )
 def test_rows_that_only_look_like_totals_stay(read: Read, rows: str) -> None:
     assert read(f"item,price\n{rows}").table.num_rows == rows.count("\n")
+
+
+def test_rows_that_repeat_the_header_are_left_out_by_line(read: Read) -> None:
+    source = read("a,b\n1,x\n2,y\n\ufeffa,b\n3,x\na,z\na,b\n", header=True)
+    assert source.table.to_pydict() == {"a": ["1", "2", "3", "a"], "b": ["x", "y", "x", "z"]}
+    (finding,) = source.findings
+    assert (finding.code, finding.rows) == ("lines_left_out", 2)
+    assert [example.line for example in finding.examples] == [4, 7]
+    assert list(source.lines([1, 2, 3])) == [3, 5, 6]
+
+
+def test_the_only_columns_name_may_be_a_value(read: Read) -> None:
+    assert read("a\nb\na\nc\n", header=True).table.to_pydict() == {"a": ["b", "a", "c"]}
+
+
+def test_comments_among_rows_are_said(read: Read) -> None:
+    source = read("# made\na,b\n1,2\n# restarted\n# again\n3,4\n")
+    said = [(finding.code, finding.rows) for finding in source.findings]
+    assert said == [("lines_left_out", 1), ("lines_left_out", 2)]
+    assert "2 lines beginning with '#'" in source.findings[1].message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "ID   NAME\n" + "0001 Anna  12\n0002 Bo    13\n" * 5,
+        "│ id  ┆ x    │\n" + "│ 0   ┆ 1.5 │\n" * 9,
+    ],
+)
+def test_lines_that_look_like_several_columns_are_said(read: Read, content: str) -> None:
+    if "one_column" not in codes(read(content)):
+        assert len(read(content).table.column_names) > 1
+
+
+def test_names_that_are_too_long_are_cut(read: Read) -> None:
+    long = "How satisfied are you? " * 20
+    names = read(f"{long},{long},b\n1,2,3\n").table.column_names
+    assert max(map(len, names)) <= 256
+    assert len(set(names)) == 3
+    assert names[0].startswith("How satisfied")

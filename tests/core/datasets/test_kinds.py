@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from core.datasets.files.kinds import kind_of_text
 from core.datasets.files.opening import opened
 from core.datasets.formats import declared_format
 from core.exceptions import NotParseable, UnsupportedFormat
@@ -148,3 +149,33 @@ def test_what_curl_did_to_line_breaks_is_said(tmp_path: Path) -> None:
 def test_a_form_is_refused_with_the_way_to_send_a_file() -> None:
     with pytest.raises(UnsupportedFormat, match="send the file itself as the body"):
         declared_format("multipart/form-data; boundary=x")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"-- dump\nCREATE TABLE t (a int);\nINSERT INTO t VALUES (1);\n", "a dump in SQL"),
+        (b"SET x = 1;\nCOPY public.t (a, b) FROM stdin;\n1\t2\n\\.\n", "a dump in SQL"),
+        (b"insert into t (a)\nvalues (1);\n", "a dump in SQL"),
+        (b"% made up\n@RELATION iris\n@attribute a numeric\n@data\n1\n", "Weka"),
+    ],
+)
+def test_dumps_and_arff_are_refused_with_what_to_do(
+    tmp_path: Path, content: bytes, what: str
+) -> None:
+    with pytest.raises(UnsupportedFormat, match=f"{what}.*upload"):
+        kind_of_text(_written(tmp_path, content))
+
+
+def test_tables_that_begin_with_a_word_of_sql_are_tables(tmp_path: Path) -> None:
+    assert kind_of_text(_written(tmp_path, b"set x,begin\n1,2\n")) == "csv"
+
+
+def test_a_stray_nul_leaves_text_text(tmp_path: Path) -> None:
+    assert kind_of_text(_written(tmp_path, b"a,b\n" + b"1,ab\n" * 50 + b"2,ab\0\n")) == "csv"
+
+
+def _written(folder: Path, content: bytes) -> Path:
+    path = folder / "file"
+    path.write_bytes(content)
+    return path

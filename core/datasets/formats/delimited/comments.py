@@ -1,14 +1,20 @@
 """Comment lines among the rows of a delimited text, taken out while it is read."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from core.datasets.formats.delimited.dialect import Dialect
 from core.datasets.formats.delimited.pieces import whole_lines
 
 
-def without_comments(pieces: Iterable[bytes], mark: str, dialect: Dialect) -> Iterator[bytes]:
-    """The same text without lines that begin with the mark outside quotes."""
+def without_comments(
+    pieces: Iterable[bytes], mark: str, dialect: Dialect, count: Callable[[int], None]
+) -> Iterator[bytes]:
+    """The same text without lines that begin with the mark outside quotes.
+
+    Args:
+        count: takes the number of lines that a piece lost.
+    """
     start = mark.encode()
     comment = re.compile(rb"^" + re.escape(start) + rb"[^\n]*\n?", re.MULTILINE)
     quote = dialect.quote.encode() if dialect.quote else b"\x00"
@@ -16,9 +22,12 @@ def without_comments(pieces: Iterable[bytes], mark: str, dialect: Dialect) -> It
     for piece in whole_lines(pieces):
         quotes = piece.count(quote)
         if not inside and (not quotes or start not in piece):
-            yield comment.sub(b"", piece) if start in piece else piece
+            kept, lost = comment.subn(b"", piece) if start in piece else (piece, 0)
         else:
-            yield b"".join(_outside(piece, start, quote, inside=inside))
+            lines = list(_outside(piece, start, quote, inside=inside))
+            kept, lost = b"".join(lines), len(piece.splitlines()) - len(lines)
+        count(lost)
+        yield kept
         inside ^= bool(quotes % 2)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from core.datasets.findings.finding import Example, Finding, examples_of
+from core.datasets.findings.finding import Example, Finding, counted, examples_of
 from core.datasets.formats.delimited.column_names import Named
 from core.datasets.formats.delimited.dialect import Dialect
 from core.datasets.formats.delimited.encodings import Encoding
@@ -83,11 +83,14 @@ def layout_findings(layout: Layout, named: Named, dialect: Dialect) -> Iterator[
     if layout.second:
         yield _second(layout)
     if named.changed and layout.header and not layout.joined:
-        shown = ", ".join(f"{cell[:60]!r} → {name!r}" for cell, name in named.changed[:MAX_SHOWN])
+        shown = ", ".join(
+            f"{cell[:60]!r} → {name[:60]!r}" for cell, name in named.changed[:MAX_SHOWN]
+        )
         yield Finding(
             code="names",
             severity="info",
-            message=f"names that occur twice or hold line breaks were changed: {shown}",
+            message="names that occur twice, hold line breaks or are too long were "
+            f"changed: {shown}",
         )
 
 
@@ -96,7 +99,8 @@ def _above(layout: Layout) -> Finding:
     return Finding(
         code="lines_left_out",
         severity="info",
-        message=f"{layout.skip} lines above the table were left out ({shown}): skip= sets how many",
+        message=f"left out above the table: {counted(layout.skip, 'line')} ({shown}); skip= "
+        "sets how many",
         rows=layout.skip,
     )
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from core.datasets.files.source import Lines
 from core.datasets.files.values import is_value
-from core.datasets.findings.finding import Finding, examples_of
+from core.datasets.findings.finding import Finding, counted, examples_of
 from core.datasets.formats.delimited.head import Head
 from core.datasets.formats.delimited.pieces import text_lines, utf8_pieces
 from core.datasets.formats.delimited.records import BrokenRecord, records
@@ -45,8 +45,8 @@ def check_left_out(wrong: Sequence[Wrong], tail: bytes, head: Head, path: Path) 
         check_records(path, head)
         line = wrong[0]
         raise NotParseable(
-            f"a record has {line.num_fields} fields and the table {head.num_fields} columns: give "
-            f"every record as many, or say how cells are separated ({HOW})"
+            f"a record has {counted(line.num_fields, 'field')} and the table {head.num_fields} "
+            f"columns: give every record as many, or say how cells are separated ({HOW})"
         )
     return len(wrong)
 
@@ -86,8 +86,8 @@ def footers(wrong: Sequence[Wrong]) -> Iterator[Finding]:
         yield Finding(
             code="lines_left_out",
             severity="info",
-            message=f"{len(wrong)} lines at the end have fewer fields than the table and were "
-            "left out as a footer",
+            message=f"left out at the end, as a footer: {counted(len(wrong), 'line')} with fewer "
+            "fields than the table",
             rows=len(wrong),
             examples=examples_of([None] * len(wrong), [one.text.strip() for one in wrong]),
         )
@@ -110,8 +110,20 @@ def empty_end(num_rows: int) -> Iterator[Finding]:
         yield Finding(
             code="lines_left_out",
             severity="info",
-            message=f"{num_rows} rows at the end have only empty cells and were left out",
+            message=f"left out at the end: {counted(num_rows, 'row')} of only empty cells",
             rows=num_rows,
+        )
+
+
+def comments(num_lines: int, mark: str | None) -> Iterator[Finding]:
+    """What is said about comment lines among the rows."""
+    if num_lines:
+        yield Finding(
+            code="lines_left_out",
+            severity="info",
+            message=f"left out among the rows: {counted(num_lines, 'line')} beginning with "
+            f"{mark!r}; comment= sets another mark",
+            rows=num_lines,
         )
 
 
@@ -126,9 +138,9 @@ def check_records(path: Path, head: Head) -> None:
                 continue
             if len(record.cells) != head.num_fields:
                 raise NotParseable(
-                    f"line {record.line + shift} has {len(record.cells)} fields and the header "
-                    f"{head.num_fields}, separated by {head.dialect.delimiter!r}: give every "
-                    f"record as many ({HOW})"
+                    f"line {record.line + shift} has {counted(len(record.cells), 'field')} and the "
+                    f"header {head.num_fields}, separated by {head.dialect.delimiter!r}: give "
+                    f"every record as many ({HOW})"
                 )
     except BrokenRecord as error:
         raise NotParseable(

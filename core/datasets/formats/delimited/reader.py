@@ -17,7 +17,7 @@ from core.datasets.columns import check_names
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.files.totals import ends_with_totals
-from core.datasets.formats.delimited import index_column, ragged
+from core.datasets.formats.delimited import index_column, one_column, ragged, repeated_headers
 from core.datasets.formats.delimited.blanks import without_blanks
 from core.datasets.formats.delimited.comments import without_comments
 from core.datasets.formats.delimited.dialect import Dialect
@@ -86,15 +86,19 @@ def _read(path: Path, max_bytes: int, options: ReadingOptions, head: Head) -> So
     )
     num_totals = int(num_footers == 0 and ends_with_totals(table[:num_rows]))
     rows = table[: num_rows - num_totals]
+    rows, row_lines, headers = repeated_headers.without(rows, head, lines)
     kept, is_index, findings = index_column.apply(rows, head, options)
     return Source(
         table=kept,
         reading=head.reading(options, index=is_index),
-        lines=lines,
+        lines=row_lines,
         typed=False,
         findings=(
             *(one for one in head.findings if options.header is None or one.fix is None),
             *findings,
+            *headers,
+            *one_column.doubt(kept, head),
+            *ragged.comments(seen.comments, layout.comment),
             *ragged.footers(seen.wrong[:num_footers]),
             *ragged.empty_end(table.num_rows - num_rows),
             *(ragged.totals(table, num_rows - 1, lines) if num_totals else ()),
@@ -113,6 +117,7 @@ class Seen:
     dialect: Dialect
     first_line: int
     quotes: int = 0
+    comments: int = 0
     newlines: int = 0
     tail: bytes = b""
     wrong: list[ragged.Wrong] = field(default_factory=list)
@@ -128,6 +133,9 @@ class Seen:
         self.newlines += newlines
         self.tail = (self.tail + piece[-TAIL_BYTES:])[-TAIL_BYTES:]
         check_size(8 * self._cells, self.max_bytes, "the file")
+
+    def count_comments(self, lines: int) -> None:
+        self.comments += lines
 
     def _check_length(self, piece: bytes) -> None:
         """Raise `NotParseable` for a line of more than `MAX_RECORD_BYTES`; Arrow might not."""
@@ -199,7 +207,7 @@ def _pieces(path: Path, head: Head, seen: Seen) -> Iterator[bytes]:
     """The rows in UTF-8, counted; comment lines are taken out after they were counted."""
     pieces = _counted(utf8_pieces(path, head.encoding, head.start), seen)
     if head.layout.comment is not None:
-        pieces = without_comments(pieces, head.layout.comment, head.dialect)
+        pieces = without_comments(pieces, head.layout.comment, head.dialect, seen.count_comments)
     return without_blanks(pieces, head.dialect)
 
 

@@ -38,7 +38,7 @@ from tests.core.datasets.understanding.texts import read, values
         (["12 Main", "5 Oak"], "category", None),
         (["08:30", "09:15"], "category", None),
         (["May", "June"], "category", None),
-        (["٣", "٤"], "category", None),
+        (["٣", "٤"], "number", [3, 4]),
         (["yes", "no", "maybe"], "category", None),
         (["true", "false", "1"], "category", None),
         (["0", "1"], "number", [0, 1]),
