@@ -19,7 +19,7 @@ from models.features.columns import ColumnReading
 
 MOST_OTHERS = 0.1  # of the filled rows may be other texts
 COMPACT = "%Y%m%d"
-_COMPACT_YEARS = 19000101, 21001231
+COMPACT_YEARS = 19000101, 21001231
 
 
 def read(texts: Texts, column: Column, hints: Hints) -> Understood | None:
@@ -45,7 +45,7 @@ def compact(texts: Texts, column: Column, numbers: Column) -> Understood | None:
     """The dates of a column whose whole numbers are all such as 20240131; else None."""
     if not pa.types.is_integer(numbers.type):
         return None
-    ends, (first, last) = pc.min_max(numbers), _COMPACT_YEARS
+    ends, (first, last) = pc.min_max(numbers), COMPACT_YEARS
     if not (first <= (ends["min"].as_py() or 0) and (ends["max"].as_py() or 0) <= last):
         return None
     instants = DateFormat(COMPACT).read(column)
