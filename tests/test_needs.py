@@ -47,5 +47,5 @@ def test_a_process_is_seen() -> None:
 def test_counting_the_cores_is_no_process_of_a_test() -> None:
     watch = Watch()
     watch.begin()
-    subprocess.run(["lscpu"], check=False, capture_output=True)  # noqa: S607
+    subprocess.run(["lscpu"], check=False, capture_output=True)
     assert watch.started() == set()
