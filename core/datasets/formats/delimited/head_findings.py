@@ -25,7 +25,7 @@ def encoding_finding(
         code="encoding",
         severity="warning",
         message=f"the file is not UTF-8 and was read as {encoding.name}, by its letters"
-        + ("" if other is None else f"; {other.value!r} would be right as {other.encoding}")
+        + ("" if other is None else f"; as {other.encoding} it has {other.value!r}")
         + ": if the examples look wrong, encoding= sets another",
         rows=len(lines),
         fix=None if other is None else {"options": {"encoding": other.encoding}},
