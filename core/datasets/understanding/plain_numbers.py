@@ -78,7 +78,7 @@ def _has_code(texts: Column, numbers: Column) -> bool:
 def _are_shortest(texts: Column, numbers: Column) -> bool:
     """Whether no text of a small whole number could be shorter, seen from their sum.
 
-    Leading zeros, signs and `0x` lengthen it: below a million, hexadecimal digits spare none.
+    Leading zeros, signs and `0x` make a text longer; only above a million could `0x` spare digits.
     """
     values = np.asarray(pc.fill_null(numbers, 0).to_numpy())
     if np.abs(values).max(initial=0) >= _SHORT or values.min(initial=0) <= -_SHORT:
