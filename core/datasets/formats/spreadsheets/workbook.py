@@ -95,7 +95,8 @@ def _source(sheet: Sheet, name: str, others: Sequence[str], options: ReadingOpti
     arrow, index, findings = table.finish(options)
     lines = table.lines
     reading = Reading(sheet=name, header=layout.header, skip=layout.skip, index=index)
-    said = [*_on_sheets(name, others), *layout.findings(), *findings, *_on_merged(sheet.filled)]
+    doubts = [one for one in layout.findings() if options.header is None or one.fix is None]
+    said = [*_on_sheets(name, others), *doubts, *findings, *_on_merged(sheet.filled)]
     return Source(
         table=arrow,
         reading=reading,
