@@ -18,6 +18,7 @@ from core.datasets.findings.finding import (
 )
 from core.datasets.understanding.kernels import pc
 from core.datasets.understanding.missing import words
+from models.plural import counted
 
 SAMPLE = 1000  # texts; from the beginning, and as many from the whole column
 BLANKS = " \t\r\n\v\f\u00a0\u2007\u2009\u202f\u3000\u200b\ufeff"
@@ -59,7 +60,7 @@ class Texts:
             code=code,
             severity=severity,
             column=self.name,
-            message=f"column {self.name!r}: " + message.replace("{rows}", _rows(rows)),
+            message=f"column {self.name!r}: " + message.replace("{rows}", counted(rows, "row")),
             rows=rows,
             examples=examples_of(*self._first(marked)),
             fix=fix_column(self.name, **fix) if fix else None,
@@ -78,10 +79,6 @@ class Texts:
     def _listed(self, where: Any) -> str:
         different = pc.unique(self.column.filter(where))
         return quoted(different.slice(0, MAX_LISTED + 1).to_pylist())
-
-
-def _rows(count: int) -> str:
-    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def quoted(values: Iterable[Any]) -> str:

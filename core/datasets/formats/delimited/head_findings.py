@@ -9,6 +9,7 @@ from core.datasets.formats.delimited.dialect import Dialect
 from core.datasets.formats.delimited.encodings import Encoding
 from core.datasets.formats.delimited.layout import Layout
 from core.datasets.formats.delimited.records import of_text
+from models.plural import counted
 
 MAX_SHOWN = 3
 
@@ -68,16 +69,16 @@ def layout_findings(layout: Layout, named: Named, dialect: Dialect) -> Iterator[
         yield Finding(
             code="header_missing",
             severity="warning",
-            message="the first row looks like data, so that the columns are named column_1, "
-            "column_2, …: upload with header=true if it names them",
+            message="the first row looks like data, so the columns are named column_1, column_2, "
+            "…: set header=true if it holds the names",
             fix={"options": {"header": True}},
         )
     if layout.is_numbered:
         yield Finding(
             code="names",
             severity="warning",
-            message="the names in the first row are numbers that follow each other: upload with "
-            "header=false if that row is data",
+            message="the names in the first row are consecutive numbers: set header=false if that "
+            "row is data",
             fix={"options": {"header": False}},
         )
     if layout.second:
@@ -87,7 +88,7 @@ def layout_findings(layout: Layout, named: Named, dialect: Dialect) -> Iterator[
         yield Finding(
             code="names",
             severity="info",
-            message=f"names that occur twice or hold line breaks were changed: {shown}",
+            message=f"names that occur twice or contain line breaks were changed: {shown}",
         )
 
 
@@ -96,7 +97,8 @@ def _above(layout: Layout) -> Finding:
     return Finding(
         code="lines_left_out",
         severity="info",
-        message=f"{layout.skip} lines above the table were left out ({shown}): skip= sets how many",
+        message=f"{counted(layout.skip, 'line')} above the table left out ({shown}): skip= sets "
+        "how many",
         rows=layout.skip,
     )
 
@@ -107,7 +109,6 @@ def _second(layout: Layout) -> Finding:
     return Finding(
         code="lines_left_out",
         severity="warning",
-        message=f"the row below the header ({shown}) has texts above numbers, as units or more "
-        f"names do, and was {how}",
+        message=f"the row below the header ({shown}) looks like units or more names, and was {how}",
         rows=1,
     )
