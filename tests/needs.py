@@ -40,6 +40,7 @@ EVENTS = {
     "subprocess.Popen": "process",
     "socket.bind": "server",
 }
+HARMLESS = {"lscpu"}  # scikit-learn counts the cores with it, once per process
 FEW_STEPS = 20  # of an optimizer: up to here a test of one step, not a training
 
 
@@ -127,8 +128,11 @@ class Watch:
         self._is_counting = False
         sys.addaudithook(self._see)
 
-    def _see(self, event: str, _: object) -> None:
-        if event in EVENTS and threading.current_thread() is threading.main_thread():
+    def _see(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in EVENTS or threading.current_thread() is not threading.main_thread():
+            return
+        program = str(arguments[0]) if arguments else ""
+        if program.rpartition("/")[2] not in HARMLESS:
             self._started.add(EVENTS[event])
 
     def _count(self, *_: object) -> None:

@@ -41,3 +41,11 @@ def test_a_process_is_seen() -> None:
     assert watch.started() == set()
     start_process()
     assert watch.started() == {"process"}
+
+
+@pytest.mark.process
+def test_counting_the_cores_is_no_process_of_a_test() -> None:
+    watch = Watch()
+    watch.begin()
+    subprocess.run(["lscpu"], check=False, capture_output=True)
+    assert watch.started() == set()

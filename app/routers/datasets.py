@@ -32,7 +32,7 @@ from models.model import TrainedModel
 
 router = APIRouter(tags=["data sets"], route_class=CreatingRoute)
 
-TARGET = "a column to predict: `findings` then has also what concerns a training on it"
+TARGET = "a column to predict: `findings` then also has those that concern a training on it"
 LIKE = (
     "the id of a data set or the name of a model: columns are read as those, whatever their cells "
     "look like"
@@ -67,8 +67,8 @@ async def upload(  # noqa: PLR0917 - FastAPI's dependencies
 ) -> DatasetResponse:
     """Upload a file, optionally with `Content-Encoding: gzip`. The same bytes are stored once.
 
-    How the file is written is found out; `reading` in the answer says what was found, and each
-    parameter sets it. `findings` says what you should look at before a training.
+    How the file is written is found out. `reading` in the response says what was found, and each
+    parameter overrides it. `findings` says what to look at before a training.
     """
     media_type = request.headers.get("content-type")
     if media_type is None:

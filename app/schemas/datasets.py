@@ -15,7 +15,7 @@ DatasetName = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class ColumnsRequest(Request):
-    """What is to be read otherwise: columns, the file, or both. All else stays as it is."""
+    """What to read otherwise: columns, the file, or both. All else is read as before."""
 
     columns: Annotated[tuple[ColumnFix, ...], Field(max_length=1_000)] = ()
     options: ReadingOptions = Field(
@@ -49,7 +49,9 @@ class ColumnResponse(Response):
         description="at most 100 levels, the most frequent first",
     )
     num_levels: int | None = Field(None, exclude_if=is_none)
-    use: bool = Field(True, description="whether it is a feature unless a training names features")
+    use: bool = Field(
+        True, description="whether it is a feature unless a training names its features"
+    )
     reading: "ColumnReadingResponse | None" = Field(
         None, exclude_if=is_none, description="how its texts were read"
     )
@@ -101,7 +103,8 @@ class FindingResponse(Response):
     rows: int = Field(description="the number of rows that it concerns")
     examples: tuple[ExampleResponse, ...]
     fix: dict[str, Any] | None = Field(
-        description="a body for `POST /datasets/{id}/columns` that mends or undoes it"
+        description="a body for `POST /datasets/{id}/columns`: it mends what was found, or undoes "
+        "a guess"
     )
 
 

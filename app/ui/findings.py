@@ -18,7 +18,7 @@ TYPES: Mapping[str, str] = {
     "text": "text",
 }
 _TITLES: Mapping[Severity, str] = {
-    "error": "To mend before a training",
+    "error": "Fix before a training",
     "warning": "Worth a look",
     "info": "Understood",
 }
@@ -211,9 +211,9 @@ def _of_column(change: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if missing := change.get("missing"):
         texts = ", ".join(f"“{text}”" for text in missing)
         be = "is" if len(missing) == 1 else "are"
-        yield f"Take {texts} in {name} as missing", f"{texts} in {name} {be} missing"
+        yield f"Read {texts} in {name} as missing", f"{texts} in {name} {be} missing"
     elif missing is not None:
-        yield f"Take no text in {name} as missing", f"No text in {name} is missing"
+        yield f"Read no text in {name} as missing", f"No text in {name} is missing"
     if change.get("use") is not None:
         use = change["use"]
         yield (

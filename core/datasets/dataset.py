@@ -1,7 +1,7 @@
 """A data set's record, as its row in the database stores it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -58,7 +58,7 @@ def about_of(found: Ingested, given: Given) -> Json:
     """What a row stores about the reading, in JSON."""
     return {
         "reading": given_fields(found.reading),
-        "readings": [asdict(reading) for reading in found.readings],
+        "readings": [dict(vars(reading)) for reading in found.readings],
         "findings": [finding.to_json() for finding in found.findings],
         "options": given_fields(given.options),
         "fixes": fixes.to_json(given.fixes),

@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -343,7 +343,7 @@ class Datasets:
             name=about.name,
             format=about.format,
             rows=found.table.num_rows,
-            columns=[asdict(column) for column in found.profiles],
+            columns=[dict(vars(column)) for column in found.profiles],
             bytes=about.bytes,
             sha256=about.sha256,
             artifact_key=keys.table,

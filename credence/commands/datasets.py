@@ -55,7 +55,7 @@ def list_datasets(limit: Limit = 20, as_json: AsJson = False, url: Url = None) -
 def show(
     dataset: DatasetId,
     target: Annotated[
-        str | None, typer.Option(help="Also what this column, as the target, is worth saying.")
+        str | None, typer.Option(help="The column to predict: also show its findings as a target.")
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
@@ -137,10 +137,10 @@ def fix(
     ] = None,
     use: Annotated[
         bool | None,
-        typer.Option("--use/--no-use", help="Whether it is a feature if none are named."),
+        typer.Option("--use/--no-use", help="Whether trainings use it by default."),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="As for `datasets show`, if the findings are those.")
+        str | None, typer.Option(help="The --target of the `datasets show` that numbered them.")
     ] = None,
     delimiter: Delimiter = None,
     quote: Quote = None,

@@ -36,11 +36,20 @@ def column_names(file: Path, options: ReadingOptions) -> list[str] | None:
 def names_without(target: str, file: Path, options: ReadingOptions) -> list[str] | None:
     """The columns of a file that surely lacks the target; None if it may have it."""
     names = column_names(file, options)
+    if names is None and "encoding" not in options and target.isascii():
+        names = _ascii_names(file, options)
     if names is None or target in names:
         return None
     repeated = any(target.startswith(name) for name in names if name)  # x_2 is a second x
     unnamed = "" in names and target.lower().startswith(("column", "unnamed", "index"))
     return None if repeated or unnamed else names
+
+
+def _ascii_names(file: Path, options: ReadingOptions) -> list[str] | None:
+    """The names in a file that is not UTF-8: its ASCII letters are the same in all encodings."""
+    names = column_names(file, {**options, "encoding": "latin-1"})
+    is_wide = any("\0" in name for name in names or ())  # UTF-16, where letters have zeros
+    return None if is_wide else names
 
 
 def _lines(file: Path, encoding: str | None, *, packed: bool) -> list[str] | None:

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns
 from models.features.targets import present
+from models.plural import counted
 
 MIN_EVIDENCE = 19.0  # rows that calibrate an interval of 0.95; less weight says as little
 USUAL_MEANS = (0.1, 10.0)  # of weights that are meant as numbers of rows, or have mean 1
@@ -42,9 +43,14 @@ class UsableRows:
     def notes(self) -> Iterator[str]:
         """What was left out, for a version's notes."""
         if self.without_target:
-            yield f"{self.without_target} rows without a target were left out"
+            yield left_out_rows(self.without_target, "without a target")
         if self.of_weight_0:
-            yield f"{self.of_weight_0} rows of weight 0 were left out"
+            yield left_out_rows(self.of_weight_0, "of weight 0")
+
+
+def left_out_rows(count: int, which: str) -> str:
+    """The note on rows that a training leaves out."""
+    return f"{counted(count, 'row')} {which} {'was' if count == 1 else 'were'} left out"
 
 
 def checked(weights: Float[np.ndarray, "rows"], name: str) -> Float[np.ndarray, "rows"]:

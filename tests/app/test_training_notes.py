@@ -47,7 +47,7 @@ def test_columns_that_are_no_features_are_named_with_the_reason(own: Service) ->
     split = {"split": {"by": "group"}}
     found = notes(own, columns, weight="w", training=split)
     named = {name: [n for n in found if f"{name!r}" in n] for name in columns}
-    assert "names rows" in named["customer_id"][0]
+    assert "identifies rows" in named["customer_id"][0]
     assert "weights of the rows" in named["w"][0]
     assert "groups that the split keeps together" in named["group"][0]
     assert "free text" in named["review"][0]
@@ -64,7 +64,9 @@ def test_what_is_wrong_with_features_and_target_is_said(own: Service) -> None:
         "y": [None if i < 3 else float(v) for i, v in enumerate(Y)],
     }
     found = notes(own, columns)
-    assert [n for n in found if "'paid' tells the target" in n and "kept as a feature" in n]
+    assert [
+        n for n in found if "'paid' alone predicts the target" in n and "kept as a feature" in n
+    ]
     assert [n for n in found if "'temperature' is -999" in n]
     assert "3 rows without a target were left out" in found
     without = notes(own, columns, features=["x"])

@@ -57,9 +57,10 @@ def ingest(source: Source, fixes: Sequence[ColumnFix] = (), *, is_text: bool = F
     """
     names = set(source.table.column_names)
     by_name = {fix.name: fix for fix in fixes if fix.name in names}
-    columns = understand(source, by_name)
     lines, reading, findings = source.lines, source.reading, source.findings
-    del source  # its texts take as much memory as the file
+    held = [source]
+    del source  # its texts take as much memory as the file: `understand` frees them one by one
+    columns = understand(held.pop(), by_name)
     table = pa.table({one.reading.name: one.column for one in columns})
     profiles = [_profile(one, is_text=is_text) for one in columns]
     wanted = frozenset(name for name, fix in by_name.items() if fix.use)

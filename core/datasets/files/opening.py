@@ -94,7 +94,7 @@ def _find_out(path: Path, declared: str, media_type: str) -> str:
     if text is None:
         if declared == FOUND_OUT:
             raise UnsupportedFormat(
-                "the file is none of the kinds that are read: "
+                "the file has none of the formats that are read: "
                 f"{', '.join(LABELS[name] for name in LABELS)}; in Python, "
                 "credence.Client().upload(frame, name) sends any table"
             )
@@ -119,8 +119,8 @@ def _on_type(declared: str, name: str, media_type: str) -> Iterator[Finding]:
         yield Finding(
             code="file_type",
             severity="info",
-            message=f"the file was sent as {media_type.partition(';')[0].strip()[:80]} and is "
-            f"{LABELS[name]}: it was read as that",
+            message=f"the file was sent as {media_type.partition(';')[0].strip()[:80]} but is "
+            f"{LABELS[name]}, and was read as such",
         )
 
 

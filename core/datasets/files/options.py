@@ -15,7 +15,7 @@ Quote = Character | Literal["none"]
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """What the caller says about a file. None means that it is found out."""
+    """How the caller says that a file is written. What is null or left out is found out."""
 
     delimiter: Annotated[
         Delimiter | None, Field(description="between the cells of a line: , ; | or tab (also \\t)")
@@ -34,7 +34,7 @@ class ReadingOptions:
     ] = None
     skip: Annotated[
         Annotated[int, Interval(ge=0, le=MAX_SKIP)] | None,
-        Field(description="lines above the header or the first row"),
+        Field(description="how many lines are above the header, or above the first row"),
     ] = None
     comment: Annotated[
         Character | None, Field(description="what comment lines begin with, such as #")
@@ -43,7 +43,8 @@ class ReadingOptions:
         bool | None, Field(description="whether the first column only numbers or names the rows")
     ] = None
     sheet: Annotated[
-        Annotated[str, Len(1, 256)] | None, Field(description="of a workbook; default: the first")
+        Annotated[str, Len(1, 256)] | None,
+        Field(description="of a workbook; default: the first with a table"),
     ] = None
 
 

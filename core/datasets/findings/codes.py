@@ -22,8 +22,8 @@ def find_postal_codes(columns: list[CheckedColumn]) -> Iterator[Finding]:
                 code="postal_code",
                 severity="warning",
                 column=one.name,
-                message=f"column {one.name!r} is read as a number and is named like a postal code: "
-                "a category tells places apart, a number puts them in order",
+                message=f"column {one.name!r} is read as a number and named like a postal code: "
+                "numbers are ordered, and postal codes are not",
                 rows=one.num_present,
                 examples=one.examples(),
                 fix=fix_column(one.name, type="category"),
@@ -36,13 +36,12 @@ def find_many_levels(columns: list[CheckedColumn]) -> Iterator[Finding]:
         levels = one.profile.num_levels or 0
         if levels <= _MANY or one.num_present >= _FEW_ROWS * levels:
             continue
-        mean = one.num_present / levels
         yield Finding(
             code="many_levels",
             severity="warning",
             column=one.name,
-            message=f"column {one.name!r} has {levels} levels in {one.num_present} rows, "
-            f"{mean:.1f} rows each: that is little to learn a level from",
+            message=f"column {one.name!r} has {levels} levels in {one.num_present} rows, about "
+            f"{one.num_present / levels:.1f} rows per level: too few to learn most levels from",
             rows=one.num_present,
             examples=one.examples(),
             fix=fix_column(one.name, use=False),
@@ -58,8 +57,8 @@ def find_free_text(columns: list[CheckedColumn]) -> Iterator[Finding]:
             code="free_text",
             severity="info",
             column=one.name,
-            message=f"column {one.name!r} is free text: it is no feature unless you say so. Then "
-            "a model reads its words and pairs of words",
+            message=f"column {one.name!r} is free text and not used by default. As a feature of "
+            "type text, a model reads its words and pairs of words",
             rows=one.num_present,
             examples=one.examples(),
             fix=fix_column(one.name, type="text", use=True),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from core.datasets.findings.checked_column import CheckedColumn
 from core.datasets.findings.finding import Finding, fix_column
 from models.features.columns import level_text
+from models.plural import counted
 
 _EMPTY = 0.95  # missing values ÷ rows
 _SHOWN = 60  # characters of the one value
@@ -14,13 +15,14 @@ def find_constants(columns: list[CheckedColumn]) -> Iterator[Finding]:
     """A finding for each column without information: one value, or none, or hardly any."""
     for one in columns:
         if not one.num_present:
-            message = f"column {one.name!r} has no values: all {one.num_rows} rows lack it"
+            message = f"column {one.name!r} is empty in all {one.num_rows} rows"
             yield _finding(one, "constant", message)
         elif one.is_constant:
             yield _finding(one, "constant", _constant(one))
         elif one.profile.missing > _EMPTY * one.num_rows:
             share = 100 * one.profile.missing / one.num_rows
-            message = f"column {one.name!r} has {one.num_present} values: {share:.1f} % are missing"
+            values = counted(one.num_present, "value")
+            message = f"column {one.name!r} has only {values}: {share:.1f} % are missing"
             yield _finding(one, "nearly_empty", message)
 
 
@@ -29,8 +31,8 @@ def _constant(one: CheckedColumn) -> str:
     if not one.profile.missing:
         return f"{value} in every row"
     return (
-        f"{value} in {one.num_present} rows and missing in {one.profile.missing}: "
-        "only whether it is missing can say something"
+        f"{value} in {counted(one.num_present, 'row')} and missing in {one.profile.missing}: "
+        "a model can learn only from whether it is missing"
     )
 
 

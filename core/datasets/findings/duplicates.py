@@ -53,7 +53,7 @@ def _same(first: CheckedColumn, second: CheckedColumn) -> str | None:
     if not (_has_levels(first) and _has_levels(second)):
         return None
     if _recoded(_head(first), _head(second)) and _recoded(first.column, second.column):
-        return "tells the same levels apart as"
+        return "renames the levels of"
     return None
 
 
@@ -94,7 +94,7 @@ def _finding(first: CheckedColumn, second: CheckedColumn, found: str) -> Finding
         severity="info",
         column=second.name,
         message=f"column {second.name!r} {found} column {first.name!r} in every row: "
-        "one of the two is enough",
+        "one of the two columns is enough",
         rows=second.num_rows,
         fix=fix_column(second.name, use=False),
     )
@@ -114,9 +114,10 @@ def find_duplicate_rows(columns: list[CheckedColumn]) -> Iterator[Finding]:
     yield Finding(
         code="duplicate_rows",
         severity="info",
-        message=f"{again} of {rows} rows equal an earlier row (lines "
-        f"{', '.join(map(str, lines))}{' …' if again > 5 else ''}): copies of a row may lie among "
-        "the rows to learn from and among those that are held out, and flatter the scores",
+        message=f"{again} of {rows} rows {'is' if again == 1 else 'are'} equal to an earlier row "
+        f"(line{'' if again == 1 else 's'} {', '.join(map(str, lines))}"
+        f"{' …' if again > 5 else ''}): if a row is in the training rows and its copy is in the "
+        "held-out rows, the scores are too good",
         rows=again,
     )
 

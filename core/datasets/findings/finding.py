@@ -93,11 +93,6 @@ class Finding:
         return cls(**{**data, "examples": examples})
 
 
-def counted(count: int, noun: str) -> str:
-    """Such as “1 line” and “2 lines”."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def fix_column(name: str, **changes: Any) -> Mapping[str, Any]:
     """The body of a fix for one column: `type`, `format`, `missing` or `use`."""
     return {"columns": [{"name": name, **changes}]}

@@ -61,8 +61,8 @@ def find_identifiers(columns: list[CheckedColumn]) -> Iterator[Finding]:
                 code="identifier",
                 severity="warning",
                 column=one.name,
-                message=f"column {one.name!r} {reason}: it names rows and says nothing about new "
-                "ones, so it is no feature unless you say so",
+                message=f"column {one.name!r} {reason}: it identifies rows and says nothing "
+                "about new rows, so it is not used by default",
                 rows=one.num_present,
                 examples=one.examples(),
                 fix=fix_column(one.name, use=True),
@@ -82,8 +82,8 @@ def find_numeric_keys(columns: list[CheckedColumn]) -> Iterator[Finding]:
             code="numeric_code",
             severity="warning",
             column=one.name,
-            message=f"column {one.name!r} is read as a number and is named like a code: its "
-            f"{one.num_distinct} values are then sizes, of which 2 lies between 1 and 3",
+            message=f"column {one.name!r} is read as a number and named like a code: numbers "
+            f"are ordered, and codes are not. It has {one.num_distinct} different values",
             rows=one.num_present,
             examples=one.examples(),
             fix=fix_column(one.name, type="category"),
@@ -105,11 +105,11 @@ def _reason_of_numbers(one: CheckedColumn, *, first: bool) -> str | None:
     if not _is_whole(one.head) or not _is_unique(one) or not _is_whole(one.values):
         return None
     if names_identifier(one.name):
-        return "has whole numbers, nearly each in one row alone, and a name of identifiers"
+        return "has whole numbers, nearly all different, and is named like an identifier"
     if names_order(one.name) or names_nothing(one.name):
         return None
     if _is_long(one):
-        return "has long whole numbers of one length, each in one row alone"
+        return "has long whole numbers of equal length, nearly all different"
     return "counts the rows" if first and _is_dense(one) else None
 
 
@@ -121,12 +121,12 @@ def _reason_of_texts(one: CheckedColumn) -> str | None:
         return None
     if _are_values(texts):
         known = _are(_DIGITS, texts) or names_identifier(one.name)
-        return "has numbers as texts, nearly each in one row alone" if known else None
+        return "has numbers written as texts, nearly all different" if known else None
     if _are(_CODE, texts):
-        return "has codes, nearly each in one row alone"
+        return "has codes, nearly all different"
     if one.profile.type == "text" or _are_phrases(one):
         return None
-    return "has words, nearly each in one row alone"
+    return "has words, nearly all different"
 
 
 def has_own_phrases(one: CheckedColumn) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from core.datasets.findings.checked_column import CheckedColumn
 from core.datasets.findings.finding import Finding, fix_column
 from models.features.columns import level_text
+from models.plural import counted
 
 MIN_ROWS = 10
 _MIN_REST = 5  # distinct other values
@@ -135,13 +136,13 @@ def _finding(one: CheckedColumn, found: dict[float, int]) -> Finding:
     rows = sum(found.values())
     rest = np.setdiff1d(one.values, list(found))
     ends = f"{rest.min():g} to {rest.max():g}"
-    listed, verb = " and ".join(texts), "mean" if len(texts) > 1 else "means"
+    listed, verb = " and ".join(texts), "stand" if len(texts) > 1 else "stands"
     return Finding(
         code="sentinel",
         severity="warning",
         column=one.name,
-        message=f"column {one.name!r} is {listed} in {rows} rows and from {ends} in all others: "
-        f"if {listed} {verb} that the value is missing, say so",
+        message=f"column {one.name!r} is {listed} in {counted(rows, 'row')} and from {ends} in "
+        f"all others: {listed} probably {verb} for a missing value",
         rows=rows,
         examples=one.examples(next(iter(found))),
         fix=fix_column(one.name, missing=texts),

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from core.datasets.findings.finding import Finding, counted
+from core.datasets.findings.finding import Finding
+from models.plural import counted
 
 _FEW = 50
 
@@ -13,15 +14,15 @@ def find_shape(num_rows: int, num_columns: int) -> Iterator[Finding]:
         yield Finding(
             code="few_rows",
             severity="info",
-            message=f"the table has {counted(num_rows, 'row')}: a model of so few is uncertain, "
-            "and so are its scores on held-out rows",
+            message=f"the table has only {counted(num_rows, 'row')}: its models, and their "
+            "scores on held-out rows, are uncertain",
             rows=num_rows,
         )
     if num_columns > num_rows:
         yield Finding(
             code="wide",
             severity="info",
-            message=f"there are more columns ({num_columns}) than rows ({num_rows}): some columns "
-            "agree with any target by chance",
+            message=f"the table has more columns ({num_columns}) than rows ({num_rows}): some "
+            "columns agree with any target by chance",
             rows=num_rows,
         )

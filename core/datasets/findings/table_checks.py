@@ -16,6 +16,7 @@ from core.datasets.findings.identifiers import MIN_ROWS, find_identifiers, find_
 from core.datasets.findings.sentinels import find_sentinels
 from core.datasets.findings.shape import find_shape
 from models.features.columns import ColumnProfile, ColumnReading
+from models.plural import counted
 
 MAX_PER_CODE = 20  # findings; the rest is said in one
 MAX_FIXED = 1_000  # columns of a fix
@@ -100,7 +101,7 @@ def _summary(rest: Sequence[Finding]) -> Finding:
     return Finding(
         code=first.code,
         severity=first.severity,
-        message=f"{len(rest)} more columns are like these: {names}"
+        message=f"the same holds for {counted(len(rest), 'more column')}: {names}"
         + (" …" if len(rest) > MAX_PER_CODE else ""),
         rows=max(finding.rows for finding in rest),
         fix={"columns": fixes[:MAX_FIXED]} if fixes else None,

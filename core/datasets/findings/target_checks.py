@@ -15,6 +15,7 @@ from models.exceptions import InvalidData
 from models.features.columns import ColumnProfile, Columns, level_text
 from models.features.targets import present
 from models.nearest import no_such_column
+from models.plural import counted
 from models.training.task_choice import choose_task
 
 LEAK_ROWS = 20_000  # rows that leaks are looked for in, evenly spread over the data set
@@ -58,18 +59,18 @@ def _unusable(profile: ColumnProfile, dataset: Dataset) -> Finding | None:
     """The finding for a target that cannot be predicted, or that hardly anyone means."""
     name, known = profile.name, {(one.column, one.code) for one in dataset.findings}
     if (name, "identifier") in known:
-        message = f"the target {name!r} has nearly as many values as rows: it names them"
+        message = f"the target {name!r} identifies rows: nearly all its values are different"
         return Finding(code="target_type", severity="error", column=name, message=message)
     match profile.type:
         case "datetime":
             message = (
-                f"the target {name!r} is a date: a model predicts numbers and classes, such as the "
-                "days until then"
+                f"the target {name!r} is a date, and models predict numbers and classes: choose a "
+                "number, such as the days until the date"
             )
         case "tensor":
-            message = f"the target {name!r} has several numbers per row: name a column of one"
+            message = f"the target {name!r} has several numbers per row: choose a column with one"
         case "text" if len(dataset.columns) > 1:
-            message = f"the target {name!r} is free text: a training on it makes a language model"
+            message = f"the target {name!r} is free text: the training makes a language model"
             return Finding(code="target_type", severity="warning", column=name, message=message)
         case _:
             return None
@@ -94,12 +95,14 @@ def _missing(profile: ColumnProfile, values: np.ndarray) -> Iterator[Finding]:
         return
     absent = np.flatnonzero(~present(values)) + 1
     shown = ", ".join(map(str, absent[:MAX_EXAMPLES])) + (" …" if len(absent) > 5 else "")
+    one = len(absent) == 1
     yield Finding(
         code="target_missing",
         severity="warning",
         column=profile.name,
-        message=f"{len(absent)} of {len(values)} rows have no target {profile.name!r} and are left "
-        f"out of a training (rows {shown}, counting from 1)",
+        message=f"{len(absent)} of {len(values)} rows {'has' if one else 'have'} no target "
+        f"{profile.name!r} and {'is' if one else 'are'} left out of the training "
+        f"({'row' if one else 'rows'} {shown}, counting from 1)",
         rows=len(absent),
     )
 
@@ -119,8 +122,8 @@ def _unbalanced(profile: ColumnProfile, values: np.ndarray) -> Iterator[Finding]
             severity="warning",
             column=profile.name,
             message=f"the target {profile.name!r} has {len(counts)} classes in {len(known)} rows, "
-            f"{len(known) / len(counts):.1f} rows each: a model cannot learn them. If they are "
-            "numbers, read the column as a number",
+            f"about {len(known) / len(counts):.1f} rows per class: a model cannot learn them. "
+            "If they are numbers, read the column as a number",
             rows=len(known),
             fix=fix_column(profile.name, type="number"),
         )
@@ -129,13 +132,14 @@ def _unbalanced(profile: ColumnProfile, values: np.ndarray) -> Iterator[Finding]
         (level for level, rows in counts.items() if rows < _RARE), key=lambda level: counts[level]
     )
     if rare and len(counts) > 1:
-        cells = [f"{level_text(level)} ({counts[level]} rows)" for level in rare]
+        cells = [f"{level_text(level)} ({counted(counts[level], 'row')})" for level in rare]
         yield Finding(
             code="rare_classes",
             severity="warning",
             column=profile.name,
-            message=f"{len(rare)} of {len(counts)} classes of {profile.name!r} have fewer than "
-            f"{_RARE} rows: {', '.join(cells[:MAX_EXAMPLES])}",
+            message=f"{len(rare)} of {len(counts)} classes of {profile.name!r} "
+            f"{'has' if len(rare) == 1 else 'have'} fewer than {_RARE} rows: "
+            f"{', '.join(cells[:MAX_EXAMPLES])}",
             rows=sum(counts[level] for level in rare),
             examples=tuple(Example(None, cell) for cell in cells[:MAX_EXAMPLES]),
         )
@@ -173,8 +177,8 @@ def _leaks(
             code="leak",
             severity="warning",
             column=name,
-            message=f"column {name!r} tells the target {profile.name!r} on its own: if it is "
-            "known only after the target, or made from it, a model that learns from it is useless",
+            message=f"column {name!r} alone predicts the target {profile.name!r} almost exactly: "
+            "leave it out if it is known only after the target, or computed from it",
             rows=dataset.rows,
             fix=fix_column(name, use=False),
         )

@@ -6,6 +6,8 @@ from core.datasets.dataset import Dataset
 from core.datasets.findings.finding import Finding
 from models.config import ModelConfig, SplitBy
 from models.features.columns import ColumnProfile
+from models.features.usable import left_out_rows
+from models.plural import counted
 
 MAX_NOTES = 40
 _SAID_ONCE = ("target_missing", "task")  # in words of the model's own
@@ -30,7 +32,10 @@ def notes_on_columns(
     more = len(notes) - MAX_NOTES
     if more <= 0:
         return tuple(notes)
-    return (*notes[:MAX_NOTES], f"{more} more notes: see the findings of data set {dataset.id}")
+    return (
+        *notes[:MAX_NOTES],
+        f"{counted(more, 'more note')}: see the findings of data set {dataset.id}",
+    )
 
 
 def _on_target(dataset: Dataset, config: ModelConfig, found: Sequence[Finding]) -> Iterator[str]:
@@ -42,7 +47,7 @@ def _on_target(dataset: Dataset, config: ModelConfig, found: Sequence[Finding]) 
             )
     for one in dataset.columns:
         if one.name == config.target and one.missing:
-            yield f"{one.missing} rows without a target were left out"
+            yield left_out_rows(one.missing, "without a target")
     for finding in found:
         if finding.column == config.target and finding.code not in _SAID_ONCE:
             yield finding.message
@@ -68,7 +73,7 @@ def _on_others(dataset: Dataset, config: ModelConfig, features: set[str]) -> Ite
     for one in dataset.columns:
         if one.name in features or one.name == config.target:
             continue
-        yield messages.get(one.name) or f"column {one.name!r} is no feature: {_why(one, config)}"
+        yield messages.get(one.name) or f"column {one.name!r} is not a feature: {_why(one, config)}"
 
 
 def _why(one: ColumnProfile, config: ModelConfig) -> str:
@@ -77,4 +82,4 @@ def _why(one: ColumnProfile, config: ModelConfig) -> str:
         return "it holds the weights of the rows"
     if isinstance(split, SplitBy) and one.name == split.by:
         return "it holds the groups that the split keeps together"
-    return "the data set says so"
+    return "it is not used by default (use of the data set's column)"

@@ -134,5 +134,5 @@ def _durations(name: str, rows: int) -> Finding:
         severity="info",
         column=name,
         rows=rows,
-        message=f"column {name!r} holds durations: they are read as seconds",
+        message=f"column {name!r} holds durations: read as seconds",
     )

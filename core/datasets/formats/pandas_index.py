@@ -32,7 +32,7 @@ def without_index(source: Source, options: ReadingOptions) -> Source:
     said = Finding(
         code="index",
         severity="info",
-        message=f"the index {shown} was left out: upload with index=false to keep it",
+        message=f"the index {shown} was left out: set index=false to keep it",
     )
     return replace(
         source,

@@ -1,14 +1,14 @@
 """From a file's columns to canonical ones: what the texts mean."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from core.datasets.columns import Column, canonical, check_names
-from core.datasets.files.source import Source
+from core.datasets.files.source import Lines, Source
 from core.datasets.findings.finding import fix_column
-from core.datasets.understanding import forced, typed, untyped
+from core.datasets.understanding import forced, plain_groups, typed, untyped
 from core.datasets.understanding.fixes import ColumnFix
 from core.datasets.understanding.hints import Hints, hints_of
 from core.datasets.understanding.missing import without_values
@@ -35,46 +35,74 @@ def understand(source: Source, fixes: Mapping[str, ColumnFix]) -> list[Understoo
     check_names(names)
     if source.table.num_rows == 0:
         raise Invalid([(POINTER, "there are no rows: give at least one")])
-    typed = [name for name in names if not source.has_texts(name)]
-    table = canonical(source.table.select(typed)) if typed else source.table
-    pointers = {name: f"{POINTER}/{place}" for place, name in enumerate(fixes)}
-    reader = _Reader(source, hints_of(source), pointers)
+    texts = [name for name in names if source.has_texts(name)]
+    reader = _Reader(
+        source.lines,
+        hints_of(source),
+        {name: f"{POINTER}/{place}" for place, name in enumerate(fixes)},
+        _typed(source.table, set(names).difference(texts)),
+    )
+    columns = dict(zip(names, source.table.columns, strict=True))
+    del source  # the texts of a column are freed as soon as it is understood
+    free = [name for name in texts if name not in fixes]
+    numbers = plain_groups.read([columns[name] for name in free], reader.hints)
+    plain = {name: one for name, one in zip(free, numbers, strict=True) if one is not None}
     return [
-        reader.untyped(name, fixes.get(name))
-        if source.has_texts(name)
-        else reader.typed(name, table.column(name), fixes.get(name))
+        typed.plain(name, plain[name])
+        if name in plain
+        else reader.read(name, columns.pop(name), fixes.get(name))
         for name in names
     ]
 
 
+def _typed(table: pa.Table, names: Set[str]) -> Mapping[str, Column]:
+    """The columns that are no texts, in canonical form."""
+    if not names:
+        return {}
+    found = canonical(table.select([name for name in table.column_names if name in names]))
+    return dict(zip(found.column_names, found.columns, strict=True))
+
+
 @dataclass(frozen=True)
 class _Reader:
-    source: Source
+    """Reads one column at a time.
+
+    Args:
+        pointers: of the fixes, for errors.
+        typed: the columns in canonical form whose types the file declares.
+    """
+
+    lines: Lines
     hints: Hints
     pointers: Mapping[str, str]
+    typed: Mapping[str, Column]
 
-    def untyped(self, name: str, fix: ColumnFix | None) -> Understood:
-        """A column of texts."""
-        column = self.source.table.column(name).cast(pa.large_string())
-        texts = Texts(name, column, self.source.lines)
+    def read(self, name: str, given: Column, fix: ColumnFix | None) -> Understood:
+        """A column as the file has it."""
+        read = self._of_type if name in self.typed else self._of_texts
+        return _marked(read(name, given, fix), fix)
+
+    def _of_texts(self, name: str, given: Column, fix: ColumnFix | None) -> Understood:
+        texts = Texts(name, _in_one_piece(given.cast(pa.large_string())), self.lines)
         if fix is not None and forced.type_of(fix) is not None:
-            found = forced.read(texts, fix, self.hints, self.pointers[name])
-        else:
-            found = untyped.read(texts, self.hints, _missing(fix))
-        return _marked(found, fix)
+            return forced.read(texts, fix, self.hints, self.pointers[name])
+        return untyped.read(texts, self.hints, _missing(fix))
 
-    def typed(self, name: str, column: Column, fix: ColumnFix | None) -> Understood:
-        """A column in canonical form, of the type that the file declares."""
-        texts = Texts(name, column, self.source.lines)
+    def _of_type(self, name: str, given: Column, fix: ColumnFix | None) -> Understood:
+        column = self.typed[name]
+        texts = Texts(name, column, self.lines)
         if fix is not None and forced.type_of(fix) is not None:
             if pa.types.is_timestamp(column.type):
-                texts = Texts(name, self.source.table.column(name), self.source.lines)
-            found = typed.as_fixed(texts, column, fix, self.hints, self.pointers[name])
-        elif pa.types.is_large_string(column.type):
-            found = typed.read(texts, self.hints, _missing(fix))
-        else:
-            found = typed.plain(name, column)
-        return _marked(found, fix)
+                texts = Texts(name, given, self.lines)
+            return typed.as_fixed(texts, column, fix, self.hints, self.pointers[name])
+        if pa.types.is_large_string(column.type):
+            return typed.read(texts, self.hints, _missing(fix))
+        return typed.plain(name, column)
+
+
+def _in_one_piece(column: Column) -> Column:
+    """The same in one chunk: a kernel takes longer for many small ones."""
+    return column if column.num_chunks == 1 else pa.chunked_array([column.combine_chunks()])
 
 
 def _check_fixes(names: list[str], fixes: Mapping[str, ColumnFix]) -> None:

@@ -12,6 +12,10 @@ from models.config import ColumnName
 from models.features.columns import ColumnReading
 
 MAX_MISSING = 100
+FORMAT_DESCRIPTION = (
+    "how the file writes 1234.56 (1.234,56 €), a date (%d.%m.%Y), or true and false (yes/no); "
+    "exact for a category in which blanks and case count"
+)
 
 StoredType = Literal["number", "category", "boolean", "datetime", "text"]
 Missing = Annotated[
@@ -23,17 +27,17 @@ Missing = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnFix:
-    """How to read one column. None leaves what was found out.
-
-    `format` is as in `models.features.columns.ColumnReading`.
-    """
+    """How to read one column. What is null or left out stays as it was read."""
 
     name: ColumnName
     type: StoredType | None = None
-    format: Annotated[str, Len(1, 100)] | None = None
+    format: Annotated[Annotated[str, Len(1, 100)] | None, Field(description=FORMAT_DESCRIPTION)] = (
+        None
+    )
     missing: Missing | None = None
     use: Annotated[
-        bool | None, Field(description="whether it is a feature unless a training says otherwise")
+        bool | None,
+        Field(description="whether it is a feature unless a training names its features"),
     ] = None
 
 

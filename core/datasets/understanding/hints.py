@@ -50,7 +50,7 @@ def _samples(source: Source) -> Iterator[list[str]]:
     names = [name for name in source.table.column_names if source.has_texts(name)]
     for name in names[:: max(1, len(names) // MOST_COLUMNS)]:
         values: list[Any] = source.table.column(name).slice(0, MOST_ROWS).to_pylist()
-        yield [ascii_text(value) for value in values if value is not None]
+        yield [ascii_text(value) for value in values if value and not value.isdigit()]
 
 
 def _order(text: str) -> str:

@@ -125,7 +125,7 @@ def _blanks(texts: Texts, column: Column) -> list[Finding]:
     stray = pc.fill_null(stray, False)
     if not pc.any(stray).as_py():
         return []
-    message = "blanks at the ends of texts in {rows} are left out"
+    message = "blanks at the ends of texts were removed in {rows}"
     return [texts.finding("blanks", "info", message, stray, format=EXACT)]
 
 

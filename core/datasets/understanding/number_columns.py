@@ -24,7 +24,7 @@ from models.features.columns import ColumnReading
 MOST_OTHERS = 0.1  # of the filled rows may be other texts
 _CODES = r"^(0[0-9]+|\+[0-9]{7,}|0[xX][0-9a-fA-F]+)$"
 FEW_DIFFERENT = 3  # texts, of which nothing can be said
-_EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
+EITHER = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 _ONLY_GROUPS = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|[0-9]+)$"
 
 
@@ -52,9 +52,9 @@ def _may_be_groups(column: Column) -> bool:
 def doubtful(texts: Texts, column: Column, hints: Hints) -> tuple[Finding, ...]:
     """A finding if all plain numbers look like `1.234` and nothing in the file tells the mark."""
     some = sample(column) if hints.decimal is None else []
-    if len(some) < FEW_DIFFERENT or not all(map(_EITHER.fullmatch, some)):
+    if len(some) < FEW_DIFFERENT or not all(map(EITHER.fullmatch, some)):
         return ()
-    if not pc.all(pc.match_substring_regex(column, f"^{_EITHER.pattern}$")).as_py():
+    if not pc.all(pc.match_substring_regex(column, f"^{EITHER.pattern}$")).as_py():
         return ()
     message = "{values}: read as numbers between 1 and 1000 with three decimals; a file may also "
     message += "write thousands in this way"

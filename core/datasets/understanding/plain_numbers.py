@@ -1,5 +1,6 @@
 """Numbers as every program writes them: `-12`, `3.5`, `1e-3`. A few kernels for a whole column."""
 
+import numpy as np
 import pyarrow as pa
 
 from core.datasets.columns import Column
@@ -7,6 +8,7 @@ from core.datasets.understanding.kernels import pc
 
 EXACT = 2**53  # whole numbers up to here are exact as float64
 EXACT_DIGITS = 16
+_SHORT = 10**6
 TELEPHONE = r"^\+[0-9]{7,}$"
 HEAD = 1000  # texts
 _SIGNS = ("", "-", "+")
@@ -24,6 +26,14 @@ def read(texts: Column) -> "Column | None":
     if numbers is None or _has_code(texts, numbers) or _has_other(numbers):
         return None
     return None if is_identifiers(texts, numbers) else numbers
+
+
+def whole(texts: Column) -> "Column | None":
+    """As `read`, if all are whole numbers; else None."""
+    numbers = cast(texts, pa.int64())
+    if numbers is None or _has_code(texts, numbers) or is_identifiers(texts, numbers):
+        return None
+    return numbers
 
 
 def is_identifiers(texts: Column, numbers: Column) -> bool:
@@ -53,6 +63,8 @@ def cast(texts: Column, type_: pa.DataType) -> "Column | None":
 
 def _has_code(texts: Column, numbers: Column) -> bool:
     """Whether a text begins with a zero and a digit, is hexadecimal or a telephone number."""
+    if pa.types.is_integer(numbers.type) and _are_shortest(texts, numbers):
+        return False
     begins: Column = pc.utf8_slice_codeunits(texts, 0, 3)
     two = pc.utf8_slice_codeunits(begins, 0, 2)
     codes = pa.array(_NOT_PLAIN, texts.type)
@@ -61,6 +73,19 @@ def _has_code(texts: Column, numbers: Column) -> bool:
     if not pc.any(pc.starts_with(begins, "+")).as_py():
         return False
     return bool(pc.any(pc.match_substring_regex(texts, TELEPHONE)).as_py())
+
+
+def _are_shortest(texts: Column, numbers: Column) -> bool:
+    """Whether no text of a small whole number could be shorter, seen from their sum.
+
+    Leading zeros, signs and `0x` make a text longer; only above a million could `0x` spare digits.
+    """
+    values = np.asarray(pc.fill_null(numbers, 0).to_numpy())
+    if np.abs(values).max(initial=0) >= _SHORT or values.min(initial=0) <= -_SHORT:
+        return False
+    longer = sum(int(np.count_nonzero(np.abs(values) >= 10**power)) for power in range(1, 6))
+    least = len(values) - numbers.null_count + longer + int(np.count_nonzero(values < 0))
+    return bool(pc.sum(pc.binary_length(texts)).as_py() == least)
 
 
 def _has_other(numbers: Column) -> bool:

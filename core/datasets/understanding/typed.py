@@ -55,7 +55,7 @@ def _numeric(texts: Texts, column: Column, hints: Hints) -> list[Finding]:
     found = number_columns.read(texts, column, hints)
     if found is None or found.reading.type != "number":
         return []
-    message = "strings that are numbers: read as category, as the file declares"
+    message = "all strings are numbers: read as category, because the file declares strings"
     fix: dict[str, Any] = {"type": "number"}
     if found.reading.format is not None:
         fix["format"] = found.reading.format

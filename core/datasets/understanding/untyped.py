@@ -33,8 +33,11 @@ def read(texts: Texts, hints: Hints, missing: tuple[str, ...] = ()) -> Understoo
     Raises:
         Invalid: a number is outside float32.
     """
-    column = without(texts.column, (*ALWAYS, *missing))
-    numbers = number_columns.plain(column, hints)
+    column = texts.column
+    numbers = None if missing else plain_numbers.whole(column)
+    if numbers is None:
+        column = without(column, (*ALWAYS, *missing))
+        numbers = number_columns.plain(column, hints)
     if numbers is not None:
         return _numbers(texts, column, numbers, hints)
     column = without(trimmed(column), (*ALWAYS, *missing))

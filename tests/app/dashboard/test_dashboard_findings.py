@@ -60,7 +60,7 @@ def of_column(code: Code, severity: Severity, name: str, **changes: Any) -> Find
         ),
         (
             fix_column("t", missing=["-999"]),
-            "Take “-999” in “t” as missing",
+            "Read “-999” in “t” as missing",
             "“-999” in “t” is missing",
         ),
         (

@@ -172,4 +172,4 @@ def test_what_is_said_about_a_target_stands_beside_it(service: Service) -> None:
     for name, is_chosen in (("id", False), ("x", True), ("note", False)):
         (box,) = re.findall(rf'<input type="checkbox" value="{name}"[^>]*>', page)
         assert ("checked" in box.split()[-1]) == is_chosen, name
-    assert "is no feature unless you say so" in page
+    assert "is free text and not used by default" in page

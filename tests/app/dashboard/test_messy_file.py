@@ -74,7 +74,7 @@ def test_a_click_mends_and_the_mended_data_set_trains(
     expect(sentinel.locator(".badge")).to_have_text("warning")
     assert "Not used" in row_of(page, "Nr")
 
-    page.get_by_role("button", name="Take “-999” in “Baujahr” as missing").click()
+    page.get_by_role("button", name="Read “-999” in “Baujahr” as missing").click()
     mended = at_data_set(page, first)
     expect(page.get_by_role("status")).to_contain_text("“-999” in “Baujahr” is missing")
     expect(page.locator(".finding", has_text="-999")).to_have_count(0)

@@ -142,7 +142,7 @@ def test_the_encoding_is_found_out(read: Read, encoding: str, word: str, found: 
 def test_a_guessed_encoding_comes_with_the_next_likely_one(read: Read) -> None:
     found = read("город;y\nКазань;1\n".encode("cp1251")).findings[0]
     assert found.fix == {"options": {"encoding": "cp1253"}}
-    assert "'γξπξδ' would be right as cp1253" in found.message
+    assert "as cp1253 it has 'γξπξδ'" in found.message
 
 
 def test_an_encoding_is_found_far_down(read: Read) -> None:
@@ -317,7 +317,7 @@ def test_comments_among_rows_are_said(read: Read) -> None:
     source = read("# made\na,b\n1,2\n# restarted\n# again\n3,4\n")
     said = [(finding.code, finding.rows) for finding in source.findings]
     assert said == [("lines_left_out", 1), ("lines_left_out", 2)]
-    assert "2 lines beginning with '#'" in source.findings[1].message
+    assert "2 lines among the rows, beginning with '#', left out" in source.findings[1].message
 
 
 @pytest.mark.parametrize(

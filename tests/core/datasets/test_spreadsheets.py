@@ -168,6 +168,8 @@ def test_a_first_row_of_data_is_no_header_unless_said(read: Read) -> None:
     source = read(content)
     assert columns(source) == {"column_1": [1.5, 2.5, 3.5], "column_2": ["x", "y", "x"]}
     assert codes(source) == ["header_missing"]
+    assert source.findings[0].fix == {"options": {"header": True}}
+    assert "header_missing" not in codes(read(content, header=False))
     assert read(content, header=True).table.column_names == ["1.5", "x"]
     assert read(content, header=False, skip=1).table.num_rows == 2
 

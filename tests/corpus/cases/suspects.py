@@ -111,7 +111,7 @@ CASES = (
         rows=ROWS,
         types={"zip": "category"} | NUMBERS,
         values={"zip": ["00501", "08624"]},
-        findings=[Said("postal_code", "zip", 2, fix=True)],
+        findings=[Said("codes", "zip", 2, fix=True)],
     ),
     Case(
         file="leading_zeros.csv",  # codes, not numbers

@@ -57,3 +57,12 @@ def test_only_a_target_that_surely_is_no_column_is_refused(tmp_path: Path) -> No
     assert names_without("prize", path, {}) == ["", "price", "price"]
     for possible in ("price", "price_2", "column_1"):  # a repeated and a missing name are replaced
         assert names_without(possible, path, {}) is None
+
+
+def test_a_target_in_ascii_is_looked_for_in_any_encoding(tmp_path: Path) -> None:
+    latin = written(tmp_path, "a.csv", "größe;price\n1;2\n3;4\n".encode("latin-1"))
+    assert names_without("prize", latin, {}) == ["größe", "price"]
+    assert names_without("price", latin, {}) is None
+    assert names_without("grösse", latin, {}) is None, "other encodings have other letters"
+    wide = written(tmp_path, "b.csv", "größe;price\n1;2\n3;4\n".encode("utf-16-le"))
+    assert names_without("prize", wide, {}) is None

@@ -275,7 +275,7 @@ def test_mixed_columns_with_gaps_constants_and_copies() -> None:
     kinds = {"kind": "category", "flag": "boolean", "when": "datetime", "image": "tensor"}
     types = dict.fromkeys(columns, "number") | kinds
     model = _train(columns, types)
-    assert "1 rows without a target were left out" in model.notes
+    assert "1 row without a target was left out" in model.notes
     assert any("constant" in note for note in model.notes)
     strange = {name: values[:3].copy() for name, values in columns.items() if name != "y"}
     strange["kind"][:] = "never seen"

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from core.datasets.findings.finding import Example, Finding, counted, examples_of
+from core.datasets.findings.finding import Example, Finding, examples_of
 from core.datasets.formats.delimited.column_names import Named
 from core.datasets.formats.delimited.dialect import Dialect
 from core.datasets.formats.delimited.encodings import Encoding
 from core.datasets.formats.delimited.layout import Layout
 from core.datasets.formats.delimited.records import of_text
+from models.plural import counted
 
 MAX_SHOWN = 3
 
@@ -25,7 +26,7 @@ def encoding_finding(
         code="encoding",
         severity="warning",
         message=f"the file is not UTF-8 and was read as {encoding.name}, by its letters"
-        + ("" if other is None else f"; {other.value!r} would be right as {other.encoding}")
+        + ("" if other is None else f"; as {other.encoding} it has {other.value!r}")
         + ": if the examples look wrong, encoding= sets another",
         rows=len(lines),
         fix=None if other is None else {"options": {"encoding": other.encoding}},
@@ -68,16 +69,16 @@ def layout_findings(layout: Layout, named: Named, dialect: Dialect) -> Iterator[
         yield Finding(
             code="header_missing",
             severity="warning",
-            message="the first row looks like data, so that the columns are named column_1, "
-            "column_2, …: upload with header=true if it names them",
+            message="the first row looks like data, so the columns are named column_1, column_2, "
+            "…: set header=true if it holds the names",
             fix={"options": {"header": True}},
         )
     if layout.is_numbered:
         yield Finding(
             code="names",
             severity="warning",
-            message="the names in the first row are numbers that follow each other: upload with "
-            "header=false if that row is data",
+            message="the names in the first row are consecutive numbers: set header=false if that "
+            "row is data",
             fix={"options": {"header": False}},
         )
     if layout.second:
@@ -89,7 +90,7 @@ def layout_findings(layout: Layout, named: Named, dialect: Dialect) -> Iterator[
         yield Finding(
             code="names",
             severity="info",
-            message="names that occur twice, hold line breaks or are too long were "
+            message="names that occur twice, contain line breaks or are too long were "
             f"changed: {shown}",
         )
 
@@ -99,8 +100,8 @@ def _above(layout: Layout) -> Finding:
     return Finding(
         code="lines_left_out",
         severity="info",
-        message=f"left out above the table: {counted(layout.skip, 'line')} ({shown}); skip= "
-        "sets how many",
+        message=f"{counted(layout.skip, 'line')} above the table left out ({shown}): skip= sets "
+        "how many",
         rows=layout.skip,
     )
 
@@ -111,7 +112,6 @@ def _second(layout: Layout) -> Finding:
     return Finding(
         code="lines_left_out",
         severity="warning",
-        message=f"the row below the header ({shown}) has texts above numbers, as units or more "
-        f"names do, and was {how}",
+        message=f"the row below the header ({shown}) looks like units or more names, and was {how}",
         rows=1,
     )

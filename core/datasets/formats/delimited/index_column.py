@@ -72,8 +72,8 @@ def _left_out_empty(places: list[int]) -> Finding:
     return Finding(
         code="names",
         severity="info",
-        message=f"columns without a name and without a value were left out (place {shown}): lines "
-        "begin or end with a delimiter",
+        message=f"empty columns without a name were left out (counting from 1: {shown}): "
+        "lines begin or end with a delimiter",
     )
 
 
@@ -82,8 +82,7 @@ def _left_out_index(name: str, *, unnamed: bool) -> Finding:
     return Finding(
         code="index",
         severity="info",
-        message=f"the first column, {what} was left out as an index: upload with index=false to "
-        "keep it",
+        message=f"the first column, {what} was left out as an index: set index=false to keep it",
     )
 
 
@@ -92,8 +91,8 @@ def _named(name: str) -> Finding:
         code="index",
         severity="info",
         column=name,
-        message=f"the first column has no name and names the rows: it is called {name!r}; upload "
-        "with index=true to leave it out",
+        message=f"the first column has no name and names the rows: it was called {name!r}; set "
+        "index=true to leave it out",
     )
 
 

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from core.datasets.files.source import Lines
 from core.datasets.files.values import is_value
-from core.datasets.findings.finding import Finding, counted, examples_of
+from core.datasets.findings.finding import Finding, examples_of
 from core.datasets.formats.delimited.head import Head
 from core.datasets.formats.delimited.pieces import text_lines, utf8_pieces
 from core.datasets.formats.delimited.records import BrokenRecord, records
 from core.exceptions import NotParseable
+from models.plural import counted
 
 MAX_FOOTERS = 20
 MAX_RECORD_CHARACTERS = 2**24
@@ -73,8 +74,8 @@ def totals(table: pa.Table, row: int, lines: Lines) -> Iterator[Finding]:
     yield Finding(
         code="lines_left_out",
         severity="warning",
-        message=f"the last row begins with {word!r}: it was left out, as one that sums up the "
-        "others; give it another first cell if it is a row like them",
+        message=f"the last row begins with {word!r} and was left out as a row of totals; if it is "
+        "not, change its first cell",
         rows=1,
         examples=examples_of(lines([row]), [word]),
     )
@@ -86,8 +87,8 @@ def footers(wrong: Sequence[Wrong]) -> Iterator[Finding]:
         yield Finding(
             code="lines_left_out",
             severity="info",
-            message=f"left out at the end, as a footer: {counted(len(wrong), 'line')} with fewer "
-            "fields than the table",
+            message=f"{counted(len(wrong), 'line')} at the end, with fewer fields than the table "
+            "has columns, left out as a footer",
             rows=len(wrong),
             examples=examples_of([None] * len(wrong), [one.text.strip() for one in wrong]),
         )
@@ -110,7 +111,7 @@ def empty_end(num_rows: int) -> Iterator[Finding]:
         yield Finding(
             code="lines_left_out",
             severity="info",
-            message=f"left out at the end: {counted(num_rows, 'row')} of only empty cells",
+            message=f"{counted(num_rows, 'row')} of empty cells at the end left out",
             rows=num_rows,
         )
 
@@ -121,8 +122,8 @@ def comments(num_lines: int, mark: str | None) -> Iterator[Finding]:
         yield Finding(
             code="lines_left_out",
             severity="info",
-            message=f"left out among the rows: {counted(num_lines, 'line')} beginning with "
-            f"{mark!r}; comment= sets another mark",
+            message=f"{counted(num_lines, 'line')} among the rows, beginning with {mark!r}, "
+            "left out: comment= sets another mark",
             rows=num_lines,
         )
 

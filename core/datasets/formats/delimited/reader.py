@@ -84,8 +84,9 @@ def _read(path: Path, max_bytes: int, options: ReadingOptions, head: Head) -> So
         table.num_rows + num_footers,
         seen.num_lines,
     )
-    num_totals = int(num_footers == 0 and ends_with_totals(table[:num_rows]))
-    rows = table[: num_rows - num_totals]
+    rows = _first(table, num_rows)
+    num_totals = int(num_footers == 0 and ends_with_totals(rows))
+    rows = _first(rows, num_rows - num_totals)
     rows, row_lines, headers = repeated_headers.without(rows, head, lines)
     kept, is_index, findings = index_column.apply(rows, head, options)
     return Source(
@@ -104,6 +105,11 @@ def _read(path: Path, max_bytes: int, options: ReadingOptions, head: Head) -> So
             *(ragged.totals(table, num_rows - 1, lines) if num_totals else ()),
         ),
     )
+
+
+def _first(table: pa.Table, num_rows: int) -> pa.Table:
+    """The first rows; a slice of very many columns takes time and memory."""
+    return table if num_rows == table.num_rows else table[:num_rows]
 
 
 @dataclass

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from core.datasets.files.source import Lines
-from core.datasets.findings.finding import Finding, counted, examples_of
+from core.datasets.findings.finding import Finding, examples_of
 from core.datasets.formats.delimited.head import Head
 from core.datasets.understanding.kernels import pc
+from models.plural import counted
 
 MARK = "\ufeff"  # of byte order, which a file brings along
 
@@ -26,7 +27,7 @@ def without(
     finding = Finding(
         code="lines_left_out",
         severity="warning",
-        message=f"left out among the rows: {counted(len(found), 'line')} repeating the header",
+        message=f"{counted(len(found), 'line')} among the rows, repeating the header, left out",
         rows=len(found),
         examples=examples_of(lines(found), [str(table.column(0)[row]) for row in found]),
     )

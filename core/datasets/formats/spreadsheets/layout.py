@@ -9,6 +9,7 @@ from core.datasets.files.options import ReadingOptions
 from core.datasets.files.totals import is_total
 from core.datasets.findings.finding import Finding
 from core.datasets.formats.mixing import text_of
+from models.plural import counted
 
 MAX_SHOWN = 3
 
@@ -46,8 +47,8 @@ class Layout:
         if self.above:
             shown = "; ".join(repr(text[:60]) for text in self.above[:MAX_SHOWN])
             yield _left_out(
-                f"{len(self.above)} rows above the table were left out ({shown}): skip= sets how "
-                "many lines are above it",
+                f"{counted(len(self.above), 'row')} above the table left out ({shown}): skip= sets "
+                "how many lines are above it",
                 len(self.above),
                 "info",
             )
@@ -55,22 +56,23 @@ class Layout:
             yield Finding(
                 code="header_missing",
                 severity="warning",
-                message="the first row looks like data, so that the columns are named column_1, "
-                "column_2, …: upload with header=true if it names them",
+                message="the first row looks like data, so the columns are named column_1, "
+                "column_2, …: set header=true if it holds the names",
+                fix={"options": {"header": True}},
             )
         if self.is_numbered:
             yield Finding(
                 code="names",
                 severity="warning",
-                message="the names in the first row are numbers that follow each other: upload "
-                "with header=false if that row is data",
+                message="the names in the first row are consecutive numbers: set header=false if "
+                "that row is data",
+                fix={"options": {"header": False}},
             )
         if self.second:
             how = "joined to the names" if self.joined else "left out"
             shown = ", ".join(filter(None, self.second))[:100]
             yield _left_out(
-                f"the row below the header ({shown}) has texts above numbers, as units or more "
-                f"names do, and was {how}",
+                f"the row below the header ({shown}) looks like units or more names, and was {how}",
                 1,
                 "warning",
             )

@@ -31,6 +31,7 @@ from core.datasets.formats.spreadsheets.layout import (
 )
 from core.datasets.formats.spreadsheets.sheet import Sheet
 from core.exceptions import Invalid, NotParseable
+from models.plural import counted
 
 PREVIEW = 200  # rows by which the layout is found
 BATCH = 2**12
@@ -94,7 +95,8 @@ def _source(sheet: Sheet, name: str, others: Sequence[str], options: ReadingOpti
     arrow, index, findings = table.finish(options)
     lines = table.lines
     reading = Reading(sheet=name, header=layout.header, skip=layout.skip, index=index)
-    said = [*_on_sheets(name, others), *layout.findings(), *findings, *_on_merged(sheet.filled)]
+    doubts = [one for one in layout.findings() if options.header is None or one.fix is None]
+    said = [*_on_sheets(name, others), *doubts, *findings, *_on_merged(sheet.filled)]
     return Source(
         table=arrow,
         reading=reading,
@@ -187,8 +189,7 @@ def _left_out_index(name: str, *, counts: bool) -> Finding:
     return Finding(
         code="index",
         severity="info",
-        message=f"the first column, {what} was left out as an index: upload with index=false to "
-        "keep it",
+        message=f"the first column, {what} was left out as an index: set index=false to keep it",
     )
 
 
@@ -208,8 +209,8 @@ def _on_merged(lines: Sequence[int]) -> Iterator[Finding]:
             code="merged_cells",
             severity="info",
             rows=len(lines),
-            message=f"merged cells count for all rows that they span: {len(lines)} rows were "
-            f"filled, the first in line {lines[0]}",
+            message="the value of merged cells counts for all rows that they span: "
+            f"{counted(len(lines), 'row')} filled, the first in line {lines[0]}",
         )
 
 
@@ -218,5 +219,5 @@ def _on_durations(name: str) -> Finding:
         code="unit",
         severity="info",
         column=name,
-        message=f"column {name!r} holds durations: they are read as seconds",
+        message=f"column {name!r} holds durations: read as seconds",
     )

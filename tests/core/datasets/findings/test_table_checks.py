@@ -103,7 +103,7 @@ def test_constants_say_which_kind_they_are() -> None:
     messages = {f.column: f.message for f in found(table, "constant")}
     assert messages["one"].endswith("is 1 in every row")
     assert messages["word"].endswith("is 'new' in every row")
-    assert "all 400 rows lack it" in messages["empty"]
+    assert "is empty in all 400 rows" in messages["empty"]
     assert "in 300 rows and missing in 100" in messages["mark"]
     assert set(messages) == {"one", "word", "empty", "mark"}
 
@@ -128,7 +128,7 @@ def test_copies_and_recodings_are_found_and_others_not() -> None:
     findings = {f.column: f.message for f in found(table, "duplicate_column")}
     assert set(findings) == {"copy", "Farbe", "sex"}
     assert "equals column 'x'" in findings["copy"]
-    assert "as column 'colour'" in findings["Farbe"]
+    assert "renames the levels of column 'colour'" in findings["Farbe"]
 
 
 def test_missing_values_count_in_copies() -> None:
