@@ -14,6 +14,7 @@ from core.datasets.understanding.number_formats import NumberFormat, ascii_colum
 from core.datasets.understanding.texts import Texts, filled, sample
 
 LEAST_SHARE = 0.3  # of the filled cells; fewer numbers or dates among words are no quantity
+LEAST_TRIED = 0.05  # of the different texts; below it, no column is searched for numbers
 MOST = 0.9  # of the different texts, when all should look alike
 MAX_LENGTH = 1000  # characters that are looked at
 FEW_NUMBERS = 3  # different ones, of which a category may be made
@@ -75,7 +76,7 @@ def findings(texts: Texts, column: Column, hints: Hints) -> list[Finding]:
         return []
     return (
         _dates(texts, column, hints, some)
-        or _numbers(texts, column, hints)
+        or _numbers(texts, column, hints, some)
         or _kind(texts, column, some)
     )
 
@@ -107,8 +108,10 @@ def _dates(texts: Texts, column: Column, hints: Hints, some: list[str]) -> list[
     ]
 
 
-def _numbers(texts: Texts, column: Column, hints: Hints) -> list[Finding]:
+def _numbers(texts: Texts, column: Column, hints: Hints, some: list[str]) -> list[Finding]:
     """Codes are no numbers, and neither are a few numbers that stand for levels."""
+    if sum(any(c.isdigit() for c in text[:4]) for text in some) < LEAST_TRIED * len(some):
+        return []
     likely = column.filter(pc.match_substring_regex(ascii_column(column), _BEGINS_LIKE_NUMBER))
     found = number_columns.parse(likely, hints) if filled(likely) else None
     if found is None or found.guess.units:
