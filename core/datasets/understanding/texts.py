@@ -95,7 +95,8 @@ def trimmed(column: Column) -> Column:
 
 def without(column: Column, missing: tuple[str, ...]) -> Column:
     """With null where the text is one of `missing`."""
-    return kept(column, pc.invert(pc.is_in(column, words(missing))))
+    found = pc.is_in(column, words(missing))
+    return kept(column, pc.invert(found)) if pc.any(found).as_py() else column
 
 
 def kept(column: Column, where: Column) -> Column:
