@@ -185,3 +185,15 @@ def test_a_target_that_does_not_exist_is_refused_with_the_nearest_name(http: htt
     (error,) = answer.json()["errors"]
     assert error["path"] == "/target"
     assert "did you mean 'city'?" in error["message"]
+
+
+@pytest.mark.parametrize("name", ["delimiter", "comment", "quote"])
+def test_a_sign_beyond_ascii_is_refused(http: httpx.Client, name: str) -> None:
+    answer = http.post(
+        "/datasets",
+        params={"name": "a", name: "é"},
+        content=CSV,
+        headers={"Content-Type": "text/csv"},
+    )
+    assert answer.status_code == 422
+    assert name in answer.json()["detail"]

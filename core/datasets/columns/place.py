@@ -36,12 +36,17 @@ def escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
+def check_count(num_columns: int, pointer: str = "/columns") -> None:
+    """Raise `Invalid` for too many columns, before anything is done for each."""
+    if num_columns > MAX_COLUMNS:
+        raise Invalid([(pointer, f"there are {num_columns} columns: give at most {MAX_COLUMNS}")])
+
+
 def check_names(names: list[str], pointer: str = "/columns") -> None:
     """Raise `Invalid` for names that are empty, not printable or not unique."""
     if not names:
         raise Invalid([(pointer, "there are no columns: give at least one")])
-    if len(names) > MAX_COLUMNS:
-        raise Invalid([(pointer, f"there are {len(names)} columns: give at most {MAX_COLUMNS}")])
+    check_count(len(names), pointer)
     problems: list[tuple[str, str]] = []
     seen: set[str] = set()
     for position, name in enumerate(names):

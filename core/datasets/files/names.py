@@ -1,7 +1,7 @@
 """Usable names of columns from the cells of a header."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 
 from core.names import MAX_NAME_LENGTH
@@ -24,25 +24,29 @@ def is_unnamed(name: str) -> bool:
 
 def distinct(cells: Sequence[str]) -> list[str]:
     """A name for each cell: `column_3` for the third if empty, `a_2` for the second `a`."""
-    cleaned = [clean(cell) for cell in cells]
-    taken = set(cleaned)
-    seen: set[str] = set()
-    names: list[str] = []
+    cleaned, names = [clean(cell) for cell in cells], list[str]()
+    taken, seen = set(cleaned), set[str]()
+    numbers: dict[str, Iterator[int]] = {}  # a million equal names then take a million steps
     for place, name in enumerate(cleaned, start=1):
         chosen = name or unused(f"column_{place}", taken)
         if chosen in seen:
-            chosen = unused(chosen, taken)
+            chosen = unused(chosen, taken, numbers.setdefault(chosen, count(2)))
         seen.add(chosen)
         taken.add(chosen)
         names.append(chosen)
     return names
 
 
-def unused(name: str, taken: set[str]) -> str:
-    """The name, or the first of `name_2`, `name_3`, … that is not taken."""
+def unused(name: str, taken: set[str], numbers: Iterator[int] | None = None) -> str:
+    """The name, or the first of `name_2`, `name_3`, … that is not taken.
+
+    Args:
+        numbers: those that were not tried before.
+    """
     if name not in taken:
         return name
-    return next(one for one in (f"{name}_{n}" for n in count(2)) if one not in taken)
+    tried = (f"{name}_{n}" for n in (count(2) if numbers is None else numbers))
+    return next(one for one in tried if one not in taken)
 
 
 def joined(tops: Sequence[str], subs: Sequence[str]) -> list[str]:

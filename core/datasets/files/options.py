@@ -8,9 +8,10 @@ from pydantic import Field
 
 MAX_SKIP = 1_000_000
 
-Character = Annotated[str, Len(1, 1)]
-Delimiter = Character | Literal["\\t", "tab", "space"]
-Quote = Character | Literal["none"]
+# Signs are ASCII, as Arrow takes them.
+Character = Annotated[str, Field(pattern=r"^[\t -~]$")]
+Delimiter = Annotated[str, Field(pattern=r"^([\t -~]|\\t|tab|space)$")]
+Quote = Annotated[str, Field(pattern=r"^([\t -~]|none)$")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from core.datasets.files.names import distinct
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.source import Source
 from core.datasets.formats import csv, text
@@ -338,3 +339,16 @@ def test_names_that_are_too_long_are_cut(read: Read) -> None:
     assert max(map(len, names)) <= 256
     assert len(set(names)) == 3
     assert names[0].startswith("How satisfied")
+
+
+def test_many_equal_names_take_a_step_each() -> None:
+    """As a header of commas or of one letter has them; quadratic steps took hours."""
+    names = distinct(["a"] * 90_000 + ["a_7", ""])
+    assert names[:2] == ["a", "a_2"]
+    assert (names[6], names[89_999]) == ("a_8", "a_90001")
+    assert len(set(names)) == 90_002
+
+
+def test_too_many_columns_are_refused_before_they_are_named(read: Read) -> None:
+    with pytest.raises(Invalid, match="there are 150000 columns: give at most 100000"):
+        read("a" + ",a" * 149_999 + "\n" + "1" + ",1" * 149_999 + "\n")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from core.datasets.columns.place import check_count
 from core.datasets.files.names import clean, distinct, is_unnamed, joined
 from core.datasets.formats.delimited.layout import Layout
 
@@ -21,7 +22,8 @@ class Named:
 
 
 def of_layout(layout: Layout) -> Named:
-    """Names for the columns of a layout."""
+    """Names for the columns of a layout. Raises `Invalid` for too many columns."""
+    check_count(len(layout.aligned))
     cells = [clean(cell) for cell in layout.aligned]
     if layout.joined:
         cells = joined(cells, [clean(cell) for cell in layout.second])
