@@ -109,7 +109,8 @@ def test_a_problem_tells_each_field_once_and_never_a_value(http: httpx.Client) -
         "/training/split/by": "required",
         "/training/split/time": "required",
         "/training/split/bi": "unknown field",
-        "/features/0/type": "must be 'number', 'category', 'boolean', 'datetime' or 'tensor'",
+        "/features/0/type": "must be 'number', 'category', 'boolean', 'datetime', 'tensor' or "
+        "'text'",
         "/features/1": "must be a valid string or an object",
         "/extra": "unknown field",
     }

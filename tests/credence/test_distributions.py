@@ -150,7 +150,6 @@ with Client() as client:
         (["predict", "small", "--format", "jsonl"], '{"mean": '),
         (["predict", "small", "--format", "table"], "deviation"),
         (["predict", "small", "--format", "parquet"], "pip install pyarrow"),
-        (["predict", "small", "--from", "parquet"], "pip install pyarrow"),
         (["models", "list"], "small"),
         (
             ["models", "export", "small", "--format", "onnx"],

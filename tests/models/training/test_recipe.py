@@ -27,7 +27,7 @@ PROFILES = [
     ColumnProfile(name="x", type="number", min=0.0, max=1.0),
     ColumnProfile(name="when", type="datetime"),
     ColumnProfile(name="colour", type="category", levels=("blue", "red", "teal")),
-    ColumnProfile(name="note", type="text"),
+    ColumnProfile(name="note", type="text", use=False),
     ColumnProfile(name="y", type="number", min=0.0, max=9.0),
     ColumnProfile(name="yes", type="boolean"),
     ColumnProfile(name="flat", type="number", min=2.0, max=2.0),

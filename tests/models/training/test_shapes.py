@@ -57,7 +57,9 @@ def resolved(target: str, **settings: Any) -> ModelConfig:
         "pruning": (0.5,),
     }
     config = ModelConfig(target=target, **(defaults | settings))
-    return resolve(config, profiles, ROWS, lambda names: {name: TARGETS[name] for name in names})
+    return resolve(
+        config, profiles, ROWS, lambda names: {name: {**TARGETS, "x": X}[name] for name in names}
+    )
 
 
 def fitted(target: str, likelihood: Any, **settings: Any) -> TabularModel:
