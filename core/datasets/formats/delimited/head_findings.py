@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from core.datasets.files.header_findings import header_findings
 from core.datasets.findings.finding import Example, Finding, examples_of
 from core.datasets.formats.delimited.column_names import Named
 from core.datasets.formats.delimited.dialect import Dialect
@@ -65,22 +66,7 @@ def layout_findings(layout: Layout, named: Named, dialect: Dialect) -> Iterator[
     """What was left out above the rows, and names that the file does not have like that."""
     if layout.above:
         yield _above(layout)
-    if not layout.header:
-        yield Finding(
-            code="header_missing",
-            severity="warning",
-            message="the first row looks like data, so the columns are named column_1, column_2, "
-            "…: set header=true if it holds the names",
-            fix={"options": {"header": True}},
-        )
-    if layout.is_numbered:
-        yield Finding(
-            code="names",
-            severity="warning",
-            message="the names in the first row are consecutive numbers: set header=false if that "
-            "row is data",
-            fix={"options": {"header": False}},
-        )
+    yield from header_findings(header=layout.header, is_numbered=layout.is_numbered)
     if layout.second:
         yield _second(layout)
     if named.changed and layout.header and not layout.joined:

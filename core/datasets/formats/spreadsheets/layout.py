@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.datasets.files import first_rows, names
+from core.datasets.files.header_findings import header_findings
 from core.datasets.files.options import ReadingOptions
 from core.datasets.files.totals import is_total
 from core.datasets.findings.finding import Finding
@@ -52,22 +53,7 @@ class Layout:
                 len(self.above),
                 "info",
             )
-        if not self.header:
-            yield Finding(
-                code="header_missing",
-                severity="warning",
-                message="the first row looks like data, so the columns are named column_1, "
-                "column_2, …: set header=true if it holds the names",
-                fix={"options": {"header": True}},
-            )
-        if self.is_numbered:
-            yield Finding(
-                code="names",
-                severity="warning",
-                message="the names in the first row are consecutive numbers: set header=false if "
-                "that row is data",
-                fix={"options": {"header": False}},
-            )
+        yield from header_findings(header=self.header, is_numbered=self.is_numbered)
         if self.second:
             how = "joined to the names" if self.joined else "left out"
             shown = ", ".join(filter(None, self.second))[:100]
