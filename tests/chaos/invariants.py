@@ -97,6 +97,8 @@ def _orphans(context: Context) -> Iterator[str]:
     with context.database.read() as session:
         kept = {*session.scalars(select(VersionRow.artifact_key))}
         kept |= {*session.scalars(select(DatasetRow.artifact_key))}
+        sources = select(DatasetRow.source_key).where(DatasetRow.source_key.is_not(None))
+        kept |= {*session.scalars(sources)}
         parts = select(JobRow.parent, JobRow.spec, JobRow.attempt).where(
             JobRow.kind == "chunk", JobRow.status == "succeeded"
         )

@@ -16,11 +16,13 @@ from core.datasets.formats.delimited.head_findings import encoding_finding, layo
 from core.datasets.formats.delimited.layout import Layout, find_layout
 from core.datasets.formats.delimited.pieces import utf8_pieces
 from core.datasets.formats.delimited.sniffer import sniff
+from core.datasets.formats.delimited.width import check_width
 from core.exceptions import NotParseable
 
 HEAD_BYTES = 2**18  # enough for the dialect of most files
 MAX_HEAD_BYTES = 2**24 + 2**20
 MIN_LINES = 20
+DIALECT_CHARACTERS = 2**20  # of lines longer than that, the beginning says enough
 EXCEL_SEPARATOR = re.compile(r'"?sep=(.)"?\r?\n', re.IGNORECASE)
 
 
@@ -128,11 +130,12 @@ def _of_text(
     below = text.split("\n", options.skip or 0)[-1]
     delimiter = None if options.delimiter is None else character(options.delimiter)
     dialect = find_dialect(
-        below,
+        below[:DIALECT_CHARACTERS],
         delimiter=delimiter,
         quote=_quote(options.quote),
         first=preferred if preferred and preferred.delimiter in text else sniff(below),
     )
+    check_width(below, dialect)
     layout = find_layout(text, dialect, options)
     if layout is None:
         raise NotParseable("the file is empty: give a header and at least one row")
