@@ -61,6 +61,7 @@ def ingest(source: Source, fixes: Sequence[ColumnFix] = (), *, is_text: bool = F
     held = [source]
     del source  # its texts take as much memory as the file: `understand` frees them one by one
     columns = understand(held.pop(), by_name)
+    pa.default_memory_pool().release_unused()  # the texts, before the checks take memory
     table = pa.table({one.reading.name: one.column for one in columns})
     profiles = [_profile(one, is_text=is_text) for one in columns]
     wanted = frozenset(name for name, fix in by_name.items() if fix.use)
