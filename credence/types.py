@@ -325,6 +325,14 @@ class Interval(TypedDict):
     upper: list[float | None]
 
 
+@final
+class Exceedance(TypedDict):
+    """The probability that the target is above a threshold, per row."""
+
+    threshold: float
+    probability: list[float]
+
+
 class PredictSettings(ReadingOptions, total=False):
     """Options of a prediction, and of reading if the rows are in a file; see `docs/api.md`."""
 
@@ -335,6 +343,7 @@ class PredictSettings(ReadingOptions, total=False):
     interval_kinds: Sequence[Literal["credible", "conformal"]]
     sampler: Literal["sobol", "monte_carlo", "moments"]
     abstain_above: float
+    exceeds: Sequence[float]
     return_draws: bool
     return_mc_errors: bool
     target_mc_error: float
@@ -363,6 +372,7 @@ class PredictionAnswer(TypedDict):
     ood_score: list[float | None]
     timings_ms: dict[str, float]
     abstained: NotRequired[list[bool]]
+    exceeds: NotRequired[list[Exceedance]]
     labels: NotRequired[list[str | int | float | bool]]
     classes: NotRequired[list[str | int | float | bool]]
     probabilities: NotRequired[list[list[float]]]

@@ -261,7 +261,7 @@ class TrainedModel(ABC):
             raise InvalidInput(f"this model has {message}", "/sampler")
         for name, message in self.unknown_options.items():
             value = getattr(options, name, None)
-            if value is not None and value is not False:
+            if value is not None and value is not False and value != ():
                 raise InvalidInput(message, f"/{name}")
 
     def _defaults(self, options: BatchOptions) -> Json:

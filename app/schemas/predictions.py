@@ -71,6 +71,13 @@ class IntervalResponse(Response):
     upper: list[float | None]
 
 
+class ExceedanceResponse(Response):
+    """The probability that the target is above a threshold, per row."""
+
+    threshold: float
+    probability: list[float]
+
+
 class TimingsResponse(Response):
     """Milliseconds in the queue, in the engine, and in total."""
 
@@ -112,6 +119,9 @@ class PredictResponse(Response):
     out_of_distribution: list[bool] = Field(description="rows unlike those of training")
     ood_score: list[float | None] = Field(
         description="a row is out of distribution if this is above the variant's threshold"
+    )
+    exceeds: list[ExceedanceResponse] | None = Field(
+        None, description="with exceeds: one per threshold, in the order of the request"
     )
     abstained: list[bool] | None = Field(
         None, description="with abstain_above: rows for a human to decide; they keep their values"

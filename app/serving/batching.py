@@ -116,7 +116,7 @@ class Entry:
         """The key of entries that may share a batch."""
         o = self.options
         errors = o.return_mc_errors
-        return (self.artifact, o.prune, samples, o.seed, o.sampler, errors, self._own_key)
+        return (self.artifact, o.prune, samples, o.seed, o.sampler, errors, o.asked, self._own_key)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from app.http.validation import validate
 from app.schemas.predictions import PredictParameters
 from app.serving.inputs import decode, decode_columns, num_rows
 from app.serving.request import PredictionRequest, PredictionResponse
-from models.prediction.prediction import Interval
+from models.prediction.prediction import Interval, RowPrediction
 
 
 def read_request(body: bytes) -> PredictionRequest:
@@ -52,6 +52,8 @@ def write_response(response: PredictionResponse) -> bytes:
             *outer, name = output.member.split(".")
             place = document.setdefault(outer[0], {}) if outer else document
             place[name] = _ready(values)
+    if isinstance(prediction, RowPrediction):
+        document |= {name: answer.document() for name, answer in prediction.answers.items()}
     if response.file is not None:
         document |= asdict(response.file)
     document["timings_ms"] = response.timings.milliseconds()

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import orjson
 from starlette.datastructures import QueryParams
 
 from app.http.bodies import refuse_non_finite
@@ -11,7 +12,8 @@ from app.schemas.predictions import PredictParameters
 from core.exceptions import Invalid
 
 TEXTS = ("model", "version", "sampler")
-LISTS = ("intervals", "interval_kinds")
+LISTS = ("intervals", "interval_kinds", "exceeds")
+OBJECTS = ("costs", "density")  # as JSON
 BOOLEANS = {"true": True, "false": False}
 INTEGER = re.compile(r"-?\d{1,30}")
 NUMBER = re.compile(r"-?\d{1,30}(\.\d{1,30})?([eE][+-]?\d{1,4})?")
@@ -38,8 +40,24 @@ def read_options(query: QueryParams) -> PredictParameters:
 
 def _value(name: str, texts: list[str]) -> Any:
     if name in LISTS:
-        return [scalar(part) for text in texts for part in text.split(",") if part]
-    return texts[0] if name in TEXTS else scalar(texts[0])
+        return [value for text in texts for value in value_of(name, text)]
+    return texts[0] if name in TEXTS else value_of(name, texts[0])
+
+
+def value_of(name: str, text: str) -> Any:
+    """The value of an option that came as text: a list's values are separated by commas.
+
+    Raises:
+        Invalid: an object is not JSON.
+    """
+    if name in LISTS:
+        return [scalar(part) for part in text.split(",") if part]
+    if name not in OBJECTS:
+        return scalar(text)
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise Invalid([(f"/{name}", f"is {text[:100]!r}: give an object as JSON")]) from None
 
 
 def scalar(text: str) -> str | bool | int | float:

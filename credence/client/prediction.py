@@ -176,6 +176,14 @@ class Prediction:
             raise ValueError(f"no {kind} interval of level {level}, there are: {known}; {hint}")
         return Interval(self[f"{prefix}lower_{level}"], self[f"{prefix}upper_{level}"])
 
+    def exceeds(self, threshold: float) -> "ndarray":
+        """The probability that the target is above a threshold of the request.
+
+        Raises:
+            ValueError: this threshold was not requested; the message names those that were.
+        """
+        return self[f"exceeds_{float(threshold)}"]
+
     def to_frame(self) -> Any:
         """All columns, in the form that the rows had; a pandas frame keeps its index."""
         return self.restore(self.table)

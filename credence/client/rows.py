@@ -1,5 +1,6 @@
 """Rows in any form → requests to `/predict` and `/feedback` → one result."""
 
+import json
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -180,5 +181,7 @@ def _table(response: httpx.Response) -> Table:
 
 
 def _parameter(value: Any) -> Any:
-    """The value in a query string: booleans as in JSON."""
+    """The value in a query string: booleans and objects as JSON."""
+    if isinstance(value, dict):
+        return json.dumps(value)
     return str(value).lower() if isinstance(value, bool) else value

@@ -62,6 +62,10 @@ def predict(
         float | None,
         typer.Option(help="Mark rows with a larger standard deviation; classes: entropy in nats."),
     ] = None,
+    exceeds: Annotated[
+        list[float] | None,
+        typer.Option(help="Threshold: the probability of being above it; once per threshold."),
+    ] = None,
     horizon: Annotated[int | None, typer.Option(help="Forecasts: number of steps ahead.")] = None,
     future: Annotated[
         Path | None,
@@ -110,6 +114,7 @@ def predict(
         "prune": prune,
         "intervals": interval,
         "abstain_above": abstain_above,
+        "exceeds": exceeds,
         "horizon": horizon,
         "top": top,
     }

@@ -112,7 +112,8 @@ class Forecaster(TabularModel):
 
     @property
     def unknown_options(self) -> Mapping[str, str]:
-        return {"top": super().unknown_options["top"]}
+        others = super().unknown_options
+        return {name: message for name, message in others.items() if name != "horizon"}
 
     @property
     def horizon(self) -> int:

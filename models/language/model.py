@@ -26,6 +26,7 @@ from models.language.vocabulary import Vocabulary
 from models.likelihoods import Categorical
 from models.model import TrainedModel
 from models.networks.recurrent import LanguageModel
+from models.prediction.answers.questions import not_answered
 from models.prediction.options import BatchOptions, ResolvedOptions, Sampler
 from models.prediction.prediction import epistemic_share
 from models.prediction.threads import threads_for
@@ -93,6 +94,7 @@ class BayesianLanguageModel(TrainedModel):
             "abstain_above": "a language model does not abstain: leave it out",
             "return_mc_errors": "a language model states no such errors: leave it out",
             "target_mc_error": "a language model has no mean with an mc_error: leave it out",
+            **not_answered(self.task),
         }
 
     @property

@@ -28,6 +28,30 @@ Horizon = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Density:
+    """The predicted density of a number on a grid that suits each row."""
+
+    points: Annotated[int, Interval(ge=2, le=512)] = 64
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What errors cost: of classes by `matrix`, of numbers by `over` and `under`.
+
+    Args:
+        matrix: a row for each action, a column for each class, in the order of `classes`.
+        over: of each unit by which the number that is acted on is above the truth.
+        under: of each unit by which it is below.
+        abstain: of asking a person instead.
+    """
+
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    over: Annotated[float, Interval(ge=0.0)] | None = None
+    under: Annotated[float, Interval(ge=0.0)] | None = None
+    abstain: Annotated[float, Interval(ge=0.0)] | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions:
     """Options for some rows or for a whole data set. None means that the model chooses."""
@@ -67,6 +91,16 @@ class BatchOptions:
             "that is answered, as `mc_error` is that of the mean",
         ),
     ] = False
+    exceeds: Annotated[
+        tuple[float, ...],
+        Len(0, 16),
+        Field(description="thresholds: the probability that the target is above each"),
+    ] = ()
+
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """What is asked beside means, variances and intervals: requests share it or no batch."""
+        return (self.exceeds,)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
@@ -12,6 +12,8 @@ from torch import Tensor
 from models.evaluation.calibration import Calibration, ClassCalibration
 from models.evaluation.out_of_distribution import Detector, ood_score
 from models.features.columns import level_text
+from models.prediction.answers import questions
+from models.prediction.answers.answer import Answer
 from models.prediction.influence import ERROR, all_errors, error_of_mean
 from models.prediction.number_mixture import NumberMixture
 from models.prediction.options import (
@@ -119,6 +121,7 @@ class RowPrediction(Prediction):
         times: of a forecast's steps.
         paths: of a forecast, per weight draw.
         abstained: whether each row is too uncertain; None without a bound.
+        answers: what else the options ask for, by the name of the option.
     """
 
     outputs: ClassVar[tuple[Output, ...]] = ROW_OUTPUTS
@@ -135,6 +138,7 @@ class RowPrediction(Prediction):
     times: np.ndarray | None = None
     paths: int | None = None
     abstained: np.ndarray | None = None
+    answers: Mapping[str, Answer] = field(default_factory=dict)
 
     @property
     def probabilities(self) -> np.ndarray | None:
@@ -179,7 +183,10 @@ class RowPrediction(Prediction):
                 columns[output.name] = values
             if output.name == "mc_error":
                 columns |= _bounds(self.intervals)
-        return columns | self._errors()
+        columns |= self._errors()
+        for answer in self.answers.values():
+            columns |= answer.columns()
+        return columns
 
     def _errors(self) -> Arrays:
         """A column for the error of each column of numbers, named after it."""
@@ -194,7 +201,7 @@ class RowPrediction(Prediction):
         """The prediction of rows start … stop − 1, with the intervals that the options request."""
         rows = slice(start, stop)
         known = {(interval.kind, interval.level): interval for interval in self.intervals}
-        selected = {field.name: _select(getattr(self, field.name), rows) for field in fields(self)}
+        selected = {f.name: _select(getattr(self, f.name), rows) for f in fields(self)}
         selected["intervals"] = tuple(
             known[k].select(rows) for k in requested_intervals(options) if k in known
         )
@@ -218,7 +225,9 @@ def _bounds(intervals: Sequence[Interval]) -> Arrays:
 def _select(value: Any, rows: slice) -> Any:
     """Some rows of a field. A field that is not per row stays the same."""
     if isinstance(value, dict):
-        return {name: values[rows] for name, values in value.items()}
+        return {name: _select(values, rows) for name, values in value.items()}
+    if isinstance(value, Answer):
+        return value.select(rows)
     return value[rows] if isinstance(value, np.ndarray | list) else value
 
 
@@ -230,7 +239,9 @@ def _join(parts: Sequence[Any]) -> Any:
         case list():
             return list(chain.from_iterable(parts))
         case dict():
-            return concatenate(list(parts))
+            return {name: _join([part[name] for part in parts]) for name in parts[0]}
+        case Answer():
+            return type(parts[0]).joined(parts)
         case (Interval(), *_):
             return tuple(
                 replace(
@@ -272,6 +283,7 @@ def summarise(
     else:
         summary = _summarise_numbers(mixture, options, calibration)
     summary["ood_score"] = ood_score(mixture, score)
+    summary |= questions.of_mixture(mixture, options, calibration)
     if mixture.num_samples > 1:
         even = options.sampler == "sobol"
         summary["mc_error"] = error_of_mean(mixture, raw, even=even)
@@ -394,6 +406,7 @@ def to_prediction(
         ood_score=summary["ood_score"],
         mc_error=summary.get("mc_error"),
         mc_errors=errors_of(summary) if options.return_mc_errors else None,
+        answers=questions.answers(summary, options, classes),
     )
     if classes is None:
         answer = replace(answer, intervals=intervals(summary, options))

@@ -44,6 +44,7 @@ from models.inference.method import State
 from models.likelihoods import ClassLikelihood, NumberLikelihood, build_likelihood
 from models.model import Encoded, TrainedModel
 from models.networks import MLP, Network, Stack, build_network, draws_units
+from models.prediction.answers.questions import not_answered
 from models.prediction.engine import Engine, Ready
 from models.prediction.fitted import Fitted
 from models.prediction.mc_error import (
@@ -181,6 +182,7 @@ class TabularModel(TrainedModel):
         return {
             "top": "only language models have next tokens",
             "horizon": f"this {self.task} predicts rows and has no horizon",
+            **not_answered(self.task),
         }
 
     def predict_rows(self, x: Float[Tensor, "rows inputs"], options: BatchOptions) -> RowPrediction:

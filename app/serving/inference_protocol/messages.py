@@ -27,7 +27,7 @@ from app.serving.inference_protocol.tensors import (
     to_bytes,
 )
 from app.serving.predictor import Write
-from app.serving.query import scalar
+from app.serving.query import LISTS, OBJECTS, scalar, value_of
 from app.serving.request import PredictionRequest, PredictionResponse
 from core.exceptions import Invalid, NotParseable
 from models.exceptions import InvalidInput
@@ -189,7 +189,7 @@ def _options(model: str, version: str | None, header: InferHeader) -> PredictPar
         "model": model,
         "version": version,
         "return_draws": outputs.DRAWS in (names or ()),
-        **given,
+        **{name: _structured(name, value) for name, value in given.items()},
         "intervals": _intervals(given.get("intervals"), names),
         "interval_kinds": _kinds(names),
     }
@@ -197,6 +197,11 @@ def _options(model: str, version: str | None, header: InferHeader) -> PredictPar
         return validate(PredictParameters, options)
     except Invalid as error:
         raise Invalid([(PARAMETERS + path, message) for path, message in error.errors]) from None
+
+
+def _structured(name: str, value: object) -> Any:
+    """Lists and objects come as text: parameters are texts, numbers, and true or false."""
+    return value_of(name, value) if name in (*LISTS, *OBJECTS) and isinstance(value, str) else value
 
 
 def _kinds(names: list[str] | None) -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 from app.schemas.inference_protocol import Datatype, TensorMetadata
 from core.exceptions import Invalid
 from models.features.columns import level_text
+from models.prediction.answers.questions import QUESTIONS
 from models.prediction.options import IntervalKind
 from models.prediction.outputs import ROW_OUTPUTS, Output
 from models.prediction.prediction import Interval, Prediction, RowPrediction
@@ -53,6 +54,12 @@ def outputs(num_classes: int | None) -> dict[str, TensorOutput]:
             QUANTILES: bounds(_quantiles("credible")),
             CONFORMAL: bounds(_quantiles("conformal")),
         }
+    found |= {
+        name: _answer(question.name, name, shape)
+        for question in QUESTIONS
+        if task in question.tasks
+        for name, shape in question.tensors.items()
+    }
     return dict(sorted(found.items(), key=lambda item: item[1].on_request))
 
 
@@ -92,6 +99,7 @@ def select(prediction: Prediction, names: Sequence[str] | None) -> dict[str, np.
         names = [name for name, output in known.items() if not output.on_request]
         names += [QUANTILES] if rows.intervals else []
         names += [] if rows.abstained is None else [ABSTAINED]
+        names += [name for answer in rows.answers.values() for name in answer.tensors()]
     for i, name in enumerate(names):
         if name not in known:
             raise Invalid([(f"/outputs/{i}/name", f"this model has only {_listed(known)}")])
@@ -123,6 +131,17 @@ def _array(output: Output, prediction: RowPrediction) -> np.ndarray:
     if output.name == "mc_error":
         return np.full_like(prediction.mean, np.nan)
     return np.zeros(prediction.num_rows, dtype=bool)  # without a bound no row is abstained
+
+
+def _answer(option: str, name: str, shape: tuple[int, ...]) -> TensorOutput:
+    """A tensor of an answer that an option asks for."""
+
+    def of(prediction: RowPrediction) -> np.ndarray:
+        if option not in prediction.answers:
+            raise Invalid([(f"/parameters/{option}", f"the output {name!r} needs it: give it")])
+        return prediction.answers[option].tensors()[name]
+
+    return TensorOutput(shape, of, on_request=True)
 
 
 def _quantiles(kind: IntervalKind) -> Callable[[RowPrediction], np.ndarray]:
